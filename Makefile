@@ -1,0 +1,35 @@
+# `make demo`, `make test` and `make bench` need git, make and Python >= 3.11 only:
+# the first call creates .venv and installs the project into it.
+PYTHON ?= python3
+BIN := .venv/bin
+DATA ?= ../shared/data
+
+.PHONY: demo test check format bench clean
+
+.venv/installed: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "wolfstream needs Python 3.11 or newer; say make PYTHON=/path/to/python")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
+	touch $@
+
+demo: .venv/installed
+	$(BIN)/python -m benchmarks.demo
+
+test: .venv/installed
+	$(BIN)/python -m pytest -n 2
+
+check: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/installed
+	$(BIN)/python -m benchmarks.absorb --data $(DATA)
+	$(BIN)/python -m benchmarks.serve
+
+clean:
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache
