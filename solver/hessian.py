@@ -1,0 +1,112 @@
+"""Rows of A, read from the shared kernel matrices while a block is walked.
+
+Samples and kernel values are stored once and shared by all problems; what belongs to a
+problem, the signs, the bias (+1) and the ridge, is applied here.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from solver.compiled import compiled
+from solver.kernels import Float64Array, FloatArray
+from solver.simplex import Problem
+
+
+class KernelValues(NamedTuple):
+    """Where the kernel values stand.
+
+    gram: values among stored samples; row and column numbers are the members' `column`.
+    block: (B, stored + B) values of the block's samples against the stored ones, then among
+        themselves. A member admitted from the block has column = stored + its place in it.
+    stored: number of gram columns in use when the block was computed.
+    """
+
+    gram: FloatArray
+    block: FloatArray
+    stored: int
+
+
+class Layout(NamedTuple):
+    """How a problem's members lay in memory when the walk over the block began.
+
+    aligned: the first so many members stand in the columns of the same numbers, so that their
+        kernel values are read in one sweep (always all of them, while there are two classes
+        and none has left the set).
+    old: members before the block; later ones come from the block.
+    """
+
+    aligned: int
+    old: int
+
+
+@compiled
+def layout_of(problem: Problem) -> Layout:
+    """The layout at the start of a block."""
+    old = problem.size[0]
+    aligned = 0
+    while aligned < old and problem.column[aligned] == aligned:
+        aligned += 1
+    return Layout(aligned, old)
+
+
+@compiled
+def sample_row(
+    problem: Problem, values: KernelValues, layout: Layout, k: int, row: Float64Array
+) -> None:
+    """row[m] = y_m (k(x_k, x_m) + 1) for all members m: block sample k taken with y_k = +1."""
+    column, sign = problem.column, problem.sign
+    of_sample = values.block[k]
+    for m in range(layout.aligned):
+        row[m] = sign[m] * (np.float64(of_sample[m]) + 1.0)
+    for m in range(layout.aligned, problem.size[0]):
+        row[m] = sign[m] * (np.float64(of_sample[column[m]]) + 1.0)
+
+
+@compiled
+def hessian_row(
+    problem: Problem, values: KernelValues, layout: Layout, p: int, ridge: float, row: Float64Array
+) -> None:
+    """row[m] = A_pm = y_p y_m (k(x_p, x_m) + 1) + delta_pm / (2C) for all members m (P1 eq. 3.7)."""
+    column, sign = problem.column, problem.sign
+    y_p = sign[p]
+    if column[p] < values.stored:
+        of_p = values.gram[column[p]]
+        for m in range(layout.aligned):
+            row[m] = y_p * sign[m] * (np.float64(of_p[m]) + 1.0)
+        for m in range(layout.aligned, layout.old):
+            row[m] = y_p * sign[m] * (np.float64(of_p[column[m]]) + 1.0)
+        for m in range(layout.old, problem.size[0]):
+            value = values.block[column[m] - values.stored, column[p]]
+            row[m] = y_p * sign[m] * (np.float64(value) + 1.0)
+    else:
+        k = column[p] - values.stored
+        of_k = values.block[k]
+        for m in range(layout.aligned):
+            row[m] = y_p * sign[m] * (np.float64(of_k[m]) + 1.0)
+        for m in range(layout.aligned, p + 1):
+            row[m] = y_p * sign[m] * (np.float64(of_k[column[m]]) + 1.0)
+        for m in range(p + 1, problem.size[0]):
+            # The later sample's row counts, as it will in the gram matrix.
+            value = values.block[column[m] - values.stored, column[p]]
+            row[m] = y_p * sign[m] * (np.float64(value) + 1.0)
+    row[p] += ridge
+
+
+@compiled
+def refresh(
+    problem: Problem, values: KernelValues, layout: Layout, ridge: float, row: Float64Array
+) -> None:
+    """g = -2 A alpha and q = -alpha'g / 2 afresh: thousands of updates have rounded them."""
+    alpha, g, n = problem.alpha, problem.gradient, problem.size[0]
+    g[:n] = 0.0
+    for p in range(n):
+        if alpha[p] > 0.0:
+            hessian_row(problem, values, layout, p, ridge, row)
+            for m in range(n):
+                g[m] -= 2.0 * alpha[p] * row[m]
+    q = 0.0
+    for m in range(n):
+        q -= 0.5 * alpha[m] * g[m]
+    problem.q[0] = q
+    problem.steps[0] = 0

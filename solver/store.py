@@ -1,0 +1,163 @@
+"""Stored samples and their Gram matrix: each sample and each kernel value once.
+
+A slot is a sample's row and column number in everything here. A freed slot keeps its
+(harmless, finite) contents until it is used again; `code` is -1 there.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.compiled import compiled
+from solver.kernels import FloatArray, Rows, take
+
+FREE = -1
+_FIRST_CAPACITY = 64
+
+
+class SampleStore:
+    """Rows, class codes and kernel values of the stored samples, growing by doubling.
+
+    `rows` and `code` are append-only as seen by anyone who holds a slice of them: the slots
+    that `release` frees are overwritten in a fresh copy only. `entered` numbers the samples in the
+    order in which they were stored: the lowest entered first.
+    """
+
+    def __init__(self, n_features: int, dtype: np.dtype[Any], max_size: int | None) -> None:
+        self.max_size = max_size
+        self.used = 0
+        capacity = min(_FIRST_CAPACITY, max_size or _FIRST_CAPACITY)
+        self.rows = Rows(
+            np.zeros((capacity, n_features)),
+            np.zeros((capacity, n_features), dtype),
+            np.zeros(capacity, dtype),
+            np.zeros(capacity, np.bool_),
+        )
+        self.code: NDArray[np.int64] = np.full(capacity, FREE, np.int64)
+        self.entered: NDArray[np.int64] = np.zeros(capacity, np.int64)
+        self.added = 0
+        self.gram: FloatArray = np.empty((capacity, capacity), dtype)
+
+    @property
+    def size(self) -> int:
+        """Number of stored samples."""
+        return int(np.count_nonzero(self.code[: self.used] != FREE))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all buffers, the unused parts too."""
+        return self.gram.nbytes + 2 * self.code.nbytes + sum(field.nbytes for field in self.rows)
+
+    def used_rows(self) -> Rows:
+        """Rows of all slots in use, freed ones among them."""
+        return take(self.rows, slice(0, self.used))
+
+    def slots_of_class(self, code: int) -> NDArray[np.int64]:
+        """Slots of the samples of one class, in ascending order."""
+        return np.flatnonzero(self.code[: self.used] == code)
+
+    def add(
+        self,
+        rows: Rows,
+        codes: NDArray[np.int64],
+        block: FloatArray,
+        chosen: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Store the `chosen` rows of a block with its kernel values; returns their slots.
+
+        block: (B, used + B) kernel values of the block against all slots and then itself.
+        The lowest free slots are filled first.
+        """
+        free = np.flatnonzero(self.code[: self.used] == FREE)[: len(chosen)]
+        appended = len(chosen) - len(free)
+        slots = np.concatenate([free, np.arange(self.used, self.used + appended)])
+        self._reserve(self.used + appended)
+        for stored, new in zip(self.rows, rows, strict=True):
+            stored[slots] = new[chosen]
+        self.code[slots] = codes[chosen]
+        self.entered[slots] = self.added + np.arange(len(slots))
+        self.added += len(slots)
+        _write_gram(self.gram, block, self.used, chosen, slots)
+        self.used += appended
+        return slots
+
+    def release(self, slots: NDArray[np.int64]) -> None:
+        """Free slots. Rows move to fresh buffers, because published views share the old ones."""
+        self.rows = Rows(*(field.copy() for field in self.rows))
+        self.code[slots] = FREE
+
+    def _reserve(self, needed: int) -> None:
+        capacity = len(self.code)
+        if needed <= capacity:
+            return
+        grown = max(needed, 2 * capacity)
+        if self.max_size is not None:
+            grown = max(needed, min(grown, self.max_size))
+        self.rows = Rows(*(_grown(field, grown) for field in self.rows))
+        self.code, self.entered = _grown(self.code, grown), _grown(self.entered, grown)
+        gram = np.empty((grown, grown), self.gram.dtype)
+        gram[: self.used, : self.used] = self.gram[: self.used, : self.used]
+        self.gram = gram
+
+
+def _grown(array: NDArray[Any], length: int) -> NDArray[Any]:
+    grown = np.zeros((length, *array.shape[1:]), array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+def pack_triangle(gram: FloatArray, used: int) -> FloatArray:
+    """The lower triangle with the diagonal of gram[:used, :used], row by row."""
+    packed = np.empty(used * (used + 1) // 2, gram.dtype)
+    _pack(gram, used, packed)
+    return packed
+
+
+def unpack_triangle(packed: FloatArray, used: int, capacity: int) -> FloatArray:
+    """The symmetric matrix of a packed triangle in the corner of a (capacity, capacity) one."""
+    gram = np.zeros((capacity, capacity), packed.dtype)
+    _unpack(packed, used, gram)
+    return gram
+
+
+@compiled
+def _write_gram(
+    gram: FloatArray,
+    block: FloatArray,
+    used: int,
+    chosen: NDArray[np.int64],
+    slots: NDArray[np.int64],
+) -> None:
+    """Rows and columns of a whole block's new samples at once: a column write touches one page
+    per row, so the columns of all new samples are written while the page is at hand.
+    """
+    for a in range(len(chosen)):
+        gram[slots[a], :used] = block[chosen[a], :used]
+    for i in range(used):
+        for a in range(len(chosen)):
+            gram[i, slots[a]] = block[chosen[a], i]
+    for a in range(len(chosen)):
+        for c in range(a + 1):
+            value = block[chosen[a], used + chosen[c]]
+            gram[slots[a], slots[c]] = value
+            gram[slots[c], slots[a]] = value
+
+
+@compiled
+def _pack(gram: FloatArray, used: int, packed: FloatArray) -> None:
+    position = 0
+    for i in range(used):
+        packed[position : position + i + 1] = gram[i, : i + 1]
+        position += i + 1
+
+
+@compiled
+def _unpack(packed: FloatArray, used: int, gram: FloatArray) -> None:
+    position = 0
+    for i in range(used):
+        gram[i, : i + 1] = packed[position : position + i + 1]
+        position += i + 1
+    for i in range(used):
+        for j in range(i):
+            gram[j, i] = gram[i, j]

@@ -1,0 +1,124 @@
+"""An immutable picture of a working-set model, and predictions from it."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.compiled import compiled
+from solver.kernels import Float64Array, FloatArray, Kernel, Rows, kernel_block, prepare_rows
+from solver.multiclass import one_versus_one_scores, predicted_class
+from solver.simplex import Problem, best_vertex
+
+_ROWS_AT_ONCE = 256
+
+
+class WorkingSetView(NamedTuple):
+    """All that a prediction reads; nothing here changes after publication.
+
+    Members of all problems stand one after another; problem i owns [ends[i-1], ends[i]).
+
+    kernel, rows, origin: the stored samples as `kernel_block` wants them.
+    column: each member's row in `rows`.
+    coefficient: alpha_i y_i.
+    bias: (problems,) b = y'alpha.
+    q: (problems,) alpha'A alpha.
+    gap: (problems,) max g + 2q over each problem's members: a bound on f* - f over the set.
+    """
+
+    kernel: Kernel
+    rows: Rows
+    origin: Float64Array
+    n_classes: int
+    column: NDArray[np.int64]
+    coefficient: Float64Array
+    ends: NDArray[np.int64]
+    bias: Float64Array
+    q: Float64Array
+    gap: Float64Array
+
+    @property
+    def support(self) -> NDArray[np.int64]:
+        """Slots of the samples that carry weight in at least one problem, in ascending order."""
+        return np.flatnonzero(_weighted(self.column, self.coefficient, len(self.rows.exact)))
+
+
+def view_of(
+    kernel: Kernel, rows: Rows, origin: Float64Array, n_classes: int, problems: list[Problem]
+) -> WorkingSetView:
+    """Copy what a prediction needs; rows are shared, because slots in use are not overwritten."""
+    sizes = [int(problem.size[0]) for problem in problems]
+    signed = [p.alpha[:n] * p.sign[:n] for p, n in zip(problems, sizes, strict=True)]
+    q = np.array([p.q[0] for p in problems])
+    highest = np.array([p.gradient[best_vertex(p)] for p in problems])
+    return WorkingSetView(
+        kernel=kernel,
+        rows=rows,
+        origin=origin,
+        n_classes=n_classes,
+        column=np.concatenate([p.column[:n] for p, n in zip(problems, sizes, strict=True)]),
+        coefficient=np.concatenate(signed),
+        ends=np.cumsum(sizes),
+        bias=np.array([values.sum() for values in signed]),
+        q=q,
+        gap=np.maximum(highest + 2.0 * q, 0.0),
+    )
+
+
+def predict(view: WorkingSetView, X: Float64Array) -> tuple[NDArray[np.int64], Float64Array]:
+    """Class numbers (n,) and decisions of (n, d) finite rows.
+
+    Decisions are sum_i alpha_i y_i k(x_i, x) + b, one a row, for two classes (positive: class
+    1), and (n, classes) one-versus-one scores otherwise. Raises ValueError while fewer than
+    two classes are known.
+    """
+    if view.n_classes < 2:
+        raise ValueError("a prediction needs two classes")
+    decision = pair_decisions(view, X)
+    scale = np.where(view.q > 0.0, view.q, 1.0)
+    margin = decision / scale
+    prediction = predicted_class(margin, view.n_classes)
+    if view.n_classes == 2:
+        return prediction, decision[:, 0]
+    return prediction, one_versus_one_scores(margin, view.n_classes)
+
+
+def pair_decisions(view: WorkingSetView, X: Float64Array) -> Float64Array:
+    """Decision values of every problem, (n, problems)."""
+    decision = np.empty((len(X), len(view.ends)))
+    for start in range(0, len(X), _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        rows = prepare_rows(view.kernel, X[part], view.origin, view.rows.fast.dtype)
+        values = kernel_block(view.kernel, rows, view.rows)
+        _sum_members(values, view.column, view.coefficient, view.ends, view.bias, decision[part])
+    return decision
+
+
+@compiled
+def _sum_members(
+    values: FloatArray,
+    column: NDArray[np.int64],
+    coefficient: Float64Array,
+    ends: NDArray[np.int64],
+    bias: Float64Array,
+    out: Float64Array,
+) -> None:
+    for i in range(values.shape[0]):
+        start = 0
+        for problem in range(len(ends)):
+            total = bias[problem]
+            for m in range(start, ends[problem]):
+                total += coefficient[m] * np.float64(values[i, column[m]])
+            out[i, problem] = total
+            start = ends[problem]
+
+
+@compiled
+def _weighted(
+    column: NDArray[np.int64], coefficient: Float64Array, size: int
+) -> NDArray[np.bool_]:
+    weighted = np.zeros(size, np.bool_)
+    for m in range(len(column)):
+        if coefficient[m] != 0.0:
+            weighted[column[m]] = True
+    return weighted

@@ -1,0 +1,328 @@
+"""The working-set learner: SFW / MSFW for any number of classes, one block at a time.
+
+All pairs of classes share the stored samples and their kernel values (P2's one-versus-one);
+each pair is one `Problem`. A block is absorbed in three moves: kernel values as one matrix
+product, `online.walk` for each pair, and the admitted samples stored with their values.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.hessian import KernelValues
+from solver.kernels import Float64Array, FloatArray, Kernel, Rows, kernel_block, prepare_rows
+from solver.multiclass import one_versus_one_scores, pairs_of, predicted_class
+from solver.online import Rule, Trace, walk
+from solver.removal import discard
+from solver.simplex import Problem, empty_problem, with_capacity
+from solver.store import FREE, SampleStore, pack_triangle, unpack_triangle
+from solver.view import WorkingSetView, view_of
+
+Algorithm = Literal["sfw", "msfw"]
+
+# Longer blocks gain nothing in the matrix product and leave the second-level cache.
+BLOCK_ROWS = 256
+# A full set makes room for this share of its bound at a time.
+_ROOM = 32
+
+
+class Absorbed(NamedTuple):
+    """What the set said of each of n samples just before learning it, and what it then did.
+
+    prediction: (n,) class numbers; -1 while fewer than two classes were known.
+    decision: (n,) decision values while at most two classes are known after the last sample,
+        otherwise (n, classes) scores; NaN where there was nothing to say yet.
+    admitted: (n,) whether any problem took the sample into its working set.
+    step: (n,) bit 1 << kind for each kind of step that the problems took for the sample.
+    """
+
+    prediction: NDArray[np.int64]
+    decision: Float64Array
+    admitted: NDArray[np.bool_]
+    step: NDArray[np.uint8]
+
+
+class WorkingSet:
+    """SFW (P1 Algorithm 1) or MSFW (Algorithm 3) over shared samples.
+
+    kernel: with a number as gamma.
+    C: the ridge of the dual is 1/(2C).
+    corrective_steps: swap steps after each of P1's own steps; 0 is P1 to the letter.
+    max_size: bound on the number of stored samples, None for no bound. At the multiples of
+        max_size // 32 samples seen, a set closer than that to its bound lets samples go
+        (`solver.removal`), so the bound holds whatever the blocks are.
+    dtype: precision of kernel values; by default float32 for rbf, float64 for the others.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        C: float = 1.0,
+        algorithm: Algorithm = "msfw",
+        corrective_steps: int = 0,
+        max_size: int | None = None,
+        dtype: np.dtype[Any] | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.max_size = max_size
+        self.dtype = kernel.dtype if dtype is None else dtype
+        self.rule = Rule(0.5 / C, algorithm == "msfw", corrective_steps)
+        self.n_classes = 0
+        self.seen = 0
+        self.problems: list[Problem] = []
+        self.origin: Float64Array | None = None
+        self._store: SampleStore | None = None
+        self._block_buffer: FloatArray = np.empty(0, self.dtype)
+        self._scratch: tuple[Float64Array, Float64Array] = (np.empty(0), np.empty(0))
+
+    @property
+    def store(self) -> SampleStore:
+        """The stored samples; raises RuntimeError before the first sample."""
+        if self._store is None:
+            raise RuntimeError("no sample has been absorbed yet")
+        return self._store
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by samples, kernel values, problems and block buffers."""
+        stored = self._store.nbytes if self._store else 0
+        problems = sum(array.nbytes for problem in self.problems for array in problem)
+        return stored + problems + self._block_buffer.nbytes + 2 * self._scratch[0].nbytes
+
+    def absorb(self, X: Float64Array, codes: NDArray[np.int64]) -> Absorbed:
+        """Learn (n, d) finite rows with class numbers (n,), strictly in order.
+
+        A new class must carry the next number. The result does not depend on how a stream is
+        cut into calls, up to the rounding of matrix products of different shapes.
+        """
+        if self._store is None:
+            self.origin = X[0].copy()
+            self._store = SampleStore(X.shape[1], self.dtype, self.max_size)
+        pieces = []
+        start = 0
+        while start < len(codes):
+            if self._at_eviction_point():
+                self._make_room()
+            stop = self._block_end(codes, start)
+            pieces.append(self._absorb_block(X[start:stop], codes[start:stop]))
+            start = stop
+        return _joined(pieces, self.n_classes)
+
+    def view(self) -> WorkingSetView:
+        """An immutable picture of the present model, for predictions by other threads."""
+        assert self.origin is not None
+        return view_of(
+            self.kernel, self.store.used_rows(), self.origin, self.n_classes, self.problems
+        )
+
+    def _period(self) -> int:
+        return max(1, self.max_size // _ROOM) if self.max_size else 0
+
+    def _at_eviction_point(self) -> bool:
+        return bool(self.max_size) and self.seen % self._period() == 0
+
+    def _block_end(self, codes: NDArray[np.int64], start: int) -> int:
+        """Blocks end before an eviction point and before the first sample of a new class."""
+        stop = min(start + BLOCK_ROWS, len(codes))
+        if self.max_size:
+            stop = min(stop, start + self._period() - self.seen % self._period())
+        new = np.flatnonzero(codes[start + 1 : stop] >= max(self.n_classes, codes[start] + 1))
+        return start + 1 + int(new[0]) if len(new) else stop
+
+    def _absorb_block(self, X: Float64Array, codes: NDArray[np.int64]) -> "_Piece":
+        known_before = self.n_classes
+        if codes[0] >= self.n_classes:
+            self._meet_class(int(codes[0]))
+        store, origin = self.store, self.origin
+        assert origin is not None
+        rows = prepare_rows(self.kernel, X, origin, self.dtype)
+        values = self._kernel_values(rows)
+        n, pairs = len(codes), pairs_of(max(self.n_classes, 2))
+        decision, margin = np.zeros((2, len(pairs), n))
+        admitted = np.zeros((len(pairs), n), np.bool_)
+        step = np.zeros((len(pairs), n), np.int8)
+        for i, (a, b) in enumerate(pairs):
+            sign = (codes == b).astype(np.float64) - (codes == a)
+            self._reserve(i, n)
+            trace = Trace(decision[i], margin[i], admitted[i], step[i])
+            walk(self.problems[i], values, sign, self.rule, trace, *self._scratch)
+        self.seen += n
+        self._store_admitted(rows, codes, values, admitted.any(axis=0))
+        known = np.full(n, self.n_classes)
+        known[0] = known_before
+        return _Piece(decision.T, margin.T, admitted.any(axis=0), step, known, self.n_classes)
+
+    def _meet_class(self, code: int) -> None:
+        """Open the problems of a new class. The first two classes share one problem.
+
+        A later class finds the samples stored for the other class as weightless members.
+        """
+        for a in range(code if self.n_classes > 0 else 0):
+            if (a, code) == (0, 1):
+                continue
+            members = self.store.slots_of_class(a)
+            problem = empty_problem(max(64, len(members)))
+            problem.column[: len(members)] = members
+            problem.sign[: len(members)] = -1.0
+            problem.size[0] = len(members)
+            self.problems.append(problem)
+        if not self.problems:
+            self.problems.append(empty_problem(64))
+        self.n_classes = code + 1
+
+    def _kernel_values(self, rows: Rows) -> KernelValues:
+        store, n = self.store, len(rows.exact)
+        needed = n * (store.used + n)
+        if needed > len(self._block_buffer):
+            self._block_buffer = np.empty(2 * needed, self.dtype)
+        block = self._block_buffer[:needed].reshape(n, store.used + n)
+        kernel_block(self.kernel, rows, store.used_rows(), out=block[:, : store.used])
+        kernel_block(self.kernel, rows, rows, out=block[:, store.used :])
+        return KernelValues(store.gram, block, store.used)
+
+    def _reserve(self, i: int, added: int) -> None:
+        needed = int(self.problems[i].size[0]) + added
+        self.problems[i] = with_capacity(self.problems[i], needed)
+        if needed > len(self._scratch[0]):
+            self._scratch = (np.empty(2 * needed), np.empty(2 * needed))
+
+    def _store_admitted(
+        self,
+        rows: Rows,
+        codes: NDArray[np.int64],
+        values: KernelValues,
+        admitted: NDArray[np.bool_],
+    ) -> None:
+        """Give the admitted samples their slots and tell the problems."""
+        chosen = np.flatnonzero(admitted)
+        if not len(chosen):
+            return
+        slot_of = np.full(len(codes), FREE, np.int64)
+        slot_of[chosen] = self.store.add(rows, codes, values.block, chosen)
+        for problem in self.problems:
+            column = problem.column[: problem.size[0]]
+            first_new = len(column)
+            while first_new and column[first_new - 1] >= values.stored:
+                first_new -= 1
+            column[first_new:] = slot_of[column[first_new:] - values.stored]
+
+    def _make_room(self) -> None:
+        """Let samples go: those without weight in any problem first, then the oldest."""
+        store = self.store
+        assert self.max_size is not None
+        excess = store.size - (self.max_size - self._period())
+        if excess <= 0:
+            return
+        weighted = np.zeros(store.used, np.bool_)
+        for problem in self.problems:
+            n = problem.size[0]
+            weighted[problem.column[:n][problem.alpha[:n] > 0.0]] = True
+        held = np.flatnonzero(store.code[: store.used] != FREE)
+        order = np.lexsort((store.entered[held], weighted[held]))
+        leaving = held[order[:excess]]
+        flags = np.zeros(store.used, np.bool_)
+        flags[leaving] = True
+        values = KernelValues(store.gram, np.empty((0, store.used), self.dtype), store.used)
+        for i, problem in enumerate(self.problems):
+            self._reserve(i, 0)
+            discard(problem, values, self.rule.ridge, flags, self._scratch[0])
+        store.release(leaving)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that `from_state` needs to go on bit for bit, as plain arrays.
+
+        Kernel values are part of it: computed again in other shapes they could round
+        differently.
+        """
+        added = self._store.added if self._store else 0
+        counts = np.array([self.n_classes, self.seen, added], np.int64)
+        if self._store is None or self.origin is None:
+            return {"counts": counts}
+        store, problems = self._store, self.problems
+        sizes = [int(problem.size[0]) for problem in problems]
+
+        def members(field: str) -> NDArray[Any]:
+            arrays = [getattr(p, field)[:n] for p, n in zip(problems, sizes, strict=True)]
+            return np.concatenate(arrays)
+
+        return {
+            "counts": counts,
+            "origin": self.origin,
+            "rows": store.rows.exact[: store.used].copy(),
+            "codes": store.code[: store.used].copy(),
+            "entered": store.entered[: store.used].copy(),
+            "gram": pack_triangle(store.gram, store.used),
+            "sizes": np.array(sizes, np.int64),
+            "alpha": members("alpha"),
+            "gradient": members("gradient"),
+            "sign": members("sign"),
+            "column": members("column"),
+            "q": np.array([p.q[0] for p in problems]),
+            "steps": np.array([p.steps[0] for p in problems], np.int64),
+        }
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a state of a set with the same parameters."""
+        self.n_classes, self.seen, added = (int(count) for count in state["counts"])
+        if "rows" not in state:
+            return
+        self.origin = np.asarray(state["origin"])
+        exact = np.ascontiguousarray(state["rows"])
+        used = len(exact)
+        store = SampleStore(exact.shape[1], self.dtype, self.max_size)
+        store.rows = prepare_rows(self.kernel, exact, self.origin, self.dtype)
+        store.code, store.entered = np.array(state["codes"]), np.array(state["entered"])
+        store.added = added
+        store.gram = unpack_triangle(state["gram"], used, used)
+        store.used = used
+        self._store = store
+        ends = np.cumsum(state["sizes"])
+        self.problems = []
+        for i, end in enumerate(ends):
+            problem = empty_problem(int(state["sizes"][i]))
+            part = slice(int(end - state["sizes"][i]), int(end))
+            for field in ("alpha", "gradient", "sign", "column"):
+                getattr(problem, field)[:] = state[field][part]
+            problem.q[0] = state["q"][i]
+            problem.size[0] = state["sizes"][i]
+            problem.steps[0] = state["steps"][i]
+            self.problems.append(problem)
+
+
+class _Piece(NamedTuple):
+    """One block's answers; `known` (n,): the classes known before each sample was learned."""
+
+    decision: Float64Array
+    margin: Float64Array
+    admitted: NDArray[np.bool_]
+    step: NDArray[np.int8]
+    known: NDArray[np.int64]
+    n_classes: int
+
+
+def _joined(pieces: list[_Piece], n_classes: int) -> Absorbed:
+    prediction, decision = [], []
+    for piece in pieces:
+        known = piece.n_classes
+        untrained = piece.known < 2
+        said = predicted_class(piece.margin, known)
+        said[untrained] = -1
+        prediction.append(said)
+        if n_classes <= 2:
+            values = np.where(untrained, np.nan, piece.decision[:, 0])
+        else:
+            values = np.full((len(said), n_classes), np.nan)
+            if known >= 2:
+                values[:, :known] = one_versus_one_scores(piece.margin, known)
+            values[np.arange(n_classes) >= piece.known[:, None]] = np.nan
+            values[untrained] = np.nan
+        decision.append(values)
+    bits = np.concatenate([np.bitwise_or.reduce(1 << p.step, axis=0) for p in pieces])
+    return Absorbed(
+        np.concatenate(prediction),
+        np.concatenate(decision),
+        np.concatenate([piece.admitted for piece in pieces]),
+        (bits & ~1).astype(np.uint8),
+    )
