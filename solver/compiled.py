@@ -18,6 +18,5 @@ def compiled(function: Function) -> Function:
     The disk cache notices an edit of the function's own file only. Whoever edits these files
     keys the cache directory on all of them (`service.compile_cache`).
     """
-    return cast(
-        Function, numba.njit(cache=True, nogil=True, fastmath=_FASTMATH, error_model="numpy")(function)
-    )
+    jit = numba.njit(cache=True, nogil=True, fastmath=_FASTMATH, error_model="numpy")
+    return cast(Function, jit(function))

@@ -67,7 +67,7 @@ def sample_row(
 def hessian_row(
     problem: Problem, values: KernelValues, layout: Layout, p: int, ridge: float, row: Float64Array
 ) -> None:
-    """row[m] = A_pm = y_p y_m (k(x_p, x_m) + 1) + delta_pm / (2C) for all members m (P1 eq. 3.7)."""
+    """row[m] = A_pm = y_p y_m (k(x_p, x_m) + 1) + delta_pm / (2C) for all m (P1 eq. 3.7)."""
     column, sign = problem.column, problem.sign
     y_p = sign[p]
     if column[p] < values.stored:
@@ -97,9 +97,14 @@ def hessian_row(
 def refresh(
     problem: Problem, values: KernelValues, layout: Layout, ridge: float, row: Float64Array
 ) -> None:
-    """g = -2 A alpha and q = -alpha'g / 2 afresh: thousands of updates have rounded them."""
+    """sum alpha = 1, g = -2 A alpha and q = -alpha'g / 2 afresh, after thousands of updates."""
     alpha, g, n = problem.alpha, problem.gradient, problem.size[0]
-    g[:n] = 0.0
+    total = 0.0
+    for m in range(n):
+        total += alpha[m]
+    for m in range(n):
+        alpha[m] /= total
+        g[m] = 0.0
     for p in range(n):
         if alpha[p] > 0.0:
             hessian_row(problem, values, layout, p, ridge, row)

@@ -91,7 +91,9 @@ def prepare_rows(
     return Rows(X, shifted.astype(dtype), square_norm.astype(dtype), far)
 
 
-def kernel_block(kernel: Kernel, left: Rows, right: Rows, out: FloatArray | None = None) -> FloatArray:
+def kernel_block(
+    kernel: Kernel, left: Rows, right: Rows, out: FloatArray | None = None
+) -> FloatArray:
     """Kernel values of all pairs, (len(left.exact), len(right.exact)), in the rows' precision.
 
     One matrix product per tile of columns; the exponential runs over the tile while it is in

@@ -44,4 +44,4 @@ def predicted_class(margin: Float64Array, n_classes: int) -> NDArray[np.int64]:
         return np.full(len(margin), -1, np.int64)
     if n_classes == 2:
         return (margin[:, 0] > 0.0).astype(np.int64)
-    return np.argmax(one_versus_one_scores(margin, n_classes), axis=1)
+    return np.asarray(np.argmax(one_versus_one_scores(margin, n_classes), axis=1))

@@ -115,7 +115,7 @@ def _start(
 @compiled
 def _admit(problem: Problem, column: int, y: float, gradient: float) -> int:
     """Add a member without weight (P1 Algorithm 1 line 6); returns its position."""
-    new = problem.size[0]
+    new = int(problem.size[0])
     problem.alpha[new] = 0.0
     problem.gradient[new] = gradient
     problem.sign[new] = y

@@ -147,7 +147,7 @@ def away(problem: Problem, p: int, row: Float64Array) -> bool:
     q, g_p = problem.q[0], problem.gradient[p]
     step = _clamped_ratio(-(q + 0.5 * g_p), q + g_p + row[p], bound)
     away_by(problem, p, row, step)
-    dropped = step >= bound
+    dropped = bool(step >= bound)
     if dropped:
         problem.alpha[p] = 0.0
     return dropped

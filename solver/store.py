@@ -84,7 +84,7 @@ class SampleStore:
 
     def release(self, slots: NDArray[np.int64]) -> None:
         """Free slots. Rows move to fresh buffers, because published views share the old ones."""
-        self.rows = Rows(*(field.copy() for field in self.rows))
+        self.rows = take(self.rows, np.arange(len(self.code)))
         self.code[slots] = FREE
 
     def _reserve(self, needed: int) -> None:
@@ -94,7 +94,8 @@ class SampleStore:
         grown = max(needed, 2 * capacity)
         if self.max_size is not None:
             grown = max(needed, min(grown, self.max_size))
-        self.rows = Rows(*(_grown(field, grown) for field in self.rows))
+        exact, fast, square_norm, far = (_grown(field, grown) for field in self.rows)
+        self.rows = Rows(exact, fast, square_norm, far)
         self.code, self.entered = _grown(self.code, grown), _grown(self.entered, grown)
         gram = np.empty((grown, grown), self.gram.dtype)
         gram[: self.used, : self.used] = self.gram[: self.used, : self.used]
@@ -129,8 +130,10 @@ def _write_gram(
     chosen: NDArray[np.int64],
     slots: NDArray[np.int64],
 ) -> None:
-    """Rows and columns of a whole block's new samples at once: a column write touches one page
-    per row, so the columns of all new samples are written while the page is at hand.
+    """Write rows and columns of a whole block's new samples at once.
+
+    A column write touches one page per row, so the columns of all new samples are written
+    while the page is at hand.
     """
     for a in range(len(chosen)):
         gram[slots[a], :used] = block[chosen[a], :used]

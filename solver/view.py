@@ -114,9 +114,7 @@ def _sum_members(
 
 
 @compiled
-def _weighted(
-    column: NDArray[np.int64], coefficient: Float64Array, size: int
-) -> NDArray[np.bool_]:
+def _weighted(column: NDArray[np.int64], coefficient: Float64Array, size: int) -> NDArray[np.bool_]:
     weighted = np.zeros(size, np.bool_)
     for m in range(len(column)):
         if coefficient[m] != 0.0:

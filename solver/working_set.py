@@ -135,9 +135,8 @@ class WorkingSet:
         known_before = self.n_classes
         if codes[0] >= self.n_classes:
             self._meet_class(int(codes[0]))
-        store, origin = self.store, self.origin
-        assert origin is not None
-        rows = prepare_rows(self.kernel, X, origin, self.dtype)
+        assert self.origin is not None
+        rows = prepare_rows(self.kernel, X, self.origin, self.dtype)
         values = self._kernel_values(rows)
         n, pairs = len(codes), pairs_of(max(self.n_classes, 2))
         decision, margin = np.zeros((2, len(pairs), n))
@@ -149,10 +148,11 @@ class WorkingSet:
             trace = Trace(decision[i], margin[i], admitted[i], step[i])
             walk(self.problems[i], values, sign, self.rule, trace, *self._scratch)
         self.seen += n
-        self._store_admitted(rows, codes, values, admitted.any(axis=0))
+        in_any = np.logical_or.reduce(admitted, axis=0)
+        self._store_admitted(rows, codes, values, in_any)
         known = np.full(n, self.n_classes)
         known[0] = known_before
-        return _Piece(decision.T, margin.T, admitted.any(axis=0), step, known, self.n_classes)
+        return _Piece(decision.T, margin.T, in_any, step, known, self.n_classes)
 
     def _meet_class(self, code: int) -> None:
         """Open the problems of a new class. The first two classes share one problem.

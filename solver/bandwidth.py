@@ -1,0 +1,128 @@
+"""gamma = "auto": the kernel's width from the stream's first samples, then frozen."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.kernels import Float64Array
+
+_LARGEST_GAMMA = 1e100
+
+# gamma is estimated anew at 2, 4, 8, ... samples and frozen at this many.
+SAMPLES = 128
+
+
+class Learner(Protocol):
+    """What the heads of a model have in common: learn in order, save, restore."""
+
+    def absorb(self, X: Float64Array, codes: NDArray[np.int64], /) -> Any:
+        """Learn rows with class numbers."""
+
+    def view(self) -> Any:
+        """An immutable picture for predictions."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything that a restart needs."""
+
+    def restore(self, state: Mapping[str, NDArray[Any]], /) -> None:
+        """Take over a state."""
+
+
+L = TypeVar("L", bound=Learner)
+
+
+def gamma_from_rows(X: Float64Array) -> float:
+    """1 / (mean squared distance between (n, d) rows), P2's rule; 1 where they are all equal.
+
+    The mean over all ordered pairs of different rows is 2 n / (n - 1) times the mean squared
+    distance from the centre, taken with every feature at unit scale so that nothing overflows.
+    """
+    scale = float(np.abs(X - X[0]).max())
+    if scale == 0.0 or len(X) < 2:
+        return 1.0
+    centred = (X - X[0]) / scale
+    centred -= centred.mean(axis=0)
+    mean_square = 2.0 * float((centred * centred).sum()) / (len(X) - 1)
+    return min(1.0 / mean_square / scale / scale, _LARGEST_GAMMA)
+
+
+class AutoGamma(Generic[L]):
+    """A learner whose gamma is estimated from its first samples.
+
+    The learner works from the first sample on: at 2, 4, 8, ..., 128 samples gamma is estimated
+    from all of them and they are learned again in their order; at 128 it is frozen and the
+    samples are forgotten. As these points are counts of samples, the cutting of the stream
+    into calls does not matter.
+
+    build: makes a fresh learner for a gamma.
+    largest_product: bound on gamma ||x||^2 over the first samples. A polynomial kernel needs
+        one: with features far from zero and close to each other it would overflow.
+    """
+
+    def __init__(self, build: Callable[[float], L], largest_product: float = math.inf) -> None:
+        self._build = build
+        self._largest_product = largest_product
+        self.gamma = 1.0
+        self.learner = build(1.0)
+        self._rows: Float64Array | None = None
+        self._codes: NDArray[np.int64] = np.empty(0, np.int64)
+        self._seen = 0
+
+    @property
+    def frozen(self) -> bool:
+        """Whether gamma is final."""
+        return self._seen >= SAMPLES
+
+    def absorb(self, X: Float64Array, codes: NDArray[np.int64]) -> list[tuple[slice, Any]]:
+        """Learn; returns the learner's answers for consecutive parts of the rows."""
+        answers = []
+        start = 0
+        while start < len(codes):
+            stop = len(codes)
+            if not self.frozen:
+                stop = min(stop, start + _next_power_of_two(self._seen + 1) - self._seen)
+            part = slice(start, stop)
+            answers.append((part, self.learner.absorb(X[part], codes[part])))
+            if not self.frozen:
+                self._warm_up(X[part], codes[part])
+            start = stop
+        return answers
+
+    def _warm_up(self, X: Float64Array, codes: NDArray[np.int64]) -> None:
+        self._rows = X.copy() if self._rows is None else np.concatenate([self._rows, X])
+        self._codes = np.concatenate([self._codes, codes])
+        self._seen += len(codes)
+        if self._seen > 1 and self._seen & (self._seen - 1) == 0:
+            largest = float(np.einsum("ij,ij->i", self._rows, self._rows).max())
+            ceiling = self._largest_product / largest if largest > 0.0 else math.inf
+            self.gamma = min(gamma_from_rows(self._rows), ceiling)
+            self.learner = self._build(self.gamma)
+            self.learner.absorb(self._rows, self._codes)
+        if self.frozen:
+            self._rows, self._codes = None, np.empty(0, np.int64)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The learner's state with gamma and, during the warm-up, the samples so far."""
+        own: dict[str, NDArray[Any]] = {
+            "auto_gamma": np.array([self.gamma]),
+            "auto_seen": np.array([self._seen], np.int64),
+        }
+        if self._rows is not None:
+            own |= {"auto_rows": self._rows, "auto_codes": self._codes}
+        return self.learner.state() | own
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a state."""
+        self.gamma = float(state["auto_gamma"][0])
+        self._seen = int(state["auto_seen"][0])
+        if "auto_rows" in state:
+            self._rows, self._codes = np.array(state["auto_rows"]), np.array(state["auto_codes"])
+        self.learner = self._build(self.gamma)
+        self.learner.restore(state)
+
+
+def _next_power_of_two(n: int) -> int:
+    return max(2, 1 << (n - 1).bit_length())
