@@ -1,0 +1,15 @@
+"""wolfstream's server: everything around the numerics of `solver`.
+
+A sample's way, one module a step:
+
+    receive          http, websocket     a request or a frame arrives
+    decode           wire, samples       bytes become checked rows and labels
+    submit           api, engine         it waits in the bounded queue
+    append + fsync   log                 it is on disk, in its model's order
+    absorb block     model, head         the learner takes it, in that order
+    publish view     model               predictions see it
+    acknowledge      engine              the client is told
+
+The way back after a stop: load the snapshot (`snapshots`), then replay the rest of the log
+through the same `Model.absorb`.
+"""

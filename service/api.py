@@ -1,0 +1,89 @@
+"""The handlers under every transport: decoded data in, plain data out."""
+
+import asyncio
+import re
+from typing import Any
+
+from service.engine import Engine
+from service.errors import Invalid, ModelBroken, NoSuchHead
+from service.model import HEADS, Model, check_dimension
+from service.samples import read_rows, read_samples
+from service.spec import MODEL_NAME_PATTERN, HeadName, read_spec
+from service.writer import Answer
+
+# A prediction of more multiplications than this (about a millisecond) leaves the event loop.
+_INLINE_COST = 20_000_000
+_MODEL_NAME = re.compile(MODEL_NAME_PATTERN)
+
+
+def learn(engine: Engine, model: Model, head: HeadName, body: Any) -> "asyncio.Future[Answer]":
+    """Check samples and queue them, in the order of the calls; the future is the answer.
+
+    Raises Invalid, InvalidSamples, NotReady, QueueFull, ModelBroken.
+    """
+    return engine.submit(model, head, read_samples(body))
+
+
+async def predict(
+    engine: Engine, model: Model, head: str | None, min_sequence: int | None, body: Any
+) -> dict[str, Any]:
+    """Predict with the published view; learning is neither waited for nor disturbed.
+
+    Raises Invalid, InvalidSamples, NoSuchHead, NotReached, Untrained.
+    """
+    name = read_head(head) or model.spec.serve
+    if name not in model.heads:
+        raise NoSuchHead(f"the spec of model {model.name!r} has null for {name}")
+    rows = read_rows(body)
+    if model.broken:
+        raise ModelBroken(f"model {model.name!r}: {model.broken}")
+    if min_sequence is not None:
+        await engine.reached(model, min_sequence)
+    published = model.published
+    view = published.heads[name]
+    check_dimension(rows, published.dimension)
+    if view.cost(*rows.shape) <= _INLINE_COST:
+        prediction, decision = view.predict(rows)
+    else:
+        prediction, decision = await asyncio.to_thread(view.predict, rows)
+    return {
+        "model": model.name,
+        "sequence": published.sequence,
+        "head": name,
+        "classes": list(view.classes),
+        "prediction": prediction,
+        "decision": decision,
+    }
+
+
+async def create(engine: Engine, name: str, body: Any) -> tuple[dict[str, Any], bool]:
+    """Create a model from a decoded spec; its description and whether it is new.
+
+    Raises Invalid, ModelExists, NotReady, StorageFailed.
+    """
+    if not _MODEL_NAME.fullmatch(name):
+        raise Invalid(
+            "a model's name has 1 to 63 letters, digits, dots, underscores and hyphens, "
+            "the first a letter or digit"
+        )
+    model, new = await engine.create(name, read_spec(body))
+    return model.describe(), new
+
+
+def list_models(engine: Engine) -> dict[str, Any]:
+    """Name, sequence and number of features of every model."""
+    models = [
+        {"model": m.name, "sequence": m.published.sequence, "features": m.published.dimension}
+        for m in engine.models()
+    ]
+    return {"models": models}
+
+
+def read_head(head: str | None) -> HeadName | None:
+    """The head that a parameter names. Raises Invalid."""
+    if head is None:
+        return None
+    for name in HEADS:
+        if head == name:
+            return name
+    raise Invalid(f"head must be one of {', '.join(HEADS)}, not {head!r}")

@@ -1,0 +1,184 @@
+"""The engine: the event loop's side of learning.
+
+    submit -> queue -> (writer) append + fsync -> absorb block -> publish view -> acknowledge
+
+Everything here runs on the event loop, except `_run`, which is the writer's thread.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from service.errors import ModelBroken, NotReached, NotReady, StorageFailed, UnknownModel
+from service.model import Model
+from service.queue import GroupQueue
+from service.samples import Samples
+from service.settings import Settings
+from service.spec import HeadName, ModelSpec
+from service.writer import Answer, LearnRequest, Order, Reply, Writer
+
+logger = logging.getLogger(__name__)
+
+
+class Engine:
+    """Live models behind one writer.
+
+    warm_up: compiles the numerics; runs on the writer's thread before it is ready.
+    """
+
+    def __init__(self, settings: Settings, warm_up: Callable[[], None]) -> None:
+        self._settings = settings
+        self._warm_up = warm_up
+        self._queue: GroupQueue[LearnRequest | Order] = GroupQueue(
+            settings.queue_samples, settings.group_samples
+        )
+        self._waiters: dict[Model, list[tuple[int, asyncio.Future[None]]]] = {}
+        self._accepting = False
+        self._stopping = False
+        self._loop: asyncio.AbstractEventLoop
+        self._writer: Writer
+        self._thread: threading.Thread
+        self.ready: asyncio.Future[None]
+
+    def start(self) -> None:
+        """Open the data directory and begin recovery; `ready` is done when it is over.
+
+        Raises StartupError where the log cannot be opened; `ready` raises what recovery finds.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._writer = Writer(self._settings, self._acknowledge)
+        self.ready = self._loop.create_future()
+        self._thread = threading.Thread(target=self._run, name="writer")
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """Accept nothing more, learn what was accepted, save a snapshot of each model."""
+        self.refuse()
+        self._queue.close()
+        await asyncio.to_thread(self._thread.join)
+
+    def refuse(self) -> None:
+        """From now on every new request is NotReady; what was accepted goes on."""
+        self._accepting = False
+        self._stopping = True
+
+    @property
+    def accepting(self) -> bool:
+        """Whether requests are taken: recovered, warm and not stopping."""
+        return self._accepting
+
+    def model(self, name: str) -> Model:
+        """The live model of this name. Raises NotReady, StorageFailed, UnknownModel."""
+        self._check_accepting()
+        model = self._writer.models.get(name)
+        if model is None:
+            raise UnknownModel(f"there is no model {name!r}; create it with PUT /v1/models/{name}")
+        return model
+
+    def models(self) -> list[Model]:
+        """All live models by name. Raises NotReady."""
+        self._check_accepting()
+        return [model for _, model in sorted(self._writer.models.copy().items())]
+
+    def submit(self, model: Model, head: HeadName, samples: Samples) -> "asyncio.Future[Answer]":
+        """Queue samples; the future is done once they are on disk, learned and published.
+
+        Requests are learned in the order of these calls. Raises NotReady, QueueFull and
+        ModelBroken at once; the future raises what the writer finds.
+        """
+        self._check_accepting()
+        if model.broken:
+            raise ModelBroken(f"model {model.name!r}: {model.broken}")
+        answer: asyncio.Future[Answer] = self._loop.create_future()
+        self._queue.put(LearnRequest(model, head, samples, answer), len(samples.X))
+        return answer
+
+    async def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
+        """A model of this spec and whether it is new. Raises ModelExists, StorageFailed."""
+        created: tuple[Model, bool] = await self._in_order(lambda: self._writer.create(name, spec))
+        return created
+
+    async def delete(self, name: str) -> None:
+        """Forget a model with its log and snapshots. Raises UnknownModel, StorageFailed."""
+        model = self.model(name)
+        await self._in_order(lambda: self._writer.delete(model))
+
+    async def reached(self, model: Model, sequence: int) -> None:
+        """Wait until the published view of a model has a sequence. Raises NotReached."""
+        if model.published.sequence >= sequence:
+            return
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._waiters.setdefault(model, []).append((sequence, waiter))
+        try:
+            await asyncio.wait_for(waiter, self._settings.wait_seconds)
+        except TimeoutError:
+            raise NotReached(
+                f"model {model.name!r} is at sequence {model.published.sequence}, "
+                f"{sequence} was asked for"
+            ) from None
+        finally:
+            self._forget(model, waiter)
+
+    def _check_accepting(self) -> None:
+        if not self._accepting:
+            what = "stopping" if self._stopping else "recovering and compiling"
+            raise NotReady(f"the server is {what}")
+
+    async def _in_order(self, run: Callable[[], Any]) -> Any:
+        self._check_accepting()
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        self._queue.put(Order(run, answer), 0)
+        return await answer
+
+    def _forget(self, model: Model, waiter: "asyncio.Future[None]") -> None:
+        left = [item for item in self._waiters.get(model, []) if item[1] is not waiter]
+        if left:
+            self._waiters[model] = left
+        else:
+            self._waiters.pop(model, None)
+
+    def _run(self) -> None:
+        try:
+            self._writer.recover()
+            self._warm_up()
+        except Exception as error:
+            self._loop.call_soon_threadsafe(self.ready.set_exception, error)
+            return
+        self._loop.call_soon_threadsafe(self._open)
+        for group in self._queue.groups():
+            try:
+                self._writer.handle(group)
+            except Exception:
+                logger.exception("the writer failed; restart the server to recover from the log")
+                self._loop.call_soon_threadsafe(self._fail, group)
+                return
+        self._writer.close()
+
+    def _fail(self, group: list[LearnRequest | Order]) -> None:
+        """What the failed writer still owed is unknown: say so, and take nothing more."""
+        self.refuse()
+        error = StorageFailed("the server failed; the samples may or may not have been learned")
+        self._deliver([(item.answer, error) for item in group], [])
+
+    def _open(self) -> None:
+        self._accepting = not self._stopping
+        self.ready.set_result(None)
+
+    def _acknowledge(self, replies: list[Reply], changed: Iterable[Model]) -> None:
+        """Deliver a group's replies: one wake-up of the event loop for all of them."""
+        self._loop.call_soon_threadsafe(self._deliver, replies, list(changed))
+
+    def _deliver(self, replies: list[Reply], changed: list[Model]) -> None:
+        for answer, result in replies:
+            if answer.done():  # the client is gone
+                continue
+            if isinstance(result, Exception):
+                answer.set_exception(result)
+            else:
+                answer.set_result(result)
+        for model in changed:
+            for sequence, waiter in self._waiters.get(model, []):
+                if model.published.sequence >= sequence and not waiter.done():
+                    waiter.set_result(None)

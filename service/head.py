@@ -1,0 +1,231 @@
+"""One head of a model: a learner, its labels and its scores. The only absorb function."""
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.errors import InvalidSamples, SampleError, Untrained
+from service.samples import Label, Samples
+from service.spec import HeadName, ModelSpec
+from solver import asset, view
+from solver.asset import Asset, AssetView
+from solver.bandwidth import AutoGamma
+from solver.kernels import Float64Array, largest_square_norm
+from solver.online import STEP_NAMES
+from solver.view import WorkingSetView
+from solver.working_set import WorkingSet
+
+_RECENT = 1000
+# Bound on gamma ||x||^2 where gamma is estimated: to the eighth power still below 1e100.
+_LARGEST_POLYNOMIAL_PRODUCT = 1e6
+
+
+class Answers(NamedTuple):
+    """Column by column what the head said and did for each of n samples (the wire's `results`)."""
+
+    prediction: list[Label | None]
+    decision: list[Any]
+    admitted: list[bool] | None
+    step: list[str] | None
+
+    def part(self, start: int, stop: int) -> dict[str, list[Any]]:
+        """The answers of one request within a block, without the columns this head lacks."""
+        fields = self._asdict().items()
+        return {name: column[start:stop] for name, column in fields if column is not None}
+
+
+class HeadView(NamedTuple):
+    """An immutable picture of a head: the model to predict with, and how it stands."""
+
+    model: WorkingSetView | AssetView | None
+    classes: tuple[Label, ...]
+    stats: dict[str, Any]
+
+    def predict(self, X: Float64Array) -> tuple[list[Label], list[Any]]:
+        """Labels and decisions of finite rows; raises Untrained, InvalidSamples."""
+        if self.model is None or len(self.classes) < 2:
+            raise Untrained(
+                "a prediction needs samples of at least two classes; "
+                f"the model has met {list(self.classes)!r}"
+            )
+        if isinstance(self.model, WorkingSetView):
+            codes, decision = view.predict(self.model, X)
+        else:
+            codes, decision = asset.predict(self.model, X)
+        return [self.classes[code] for code in codes.tolist()], decision.tolist()
+
+    def cost(self, rows: int, dimension: int) -> int:
+        """Multiplications of a prediction, to decide where it may run."""
+        if isinstance(self.model, WorkingSetView):
+            return rows * dimension * len(self.model.rows.exact)
+        return rows * dimension * len(self.model.b) * 512 if self.model else 0
+
+
+class Head:
+    """A learner with the labels it has met and its prequential score."""
+
+    def __init__(self, name: HeadName, spec: ModelSpec) -> None:
+        self.name = name
+        self._spec = spec
+        self.classes: list[Label] = []
+        self._code_of: dict[tuple[type, Label], int] = {}
+        self._judged = self._correct = 0
+        self._recent: deque[bool] = deque(maxlen=_RECENT)
+        polynomial = spec.kernel.type == "polynomial"
+        limit = _LARGEST_POLYNOMIAL_PRODUCT if polynomial else np.inf
+        self._auto: AutoGamma[WorkingSet | Asset] | None = None
+        self._fixed: WorkingSet | Asset | None = None
+        if spec.auto_gamma:
+            self._auto = AutoGamma(self._build, limit)
+        else:
+            self._fixed = self._build(1.0)
+
+    @property
+    def _learner(self) -> WorkingSet | Asset:
+        learner = self._auto.learner if self._auto else self._fixed
+        assert learner is not None
+        return learner
+
+    def _build(self, gamma: float) -> WorkingSet | Asset:
+        kernel = self._spec.kernel_with(gamma)
+        if self.name == "working_set":
+            own = self._spec.working_set
+            assert own is not None
+            return WorkingSet(kernel, own.C, own.algorithm, own.corrective_steps, own.max_size)
+        of_asset = self._spec.asset
+        assert of_asset is not None
+        return Asset(
+            kernel.gamma, of_asset.dimension, of_asset.lam, of_asset.average_from, self._spec.seed
+        )
+
+    def check(self, X: Float64Array) -> None:
+        """Refuse rows that no kernel value of this model could hold; before they are logged."""
+        gamma = self._auto.gamma if self._auto else 1.0
+        limit = min(largest_square_norm(self._spec.kernel_with(gamma)), 1e100)
+        if self._spec.kernel.type == "polynomial" and self._auto and not self._auto.frozen:
+            limit = 1e12
+        with np.errstate(over="ignore"):
+            square_norm = np.einsum("ij,ij->i", X, X)
+        wrong = np.flatnonzero(~(square_norm <= limit))
+        if len(wrong):
+            errors: list[SampleError] = [
+                {
+                    "row": int(i),
+                    "pointer": f"/x/{i}",
+                    "detail": f"its norm exceeds {limit**0.5:.3g}, the most this kernel can hold",
+                }
+                for i in wrong[:20]
+            ]
+            raise InvalidSamples("some rows are too large for the kernel", errors)
+
+    def unknown(self, labels: list[Label]) -> set[tuple[type, Label]]:
+        """Labels that this head has not met."""
+        return {_key(label) for label in labels} - self._code_of.keys()
+
+    def absorb(self, samples: Samples) -> Answers:
+        """Learn samples in order, test-then-train; the same for live requests and for replay."""
+        codes = np.array([self._code(label) for label in samples.labels], np.int64)
+        if self._auto:
+            parts = [answer for _, answer in self._auto.absorb(samples.X, codes)]
+        else:
+            parts = [self._learner.absorb(samples.X, codes)]
+        said = np.concatenate([part.prediction for part in parts])
+        self._score(said, codes)
+        decision = [value for part in parts for value in _decisions(part.decision)]
+        prediction = [self.classes[code] if code >= 0 else None for code in said.tolist()]
+        if self.name == "asset":
+            return Answers(prediction, decision, None, None)
+        return Answers(
+            prediction,
+            decision,
+            [bool(value) for part in parts for value in part.admitted],
+            [_STEPS[bits] for part in parts for bits in part.step.tolist()],
+        )
+
+    def view(self) -> HeadView:
+        """What predictions and descriptions read from now on."""
+        learner = self._learner
+        stats: dict[str, Any] = {"size": 0, "support_vectors": 0, "objective": None, "gap": None}
+        if isinstance(learner, Asset):
+            stats = {"steps": learner.steps, "dimension": learner.dimension}
+        model = learner.view() if self.classes else None
+        if isinstance(model, WorkingSetView) and isinstance(learner, WorkingSet):
+            stats = {
+                "size": learner.store.size,
+                "support_vectors": len(model.support),
+                "objective": -float(model.q.sum()),
+                "gap": float(model.gap.max()),
+                "bytes": learner.nbytes,
+            }
+        if self._auto:
+            stats["gamma"] = self._auto.gamma
+        stats["prequential"] = self._prequential()
+        return HeadView(model, tuple(self.classes), stats)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Plain data and arrays from which `restore` goes on bit for bit."""
+        plain = {
+            "classes": list(self.classes),
+            "judged": self._judged,
+            "correct": self._correct,
+            "recent": [int(hit) for hit in self._recent],
+        }
+        return plain, self._auto.state() if self._auto else self._learner.state()
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a state."""
+        for label in plain["classes"]:
+            self._code(label)
+        self._judged, self._correct = plain["judged"], plain["correct"]
+        self._recent.extend(bool(hit) for hit in plain["recent"])
+        if self._auto:
+            self._auto.restore(arrays)
+        else:
+            self._learner.restore(arrays)
+
+    def _code(self, label: Label) -> int:
+        key = _key(label)
+        code = self._code_of.get(key)
+        if code is None:
+            code = self._code_of[key] = len(self.classes)
+            self.classes.append(label)
+        return code
+
+    def _score(self, said: NDArray[np.int64], codes: NDArray[np.int64]) -> None:
+        judged = said >= 0
+        hits = (said == codes)[judged]
+        self._judged += len(hits)
+        self._correct += int(hits.sum())
+        self._recent.extend(hits.tolist())
+
+    def _prequential(self) -> dict[str, Any]:
+        recent = len(self._recent)
+        return {
+            "samples": self._judged,
+            "accuracy": self._correct / self._judged if self._judged else None,
+            "recent_accuracy": sum(self._recent) / recent if recent else None,
+        }
+
+
+def _key(label: Label) -> tuple[type, Label]:
+    """JSON's true and 1 are different labels; in Python they are equal."""
+    return type(label), label
+
+
+def _decisions(decision: Float64Array) -> list[Any]:
+    """NaN, "nothing to say", becomes None; a row of scores ends where its classes end."""
+    if decision.ndim == 1:
+        return [None if value != value else value for value in decision.tolist()]
+    rows = decision.tolist()
+    return [[value for value in row if value == value] or None for row in rows]
+
+
+def _step_names(bits: int) -> str:
+    """The kinds of steps of a sample's problems, joined where they differ."""
+    return "+".join(name for kind, name in enumerate(STEP_NAMES) if bits >> kind & 1)
+
+
+_STEPS = [_step_names(bits) for bits in range(1 << len(STEP_NAMES))]

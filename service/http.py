@@ -1,0 +1,222 @@
+"""HTTP: routes, status words, bodies. The only place that knows a status code."""
+
+import logging
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, Query, Request, Response, WebSocket
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from service import api, errors
+from service.engine import Engine
+from service.errors import Invalid, NotReady, Refusal, TooLarge, Unavailable
+from service.openapi import ROWS, SAMPLES, SPEC, body_of, problems
+from service.settings import Settings
+from service.stream import Session, Streams
+from service.wire import JSON, Format, format_of_answer, format_of_body, problem
+
+logger = logging.getLogger(__name__)
+
+_STATUS: dict[type[Refusal], int] = {
+    errors.Unreadable: 400,
+    errors.UnknownModel: 404,
+    errors.ModelExists: 409,
+    errors.NoSuchHead: 409,
+    errors.Untrained: 409,
+    errors.TooLarge: 413,
+    errors.UnsupportedFormat: 415,
+    errors.Invalid: 422,
+    errors.Unavailable: 503,
+}
+
+_X_Y = {"x": [[0.1, 0.2], [0.8, 0.9]], "y": ["low", "high"]}
+_LEARN: dict[str, Any] = {
+    "openapi_extra": body_of(SAMPLES, _X_Y),
+    "responses": problems(400, 404, 409, 413, 415, 422, 503),
+}
+
+
+def create_app(engine: Engine, settings: Settings, streams: Streams) -> FastAPI:
+    """The ASGI application over an engine that someone else starts and stops."""
+    app = FastAPI(
+        title="wolfstream",
+        description="A server that learns while it serves.",
+        license_info={"name": "BSD-3-Clause"},
+    )
+    _add_errors(app)
+    _add_health(app, engine)
+    _add_models(app, engine, settings)
+    _add_learning(app, engine, settings)
+    _add_stream(app, engine, settings, streams)
+    return app
+
+
+def _add_health(app: FastAPI, engine: Engine) -> None:
+    @app.get("/livez", tags=["health"])
+    async def livez() -> dict[str, str]:
+        """200 while the process answers at all."""
+        return {"status": "alive"}
+
+    @app.get("/readyz", tags=["health"], responses=problems(503))
+    async def readyz() -> dict[str, str]:
+        """200 once models are recovered and compiled, until the server stops."""
+        if not engine.accepting:
+            raise NotReady("recovering, compiling or stopping")
+        return {"status": "ready"}
+
+
+def _add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
+    @app.get("/v1/models", tags=["models"], responses=problems(503))
+    async def list_models(request: Request) -> Response:
+        """All models with their sequences."""
+        return _respond(request, JSON, api.list_models(engine))
+
+    @app.get("/v1/models/{name}", tags=["models"], responses=problems(404, 503))
+    async def describe_model(request: Request, name: str) -> Response:
+        """A model: spec, sequence, classes, size, objective, gap, scores."""
+        return _respond(request, JSON, engine.model(name).describe())
+
+    @app.put(
+        "/v1/models/{name}",
+        tags=["models"],
+        status_code=201,
+        openapi_extra=body_of(SPEC, {}, required=False),
+        responses={
+            200: {"description": "It exists with this spec."},
+            **problems(400, 409, 413, 415, 422, 503),
+        },
+    )
+    async def create_model(request: Request, name: str) -> Response:
+        """Create a model; `{}` is a spec with every default."""
+        data = await _read_body(request, settings.body_bytes)
+        body_format = format_of_body(request.headers.get("content-type") if data else None)
+        body = body_format.decode(data) if data else {}
+        description, new = await api.create(engine, name, body)
+        return _respond(request, body_format, description, 201 if new else 200)
+
+    @app.delete("/v1/models/{name}", tags=["models"], status_code=204, responses=problems(404, 503))
+    async def delete_model(name: str) -> Response:
+        """Forget a model and everything that it learned."""
+        await engine.delete(name)
+        return Response(status_code=204)
+
+
+def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
+    @app.post("/v1/models/{name}/samples", tags=["learning"], **_LEARN)
+    async def learn(request: Request, name: str) -> Response:
+        """The working set absorbs the samples, in order; 200 once durable and learned."""
+        body_format, body = await _decode_body(request, settings.body_bytes)
+        answer = await api.learn(engine, engine.model(name), "working_set", body)
+        return _respond(request, body_format, answer)
+
+    @app.post("/v1/models/{name}/asset", tags=["learning"], **_LEARN)
+    async def step(request: Request, name: str) -> Response:
+        """ASSET takes a step for each sample, in order; 200 once durable and learned."""
+        body_format, body = await _decode_body(request, settings.body_bytes)
+        answer = await api.learn(engine, engine.model(name), "asset", body)
+        return _respond(request, body_format, answer)
+
+    @app.post(
+        "/v1/models/{name}/predict",
+        tags=["predicting"],
+        openapi_extra=body_of(ROWS, {"x": [[0.1, 0.2]]}),
+        responses=problems(400, 404, 409, 413, 415, 422, 503),
+    )
+    async def predict(
+        request: Request,
+        name: str,
+        head: Annotated[Literal["working_set", "asset"] | None, Query()] = None,
+        min_sequence: Annotated[int | None, Query(ge=0)] = None,
+    ) -> Response:
+        """Labels and decisions of the current model; `min_sequence` reads your own writes."""
+        body_format, body = await _decode_body(request, settings.body_bytes)
+        answer = await api.predict(engine, engine.model(name), head, min_sequence, body)
+        return _respond(request, body_format, answer)
+
+
+def _add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Streams) -> None:
+    @app.websocket("/v1/models/{name}/stream")
+    async def stream(websocket: WebSocket, name: str) -> None:
+        """Learn, asset and predict over one connection."""
+        try:
+            model = engine.model(name)
+        except Refusal as error:
+            await websocket.send_denial_response(_problem_response(error, JSON))
+            return
+        await streams.serve(
+            Session(websocket, engine, model, settings.window, lambda e: problem(e, _status_of(e)))
+        )
+
+
+def _add_errors(app: FastAPI) -> None:
+    @app.exception_handler(Refusal)
+    async def refuse(request: Request, error: Refusal) -> Response:
+        return _problem_response(error, _answer_format(request, JSON))
+
+    @app.exception_handler(RequestValidationError)
+    async def refuse_parameters(request: Request, error: RequestValidationError) -> Response:
+        wrong = [f"{item['loc'][-1]}: {item['msg']}" for item in error.errors()]
+        return _problem_response(Invalid("; ".join(wrong)), _answer_format(request, JSON))
+
+    @app.exception_handler(HTTPException)
+    async def refuse_route(request: Request, error: HTTPException) -> Response:
+        slug = {404: "no-such-path", 405: "method-not-allowed"}.get(error.status_code, "http")
+        return _plain_problem(request, slug, error.detail, error.status_code, error.headers)
+
+    @app.exception_handler(Exception)
+    async def fail(request: Request, _: Exception) -> Response:
+        return _plain_problem(request, "internal", "the server made a mistake", 500)
+
+
+def _status_of(error: Refusal) -> int:
+    """The status of the nearest class in the error tree."""
+    return next(_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS)
+
+
+def _problem_response(error: Refusal, answer_format: Format) -> Response:
+    status = _status_of(error)
+    headers = {}
+    if isinstance(error, Unavailable):
+        headers["Retry-After"] = str(error.retry_after_seconds)
+    content = answer_format.encode(problem(error, status))
+    return Response(content, status, headers, answer_format.problem_media_type)
+
+
+def _plain_problem(
+    request: Request, slug: str, detail: str, status: int, headers: Any = None
+) -> Response:
+    """A problem that no error of the domain stands for."""
+    answer_format = _answer_format(request, JSON)
+    body = {"type": f"urn:wolfstream:{slug}", "title": detail, "status": status, "detail": detail}
+    return Response(answer_format.encode(body), status, headers, answer_format.problem_media_type)
+
+
+async def _decode_body(request: Request, most_bytes: int) -> tuple[Format, Any]:
+    body_format = format_of_body(request.headers.get("content-type"))
+    return body_format, body_format.decode(await _read_body(request, most_bytes))
+
+
+async def _read_body(request: Request, most_bytes: int) -> bytes:
+    """The body, never more of it in memory than the limit. Raises TooLarge."""
+    declared = request.headers.get("content-length")
+    if declared is not None and declared.isdecimal() and int(declared) <= most_bytes:
+        return await request.body()
+    parts, size = [], 0
+    if declared is None:
+        async for part in request.stream():
+            size += len(part)
+            if size > most_bytes:
+                break
+            parts.append(part)
+        else:
+            return b"".join(parts)
+    raise TooLarge(f"a body may have {most_bytes} bytes; send smaller batches")
+
+
+def _answer_format(request: Request, body_format: Format) -> Format:
+    return format_of_answer(request.headers.get("accept"), body_format)
+
+
+def _respond(request: Request, body_format: Format, data: Any, status: int = 200) -> Response:
+    answer_format = _answer_format(request, body_format)
+    return Response(answer_format.encode(data), status, media_type=answer_format.media_type)

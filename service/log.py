@@ -1,0 +1,123 @@
+"""The log: every accepted request, in its model's order, on disk before it is learned.
+
+SQLite in write-ahead mode with synchronous=FULL: when `append` returns, the entries have been
+fsynced. One entry is one request; entries with the same `block` were absorbed together, and
+replay keeps these boundaries and the thread setting, because the rounding of a matrix product
+depends on both.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from service.errors import StartupError, StorageFailed
+from service.spec import HeadName
+
+_FORMAT = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS models (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL UNIQUE,
+    spec TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS entries (
+    model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
+    sequence INTEGER NOT NULL,  -- of the request's last sample
+    samples INTEGER NOT NULL,
+    block INTEGER NOT NULL,     -- sequence of the block's last sample
+    head TEXT NOT NULL,
+    threads INTEGER NOT NULL,
+    record BLOB NOT NULL,
+    PRIMARY KEY (model, sequence)
+) WITHOUT ROWID;
+"""
+
+
+class Entry(NamedTuple):
+    """One accepted request of one model."""
+
+    model: int
+    sequence: int
+    samples: int
+    block: int
+    head: HeadName
+    threads: int
+    record: bytes
+
+
+class Log:
+    """The embedded log of one data directory. Used by one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute("PRAGMA foreign_keys = ON")
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, _FORMAT):
+                raise StartupError(
+                    f"{path} has log format {version}, this version reads {_FORMAT}; "
+                    "start the version that wrote it, or choose another --data directory"
+                )
+            self._db.executescript(_SCHEMA)
+            self._db.execute(f"PRAGMA user_version = {_FORMAT}")
+        except sqlite3.Error as error:
+            raise StartupError(
+                f"the log {path} cannot be opened: {error}; check the directory's permissions "
+                "and free space, or restore it from a backup"
+            ) from error
+
+    def close(self) -> None:
+        """Close the database; the write-ahead file is folded in."""
+        self._db.close()
+
+    def models(self) -> list[tuple[int, str, dict[str, Any]]]:
+        """(id, name, spec) of all models, oldest first."""
+        rows = self._db.execute("SELECT id, name, spec FROM models ORDER BY id")
+        return [(model, name, json.loads(spec)) for model, name, spec in rows]
+
+    def create(self, name: str, spec: dict[str, Any]) -> int:
+        """Add a model; durable on return. Raises StorageFailed."""
+        insert = "INSERT INTO models (name, spec) VALUES (?, ?)"
+        return self._write(insert, [(name, json.dumps(spec))])
+
+    def delete(self, model: int) -> None:
+        """Forget a model and its entries; durable on return. Raises StorageFailed."""
+        self._write("DELETE FROM models WHERE id = ?", [(model,)])
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Write a group of requests in one commit; fsynced on return, or StorageFailed."""
+        self._write("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", entries)
+
+    def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
+        """The entries behind a sequence, grouped as they were absorbed."""
+        rows = self._db.execute(
+            "SELECT * FROM entries WHERE model = ? AND sequence > ? ORDER BY sequence",
+            (model, after),
+        )
+        for _, block in groupby((Entry(*row) for row in rows), key=lambda entry: entry.block):
+            yield list(block)
+
+    def drop(self, model: int, up_to: int) -> None:
+        """Forget the entries up to a sequence. Raises StorageFailed."""
+        self._write("DELETE FROM entries WHERE model = ? AND sequence <= ?", [(model, up_to)])
+
+    def _write(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Run a statement for each row in one transaction; returns the last row id."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                for row in rows:
+                    cursor = self._db.execute(statement, row)
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise StorageFailed(f"the log could not be written: {error}") from error
+        return cursor.lastrowid or 0

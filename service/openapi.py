@@ -1,0 +1,91 @@
+"""What OpenAPI says of bodies that the routes read themselves, in whatever format they come."""
+
+from typing import Any
+
+from service.spec import ModelSpec
+from service.wire import MEDIA_TYPES
+
+_ROW = {"type": "array", "items": {"type": "number"}, "minItems": 1}
+_RAW = {
+    "type": "object",
+    "description": "Raw little-endian numbers; `data` is bytes, so MessagePack only.",
+    "required": ["dtype", "shape", "data"],
+    "properties": {
+        "dtype": {"enum": ["<f4", "<f8", "<i8"]},
+        "shape": {"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 2},
+        "data": {"type": "string", "format": "binary"},
+    },
+}
+_X = {
+    "description": "Rows of finite numbers, or one row.",
+    "oneOf": [{"type": "array", "items": _ROW, "minItems": 1}, _ROW, _RAW],
+}
+_LABEL = {"oneOf": [{"type": "string"}, {"type": "integer"}, {"type": "boolean"}]}
+_Y = {
+    "description": "One label for each row; for one row the label itself.",
+    "oneOf": [{"type": "array", "items": _LABEL, "minItems": 1}, _LABEL, _RAW],
+}
+_PROBLEM = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string", "examples": ["urn:wolfstream:invalid-samples"]},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "row": {"type": "integer"},
+                    "pointer": {"type": "string", "examples": ["/x/3/7"]},
+                    "detail": {"type": "string"},
+                },
+            },
+        },
+        "retry_after_seconds": {"type": "integer"},
+    },
+}
+_MEANING = {
+    400: "The body cannot be read.",
+    404: "There is no such model.",
+    409: "Another spec under this name, no such head, or nothing learned yet.",
+    413: "The body is too large.",
+    415: "The content type is not supported.",
+    422: "Readable but wrong; `errors` says where.",
+    503: "The queue is full, or the server is not ready; `Retry-After` says when to try again.",
+}
+
+SAMPLES = {"type": "object", "required": ["x", "y"], "properties": {"x": _X, "y": _Y}}
+ROWS = {"type": "object", "required": ["x"], "properties": {"x": _X}}
+
+
+def _inlined(schema: Any, parts: dict[str, Any]) -> Any:
+    """The schema with each reference replaced by what it refers to."""
+    if isinstance(schema, list):
+        return [_inlined(item, parts) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _inlined(parts[schema["$ref"].rpartition("/")[2]], parts)
+    hidden = ("$defs", "discriminator")
+    return {key: _inlined(value, parts) for key, value in schema.items() if key not in hidden}
+
+
+_SPEC = ModelSpec.model_json_schema(by_alias=True)
+SPEC: dict[str, Any] = _inlined(_SPEC, _SPEC["$defs"])
+
+
+def body_of(
+    schema: dict[str, Any], example: dict[str, Any], required: bool = True
+) -> dict[str, Any]:
+    """A route's `openapi_extra`: the same body in every format."""
+    content = {name: {"schema": schema, "example": example} for name in MEDIA_TYPES}
+    return {"requestBody": {"required": required, "content": content}}
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """A route's `responses` for the statuses that it may refuse with."""
+    content = {"application/problem+json": {"schema": _PROBLEM}}
+    return {status: {"description": _MEANING[status], "content": content} for status in statuses}

@@ -1,0 +1,62 @@
+"""The bounded queue between the event loop and the writer."""
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from service.errors import QueueFull
+
+T = TypeVar("T")
+
+
+class GroupQueue(Generic[T]):
+    """Many threads put, one takes all that waits; bounded by samples, not by requests.
+
+    most_samples: the bound. A request that alone exceeds it is let in when nothing waits.
+    group_samples: how much is taken at a time (at least one item).
+    """
+
+    def __init__(self, most_samples: int, group_samples: int) -> None:
+        self._most_samples = most_samples
+        self._group_samples = group_samples
+        self._items: deque[tuple[T, int]] = deque()
+        self._waiting = 0
+        self._closed = False
+        self._changed = threading.Condition()
+
+    def put(self, item: T, samples: int) -> None:
+        """Append an item that stands for so many samples. Raises QueueFull."""
+        with self._changed:
+            if samples and self._waiting and self._waiting + samples > self._most_samples:
+                raise QueueFull(
+                    f"{self._waiting} samples wait to be learned, at most "
+                    f"{self._most_samples} may; try again"
+                )
+            self._items.append((item, samples))
+            self._waiting += samples
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Let `groups` end once the queue is empty."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+
+    def groups(self) -> Iterator[list[T]]:
+        """Wait for items and yield all that wait, up to a group's size, until closed."""
+        while group := self._next_group():
+            yield group
+
+    def _next_group(self) -> list[T]:
+        group: list[T] = []
+        taken = 0
+        with self._changed:
+            while not self._items and not self._closed:
+                self._changed.wait()
+            while self._items and taken < self._group_samples:
+                item, samples = self._items.popleft()
+                group.append(item)
+                taken += samples
+            self._waiting -= taken
+        return group

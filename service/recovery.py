@@ -1,0 +1,76 @@
+"""The way back after a stop: load the snapshot, replay the rest of the log."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from service.errors import StartupError
+from service.log import Entry, Log
+from service.model import Model
+from service.samples import Samples, from_record
+from service.snapshots import DamagedSnapshot, Snapshots
+from service.spec import ModelSpec
+
+logger = logging.getLogger(__name__)
+
+
+def recover(log: Log, snapshots: Snapshots, use_threads: Callable[[int], None]) -> list[Model]:
+    """All models as they were acknowledged. Raises StartupError where that is impossible."""
+    return [
+        _recover_model(model_id, name, spec, log, snapshots, use_threads)
+        for model_id, name, spec in log.models()
+    ]
+
+
+def samples_of(block: list[Entry]) -> Samples:
+    """The samples of a block's entries, one after another."""
+    parts = [from_record(entry.record) for entry in block]
+    labels = [label for part in parts for label in part.labels]
+    return Samples(np.concatenate([part.X for part in parts]), labels)
+
+
+def _recover_model(
+    model_id: int,
+    name: str,
+    spec: dict[str, Any],
+    log: Log,
+    snapshots: Snapshots,
+    use_threads: Callable[[int], None],
+) -> Model:
+    model = _from_newest_whole_snapshot(Model(model_id, name, ModelSpec(**spec)), snapshots)
+    for block in log.blocks(model_id, model.sequence):
+        _check_continuous(model, block)
+        use_threads(block[0].threads)
+        try:
+            model.absorb(block[0].head, samples_of(block))
+        except Exception as error:
+            logger.exception("model %s: replay failed at sequence %d", name, model.sequence)
+            model.broken = f"replay failed behind sequence {model.sequence}: {error}"
+            break
+    model.publish()
+    logger.info("model %s: recovered at sequence %d", name, model.sequence)
+    return model
+
+
+def _from_newest_whole_snapshot(model: Model, snapshots: Snapshots) -> Model:
+    for sequence in snapshots.sequences(model.id):
+        try:
+            state = snapshots.load(model.id, sequence)
+        except DamagedSnapshot as error:
+            logger.warning("model %s: %s; trying the one before", model.name, error)
+            continue
+        model.restore(state.plain, state.arrays)
+        break
+    return model
+
+
+def _check_continuous(model: Model, block: list[Entry]) -> None:
+    first = block[0].sequence - block[0].samples
+    if first != model.sequence:
+        raise StartupError(
+            f"model {model.name!r}: its log goes on after sample {first}, but the newest whole "
+            f"snapshot ends at {model.sequence}. Restore the snapshots of the data directory "
+            "from a backup; starting without them would silently lose acknowledged samples"
+        )

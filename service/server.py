@@ -1,0 +1,116 @@
+"""The server process: data directory, engine, uvicorn, signals."""
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+
+import uvicorn
+
+from service.engine import Engine
+from service.errors import StartupError
+from service.http import create_app
+from service.settings import Settings
+from service.stream import Streams
+from service.warm_up import warm_up
+
+logger = logging.getLogger(__name__)
+
+# The event loop and the writer share the interpreter; at the default of 5 ms a burst of
+# requests keeps the writer, for which all of them wait, from its next step for that long.
+_SWITCH_INTERVAL_SECONDS = 0.0005
+
+
+def serve(settings: Settings) -> None:
+    """Run until SIGTERM or SIGINT. Raises StartupError."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    sys.setswitchinterval(_SWITCH_INTERVAL_SECONDS)
+    with _owned(settings):
+        config = uvicorn.Config(
+            lambda: None,
+            host=settings.host,
+            port=settings.port,
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            ws_max_size=settings.body_bytes,
+            server_header=False,
+        )
+        with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+            runner.run(_serve(settings, config))
+
+
+async def _serve(settings: Settings, config: uvicorn.Config) -> None:
+    engine, streams = Engine(settings, warm_up), Streams()
+    engine.start()
+    config.app = create_app(engine, settings, streams)
+    server = _Server(config, engine, streams)
+    engine.ready.add_done_callback(lambda _: server.recovery_ended())
+    await server.serve()
+    await engine.stop()
+    if engine.ready.done() and (error := engine.ready.exception()):
+        raise error
+
+
+class _Server(uvicorn.Server):
+    """uvicorn that answers what it accepted before it closes streams, and exits with 0."""
+
+    def __init__(self, config: uvicorn.Config, engine: Engine, streams: Streams) -> None:
+        super().__init__(config)
+        self._engine = engine
+        self._streams = streams
+
+    def recovery_ended(self) -> None:
+        """Say that the server is ready, or leave where recovery failed."""
+        if self._engine.ready.exception():
+            self.should_exit = True
+        else:
+            logger.info("ready")
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave on SIGTERM and SIGINT without raising them once more at the end."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._leave)
+        yield
+
+    def _leave(self) -> None:
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop accepting, answer what was accepted, close streams with 1001, then the rest."""
+        self._engine.refuse()
+        for listener in self.servers:
+            listener.close()
+        await self._streams.drain()
+        await super().shutdown(sockets)
+
+
+@contextlib.contextmanager
+def _owned(settings: Settings) -> Iterator[None]:
+    """Hold the data directory: two servers on one log would each lose the other's samples."""
+    try:
+        settings.data.mkdir(parents=True, exist_ok=True)
+        lock = (settings.data / "lock").open("w")
+    except OSError as error:
+        raise StartupError(
+            f"the data directory {settings.data} cannot be used: {error}; "
+            "choose another with --data"
+        ) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise StartupError(
+                f"the data directory {settings.data} is in use by another server; "
+                "stop it, or choose another directory with --data"
+            ) from None
+        yield

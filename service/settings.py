@@ -1,0 +1,28 @@
+"""Settings of a server: defaults, then `WOLFSTREAM_*` variables, then the command line."""
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Everything an operator can set; each field is also a variable, as in `WOLFSTREAM_PORT`."""
+
+    model_config = SettingsConfigDict(env_prefix="WOLFSTREAM_", extra="forbid")
+
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    data: Path = Field(Path("wolfstream-data"), description="Directory of the log and snapshots.")
+    threads: int = Field(1, ge=1, description="Threads of a matrix product.")
+    queue_samples: int = Field(65_536, ge=1, description="Samples that may wait to be learned.")
+    group_samples: int = Field(4_096, ge=1, description="Samples that may share one commit.")
+    body_bytes: int = Field(64 << 20, ge=1024, description="Largest request body or frame.")
+    window: int = Field(256, ge=1, description="Unanswered messages on one websocket stream.")
+    classes: int = Field(100, ge=2, description="Different labels that one model may meet.")
+    snapshot_samples: int = Field(
+        100_000, ge=1, description="Samples learned between two snapshots of a model."
+    )
+    wait_seconds: float = Field(
+        5.0, gt=0, description="Longest wait for a sequence that min_sequence asks for."
+    )

@@ -1,0 +1,115 @@
+"""Snapshots: a model's state in one file that says itself whether it is whole.
+
+A file is 8 bytes of magic and version, the SHA-256 of the rest, and the rest: an npz archive
+(no pickles) of the state's arrays and, as `plain`, the JSON of everything else. It is written
+under another name, fsynced and renamed, so a file with the right name was written whole; the
+digest tells what happened to it since.
+"""
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MAGIC = b"WOLFSN\x00\x01"
+_DIGEST_BYTES = 32
+_SUFFIX = ".snapshot"
+KEPT = 2
+
+
+class DamagedSnapshot(Exception):
+    """The file is not what was written."""
+
+
+class State(NamedTuple):
+    """What `Model.state` gives and `Model.restore` takes."""
+
+    plain: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+
+class Snapshots:
+    """The snapshot files of all models: `DIR/snapshots/<model id>/<sequence>.snapshot`."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def sequences(self, model: int) -> list[int]:
+        """Sequences of the snapshots kept of a model, newest first."""
+        files = self._of(model).glob(f"*{_SUFFIX}")
+        return sorted((int(file.stem) for file in files if file.stem.isdigit()), reverse=True)
+
+    def save(self, model: int, state: State) -> None:
+        """Write a snapshot durably and forget all but the newest two. Raises OSError."""
+        folder = self._of(model)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_state(folder / f"{state.plain['sequence']:020d}{_SUFFIX}", state)
+        for sequence in self.sequences(model)[KEPT:]:
+            self._path(model, sequence).unlink(missing_ok=True)
+
+    def load(self, model: int, sequence: int) -> State:
+        """Read a snapshot. Raises DamagedSnapshot."""
+        return read_state(self._path(model, sequence))
+
+    def delete(self, model: int) -> None:
+        """Forget all snapshots of a model."""
+        shutil.rmtree(self._of(model), ignore_errors=True)
+
+    def keep_only(self, models: set[int]) -> None:
+        """Forget what a deletion that was cut short left behind."""
+        for folder in self._directory.glob("*"):
+            if folder.name.isdigit() and int(folder.name) not in models:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _of(self, model: int) -> Path:
+        return self._directory / str(model)
+
+    def _path(self, model: int, sequence: int) -> Path:
+        return self._of(model) / f"{sequence:020d}{_SUFFIX}"
+
+
+def write_state(path: Path, state: State) -> None:
+    """Write one file: whole and fsynced under `path`, or not at all. Raises OSError."""
+    archive = io.BytesIO()
+    plain = np.frombuffer(json.dumps(state.plain).encode(), np.uint8)
+    np.savez(archive, allow_pickle=False, plain=plain, **state.arrays)
+    content = archive.getbuffer()
+    partial = path.with_suffix(".partial")
+    with partial.open("wb") as file:
+        file.write(_MAGIC + hashlib.sha256(content).digest())
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def read_state(path: Path) -> State:
+    """Read one file. Raises DamagedSnapshot, with the reason, where it is not whole."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DamagedSnapshot(f"{path.name} cannot be read: {error}") from error
+    head, body = content[: len(_MAGIC) + _DIGEST_BYTES], content[len(_MAGIC) + _DIGEST_BYTES :]
+    if not head.startswith(_MAGIC):
+        raise DamagedSnapshot(f"{path.name} is not a snapshot of this version")
+    if hashlib.sha256(body).digest() != head[len(_MAGIC) :]:
+        raise DamagedSnapshot(f"{path.name} does not match its checksum")
+    try:
+        with np.load(io.BytesIO(body), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        plain = json.loads(arrays.pop("plain").tobytes())
+    except (ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise DamagedSnapshot(f"{path.name} cannot be decoded: {error}") from error
+    return State(plain, arrays)

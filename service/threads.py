@@ -1,0 +1,17 @@
+"""How many threads a matrix product uses: part of what makes replay exact."""
+
+import threadpoolctl
+
+
+class Threads:
+    """Sets the thread count of the BLAS library of this process, when it changes."""
+
+    def __init__(self) -> None:
+        self._controller = threadpoolctl.ThreadpoolController()
+        self._count = 0
+
+    def use(self, count: int) -> None:
+        """From now on, `count` threads."""
+        if count != self._count:
+            self._controller.limit(limits=count, user_api="blas")
+            self._count = count

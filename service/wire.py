@@ -1,0 +1,85 @@
+"""Formats: bytes of requests to plain data and back, in JSON and MessagePack."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgpack
+from pydantic_core import from_json, to_json
+
+from service.errors import Refusal, Unavailable, Unreadable, UnsupportedFormat
+
+
+class Format(NamedTuple):
+    """One way to write plain data."""
+
+    media_type: str
+    problem_media_type: str
+    decode: Callable[[bytes], Any]
+    encode: Callable[[Any], bytes]
+
+
+def _decode_json(body: bytes) -> Any:
+    try:
+        return from_json(body)
+    except ValueError as error:
+        raise Unreadable(f"the body is not JSON: {error}") from None
+
+
+def _decode_msgpack(body: bytes) -> Any:
+    try:
+        # Labels and field names are text; maps may not have other keys.
+        return msgpack.unpackb(body, strict_map_key=True)
+    except (ValueError, msgpack.UnpackException, RecursionError) as error:
+        raise Unreadable(f"the body is not MessagePack: {error or type(error).__name__}") from None
+
+
+def _encode_msgpack(data: Any) -> bytes:
+    packed: bytes = msgpack.packb(data)
+    return packed
+
+
+JSON = Format("application/json", "application/problem+json", _decode_json, to_json)
+MSGPACK = Format(
+    "application/vnd.msgpack", "application/vnd.msgpack", _decode_msgpack, _encode_msgpack
+)
+_FORMATS = {
+    "application/json": JSON,
+    "application/vnd.msgpack": MSGPACK,
+    "application/x-msgpack": MSGPACK,
+}
+MEDIA_TYPES = tuple(_FORMATS)
+
+
+def format_of_body(content_type: str | None) -> Format:
+    """The format of a request's body; JSON where nothing is said. Raises UnsupportedFormat."""
+    if not content_type:
+        return JSON
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type not in _FORMATS:
+        known = ", ".join(MEDIA_TYPES)
+        raise UnsupportedFormat(f"{media_type!r} is not spoken here; send one of {known}")
+    return _FORMATS[media_type]
+
+
+def format_of_answer(accept: str | None, body_format: Format) -> Format:
+    """The first format that `Accept` names; where it leaves the choice, that of the body."""
+    for part in (accept or "").split(","):
+        media_type = part.partition(";")[0].strip().lower()
+        if media_type in _FORMATS:
+            return _FORMATS[media_type]
+    return body_format
+
+
+def problem(error: Refusal, status: int) -> dict[str, Any]:
+    """RFC 9457's members for an error, the same under every transport."""
+    body: dict[str, Any] = {
+        "type": f"urn:wolfstream:{error.slug}",
+        "title": error.title,
+        "status": status,
+        "detail": error.detail,
+    }
+    if error.errors:
+        body["errors"] = error.errors
+    if isinstance(error, Unavailable):
+        body["retry_after_seconds"] = error.retry_after_seconds
+    return body

@@ -1,0 +1,249 @@
+"""The writer: the one thread that learns. It persists, applies, publishes, acknowledges.
+
+It takes everything that waits, writes it to the log in one commit, lets each model absorb its
+part as one block, publishes the new views, and only then answers. Nothing else touches the
+log or a learner.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import groupby
+from typing import Any, NamedTuple, TypeAlias
+
+from service.errors import ModelBroken, ModelExists, Refusal, StorageFailed, UnknownModel
+from service.log import Entry, Log
+from service.model import Draft, Model
+from service.recovery import recover, samples_of
+from service.samples import Samples, to_record
+from service.settings import Settings
+from service.snapshots import Snapshots, State
+from service.spec import HeadName, ModelSpec
+from service.threads import Threads
+
+logger = logging.getLogger(__name__)
+
+Answer: TypeAlias = dict[str, Any]
+Reply: TypeAlias = tuple["asyncio.Future[Any]", Any]
+
+
+class LearnRequest(NamedTuple):
+    """One client's samples for one head, and the future that waits for the answer."""
+
+    model: Model
+    head: HeadName
+    samples: Samples
+    answer: "asyncio.Future[Answer]"
+
+
+class Order(NamedTuple):
+    """Something other than learning that has its place in the writer's order."""
+
+    run: Callable[[], Any]
+    answer: "asyncio.Future[Any]"
+
+
+class _Logged(NamedTuple):
+    request: LearnRequest
+    entry: Entry
+
+
+class Writer:
+    """Owns the models, the log and the snapshots; all methods run on its thread.
+
+    acknowledge: delivers replies (a future and its result or error) and names the models
+        whose view is new.
+    """
+
+    def __init__(
+        self, settings: Settings, acknowledge: Callable[[list[Reply], Iterable[Model]], None]
+    ) -> None:
+        self._settings = settings
+        self._acknowledge = acknowledge
+        self._log = Log(settings.data / "log.sqlite")
+        self._snapshots = Snapshots(settings.data / "snapshots")
+        self._threads = Threads()
+        self._saver = ThreadPoolExecutor(1, "snapshot")
+        self._saving: dict[Model, Future[None]] = {}
+        self.models: dict[str, Model] = {}
+
+    def recover(self) -> None:
+        """Bring back all models. Raises StartupError."""
+        for model in recover(self._log, self._snapshots, self._threads.use):
+            self.models[model.name] = model
+        self._snapshots.keep_only({model.id for model in self.models.values()})
+        self._threads.use(self._settings.threads)
+
+    def close(self) -> None:
+        """Save a snapshot of every model that has learned since its last one."""
+        self._finish_saves(wait=True)
+        for model in self.models.values():
+            if model.sequence > model.snapshot_sequence:
+                self._start_save(model)
+        self._finish_saves(wait=True)
+        self._saver.shutdown()
+        self._log.close()
+
+    def handle(self, group: list[LearnRequest | Order]) -> None:
+        """Work off a group in order; requests between two orders share commit and block."""
+        learning: list[LearnRequest] = []
+        for item in group:
+            if isinstance(item, LearnRequest):
+                learning.append(item)
+            else:
+                self._learn(learning)
+                learning = []
+                self._obey(item)
+        self._learn(learning)
+
+    def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
+        """The model of this name and spec, and whether it is new. Raises ModelExists."""
+        model = self.models.get(name)
+        if model is None:
+            model = Model(self._log.create(name, spec.plain()), name, spec)
+            self.models[name] = model
+            return model, True
+        if model.spec != spec:
+            raise ModelExists(
+                f"model {name!r} exists with another spec; choose another name or DELETE it first"
+            )
+        return model, False
+
+    def delete(self, model: Model) -> None:
+        """Forget a model, its log and its snapshots. Raises UnknownModel, StorageFailed."""
+        if self.models.get(model.name) is not model:
+            raise UnknownModel(f"model {model.name!r} was deleted")
+        self._log.delete(model.id)
+        del self.models[model.name]
+        self._snapshots.delete(model.id)
+
+    def _obey(self, order: Order) -> None:
+        try:
+            result = order.run()
+        except Refusal as error:
+            self._acknowledge([(order.answer, error)], ())
+        else:
+            self._acknowledge([(order.answer, result)], ())
+
+    def _learn(self, requests: list[LearnRequest]) -> None:
+        logged, replies = self._check(requests)
+        try:
+            self._log.append([item.entry for item in logged])
+        except StorageFailed as error:
+            logger.error("%s", error.detail)
+            self._acknowledge(replies + [(item.request.answer, error) for item in logged], ())
+            return
+        touched: dict[Model, None] = {}
+        for (model, _), items in groupby(logged, key=lambda i: (i.request.model, i.entry.block)):
+            replies += self._learn_block(model, list(items))
+            touched[model] = None
+        self._acknowledge(replies, touched)
+        for model in touched:
+            self._save_when_due(model)
+
+    def _check(self, requests: list[LearnRequest]) -> tuple[list[_Logged], list[Reply]]:
+        """Entries for what can be learned, model by model and in order; refusals of the rest."""
+        by_model: dict[Model, list[LearnRequest]] = {}
+        for request in requests:
+            by_model.setdefault(request.model, []).append(request)
+        logged: list[_Logged] = []
+        refused: list[Reply] = []
+        for model, of_model in by_model.items():
+            draft = Draft(model)
+            accepted: list[tuple[LearnRequest, int]] = []
+            for request in of_model:
+                try:
+                    self._check_living(model)
+                    model.check(request.head, request.samples, draft, self._settings.classes)
+                except Refusal as error:
+                    refused.append((request.answer, error))
+                else:
+                    accepted.append((request, draft.sequence))
+            for _, block in groupby(accepted, key=lambda item: item[0].head):
+                logged += self._entries(list(block))
+        return logged, refused
+
+    def _entries(self, block: list[tuple[LearnRequest, int]]) -> list[_Logged]:
+        """Log entries of consecutive requests for one head of one model: one block."""
+        return [
+            _Logged(
+                request,
+                Entry(
+                    model=request.model.id,
+                    sequence=sequence,
+                    samples=len(request.samples.X),
+                    block=block[-1][1],
+                    head=request.head,
+                    threads=self._settings.threads,
+                    record=to_record(request.samples),
+                ),
+            )
+            for request, sequence in block
+        ]
+
+    def _check_living(self, model: Model) -> None:
+        """Raise for a model that was deleted or broke while the request waited."""
+        if self.models.get(model.name) is not model:
+            raise UnknownModel(f"model {model.name!r} was deleted")
+        if model.broken:
+            raise ModelBroken(f"model {model.name!r}: {model.broken}")
+
+    def _learn_block(self, model: Model, block: list[_Logged]) -> list[Reply]:
+        """Absorb and publish one block; the answers to its requests."""
+        head = block[0].entry.head
+        try:
+            self._check_living(model)
+            answers = model.absorb(head, samples_of([item.entry for item in block]))
+            model.publish([head])
+        except ModelBroken as error:
+            return [(item.request.answer, error) for item in block]
+        except Exception as error:
+            logger.exception("model %s: learning failed", model.name)
+            model.broken = f"learning failed behind sequence {model.sequence}: {error}"
+            broken = ModelBroken(f"model {model.name!r}: {model.broken}")
+            return [(item.request.answer, broken) for item in block]
+        stats = model.published.heads[head].stats
+        replies: list[Reply] = []
+        start = 0
+        for request, entry in block:
+            stop = start + entry.samples
+            answer: Answer = {
+                "model": model.name,
+                "sequence": entry.sequence,
+                "learned": entry.samples,
+                "results": answers.part(start, stop),
+                "head": {"name": head, **stats},
+            }
+            replies.append((request.answer, answer))
+            start = stop
+        return replies
+
+    def _save_when_due(self, model: Model) -> None:
+        """Copy the state here, write it on another thread: learning goes on meanwhile."""
+        self._finish_saves(wait=False)
+        learned = model.sequence - model.snapshot_sequence
+        if learned >= self._settings.snapshot_samples and model not in self._saving:
+            self._start_save(model)
+
+    def _start_save(self, model: Model) -> None:
+        if not model.broken:
+            state = State(*model.state())
+            self._saving[model] = self._saver.submit(self._snapshots.save, model.id, state)
+
+    def _finish_saves(self, wait: bool) -> None:
+        """Note the snapshots that are written and drop the log behind the oldest kept one."""
+        for model, saving in list(self._saving.items()):
+            if not (wait or saving.done()):
+                continue
+            del self._saving[model]
+            if self.models.get(model.name) is not model:
+                self._snapshots.delete(model.id)
+                continue
+            try:
+                saving.result()
+                model.snapshot_sequence, *older = self._snapshots.sequences(model.id)
+                if older:
+                    self._log.drop(model.id, older[-1])
+            except (OSError, StorageFailed) as error:
+                logger.error("model %s: no snapshot: %s; the log is kept", model.name, error)
