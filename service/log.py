@@ -82,8 +82,9 @@ class Log:
 
     def create(self, name: str, spec: dict[str, Any]) -> int:
         """Add a model; durable on return. Raises StorageFailed."""
-        insert = "INSERT INTO models (name, spec) VALUES (?, ?)"
-        return self._write(insert, [(name, json.dumps(spec))])
+        self._write("INSERT INTO models (name, spec) VALUES (?, ?)", [(name, json.dumps(spec))])
+        row = self._db.execute("SELECT id FROM models WHERE name = ?", (name,)).fetchone()
+        return int(row[0])
 
     def delete(self, model: int) -> None:
         """Forget a model and its entries; durable on return. Raises StorageFailed."""
@@ -106,13 +107,12 @@ class Log:
         """Forget the entries up to a sequence. Raises StorageFailed."""
         self._write("DELETE FROM entries WHERE model = ? AND sequence <= ?", [(model, up_to)])
 
-    def _write(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
-        """Run a statement for each row in one transaction; returns the last row id."""
+    def _write(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement for each row in one transaction."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                for row in rows:
-                    cursor = self._db.execute(statement, row)
+                self._db.executemany(statement, rows)
                 self._db.execute("COMMIT")
             except BaseException:
                 if self._db.in_transaction:
@@ -120,4 +120,3 @@ class Log:
                 raise
         except sqlite3.Error as error:
             raise StorageFailed(f"the log could not be written: {error}") from error
-        return cursor.lastrowid or 0

@@ -48,13 +48,15 @@ _FORMATS = {
     "application/x-msgpack": MSGPACK,
 }
 MEDIA_TYPES = tuple(_FORMATS)
+# What `curl -d` says of every body unless it is told otherwise; nobody means a form here.
+_CURL_DEFAULT = "application/x-www-form-urlencoded"
 
 
 def format_of_body(content_type: str | None) -> Format:
     """The format of a request's body; JSON where nothing is said. Raises UnsupportedFormat."""
-    if not content_type:
+    media_type = (content_type or "").partition(";")[0].strip().lower()
+    if media_type in ("", _CURL_DEFAULT):
         return JSON
-    media_type = content_type.partition(";")[0].strip().lower()
     if media_type not in _FORMATS:
         known = ", ".join(MEDIA_TYPES)
         raise UnsupportedFormat(f"{media_type!r} is not spoken here; send one of {known}")

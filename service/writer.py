@@ -129,7 +129,8 @@ class Writer:
     def _learn(self, requests: list[LearnRequest]) -> None:
         logged, replies = self._check(requests)
         try:
-            self._log.append([item.entry for item in logged])
+            if logged:
+                self._log.append([item.entry for item in logged])
         except StorageFailed as error:
             logger.error("%s", error.detail)
             self._acknowledge(replies + [(item.request.answer, error) for item in logged], ())

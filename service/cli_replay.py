@@ -1,0 +1,214 @@
+"""The command `wolfstream replay`: a file of labelled samples into a running server."""
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+# httpx, numpy and rich are imported when there is something to do: help is quick.
+if TYPE_CHECKING:
+    from service.client import HttpConnection
+    from service.datafiles import LabelledFile
+    from service.replay import Replay, Score
+
+
+class Failure(click.ClickException):
+    """An error in one line, `Error: ...`."""
+
+
+class NoConnection(Failure):
+    """The server cannot be reached, or it was lost on the way."""
+
+    exit_code = 3
+
+
+class Interrupted(Failure):
+    """Ctrl-C, with the exit code that shells give to it."""
+
+    exit_code = 130
+
+
+def _read_spec(_: click.Context, __: click.Parameter, value: str | None) -> Any:
+    if value is None:
+        return None
+    try:
+        return json.loads(Path(value[1:]).read_text("utf-8") if value[:1] == "@" else value)
+    except OSError as error:
+        raise click.BadParameter(f"{value[1:]} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise click.BadParameter(f"not JSON: {error}") from None
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--url",
+    default="http://127.0.0.1:8000",
+    envvar="WOLFSTREAM_URL",
+    help="The server.  [WOLFSTREAM_URL; default: http://127.0.0.1:8000]",
+)
+@click.option("--model", required=True, metavar="NAME", help="The model; created if missing.")
+@click.option(
+    "--head",
+    type=click.Choice(["working_set", "asset", "both"]),
+    default="working_set",
+    show_default=True,
+    help="Which learner of the model takes the samples.",
+)
+@click.option(
+    "--spec",
+    metavar="JSON|@FILE",
+    callback=_read_spec,
+    help="Spec with which to create the model. If it exists, it must have this spec.  "
+    "[default: {}, if it does not exist]",
+)
+@click.option(
+    "--batch",
+    type=click.IntRange(1, 100_000),
+    default=256,
+    show_default=True,
+    help="Samples in one request.",
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(0, min_open=True),
+    metavar="N",
+    help="Samples a second, at most.  [default: as fast as the server learns]",
+)
+@click.option(
+    "--transport",
+    type=click.Choice(["http", "websocket"]),
+    default="http",
+    show_default=True,
+    help="One request after another, or many on their way over one connection.",
+)
+@click.option(
+    "--skip", type=click.IntRange(0), default=0, metavar="N", help="Leave out the first N."
+)
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Stop after N samples.")
+@click.option(
+    "--label-column",
+    metavar="NAME|N",
+    help="Label column of a CSV file: its name, or its number from 1.  [default: the one headed "
+    "y, label, class or target, else the last]",
+)
+@click.option(
+    "--features",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Width of svmlight rows.  [default: the largest index in the file]",
+)
+def replay(file: Path, label_column: str | None, features: int | None, **options: Any) -> None:
+    """Stream a file of labelled samples into a model.
+
+    FILE is CSV (with or without a header), svmlight, or npz with arrays X and y (or the CSR
+    arrays data, indices, indptr, shape, and y). It is checked as a whole before the first sample
+    leaves. Samples are learned in the order of the file; no sample is sent a second time unless
+    the server said that it did not take it.
+
+    \b
+    Examples:
+      wolfstream replay stream.csv --model prices
+      wolfstream replay train.svm --model ads --head both --transport websocket
+      wolfstream replay digits.npz --model digits --rate 500 \\
+          --spec '{"working_set": {"C": 10}}'
+
+    \b
+    Exit codes:
+      0    every sample is acknowledged
+      1    the file is malformed, or the server refused something
+      2    wrong usage
+      3    the server cannot be reached, or the connection was lost
+      130  interrupted
+    """  # noqa: D301  (click wants the control character)
+    from service.datafiles import DataFileError, open_data
+
+    try:
+        data = open_data(file, label_column, features)
+        scores = _stream(data, **options)
+    except DataFileError as error:
+        raise Failure(f"{file}: {error}") from None
+    for score in scores:
+        click.echo(_result(score))
+
+
+def _stream(
+    data: "LabelledFile",
+    *,
+    url: str,
+    model: str,
+    head: str,
+    spec: Any,
+    transport: str,
+    rate: float | None,
+    batch: int,
+    skip: int,
+    limit: int | None,
+) -> "list[Score]":
+    """Connect and send; every way in which that can end early becomes a Failure."""
+    from rich.console import Console
+
+    from service.client import AnswerLost, ClientError, HttpConnection, Unreachable
+    from service.client_stream import WebsocketConnection
+    from service.replay import Display, Replay
+
+    heads = ["working_set", "asset"] if head == "both" else [head]
+    total = min(max(0, data.samples - skip), data.samples if limit is None else limit)
+    # A second's worth at most: a slow stream should not come in bursts.
+    size = batch if rate is None else max(1, min(batch, int(rate)))
+    run: Replay | None = None
+    try:
+        with ExitStack() as stack:
+            http = stack.enter_context(HttpConnection(url, model))
+            _ensure_model(http, spec)
+            stream = WebsocketConnection(url, model) if transport == "websocket" else None
+            run = Replay(stack.enter_context(stream) if stream else http, heads, rate)
+            display = stack.enter_context(Display(Console(stderr=True), model, heads, total))
+            return run.run(data.batches(size, skip, limit), display)
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted{_how_far(run, skip)}") from None
+    except ClientError as error:
+        reason = "; ".join([str(error), *getattr(error, "__notes__", [])])
+        kind = NoConnection if isinstance(error, AnswerLost | Unreachable) else Failure
+        raise kind(reason + _how_far(run, skip)) from None
+
+
+def _ensure_model(http: "HttpConnection", spec: Any) -> None:
+    from service.client import Refused
+
+    if spec is not None:
+        http.create(spec)
+        return
+    try:
+        http.describe()
+    except Refused as refused:
+        if refused.status != 404:
+            raise
+        http.create({})
+
+
+def _how_far(run: "Replay | None", skip: int) -> str:
+    """What was learned before the end came, and how to go on."""
+    if run is None:
+        return "; nothing was sent"
+    parts = [f"; {score.head}: {score.samples:,} samples acknowledged" for score in run.scores]
+    unanswered = sum(score.sent - score.samples for score in run.scores)
+    if unanswered:
+        parts.append(
+            f"; {unanswered:,} more were sent and may have been learned: compare the model's "
+            "sequence before you go on with --skip"
+        )
+    elif len({score.samples for score in run.scores}) == 1:
+        parts.append(f"; go on with --skip {skip + run.scores[0].samples}")
+    return "".join(parts)
+
+
+def _result(score: "Score") -> str:
+    text = f"{score.head}: {score.samples:,} samples in {score.seconds:.1f} s"
+    text += f" ({score.rate:,.0f} samples/s)"
+    if score.accuracy is not None:
+        text += f", {score.accuracy:.2%} of {score.judged:,} predictions right"
+    size = score.answer.get("size")
+    return text if size is None else f"{text}, {size:,} samples in the set"
