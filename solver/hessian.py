@@ -51,16 +51,16 @@ def layout_of(problem: Problem) -> Layout:
 
 
 @compiled
-def sample_row(
-    problem: Problem, values: KernelValues, layout: Layout, k: int, row: Float64Array
-) -> None:
-    """row[m] = y_m (k(x_k, x_m) + 1) for all members m: block sample k taken with y_k = +1."""
-    column, sign = problem.column, problem.sign
+def decision_value(problem: Problem, values: KernelValues, layout: Layout, k: int) -> float:
+    """sum_m alpha_m y_m (k(x_k, x_m) + 1) for block sample k: decision with b = y'alpha."""
+    column, sign, alpha = problem.column, problem.sign, problem.alpha
     of_sample = values.block[k]
+    total = 0.0
     for m in range(layout.aligned):
-        row[m] = sign[m] * (np.float64(of_sample[m]) + 1.0)
+        total += alpha[m] * sign[m] * (np.float64(of_sample[m]) + 1.0)
     for m in range(layout.aligned, problem.size[0]):
-        row[m] = sign[m] * (np.float64(of_sample[column[m]]) + 1.0)
+        total += alpha[m] * sign[m] * (np.float64(of_sample[column[m]]) + 1.0)
+    return total
 
 
 @compiled

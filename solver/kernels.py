@@ -22,7 +22,7 @@ FloatArray = NDArray[Any]
 _TOLERANCE = 1e-3
 # A tile of kernel values of this many bytes stays in a core's second-level cache
 # between the matrix product and the exponential.
-_TILE_BYTES = 1 << 19
+_TILE_BYTES = 1 << 20
 # Kernel values beyond this could overflow when they are summed and squared.
 LARGEST_VALUE = 1e100
 
@@ -49,23 +49,22 @@ class Rows(NamedTuple):
     """Rows prepared for `kernel_block`; slices of all fields belong together.
 
     exact: (n, d) float64, the rows as given.
-    fast: (n, d) in the precision of the kernel values; for rbf shifted by the origin (a
-        distance does not change, and a large common offset no longer costs digits), and zero
-        where `far`.
-    square_norm: (n,) ||fast row||^2, in the same precision.
+    fast: what the matrix product takes, in the precision of the kernel values. For rbf
+        (n, d + 2): sqrt(2 gamma) x, -gamma ||x||^2, 1, with x shifted by the origin (a
+        distance does not change, and a large common offset no longer costs digits); zero
+        where `far`. Otherwise the rows.
     far: (n,) True where ||x||^2 + ||z||^2 - 2 x'z would lose its digits: these rows'
         distances are computed from differences.
     """
 
     exact: Float64Array
     fast: FloatArray
-    square_norm: FloatArray
     far: NDArray[np.bool_]
 
 
 def take(rows: Rows, index: Any) -> Rows:
     """The rows that a numpy index (slice, mask, positions) selects."""
-    return Rows(rows.exact[index], rows.fast[index], rows.square_norm[index], rows.far[index])
+    return Rows(rows.exact[index], rows.fast[index], rows.far[index])
 
 
 def prepare_rows(
@@ -73,22 +72,17 @@ def prepare_rows(
 ) -> Rows:
     """Prepare (n, d) float64 rows for `kernel_block` with kernel values of `dtype`.
 
-    A row is `far` when gamma * 2 ||x||^2 * eps, the rounding error of its squared distances
-    times gamma, exceeds 1e-3. `origin` must be the same (d,) vector for all rows of a problem.
+    A row is `far` when 2 gamma ||x||^2 eps, the rounding error of its exponents, exceeds 1e-3.
+    `origin` must be the same (d,) vector for all rows of a problem.
     """
     if kernel.type != "rbf":
-        fast = X.astype(dtype)
-        return Rows(X, fast, np.zeros(len(X), dtype), np.zeros(len(X), np.bool_))
-    with np.errstate(over="ignore", invalid="ignore"):
-        shifted = X - origin
-        square_norm = np.empty(len(X))
-        _square_norms(shifted, square_norm)
-        error = 2.0 * kernel.gamma * np.finfo(dtype).eps * square_norm
-        # float32 holds squares up to 1e38 only; beyond that a small gamma is no excuse.
-        far = ~((error <= _TOLERANCE) & (square_norm < float(np.finfo(dtype).max) / 8))
-    shifted[far] = 0.0
-    square_norm[far] = 0.0
-    return Rows(X, shifted.astype(dtype), square_norm.astype(dtype), far)
+        return Rows(X, X.astype(dtype), np.zeros(len(X), np.bool_))
+    n, d = X.shape
+    fast = np.empty((n, d + 2))
+    far = np.empty(n, np.bool_)
+    largest = _TOLERANCE / (2.0 * float(np.finfo(dtype).eps))
+    _prepare_rbf(X, origin, kernel.gamma, largest, fast, far)
+    return Rows(X, fast.astype(dtype), far)
 
 
 def kernel_block(
@@ -96,19 +90,22 @@ def kernel_block(
 ) -> FloatArray:
     """Kernel values of all pairs, (len(left.exact), len(right.exact)), in the rows' precision.
 
-    One matrix product per tile of columns; the exponential runs over the tile while it is in
-    the cache.
+    One matrix product per tile of columns; what follows it runs over the tile while it is in
+    the cache. For rbf the product is the exponent itself: with the last two columns of one
+    side exchanged it is 2 gamma x'z - gamma ||x||^2 - gamma ||z||^2.
     """
     n, m = len(left.exact), len(right.exact)
     dtype = left.fast.dtype
     if out is None:
         out = np.empty((n, m), dtype)
+    first = left.fast
+    if kernel.type == "rbf":
+        first = first[:, [*range(first.shape[1] - 2), -1, -2]]
     width = max(64, _TILE_BYTES // (dtype.itemsize * max(n, 1)))
     for start in range(0, m, width):
         tile = slice(start, min(start + width, m))
-        np.matmul(left.fast, right.fast[tile].T, out=out[:, tile])
+        np.matmul(first, right.fast[tile].T, out=out[:, tile])
         if kernel.type == "rbf":
-            _exponents(out[:, tile], left.square_norm, right.square_norm[tile], kernel.gamma)
             np.exp(out[:, tile], out=out[:, tile])
         elif kernel.type == "polynomial":
             _polynomial(out[:, tile], kernel.gamma, kernel.coef0, kernel.degree)
@@ -129,24 +126,27 @@ def largest_square_norm(kernel: Kernel) -> float:
 
 
 @compiled
-def _square_norms(X: Float64Array, out: Float64Array) -> None:
-    """||x||^2 of each row; unlike a library call it rounds alike however many rows there are."""
+def _prepare_rbf(
+    X: Float64Array,
+    origin: Float64Array,
+    gamma: float,
+    largest: float,
+    fast: Float64Array,
+    far: NDArray[np.bool_],
+) -> None:
+    """`Rows.fast` and `Rows.far`; unlike library sums it rounds alike for any number of rows."""
+    d = X.shape[1]
+    root = math.sqrt(2.0 * gamma)
     for i in range(X.shape[0]):
-        total = 0.0
-        for k in range(X.shape[1]):
-            total += X[i, k] * X[i, k]
-        out[i] = total
-
-
-@compiled
-def _exponents(out: FloatArray, left: FloatArray, right: FloatArray, gamma: float) -> None:
-    """-gamma max(0, ||x||^2 + ||z||^2 - 2 x'z) in place of x'z."""
-    scale = out.dtype.type(-gamma)
-    two = out.dtype.type(2.0)
-    zero = out.dtype.type(0.0)
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] = scale * max(zero, left[i] + right[j] - two * out[i, j])
+        half = 0.0
+        for k in range(d):
+            fast[i, k] = root * (X[i, k] - origin[k])
+            half += fast[i, k] * fast[i, k]
+        far[i] = not half <= 2.0 * largest
+        fast[i, d] = -0.5 * half
+        fast[i, d + 1] = 1.0
+        if far[i]:
+            fast[i] = 0.0
 
 
 @compiled

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.compiled import compiled
-from solver.hessian import KernelValues, Layout, hessian_row, layout_of, refresh, sample_row
+from solver.hessian import KernelValues, Layout, decision_value, hessian_row, layout_of, refresh
 from solver.kernels import Float64Array
 from solver.simplex import Problem, away, best_vertex, swap, toward, worst_vertex
 
@@ -69,16 +69,13 @@ def walk(
     layout = layout_of(problem)
     for k in range(len(sign)):
         y = sign[k]
-        sample_row(problem, values, layout, k, row)
-        decision = 0.0
-        for m in range(problem.size[0]):
-            decision += problem.alpha[m] * row[m]
+        decision = decision_value(problem, values, layout, k)
         trace.decision[k] = decision
         trace.margin[k] = decision / problem.q[0] if problem.q[0] > 0.0 else 0.0
         if y == 0.0:
             continue
         if problem.q[0] == 0.0:
-            _start(problem, values, k, y, rule.ridge, row)
+            _start(problem, values, layout, k, y, rule.ridge, row)
             trace.admitted[k] = True
             trace.step[k] = INITIAL
             continue
@@ -96,7 +93,13 @@ def walk(
 
 @compiled
 def _start(
-    problem: Problem, values: KernelValues, k: int, y: float, ridge: float, row: Float64Array
+    problem: Problem,
+    values: KernelValues,
+    layout: Layout,
+    k: int,
+    y: float,
+    ridge: float,
+    row: Float64Array,
 ) -> None:
     """P1 Algorithm 1 lines 1-2 with this sample as the initial one: alpha = e_k.
 
@@ -104,12 +107,11 @@ def _start(
     class as members without weight; their gradients are set here.
     """
     new = _admit(problem, values.stored + k, y, 0.0)
-    A_kk = np.float64(values.block[k, values.stored + k]) + 1.0 + ridge
-    for m in range(new):
-        problem.gradient[m] = -2.0 * y * row[m]
-    problem.gradient[new] = -2.0 * A_kk
+    hessian_row(problem, values, layout, new, ridge, row)
+    for m in range(new + 1):
+        problem.gradient[m] = -2.0 * row[m]
     problem.alpha[new] = 1.0
-    problem.q[0] = A_kk
+    problem.q[0] = row[new]
 
 
 @compiled

@@ -17,27 +17,25 @@ _FIRST_CAPACITY = 64
 
 
 class SampleStore:
-    """Rows, class codes and kernel values of the stored samples, growing by doubling.
+    """Rows, class codes and kernel values of the stored samples, growing as they come.
+
+    like: prepared rows, whose widths and precisions are taken. max_size: bound, or None.
 
     `rows` and `code` are append-only as seen by anyone who holds a slice of them: the slots
     that `release` frees are overwritten in a fresh copy only. `entered` numbers the samples in the
     order in which they were stored: the lowest entered first.
     """
 
-    def __init__(self, n_features: int, dtype: np.dtype[Any], max_size: int | None) -> None:
+    def __init__(self, like: Rows, max_size: int | None) -> None:
         self.max_size = max_size
         self.used = 0
         capacity = min(_FIRST_CAPACITY, max_size or _FIRST_CAPACITY)
-        self.rows = Rows(
-            np.zeros((capacity, n_features)),
-            np.zeros((capacity, n_features), dtype),
-            np.zeros(capacity, dtype),
-            np.zeros(capacity, np.bool_),
-        )
+        exact, fast, far = (_grown(field[:0], capacity) for field in like)
+        self.rows = Rows(exact, fast, far)
         self.code: NDArray[np.int64] = np.full(capacity, FREE, np.int64)
         self.entered: NDArray[np.int64] = np.zeros(capacity, np.int64)
         self.added = 0
-        self.gram: FloatArray = np.empty((capacity, capacity), dtype)
+        self.gram: FloatArray = np.empty((capacity, capacity), like.fast.dtype)
 
     @property
     def size(self) -> int:
@@ -91,11 +89,13 @@ class SampleStore:
         capacity = len(self.code)
         if needed <= capacity:
             return
-        grown = max(needed, 2 * capacity)
+        # A factor of four: the copies of a growing matrix add up to a fifteenth of the last
+        # one; what is reserved beyond the rows in use is not touched and takes no memory.
+        grown = max(needed, 4 * capacity)
         if self.max_size is not None:
             grown = max(needed, min(grown, self.max_size))
-        exact, fast, square_norm, far = (_grown(field, grown) for field in self.rows)
-        self.rows = Rows(exact, fast, square_norm, far)
+        exact, fast, far = (_grown(field, grown) for field in self.rows)
+        self.rows = Rows(exact, fast, far)
         self.code, self.entered = _grown(self.code, grown), _grown(self.entered, grown)
         gram = np.empty((grown, grown), self.gram.dtype)
         gram[: self.used, : self.used] = self.gram[: self.used, : self.used]

@@ -99,7 +99,8 @@ class WorkingSet:
         """
         if self._store is None:
             self.origin = X[0].copy()
-            self._store = SampleStore(X.shape[1], self.dtype, self.max_size)
+            first = prepare_rows(self.kernel, X[:1], self.origin, self.dtype)
+            self._store = SampleStore(first, self.max_size)
         pieces = []
         start = 0
         while start < len(codes):
@@ -271,8 +272,9 @@ class WorkingSet:
         self.origin = np.asarray(state["origin"])
         exact = np.ascontiguousarray(state["rows"])
         used = len(exact)
-        store = SampleStore(exact.shape[1], self.dtype, self.max_size)
-        store.rows = prepare_rows(self.kernel, exact, self.origin, self.dtype)
+        rows = prepare_rows(self.kernel, exact, self.origin, self.dtype)
+        store = SampleStore(rows, self.max_size)
+        store.rows = rows
         store.code, store.entered = np.array(state["codes"]), np.array(state["entered"])
         store.added = added
         store.gram = unpack_triangle(state["gram"], used, used)

@@ -1,0 +1,64 @@
+"""Server processes for benchmarks: started on a free port, stopped at the end."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+
+@contextmanager
+def wolfstream(data: Path) -> Iterator[str]:
+    """`wolfstream serve` over a data directory; its URL."""
+    port = _free_port()
+    arguments = ["-m", "service", "serve", "--port", str(port), "--data", str(data)]
+    with _running(arguments, port, data.parent / "wolfstream.log") as url:
+        yield url
+
+
+@contextmanager
+def bare_fastapi(log: Path) -> Iterator[str]:
+    """The endpoint of `benchmarks.bare` under uvicorn with the same settings; its URL."""
+    port = _free_port()
+    arguments = ["-m", "uvicorn", "benchmarks.bare:app", "--port", str(port), "--no-access-log"]
+    with _running(arguments, port, log) as url:
+        yield url
+
+
+@contextmanager
+def _running(arguments: list[str], port: int, log: Path) -> Iterator[str]:
+    url = f"http://127.0.0.1:{port}"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, *arguments], stdout=output, stderr=output, env=os.environ
+        )
+    try:
+        deadline = time.monotonic() + 120
+        while not _answers(url):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"the server did not start:\n{log.read_text()}")
+            time.sleep(0.05)
+        yield url
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/readyz", timeout=5).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
