@@ -67,6 +67,7 @@ def _read_spec(_: click.Context, __: click.Parameter, value: str | None) -> Any:
 @click.option(
     "--batch",
     type=click.IntRange(1, 100_000),
+    metavar="N",
     default=256,
     show_default=True,
     help="Samples in one request.",
@@ -123,8 +124,13 @@ def replay(file: Path, label_column: str | None, features: int | None, **options
       3    the server cannot be reached, or the connection was lost
       130  interrupted
     """  # noqa: D301  (click wants the control character)
+    from service.client import ClientError, check_url
     from service.datafiles import DataFileError, open_data
 
+    try:
+        check_url(options["url"])
+    except ClientError as error:
+        raise click.BadParameter(str(error), param_hint="--url") from None
     try:
         data = open_data(file, label_column, features)
         scores = _stream(data, **options)

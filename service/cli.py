@@ -1,0 +1,105 @@
+"""The command `wolfstream`: serve models, replay files into them."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+from pydantic import ValidationError
+
+from service.cli_replay import Failure, replay
+from service.settings import Settings
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_ON_THE_COMMAND_LINE = ("host", "port", "data", "threads")
+
+
+@click.group(
+    epilog="""\b
+    Examples:
+      wolfstream serve --data ./models
+      wolfstream replay stream.csv --model prices
+      curl -X POST http://127.0.0.1:8000/v1/models/prices/predict \\
+           -H 'content-type: application/json' -d '{"x": [[0.1, 0.2]]}'
+
+    Every setting of the server is also a variable, WOLFSTREAM_PORT and so on;
+    `wolfstream serve --help` lists them. The interface is described by a running
+    server itself, at /docs."""
+)
+@click.version_option(package_name="wolfstream")
+def main() -> None:
+    """A server that learns while it serves: online kernel SVMs.
+
+    `serve` runs the server. `replay` is a client: it streams a file of labelled samples into a
+    model of a running server, and shows how well the model predicts each sample just before it
+    learns it.
+    """
+
+
+def _variable(name: str) -> str:
+    return f"WOLFSTREAM_{name.upper()}"
+
+
+def _setting(name: str) -> Callable[[Command], Command]:
+    """An option for a field of Settings. It has no default: the variable stays in force."""
+    field = Settings.model_fields[name]
+    text = f"{field.description}  [{_variable(name)}; default: {field.default}]"
+    return click.option(f"--{name}", metavar=_METAVARS.get(name, "N"), help=text)
+
+
+_METAVARS = {"host": "ADDRESS", "data": "DIR"}
+
+
+def _other_settings() -> str:
+    lines = [
+        f"  {_variable(name)}\n      {field.description} Default: {field.default}."
+        for name, field in Settings.model_fields.items()
+        if name not in _ON_THE_COMMAND_LINE
+    ]
+    return "\b\nOther settings, by variable only:\n" + "\n".join(lines)
+
+
+@main.command(epilog=_other_settings())
+@_setting("host")
+@_setting("port")
+@_setting("data")
+@_setting("threads")
+def serve(**options: str | None) -> None:
+    """Run the server until SIGTERM or Ctrl-C.
+
+    Both let it finish what it has accepted; then it saves a snapshot and exits with 0. All that
+    it acknowledged is in the data directory, also after a crash: start it again with the same
+    --data and it goes on.
+
+    \b
+    Examples:
+      wolfstream serve
+      wolfstream serve --host 0.0.0.0 --port 8080 --data /var/lib/wolfstream
+      WOLFSTREAM_THREADS=4 wolfstream serve
+    """  # noqa: D301  (click wants the control character)
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        settings = Settings(**given)  # type: ignore[arg-type]  # pydantic converts and checks
+    except ValidationError as error:
+        raise click.UsageError(_wrong_settings(error, given)) from None
+    # The server takes a second to import; help and wrong settings should not wait for it.
+    from service.errors import StartupError
+    from service.server import serve as run
+
+    try:
+        run(settings)
+    except StartupError as error:
+        raise Failure(str(error)) from None
+
+
+def _wrong_settings(error: ValidationError, given: dict[str, str]) -> str:
+    """Each wrong value, under the name by which it came."""
+    wrong = []
+    for item in error.errors():
+        name = str(item["loc"][0])
+        source = f"--{name}" if name in given else _variable(name)
+        wrong.append(f"{source} {item['input']!r}: {item['msg'][0].lower()}{item['msg'][1:]}")
+    return "; ".join(wrong)
+
+
+main.add_command(replay)

@@ -1,0 +1,221 @@
+"""Stream labelled samples into a running server, in order, and keep the score.
+
+The score is prequential: each answer says what the model predicted for a sample just before it
+learned it.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from service.client import ClientError, Connection, Refused, Unreachable
+from service.datafiles import Batch, Label
+
+_MOST_SAMPLES_IN_FLIGHT = 8192
+_LINE_SECONDS = 2.0
+
+
+@dataclass
+class Score:
+    """How far a head has come, and how well it predicted on the way.
+
+    samples: acknowledged by the server.
+    sent: samples that have left; those without an answer are the difference.
+    seconds: spent waiting for answers, or until the asked-for rate allowed the next batch.
+    judged, correct: samples for which there was a prediction, and for which it was right.
+    answer: the server's last description of the head.
+    """
+
+    head: str
+    samples: int = 0
+    sent: int = 0
+    seconds: float = 0.0
+    judged: int = 0
+    correct: int = 0
+    answer: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def rate(self) -> float:
+        """Samples learned in a second."""
+        return self.samples / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of right predictions; None before the first one."""
+        return self.correct / self.judged if self.judged else None
+
+    def count(self, labels: Sequence[Label], answer: dict[str, Any]) -> None:
+        """Take the answer to a batch into account."""
+        self.samples += len(labels)
+        self.answer = answer.get("head", {})
+        for label, said in zip(labels, answer["results"]["prediction"], strict=True):
+            # A predicted real number is regression: it is never exactly right.
+            if said is not None and not isinstance(said, float):
+                self.judged += 1
+                self.correct += type(said) is type(label) and said == label
+
+
+class _Flight(NamedTuple):
+    score: Score
+    first: int
+    labels: list[Label]
+
+
+class Replay:
+    """A stream of batches on its way to the heads of one model.
+
+    Each batch goes to every head in turn; `scores` is up to date at any moment, also after an
+    error. rate: samples a second at most.
+    """
+
+    def __init__(
+        self, connection: Connection, heads: Iterable[str], rate: float | None = None
+    ) -> None:
+        self.scores = [Score(head) for head in heads]
+        self._connection = connection
+        self._rate = rate
+        self._flights: dict[int, _Flight] = {}
+        self._since = time.monotonic()
+
+    def run(self, batches: Iterable[Batch], display: "Display | None" = None) -> list[Score]:
+        """Send everything and wait for all answers.
+
+        Raises ClientError with a note on the samples that it concerns.
+        """
+        try:
+            for X, y in self._paced(batches):
+                for score in self.scores:
+                    self._send(score, X, y)
+                    self._receive_until(self._room(len(y)))
+                if display:
+                    display.update(self.scores)
+            self._receive_until(0)
+        except Refused:
+            # What was sent behind the refused batch has been learned or not: find out.
+            with suppress(ClientError):
+                while self._connection.unanswered:
+                    with suppress(Refused):
+                        self._receive_until(0)
+            raise
+        finally:
+            if display:
+                display.update(self.scores)
+        return self.scores
+
+    def _room(self, batch: int) -> int:
+        """Batches that may stay unanswered; the score and the server's queue bound them too."""
+        return min(self._connection.window, max(1, _MOST_SAMPLES_IN_FLIGHT // batch)) - 1
+
+    def _paced(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        sent = 0
+        start = time.monotonic()
+        for X, y in batches:
+            if self._rate and sent / self._rate > time.monotonic() - start:
+                self._receive_until(0)
+                time.sleep(max(0.0, sent / self._rate - (time.monotonic() - start)))
+                self._clock(idle=True)
+            yield X, y
+            sent += len(y)
+
+    def _send(self, score: Score, X: Any, y: list[Label]) -> None:
+        self._clock()
+        flight = _Flight(score, score.sent, y)
+        score.sent += len(y)
+        try:
+            ticket = self._connection.send(score.head, X, y)
+        except (Unreachable, Refused) as error:
+            score.sent -= len(y)
+            error.add_note(_place(flight))
+            raise
+        self._flights[ticket] = flight
+
+    def _receive_until(self, unanswered: int) -> None:
+        while self._connection.unanswered > unanswered:
+            try:
+                ticket, answer = self._connection.receive()
+            except Refused as refused:
+                flight = self._flights.pop(refused.ticket or 0, None)
+                if flight:
+                    flight.score.sent -= len(flight.labels)
+                    refused.add_note(_place(flight))
+                raise
+            self._clock()
+            flight = self._flights.pop(ticket)
+            try:
+                flight.score.count(flight.labels, answer)
+            except (KeyError, TypeError, ValueError):
+                raise ClientError("the server's answer lacks results.prediction") from None
+
+    def _clock(self, idle: bool = False) -> None:
+        """Charge the time since the last call to the heads that something was waited for."""
+        now = time.monotonic()
+        for score in self.scores:
+            if idle or score.sent > score.samples:
+                score.seconds += now - self._since
+        self._since = now
+
+
+def _place(flight: _Flight) -> str:
+    last = flight.first + len(flight.labels)
+    return f"in samples {flight.first + 1:,} to {last:,} of what was sent to {flight.score.head}"
+
+
+class Display:
+    """Progress and score while a replay runs: a bar a head, or now and then a line in a log."""
+
+    def __init__(self, console: Console, title: str, heads: Iterable[str], total: int) -> None:
+        self._console = console
+        self._title = title
+        self._total = total
+        self._said = time.monotonic()
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:>7,.0f}/{task.total:,.0f}", style="progress.download"),
+            TextColumn("{task.fields[score]}"),
+            TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+            console=console,
+            disable=not console.is_interactive,
+        )
+        self._tasks = [
+            self._bars.add_task(f"{title} [bold]{head}", total=total, score="") for head in heads
+        ]
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._bars.stop()
+
+    def update(self, scores: Iterable[Score]) -> None:
+        """Show the scores."""
+        if not self._bars.disable:
+            for task, score in zip(self._tasks, scores, strict=True):
+                self._bars.update(task, completed=score.samples, score=_summary(score))
+        elif time.monotonic() - self._said > _LINE_SECONDS:
+            self._said = time.monotonic()
+            for score in scores:
+                done = f"{score.samples:,} of {self._total:,} samples"
+                self._console.print(f"{self._title} {score.head}: {done}, {_summary(score)}")
+
+
+def _summary(score: Score) -> str:
+    right = "" if score.accuracy is None else f", {score.accuracy:6.2%} right"
+    return f"{score.rate:>7,.0f} samples/s{right}"

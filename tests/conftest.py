@@ -1,0 +1,29 @@
+"""What must be settled before numba and numpy are imported, and hypothesis' profile."""
+
+import hashlib
+import importlib.metadata
+import os
+import tempfile
+from pathlib import Path
+
+from hypothesis import settings
+
+
+def _digest_of_compiled_sources() -> str:
+    """numba's disk cache overlooks edits of imported helpers; a directory per version does not."""
+    digest = hashlib.sha256(importlib.metadata.version("numba").encode())
+    for source in sorted((Path(__file__).parents[1] / "solver").glob("*.py")):
+        digest.update(source.name.encode())
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+os.environ.setdefault(
+    "NUMBA_CACHE_DIR",
+    str(Path(tempfile.gettempdir()) / f"wolfstream-numba-{_digest_of_compiled_sources()}"),
+)
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+# The same examples in every run, whatever the machine's speed.
+settings.register_profile("wolfstream", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "wolfstream"))

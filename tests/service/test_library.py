@@ -1,0 +1,107 @@
+"""The service is the library: sample by sample the same answers, over every transport."""
+
+import json
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from websockets.sync.client import connect
+from websockets.typing import Subprotocol
+
+from service.samples import Samples
+from solver.asset import Asset
+from solver.asset import predict as predict_asset
+from solver.bandwidth import AutoGamma
+from solver.kernels import Kernel
+from solver.view import predict
+from solver.working_set import WorkingSet
+from tests.service.process import ServerProcess
+from tests.service.streams import three_classes, two_classes
+
+SPEC = {
+    "kernel": {"type": "rbf", "gamma": 0.25},
+    "working_set": {"algorithm": "msfw", "C": 2.0, "corrective_steps": 2, "max_size": 100},
+    "asset": {"dimension": 64, "lambda": 1e-3},
+    "seed": 7,
+}
+
+
+def codes_of(labels: list[Any]) -> tuple[np.ndarray[Any, Any], list[Any]]:
+    classes = list(dict.fromkeys(labels))
+    return np.array([classes.index(label) for label in labels]), classes
+
+
+def over_http(server: ServerProcess, name: str, samples: Samples) -> list[dict[str, Any]]:
+    with httpx.Client(base_url=server.url, timeout=30) as client:
+        return [
+            client.post(f"/v1/models/{name}/samples", json={"x": x, "y": y}).json()["results"]
+            for x, y in zip(samples.X.tolist(), samples.labels, strict=True)
+        ]
+
+
+def over_websocket(server: ServerProcess, name: str, samples: Samples) -> list[dict[str, Any]]:
+    url = f"{server.url.replace('http', 'ws', 1)}/v1/models/{name}/stream"
+    results = []
+    with connect(url, subprotocols=[Subprotocol("wolfstream.v1.json")]) as connection:
+        connection.recv()
+        for x, y in zip(samples.X.tolist(), samples.labels, strict=True):
+            connection.send(json.dumps({"id": 1, "op": "learn", "x": x, "y": y}))
+            results.append(json.loads(connection.recv())["results"])
+    return results
+
+
+@pytest.mark.parametrize("transport", [over_http, over_websocket])
+@pytest.mark.parametrize("make", [two_classes, three_classes])
+def test_single_samples_are_absorbed_as_by_the_library(
+    server: ServerProcess, client: httpx.Client, name: str, transport: Any, make: Any
+) -> None:
+    samples = make(250)
+    client.put(f"/v1/models/{name}", json=SPEC).raise_for_status()
+    results = transport(server, name, samples)
+
+    learner = WorkingSet(Kernel("rbf", 0.25), 2.0, "msfw", 2, 100)
+    codes, classes = codes_of(samples.labels)
+    for i, told in enumerate(results):
+        alone = learner.absorb(samples.X[i : i + 1], codes[i : i + 1])
+        code = int(alone.prediction[0])
+        assert told["prediction"] == [classes[code] if code >= 0 else None]
+        assert told["admitted"] == alone.admitted.tolist()
+        if code >= 0:
+            expected = np.atleast_1d(alone.decision[0])
+            known = expected[~np.isnan(expected)]
+            np.testing.assert_array_equal(np.atleast_1d(told["decision"][0]), known)
+    rows = samples.X[:40]
+    said = client.post(f"/v1/models/{name}/predict", json={"x": rows.tolist()}).json()
+    predicted, decision = predict(learner.view(), rows)
+    assert said["prediction"] == [classes[code] for code in predicted]
+    np.testing.assert_array_equal(said["decision"], decision)
+
+
+def test_asset_steps_are_those_of_the_library(client: httpx.Client, name: str) -> None:
+    samples = three_classes(300)
+    client.put(f"/v1/models/{name}", json=SPEC).raise_for_status()
+    body = {"x": samples.X.tolist(), "y": samples.labels}
+    told = client.post(f"/v1/models/{name}/asset", json=body).json()["results"]
+
+    learner = Asset(0.25, 64, 1e-3, seed=7)
+    codes, classes = codes_of(samples.labels)
+    alone = learner.absorb(samples.X, codes)
+    assert told["prediction"] == [classes[c] if c >= 0 else None for c in alone.prediction]
+    rows = samples.X[:40]
+    url = f"/v1/models/{name}/predict?head=asset"
+    said = client.post(url, json={"x": rows.tolist()}).json()
+    np.testing.assert_array_equal(said["decision"], predict_asset(learner.view(), rows)[1])
+
+
+def test_automatic_gamma_is_that_of_the_library(client: httpx.Client, name: str) -> None:
+    samples = two_classes(200)
+    client.put(f"/v1/models/{name}", json={}).raise_for_status()
+    body = {"x": samples.X.tolist(), "y": samples.labels}
+    client.post(f"/v1/models/{name}/samples", json=body)
+    head = client.get(f"/v1/models/{name}").json()["heads"]["working_set"]
+
+    auto = AutoGamma(lambda gamma: WorkingSet(Kernel("rbf", gamma), 1.0, "msfw", 1, 5000))
+    auto.absorb(samples.X, codes_of(samples.labels)[0])
+    assert head["gamma"] == auto.gamma
+    assert head["size"] == auto.learner.store.size
