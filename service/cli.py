@@ -83,6 +83,9 @@ def serve(**options: str | None) -> None:
     except ValidationError as error:
         raise click.UsageError(_wrong_settings(error, given)) from None
     # The server takes a second to import; help and wrong settings should not wait for it.
+    from service.compile_cache import use_compile_cache
+
+    use_compile_cache()
     from service.errors import StartupError
     from service.server import serve as run
 

@@ -13,7 +13,14 @@ from service.errors import Invalid, NotReady, Refusal, TooLarge, Unavailable
 from service.openapi import ROWS, SAMPLES, SPEC, body_of, problems
 from service.settings import Settings
 from service.stream import Session, Streams
-from service.wire import JSON, Format, format_of_answer, format_of_body, problem
+from service.wire import (
+    JSON,
+    PROBLEM_MEDIA_TYPE,
+    Format,
+    format_of_answer,
+    format_of_body,
+    problem,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +148,7 @@ def _add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Strea
         try:
             model = engine.model(name)
         except Refusal as error:
-            await websocket.send_denial_response(_problem_response(error, JSON))
+            await websocket.send_denial_response(_problem_response(error))
             return
         await streams.serve(
             Session(websocket, engine, model, settings.window, lambda e: problem(e, _status_of(e)))
@@ -150,22 +157,22 @@ def _add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Strea
 
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(Refusal)
-    async def refuse(request: Request, error: Refusal) -> Response:
-        return _problem_response(error, _answer_format(request, JSON))
+    async def refuse(_: Request, error: Refusal) -> Response:
+        return _problem_response(error)
 
     @app.exception_handler(RequestValidationError)
-    async def refuse_parameters(request: Request, error: RequestValidationError) -> Response:
+    async def refuse_parameters(_: Request, error: RequestValidationError) -> Response:
         wrong = [f"{item['loc'][-1]}: {item['msg']}" for item in error.errors()]
-        return _problem_response(Invalid("; ".join(wrong)), _answer_format(request, JSON))
+        return _problem_response(Invalid("; ".join(wrong)))
 
     @app.exception_handler(HTTPException)
-    async def refuse_route(request: Request, error: HTTPException) -> Response:
+    async def refuse_route(_: Request, error: HTTPException) -> Response:
         slug = {404: "no-such-path", 405: "method-not-allowed"}.get(error.status_code, "http")
-        return _plain_problem(request, slug, error.detail, error.status_code, error.headers)
+        return _plain_problem(slug, error.detail, error.status_code, error.headers)
 
     @app.exception_handler(Exception)
-    async def fail(request: Request, _: Exception) -> Response:
-        return _plain_problem(request, "internal", "the server made a mistake", 500)
+    async def fail(_: Request, __: Exception) -> Response:
+        return _plain_problem("internal", "the server made a mistake", 500)
 
 
 def _status_of(error: Refusal) -> int:
@@ -173,22 +180,18 @@ def _status_of(error: Refusal) -> int:
     return next(_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS)
 
 
-def _problem_response(error: Refusal, answer_format: Format) -> Response:
+def _problem_response(error: Refusal) -> Response:
     status = _status_of(error)
     headers = {}
     if isinstance(error, Unavailable):
         headers["Retry-After"] = str(error.retry_after_seconds)
-    content = answer_format.encode(problem(error, status))
-    return Response(content, status, headers, answer_format.problem_media_type)
+    return Response(JSON.encode(problem(error, status)), status, headers, PROBLEM_MEDIA_TYPE)
 
 
-def _plain_problem(
-    request: Request, slug: str, detail: str, status: int, headers: Any = None
-) -> Response:
+def _plain_problem(slug: str, detail: str, status: int, headers: Any = None) -> Response:
     """A problem that no error of the domain stands for."""
-    answer_format = _answer_format(request, JSON)
     body = {"type": f"urn:wolfstream:{slug}", "title": detail, "status": status, "detail": detail}
-    return Response(answer_format.encode(body), status, headers, answer_format.problem_media_type)
+    return Response(JSON.encode(body), status, headers, PROBLEM_MEDIA_TYPE)
 
 
 async def _decode_body(request: Request, most_bytes: int) -> tuple[Format, Any]:
@@ -213,10 +216,6 @@ async def _read_body(request: Request, most_bytes: int) -> bytes:
     raise TooLarge(f"a body may have {most_bytes} bytes; send smaller batches")
 
 
-def _answer_format(request: Request, body_format: Format) -> Format:
-    return format_of_answer(request.headers.get("accept"), body_format)
-
-
 def _respond(request: Request, body_format: Format, data: Any, status: int = 200) -> Response:
-    answer_format = _answer_format(request, body_format)
+    answer_format = format_of_answer(request.headers.get("accept"), body_format)
     return Response(answer_format.encode(data), status, media_type=answer_format.media_type)

@@ -13,7 +13,6 @@ class Format(NamedTuple):
     """One way to write plain data."""
 
     media_type: str
-    problem_media_type: str
     decode: Callable[[bytes], Any]
     encode: Callable[[Any], bytes]
 
@@ -38,10 +37,10 @@ def _encode_msgpack(data: Any) -> bytes:
     return packed
 
 
-JSON = Format("application/json", "application/problem+json", _decode_json, to_json)
-MSGPACK = Format(
-    "application/vnd.msgpack", "application/vnd.msgpack", _decode_msgpack, _encode_msgpack
-)
+JSON = Format("application/json", _decode_json, to_json)
+MSGPACK = Format("application/vnd.msgpack", _decode_msgpack, _encode_msgpack)
+# Over HTTP a problem is JSON whatever was asked for: RFC 9457 knows no other compact form.
+PROBLEM_MEDIA_TYPE = "application/problem+json"
 _FORMATS = {
     "application/json": JSON,
     "application/vnd.msgpack": MSGPACK,
