@@ -92,8 +92,8 @@ class SampleStore:
         # A factor of four: the copies of a growing matrix add up to a fifteenth of the last
         # one; what is reserved beyond the rows in use is not touched and takes no memory.
         grown = max(needed, 4 * capacity)
-        if self.max_size is not None:
-            grown = max(needed, min(grown, self.max_size))
+        if self.max_size is not None and 2 * grown > self.max_size:
+            grown = max(needed, self.max_size)
         exact, fast, far = (_grown(field, grown) for field in self.rows)
         self.rows = Rows(exact, fast, far)
         self.code, self.entered = _grown(self.code, grown), _grown(self.entered, grown)
