@@ -9,6 +9,7 @@ depends on both.
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,8 @@ from service.errors import StartupError, StorageFailed
 from service.spec import HeadName
 
 _FORMAT = 1
+# SQLite takes 32,766 values in a statement.
+_ENTRIES_A_STATEMENT = 1024
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS models (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -46,6 +49,9 @@ class Entry(NamedTuple):
     head: HeadName
     threads: int
     record: bytes
+
+
+_PLACES = f"({', '.join('?' * len(Entry._fields))})"
 
 
 class Log:
@@ -82,17 +88,25 @@ class Log:
 
     def create(self, name: str, spec: dict[str, Any]) -> int:
         """Add a model; durable on return. Raises StorageFailed."""
-        self._write("INSERT INTO models (name, spec) VALUES (?, ?)", [(name, json.dumps(spec))])
+        self._run("INSERT INTO models (name, spec) VALUES (?, ?)", (name, json.dumps(spec)))
         row = self._db.execute("SELECT id FROM models WHERE name = ?", (name,)).fetchone()
         return int(row[0])
 
     def delete(self, model: int) -> None:
         """Forget a model and its entries; durable on return. Raises StorageFailed."""
-        self._write("DELETE FROM models WHERE id = ?", [(model,)])
+        self._run("DELETE FROM models WHERE id = ?", (model,))
 
     def append(self, entries: Sequence[Entry]) -> None:
-        """Write a group of requests in one commit; fsynced on return, or StorageFailed."""
-        self._write("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", entries)
+        """Write a group of requests in one commit; fsynced on return, or StorageFailed.
+
+        As few statements as SQLite allows: around each one the interpreter lock is given up
+        and has to be won back from the event loop.
+        """
+        with self._transaction() if len(entries) > _ENTRIES_A_STATEMENT else nullcontext():
+            for start in range(0, len(entries), _ENTRIES_A_STATEMENT):
+                part = entries[start : start + _ENTRIES_A_STATEMENT]
+                rows = ", ".join([_PLACES] * len(part))
+                self._run(f"INSERT INTO entries VALUES {rows}", [v for e in part for v in e])
 
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
         """The entries behind a sequence, grouped as they were absorbed."""
@@ -105,18 +119,22 @@ class Log:
 
     def drop(self, model: int, up_to: int) -> None:
         """Forget the entries up to a sequence. Raises StorageFailed."""
-        self._write("DELETE FROM entries WHERE model = ? AND sequence <= ?", [(model, up_to)])
+        self._run("DELETE FROM entries WHERE model = ? AND sequence <= ?", (model, up_to))
 
-    def _write(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run a statement for each row in one transaction."""
+    def _run(self, statement: str, values: Sequence[Any]) -> None:
+        """One statement; outside a transaction it is durable on return."""
         try:
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                self._db.executemany(statement, rows)
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
+            self._db.execute(statement, values)
         except sqlite3.Error as error:
             raise StorageFailed(f"the log could not be written: {error}") from error
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._run("BEGIN IMMEDIATE", ())
+        try:
+            yield
+            self._run("COMMIT", ())
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
