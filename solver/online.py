@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from solver.compiled import compiled
 from solver.hessian import KernelValues, Layout, decision_value, hessian_row, layout_of, refresh
 from solver.kernels import Float64Array
-from solver.simplex import Problem, away, best_vertex, swap, toward, worst_vertex
+from solver.simplex import (
+    Problem,
+    away,
+    best_vertex,
+    swap,
+    tie_width,
+    toward,
+    worst_vertex,
+)
 
 # Step kinds as `walk` reports them.
 NONE, INITIAL, TOWARD, AWAY, DROP = 0, 1, 2, 3, 4
@@ -81,7 +89,7 @@ def walk(
             continue
         g_k = -2.0 * y * decision
         p = best_vertex(problem)
-        if g_k >= problem.gradient[p]:
+        if g_k >= problem.gradient[p] - tie_width(problem):
             p = _admit(problem, values.stored + k, y, g_k)
             trace.admitted[k] = True
         trace.step[k] = _decide_step(problem, values, layout, p, rule, row)
@@ -134,7 +142,8 @@ def _decide_step(
     if rule.away_steps:
         worst = worst_vertex(problem)
         gradients = problem.gradient[p] + problem.gradient[worst]
-        if gradients < -4.0 * problem.q[0] and problem.alpha[worst] < 1.0:
+        toward_is_steeper = gradients >= -4.0 * problem.q[0] - tie_width(problem)
+        if not toward_is_steeper and problem.alpha[worst] < 1.0:
             hessian_row(problem, values, layout, worst, rule.ridge, row)
             return DROP if away(problem, worst, row) else AWAY
     hessian_row(problem, values, layout, p, rule.ridge, row)
@@ -153,7 +162,7 @@ def _corrective_step(
 ) -> None:
     """One swap (P4) from the worst weighted member to the best one, if that is uphill."""
     best, worst = best_vertex(problem), worst_vertex(problem)
-    if problem.gradient[best] > problem.gradient[worst]:
+    if problem.gradient[best] > problem.gradient[worst] + tie_width(problem):
         hessian_row(problem, values, layout, best, ridge, row)
         hessian_row(problem, values, layout, worst, ridge, other_row)
         swap(problem, best, worst, row, other_row)

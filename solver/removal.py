@@ -1,8 +1,11 @@
-"""The bound on the set: how a sample leaves a problem.
+"""The bound on the set: how samples leave a problem.
 
 A member leaves by P1's away step (Algorithm 4) taken to its full length,
 lambda = alpha_p / (1 - alpha_p), where alpha_p becomes exactly zero and every other weight
-grows by the same factor: the step that a drop takes, without asking whether it is uphill.
+grows by the same factor: the step that a drop takes, without asking whether it is uphill. For
+several members at once, with W their weight, these steps come to
+
+    alpha <- alpha / (1 - W),  g <- (g + 2 sum_p alpha_p A_p) / (1 - W),  q = -alpha'g / 2.
 
 Which samples leave is decided by `WorkingSet`: first those without weight in any problem,
 then the oldest. A rule that keeps the samples whose removal would cost the objective most
@@ -15,9 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.compiled import compiled
-from solver.hessian import KernelValues, Layout, hessian_row
+from solver.hessian import KernelValues, Layout, hessian_row, refresh
 from solver.kernels import Float64Array
-from solver.simplex import Problem, away_by
+from solver.simplex import Problem
+
+# Weight that is only the rounding of sums.
+_ROUNDING = 1e-12
+# Below this, dividing by the weight that stays would enlarge the rounding of g too much.
+_FEW_DIGITS = 1e-3
 
 
 @compiled
@@ -30,27 +38,39 @@ def discard(
 ) -> None:
     """Drop the members whose column is flagged in `leaving`, (columns,).
 
-    A problem whose weight lies on one leaving member only, or that loses all its members,
-    has no point of the simplex left to go to: it is emptied of weight and starts anew, with
-    the members that stay as candidates, at the next sample.
+    A problem whose weight lies on leaving members, to rounding, has no point of the simplex
+    left to go to: it is emptied of weight and starts anew, with the members that stay as
+    candidates, at the next sample.
     """
     n = problem.size[0]
     layout = Layout(0, n)
+    staying = 0.0
     for p in range(n):
-        if leaving[problem.column[p]] and problem.alpha[p] > 0.0:
-            if problem.alpha[p] >= 1.0:
-                problem.alpha[p] = 0.0
-                problem.q[0] = 0.0
-                break
-            hessian_row(problem, values, layout, p, ridge, row)
-            away_by(problem, p, row, problem.alpha[p] / (1.0 - problem.alpha[p]))
-            problem.alpha[p] = 0.0
+        if not leaving[problem.column[p]]:
+            staying += problem.alpha[p]
+    if staying > _ROUNDING:
+        for p in range(n):
+            if leaving[problem.column[p]] and problem.alpha[p] > 0.0:
+                hessian_row(problem, values, layout, p, ridge, row)
+                for m in range(n):
+                    problem.gradient[m] += 2.0 * problem.alpha[p] * row[m]
+    _keep_staying(problem, leaving, staying)
+    if _ROUNDING < staying < _FEW_DIGITS:
+        refresh(problem, values, Layout(0, problem.size[0]), ridge, row)
+
+
+@compiled
+def _keep_staying(problem: Problem, leaving: NDArray[np.bool_], staying: float) -> None:
+    """Close the gaps; weights and gradients for the weight that stays, or none if it is zero."""
     kept = 0
-    for m in range(n):
-        if not leaving[problem.column[m]]:
-            problem.alpha[kept] = problem.alpha[m]
-            problem.gradient[kept] = problem.gradient[m]
-            problem.sign[kept] = problem.sign[m]
-            problem.column[kept] = problem.column[m]
-            kept += 1
+    problem.q[0] = 0.0
+    for m in range(problem.size[0]):
+        if leaving[problem.column[m]]:
+            continue
+        problem.alpha[kept] = problem.alpha[m] / staying if staying > _ROUNDING else 0.0
+        problem.gradient[kept] = problem.gradient[m] / max(staying, _ROUNDING)
+        problem.sign[kept] = problem.sign[m]
+        problem.column[kept] = problem.column[m]
+        problem.q[0] -= 0.5 * problem.alpha[kept] * problem.gradient[kept]
+        kept += 1
     problem.size[0] = kept

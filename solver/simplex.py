@@ -70,10 +70,22 @@ def with_capacity(problem: Problem, capacity: int) -> Problem:
 
 
 @compiled
+def tie_width(problem: Problem) -> float:
+    """Gradients closer than this are equal: 1e-10 q.
+
+    Exact line searches make ties by construction (after a toward step g_p = -2q, after a swap
+    g_best = g_worst), and rounding would break them one way or the other, differently for
+    blocks of different lengths. Ties go to the member that came first.
+    """
+    return 1e-10 * float(problem.q[0])
+
+
+@compiled
 def best_vertex(problem: Problem) -> int:
     """argmax g over the members; the first one where several are equal."""
     g = problem.gradient
     n = problem.size[0]
+    tie = tie_width(problem)
     best_start = 0
     best = -np.inf
     for start in range(0, n, _SCAN):
@@ -81,11 +93,11 @@ def best_vertex(problem: Problem) -> int:
         largest = -np.inf
         for m in range(start, stop):
             largest = max(largest, g[m])
-        if largest > best:
+        if largest > best + tie:
             best = largest
             best_start = start
     for m in range(best_start, min(best_start + _SCAN, n)):
-        if g[m] == best:
+        if g[m] >= best - tie:
             return m
     return 0
 
@@ -96,6 +108,7 @@ def worst_vertex(problem: Problem) -> int:
     g = problem.gradient
     alpha = problem.alpha
     n = problem.size[0]
+    tie = tie_width(problem)
     worst_start = 0
     worst = np.inf
     for start in range(0, n, _SCAN):
@@ -103,11 +116,11 @@ def worst_vertex(problem: Problem) -> int:
         smallest = np.inf
         for m in range(start, stop):
             smallest = min(smallest, g[m] if alpha[m] > 0.0 else np.inf)
-        if smallest < worst:
+        if smallest < worst - tie:
             worst = smallest
             worst_start = start
     for m in range(worst_start, min(worst_start + _SCAN, n)):
-        if g[m] == worst and alpha[m] > 0.0:
+        if g[m] <= worst + tie and alpha[m] > 0.0:
             return m
     return 0
 
@@ -143,28 +156,19 @@ def away(problem: Problem, p: int, row: Float64Array) -> bool:
     P1 Algorithm 4; lambda <= alpha_p / (1 - alpha_p), and at this bound alpha_p becomes
     exactly zero. The vertex stays a member: it may be stepped toward again.
     """
-    bound = problem.alpha[p] / (1.0 - problem.alpha[p])
-    q, g_p = problem.q[0], problem.gradient[p]
-    step = _clamped_ratio(-(q + 0.5 * g_p), q + g_p + row[p], bound)
-    away_by(problem, p, row, step)
-    dropped = bool(step >= bound)
-    if dropped:
-        problem.alpha[p] = 0.0
-    return dropped
-
-
-@compiled
-def away_by(problem: Problem, p: int, row: Float64Array, step: float) -> None:
-    """alpha <- (1 + step) alpha - step e_p, with g and q to match (P1 Algorithm 4 lines 3-7)."""
     alpha, g = problem.alpha, problem.gradient
-    q, g_p = problem.q[0], g[p]
+    q, g_p, A_pp = problem.q[0], g[p], row[p]
+    bound = alpha[p] / (1.0 - alpha[p])
+    step = _clamped_ratio(-(q + 0.5 * g_p), q + g_p + A_pp, bound)
+    dropped = bool(step >= bound)
     grow = 1.0 + step
     for m in range(problem.size[0]):
         g[m] = grow * g[m] + 2.0 * step * row[m]
         alpha[m] *= grow
-    alpha[p] -= step
-    problem.q[0] = grow * grow * q + step * grow * g_p + step * step * row[p]
+    alpha[p] = 0.0 if dropped else alpha[p] - step
+    problem.q[0] = grow * grow * q + step * grow * g_p + step * step * A_pp
     problem.steps[0] += 1
+    return dropped
 
 
 @compiled

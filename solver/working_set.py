@@ -113,10 +113,9 @@ class WorkingSet:
 
     def view(self) -> WorkingSetView:
         """An immutable picture of the present model, for predictions by other threads."""
+        rows = self.store.used_rows()
         assert self.origin is not None
-        return view_of(
-            self.kernel, self.store.used_rows(), self.origin, self.n_classes, self.problems
-        )
+        return view_of(self.kernel, rows, self.origin, self.n_classes, self.problems)
 
     def _period(self) -> int:
         return max(1, self.max_size // _ROOM) if self.max_size else 0
@@ -153,7 +152,7 @@ class WorkingSet:
         self._store_admitted(rows, codes, values, in_any)
         known = np.full(n, self.n_classes)
         known[0] = known_before
-        return _Piece(decision.T, margin.T, in_any, step, known, self.n_classes)
+        return _Piece(decision.T, margin.T, in_any, step, known)
 
     def _meet_class(self, code: int) -> None:
         """Open the problems of a new class. The first two classes share one problem.
@@ -270,7 +269,7 @@ class WorkingSet:
         if "rows" not in state:
             return
         self.origin = np.asarray(state["origin"])
-        exact = np.ascontiguousarray(state["rows"])
+        exact = np.array(state["rows"])
         used = len(exact)
         rows = prepare_rows(self.kernel, exact, self.origin, self.dtype)
         store = SampleStore(rows, self.max_size)
@@ -283,10 +282,10 @@ class WorkingSet:
         ends = np.cumsum(state["sizes"])
         self.problems = []
         for i, end in enumerate(ends):
-            problem = empty_problem(int(state["sizes"][i]))
+            problem = empty_problem(max(1, int(state["sizes"][i])))
             part = slice(int(end - state["sizes"][i]), int(end))
             for field in ("alpha", "gradient", "sign", "column"):
-                getattr(problem, field)[:] = state[field][part]
+                getattr(problem, field)[: state["sizes"][i]] = state[field][part]
             problem.q[0] = state["q"][i]
             problem.size[0] = state["sizes"][i]
             problem.steps[0] = state["steps"][i]
@@ -301,30 +300,32 @@ class _Piece(NamedTuple):
     admitted: NDArray[np.bool_]
     step: NDArray[np.int8]
     known: NDArray[np.int64]
-    n_classes: int
 
 
 def _joined(pieces: list[_Piece], n_classes: int) -> Absorbed:
-    prediction, decision = [], []
-    for piece in pieces:
-        known = piece.n_classes
-        untrained = piece.known < 2
-        said = predicted_class(piece.margin, known)
-        said[untrained] = -1
-        prediction.append(said)
-        if n_classes <= 2:
-            values = np.where(untrained, np.nan, piece.decision[:, 0])
-        else:
-            values = np.full((len(said), n_classes), np.nan)
-            if known >= 2:
-                values[:, :known] = one_versus_one_scores(piece.margin, known)
-            values[np.arange(n_classes) >= piece.known[:, None]] = np.nan
-            values[untrained] = np.nan
-        decision.append(values)
+    answers = [_answers(piece, n_classes) for piece in pieces]
     bits = np.concatenate([np.bitwise_or.reduce(1 << p.step, axis=0) for p in pieces])
     return Absorbed(
-        np.concatenate(prediction),
-        np.concatenate(decision),
+        np.concatenate([prediction for prediction, _ in answers]),
+        np.concatenate([decision for _, decision in answers]),
         np.concatenate([piece.admitted for piece in pieces]),
         (bits & ~1).astype(np.uint8),
     )
+
+
+def _answers(piece: _Piece, n_classes: int) -> tuple[NDArray[np.int64], Float64Array]:
+    """Predictions and decisions of a block; its first sample knew fewer classes if it was new."""
+    prediction = np.full(len(piece.known), -1, np.int64)
+    shape = (len(piece.known),) if n_classes <= 2 else (len(piece.known), n_classes)
+    decision = np.full(shape, np.nan)
+    for part in (slice(0, 1), slice(1, None)):
+        known = int(piece.known[part][0]) if len(piece.known[part]) else 0
+        if known < 2:
+            continue
+        margin = piece.margin[part, : known * (known - 1) // 2]
+        prediction[part] = predicted_class(margin, known)
+        if n_classes <= 2:
+            decision[part] = piece.decision[part, 0]
+        else:
+            decision[part, :known] = one_versus_one_scores(margin, known)
+    return prediction, decision

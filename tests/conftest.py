@@ -26,4 +26,6 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 # The same examples in every run, whatever the machine's speed.
 settings.register_profile("wolfstream", deadline=None, derandomize=True, print_blob=True)
+# HYPOTHESIS_PROFILE=thorough looks for new ones.
+settings.register_profile("thorough", deadline=None, max_examples=3000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "wolfstream"))
