@@ -26,9 +26,11 @@ def _user_cache() -> Path:
     try:
         directory = (Path(base) if base else Path.home() / ".cache") / "wolfstream"
         directory.mkdir(parents=True, exist_ok=True)
+        if os.access(directory, os.W_OK):
+            return directory
     except (OSError, RuntimeError):
-        directory = Path(tempfile.gettempdir()) / f"wolfstream-{os.getuid()}"
-    return directory
+        pass
+    return Path(tempfile.gettempdir()) / f"wolfstream-{os.getuid()}"
 
 
 def _sources_hash() -> str:

@@ -52,7 +52,8 @@ def to_record(samples: Samples) -> bytes:
 def from_record(record: bytes) -> Samples:
     """Inverse of `to_record`."""
     shape, data, labels = msgpack.unpackb(record)
-    return Samples(np.frombuffer(data, "<f8").reshape(shape), labels)
+    # Copied, because compiled code takes a read-only array for another type.
+    return Samples(np.frombuffer(data, "<f8").reshape(shape).copy(), labels)
 
 
 def _fields(body: Any, names: tuple[str, ...]) -> dict[str, Any]:

@@ -75,6 +75,7 @@ def prepare_rows(
     A row is `far` when 2 gamma ||x||^2 eps, the rounding error of its exponents, exceeds 1e-3.
     `origin` must be the same (d,) vector for all rows of a problem.
     """
+    X = np.ascontiguousarray(X, np.float64)
     if kernel.type != "rbf":
         return Rows(X, X.astype(dtype), np.zeros(len(X), np.bool_))
     n, d = X.shape

@@ -1,0 +1,349 @@
+"""The log: what was appended is there, in its blocks and in its order, or it was refused."""
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.errors import StartupError, StorageFailed
+from service.log import Entry, Log
+from service.spec import HeadName
+
+
+def entry(
+    model: int,
+    sequence: int,
+    samples: int = 1,
+    block: int | None = None,
+    head: HeadName = "working_set",
+    record: bytes = b"record",
+) -> Entry:
+    return Entry(model, sequence, samples, block or sequence, head, 1, record)
+
+
+def sequences(log: Log, model: int, after: int = 0) -> list[list[int]]:
+    """Sequences of a model's entries, block by block."""
+    return [[item.sequence for item in block] for block in log.blocks(model, after)]
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[Log]:
+    log = Log(path)
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "log.sqlite"
+
+
+@pytest.fixture(scope="module")
+def shared_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One file for many examples, each with a model of its own."""
+    return tmp_path_factory.mktemp("log") / "log.sqlite"
+
+
+@pytest.fixture
+def log(path: Path) -> Iterator[Log]:
+    with opened(path) as log:
+        yield log
+
+
+@pytest.fixture
+def model(log: Log) -> int:
+    return log.create("m", {})
+
+
+def pragma(log: Log, text: str) -> int:
+    row = log._db.execute(f"PRAGMA {text}").fetchone()
+    return int(row[0]) if row else 0
+
+
+def fill_disk(log: Log) -> None:
+    """From now on the database may grow by two pages only."""
+    pragma(log, f"max_page_count = {pragma(log, 'page_count') + 2}")
+
+
+class TestModels:
+    def test_a_new_log_has_none(self, log: Log):
+        assert log.models() == []
+
+    def test_are_listed_oldest_first_with_their_specs(self, log: Log):
+        spec = {"seed": 2**53 - 1, "kernel": {"gamma": 0.1}, "asset": None, "x": "é\0"}
+        second, first = log.create("b", spec), log.create("a", {})
+        assert log.models() == [(second, "b", spec), (first, "a", {})]
+
+    def test_a_name_is_taken_once(self, log: Log, model: int):
+        with pytest.raises(StorageFailed):
+            log.create("m", {})
+        assert [item[0] for item in log.models()] == [model]
+
+    def test_names_differ_in_their_case(self, log: Log, model: int):
+        assert log.create("M", {}) != model
+
+    def test_the_id_of_a_deleted_model_is_never_given_again(self, log: Log, model: int):
+        log.delete(model)
+        again = log.create("m", {})
+        assert again > model
+        log.delete(again)
+        assert log.create("other", {}) > again
+
+    def test_not_even_after_a_restart(self, path: Path):
+        with opened(path) as log:
+            deleted = log.create("m", {})
+            log.delete(deleted)
+        with opened(path) as log:
+            assert log.create("m", {}) > deleted
+
+    def test_entries_go_with_their_model(self, log: Log, model: int):
+        other = log.create("other", {})
+        log.append([entry(model, 1), entry(other, 1), entry(model, 2)])
+        log.delete(model)
+        assert sequences(log, model) == []
+        assert sequences(log, other) == [[1]]
+        assert log._db.execute("SELECT count(*) FROM entries").fetchone() == (1,)
+
+    def test_deleting_what_is_not_there_is_nothing(self, log: Log, model: int):
+        log.delete(model + 1)
+        assert len(log.models()) == 1
+
+    def test_an_entry_needs_its_model(self, log: Log, model: int):
+        with pytest.raises(StorageFailed):
+            log.append([entry(model + 1, 1)])
+
+
+class TestEntries:
+    def test_come_back_as_they_were(self, log: Log, model: int):
+        written = [
+            Entry(model, 3, 3, 5, "working_set", 1, b""),
+            Entry(model, 5, 2, 5, "working_set", 1, bytes(range(256))),
+            Entry(model, 6, 1, 6, "asset", 8, b"\0" * 100_000),
+        ]
+        log.append(written)
+        assert list(log.blocks(model, 0)) == [written[:2], written[2:]]
+
+    def test_the_log_of_a_new_model_is_empty(self, log: Log, model: int):
+        assert sequences(log, model) == []
+
+    def test_appending_nothing_is_nothing(self, log: Log, model: int):
+        log.append([])
+        assert sequences(log, model) == []
+
+    def test_entries_of_one_block_stay_together(self, log: Log, model: int):
+        log.append([entry(model, 1, block=3), entry(model, 2, block=3), entry(model, 3)])
+        log.append([entry(model, 4), entry(model, 5, block=6), entry(model, 6)])
+        assert sequences(log, model) == [[1, 2, 3], [4], [5, 6]]
+
+    def test_models_have_logs_of_their_own(self, log: Log, model: int):
+        other = log.create("other", {})
+        log.append([entry(model, 1), entry(other, 1, block=2), entry(model, 2), entry(other, 2)])
+        assert sequences(log, model) == [[1], [2]]
+        assert sequences(log, other) == [[1, 2]]
+
+    def test_can_be_read_from_a_sequence_on(self, log: Log, model: int):
+        log.append([entry(model, 2, 2, 3), entry(model, 3, 1, 3), entry(model, 7, 4, 7)])
+        assert sequences(log, model, after=1) == [[2, 3], [7]]
+        assert sequences(log, model, after=3) == [[7]]
+        assert sequences(log, model, after=7) == []
+
+    def test_can_be_dropped_up_to_a_sequence(self, log: Log, model: int):
+        other = log.create("other", {})
+        log.append([entry(model, n) for n in (1, 2, 3)] + [entry(other, 1)])
+        log.drop(model, 2)
+        assert sequences(log, model) == [[3]]
+        assert sequences(log, other) == [[1]]
+        log.drop(model, 2)
+        log.drop(model, 10)
+        assert sequences(log, model) == []
+
+    def test_the_log_goes_on_behind_what_was_dropped(self, log: Log, model: int):
+        log.append([entry(model, 1), entry(model, 2)])
+        log.drop(model, 2)
+        log.append([entry(model, 3)])
+        assert sequences(log, model) == [[3]]
+
+    @settings(max_examples=20)
+    @given(
+        requests=st.lists(st.tuples(st.integers(1, 5), st.integers(1, 3)), min_size=1, max_size=8),
+        restarts=st.sets(st.integers(0, 3), max_size=1),
+    )
+    def test_whatever_is_appended_is_read_back_across_restarts(
+        self, shared_path: Path, requests: list[tuple[int, int]], restarts: set[int]
+    ):
+        """requests: samples and the number of the block; restarts: before which blocks."""
+        blocks: list[list[Entry]] = []
+        with contextlib.ExitStack() as stack:
+            log = stack.enter_context(opened(shared_path))
+            model = log.create(f"m{len(log.models())}", {})
+            sequence = 0
+            for _, group in groupby(requests, key=lambda request: request[1]):
+                if len(blocks) in restarts:
+                    log.close()
+                    log = stack.enter_context(opened(shared_path))
+                entries = []
+                for samples, block in group:
+                    sequence += samples
+                    entries.append(entry(model, sequence, samples, record=bytes([block])))
+                blocks.append([item._replace(block=sequence) for item in entries])
+                log.append(blocks[-1])
+            for first in range(len(blocks) + 1):
+                after = blocks[first - 1][-1].sequence if first else 0
+                assert list(log.blocks(model, after)) == blocks[first:]
+
+
+class TestRestart:
+    def test_everything_is_there_and_the_log_goes_on(self, path: Path):
+        with opened(path) as log:
+            model = log.create("m", {"seed": 1})
+            log.append([entry(model, 1, block=2), entry(model, 2)])
+        with opened(path) as log:
+            assert log.models() == [(model, "m", {"seed": 1})]
+            log.append([entry(model, 3)])
+            assert sequences(log, model) == [[1, 2], [3]]
+
+    def test_without_closing_too(self, path: Path):
+        with opened(path) as killed:
+            model = killed.create("m", {})
+            killed.append([entry(model, 1)])
+            with opened(path) as log:
+                assert sequences(log, model) == [[1]]
+
+    def test_every_commit_is_flushed(self, log: Log):
+        full = 2
+        assert pragma(log, "synchronous") == full
+        assert log._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+class TestStorageFails:
+    calls = pytest.mark.parametrize(
+        "call",
+        [
+            lambda log, model: log.append([entry(model, 10)]),
+            lambda log, _: log.create("other", {}),
+            lambda log, model: log.delete(model),
+            lambda log, model: log.drop(model, 10),
+        ],
+        ids=["append", "create", "delete", "drop"],
+    )
+
+    @calls
+    def test_on_a_closed_database(self, log: Log, model: int, call: Callable[[Log, int], None]):
+        log.close()
+        with pytest.raises(StorageFailed):
+            call(log, model)
+
+    @calls
+    def test_on_a_database_that_may_only_be_read(
+        self, log: Log, model: int, call: Callable[[Log, int], None]
+    ):
+        log.append([entry(model, 1)])
+        pragma(log, "query_only = 1")
+        with pytest.raises(StorageFailed, match="readonly"):
+            call(log, model)
+        pragma(log, "query_only = 0")
+        assert [name for _, name, _ in log.models()] == ["m"]
+        assert sequences(log, model) == [[1]]
+
+    @calls
+    def test_while_another_process_writes(
+        self, log: Log, model: int, path: Path, call: Callable[[Log, int], None]
+    ):
+        pragma(log, "busy_timeout = 1")
+        log.append([entry(model, 1)])
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StorageFailed, match="locked"):
+            call(log, model)
+        other.execute("ROLLBACK")
+        other.close()
+        assert sequences(log, model) == [[1]]
+        call(log, model)
+
+    def test_on_a_full_disk(self, log: Log, model: int):
+        log.append([entry(model, 1)])
+        fill_disk(log)
+        with pytest.raises(StorageFailed, match="full"):
+            log.append([entry(model, 2, record=bytes(100_000))])
+        assert sequences(log, model) == [[1]]
+
+    def test_a_failed_append_leaves_nothing_of_its_group(self, log: Log, model: int):
+        other = log.create("other", {})
+        fill_disk(log)
+        group = [entry(model, 1), entry(other, 1), entry(model, 2, record=bytes(100_000))]
+        with pytest.raises(StorageFailed):
+            log.append(group)
+        assert sequences(log, model) == sequences(log, other) == []
+
+    def test_a_sequence_is_given_once(self, log: Log, model: int):
+        log.append([entry(model, 2)])
+        with pytest.raises(StorageFailed):
+            log.append([entry(model, 1), entry(model, 2)])
+        assert sequences(log, model) == [[2]]
+
+    def test_the_log_goes_on_once_there_is_room(self, log: Log, model: int):
+        fill_disk(log)
+        large = [entry(model, 1, record=bytes(100_000))]
+        with pytest.raises(StorageFailed):
+            log.append(large)
+        pragma(log, "max_page_count = 1000000")
+        log.append(large)
+        log.append([entry(model, 2)])
+        assert sequences(log, model) == [[1], [2]]
+
+    def test_dropping_makes_room(self, log: Log, model: int):
+        log.append([entry(model, 1, record=bytes(100_000))])
+        fill_disk(log)
+        with pytest.raises(StorageFailed):
+            log.append([entry(model, 2, record=bytes(100_000))])
+        log.drop(model, 1)
+        log.append([entry(model, 2, record=bytes(100_000))])
+        assert sequences(log, model) == [[2]]
+
+
+class TestStartFails:
+    def refused(self, path: Path) -> str:
+        with pytest.raises(StartupError) as caught:
+            Log(path)
+        assert str(path) in str(caught.value)
+        return str(caught.value)
+
+    def test_on_a_file_that_is_no_database(self, path: Path):
+        garbage = b"this is not a log\n" * 1000
+        path.write_bytes(garbage)
+        assert "restore it from a backup" in self.refused(path)
+        assert path.read_bytes() == garbage
+
+    def test_on_a_database_whose_header_is_damaged(self, path: Path):
+        with opened(path) as log:
+            log.create("m", {})
+        content = path.read_bytes()
+        path.write_bytes(b"\xff" * 16 + content[16:])
+        self.refused(path)
+
+    @pytest.mark.parametrize("version", [2, 99, -1])
+    def test_on_a_log_of_another_format(self, path: Path, version: int):
+        with opened(path) as log:
+            log.create("m", {})
+            pragma(log, f"user_version = {version}")
+        said = self.refused(path)
+        assert f"log format {version}" in said
+        assert "start the version that wrote it" in said
+
+    def test_without_a_directory(self, tmp_path: Path):
+        self.refused(tmp_path / "missing" / "log.sqlite")
+
+    def test_on_a_directory(self, tmp_path: Path):
+        self.refused(tmp_path)
+
+    def test_an_empty_file_is_a_new_log(self, path: Path):
+        path.touch()
+        with opened(path) as log:
+            assert log.models() == []

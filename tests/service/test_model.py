@@ -1,0 +1,368 @@
+"""A model: what it would refuse, what its readers see, and how it comes back from its state."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.errors import InvalidSamples, NoSuchHead, Refusal
+from service.model import Draft, Model, check_dimension
+from service.samples import Label, Samples, from_record, to_record
+from service.snapshots import Snapshots, State
+from service.spec import HeadName, read_spec
+from service.wire import JSON, MSGPACK
+from tests.service.streams import part, three_classes, two_classes
+
+HEADS: tuple[HeadName, ...] = ("working_set", "asset")
+CLASSES = 100
+SMALL: dict[str, Any] = {"asset": {"dimension": 16}}
+
+
+def model_of(spec: dict[str, Any] | None = None) -> Model:
+    return Model(1, "m", read_spec(SMALL if spec is None else spec))
+
+
+def of(labels: list[Label], features: int = 2) -> Samples:
+    random = np.random.default_rng(len(labels))
+    return Samples(random.standard_normal((len(labels), features)), labels)
+
+
+def taken(draft: Draft) -> tuple[Any, ...]:
+    """What a draft has reserved."""
+    return draft.sequence, draft.dimension, {name: set(new) for name, new in draft.labels.items()}
+
+
+def learn(model: Model, requests: Iterable[tuple[HeadName, Samples]]) -> list[Any]:
+    """Absorb requests as the writer would, one block each; their answers."""
+    answers = []
+    for head, samples in requests:
+        model.check(head, samples, Draft(model), CLASSES)
+        answers.append(model.absorb(head, samples))
+        model.publish([head])
+    return answers
+
+
+class TestCheck:
+    @pytest.mark.parametrize("null", HEADS)
+    def test_a_null_head_cannot_learn(self, null: HeadName):
+        model = model_of({null: None})
+        with pytest.raises(NoSuchHead, match=f"null for {null}"):
+            model.check(null, of(["a"]), Draft(model), CLASSES)
+
+    def test_the_first_samples_decide_the_dimension(self):
+        model = model_of()
+        learn(model, [("asset", of(["a"], 5))])
+        for head in HEADS:
+            model.check(head, of(["a"], 5), Draft(model), CLASSES)
+            with pytest.raises(InvalidSamples) as caught:
+                model.check(head, of(["a"], 4), Draft(model), CLASSES)
+            assert caught.value.errors == [
+                {
+                    "row": 0,
+                    "pointer": "/x/0",
+                    "detail": "has 4 numbers, the model's rows have 5",
+                }
+            ]
+
+    def test_the_dimension_is_reserved_within_a_group(self):
+        model = model_of()
+        draft = Draft(model)
+        model.check("working_set", of(["a"], 3), draft, CLASSES)
+        for head in HEADS:
+            with pytest.raises(InvalidSamples, match="3 numbers"):
+                model.check(head, of(["a"], 2), draft, CLASSES)
+            model.check(head, of(["a"], 3), draft, CLASSES)
+        assert draft.sequence == 3
+
+    def test_another_group_is_not_bound_by_a_draft(self):
+        model = model_of()
+        model.check("asset", of(["a"], 3), Draft(model), CLASSES)
+        model.check("asset", of(["a"], 2), Draft(model), CLASSES)
+
+    @pytest.mark.parametrize("head", HEADS)
+    def test_labels_are_bounded(self, head: HeadName):
+        model = model_of()
+        learn(model, [(head, of(["a", "b"]))])
+        model.check(head, of(["a", "c"]), Draft(model), 3)
+        with pytest.raises(InvalidSamples, match="more than 3 different labels"):
+            model.check(head, of(["c", "a", "d"]), Draft(model), 3)
+
+    def test_the_first_request_is_bounded_too(self):
+        with pytest.raises(InvalidSamples, match="more than 3"):
+            model_of().check("asset", of([1, 2, 3, 4]), Draft(model_of()), 3)
+
+    def test_labels_are_reserved_within_a_group(self):
+        model = model_of()
+        learn(model, [("working_set", of(["a"]))])
+        draft = Draft(model)
+        model.check("working_set", of(["b", "a"]), draft, 3)
+        model.check("working_set", of(["b", "c"]), draft, 3)
+        with pytest.raises(InvalidSamples):
+            model.check("working_set", of(["d"]), draft, 3)
+        model.check("working_set", of(["a", "b", "c"]), draft, 3)
+
+    def test_each_head_has_labels_of_its_own(self):
+        model = model_of()
+        draft = Draft(model)
+        model.check("working_set", of(["a", "b"]), draft, 2)
+        model.check("asset", of(["c", "d"]), draft, 2)
+        with pytest.raises(InvalidSamples):
+            model.check("asset", of(["a"]), draft, 2)
+
+    def test_true_and_one_are_two_labels(self):
+        model = model_of()
+        draft = Draft(model)
+        model.check("asset", of([1, 1]), draft, 2)
+        model.check("asset", of([True]), draft, 2)
+        with pytest.raises(InvalidSamples):
+            model.check("asset", of(["1"]), draft, 2)
+
+    def test_rows_too_large_for_the_kernel_are_refused(self):
+        model = model_of()
+        with pytest.raises(InvalidSamples, match="too large for the kernel"):
+            model.check("working_set", Samples(np.full((1, 2), 1e60), ["a"]), Draft(model), 2)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [of(["d"], 3), of([1, 2, 3, 4]), Samples(np.full((1, 2), 1e60), ["a"])],
+        ids=["dimension", "labels", "norm"],
+    )
+    def test_a_refused_request_reserves_nothing(self, wrong: Samples):
+        model = model_of()
+        draft = Draft(model)
+        model.check("asset", of(["a", "b"]), draft, 3)
+        before = taken(draft)
+        with pytest.raises(InvalidSamples):
+            model.check("asset", wrong, draft, 3)
+        assert taken(draft) == before
+
+    def test_an_accepted_request_is_in_the_draft_and_not_in_the_model(self):
+        model = model_of()
+        learn(model, [("asset", of(["a"]))])
+        draft = Draft(model)
+        before = model.describe()
+        model.check("asset", of(["a", "b", "b"]), draft, CLASSES)
+        assert taken(draft) == (4, 2, {"working_set": set(), "asset": {(str, "b")}})
+        assert model.describe() == before
+        assert (model.sequence, model.dimension) == (1, 2)
+
+    def test_before_the_first_samples_any_dimension_will_do(self):
+        check_dimension(np.ones((1, 7)), None)
+
+    @settings(max_examples=50)
+    @given(
+        st.lists(
+            st.tuples(
+                st.sampled_from(HEADS),
+                st.integers(1, 2),
+                st.lists(st.sampled_from(["a", "b", "c", 1, True]), min_size=1, max_size=4),
+            ),
+            max_size=8,
+        )
+    )
+    def test_what_a_draft_accepted_can_be_learned(self, requests: list[Any]):
+        """A group is checked as a whole, then learned; the draft foresaw what came of it."""
+        model = model_of({"asset": {"dimension": 2}})
+        draft = Draft(model)
+        accepted = []
+        for head, features, labels in requests:
+            samples = of(labels, features)
+            try:
+                model.check(head, samples, draft, 3)
+            except Refusal:
+                continue
+            accepted.append((head, samples))
+        for head, samples in accepted:
+            model.absorb(head, samples)
+        assert model.sequence == draft.sequence
+        assert model.dimension == draft.dimension
+        for name, head in model.heads.items():
+            assert {(type(label), label) for label in head.classes} == draft.labels[name]
+            assert len(head.classes) <= 3
+
+
+class TestPublish:
+    def test_readers_see_a_block_once_it_is_published(self):
+        model = model_of()
+        model.absorb("asset", of(["a", "b"]))
+        assert model.published.sequence == 0
+        assert model.published.heads["asset"].classes == ()
+        model.publish()
+        assert model.published.sequence == 2
+        assert model.published.dimension == 2
+        assert model.published.heads["asset"].classes == ("a", "b")
+
+    def test_the_sequence_counts_both_heads(self):
+        model = model_of()
+        learn(model, [("asset", of(["a"] * 3)), ("working_set", of(["a"] * 4))])
+        assert model.published.sequence == model.sequence == 7
+
+    @pytest.mark.parametrize("changed", HEADS)
+    def test_a_head_that_did_not_learn_keeps_its_view(self, changed: HeadName):
+        model = model_of()
+        before = model.published.heads
+        learn(model, [(changed, of(["a", "b"]))])
+        for name in HEADS:
+            assert (model.published.heads[name] is before[name]) == (name != changed)
+
+    def test_what_was_published_does_not_change(self):
+        model = model_of({"working_set": {"max_size": 40}, "asset": {"dimension": 16}})
+        samples = three_classes(600)
+        X = samples.X[:50]
+        seen = []
+        for start in range(0, 600, 60):
+            both = part(samples, start, start + 60)
+            learn(model, [("working_set", both), ("asset", both)])
+            views = [model.published.heads[name] for name in HEADS]
+            seen.append((model.published, [view.predict(X) for view in views]))
+        for published, said in seen:
+            assert [published.heads[name].predict(X) for name in HEADS] == said
+        assert [published.sequence for published, _ in seen] == list(range(120, 1201, 120))
+
+    def test_a_description_before_the_first_sample(self):
+        spec = {"kernel": {"type": "linear"}, "seed": 3}
+        model = model_of(spec)
+        description = model.describe()
+        assert description == {
+            "model": "m",
+            "spec": read_spec(spec).plain(),
+            "sequence": 0,
+            "features": None,
+            "heads": {"working_set": description["heads"]["working_set"]},
+            "snapshot_sequence": 0,
+            "status": "ok",
+        }
+        assert description["heads"]["working_set"]["classes"] == []
+
+    @pytest.mark.parametrize("spoken", [JSON, MSGPACK], ids=["json", "msgpack"])
+    def test_a_description_can_be_sent(self, spoken: Any):
+        model = model_of()
+        assert spoken.decode(spoken.encode(model.describe())) == model.describe()
+        labels: list[Label] = [True, 1, "é"]
+        learn(model, [(head, of(labels * 20)) for head in HEADS])
+        again = spoken.decode(spoken.encode(model.describe()))
+        assert again == model.describe()
+        classes = again["heads"]["asset"]["classes"]
+        assert [type(label) for label in classes] == [bool, int, str]
+
+    def test_a_broken_model_says_so(self):
+        model = model_of()
+        model.broken = "learning failed"
+        assert model.describe()["status"] == "broken"
+
+
+SPECS: dict[str, dict[str, Any]] = {
+    "auto": SMALL,
+    "rbf": {"kernel": {"gamma": 0.3}, "asset": {"dimension": 16}},
+    "full set": {"kernel": {"gamma": 0.3}, "working_set": {"max_size": 20}, "asset": None},
+    "sfw": {"working_set": {"algorithm": "sfw", "corrective_steps": 0}, "asset": None},
+    "polynomial": {"kernel": {"type": "polynomial", "degree": 2}},
+    "linear": {"kernel": {"type": "linear"}},
+    "asset only": {"working_set": None, "asset": {"dimension": 16, "average_from": 50}},
+}
+
+
+def requests_for(
+    model: Model, samples: Samples, sizes: list[int]
+) -> list[tuple[HeadName, Samples]]:
+    """The samples for all heads in turn, in requests of these sizes."""
+    ends = np.cumsum(sizes).tolist()
+    return [
+        (name, part(samples, end - size, end))
+        for end, size in zip(ends, sizes, strict=True)
+        for name in model.heads
+    ]
+
+
+def bits(model: Model) -> Any:
+    """Everything that a model's future depends on."""
+    plain, arrays = model.state()
+    return plain, {
+        name: (array.dtype, array.shape, array.tobytes()) for name, array in arrays.items()
+    }
+
+
+def answers_of(model: Model, X: Any) -> Any:
+    model.publish()
+    views = {name: model.published.heads[name] for name in model.heads}
+    return {name: view.predict(X) for name, view in views.items() if len(view.classes) > 1}
+
+
+class TestState:
+    @pytest.mark.parametrize("learned", [0, 1, 2, 100, 130, 400])
+    @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+    def test_a_restored_model_goes_on_bit_for_bit(
+        self, spec: dict[str, Any], learned: int, tmp_path: Path
+    ):
+        """Saved and loaded, it predicts, learns and saves the same from then on."""
+        live, again = model_of(spec), model_of(spec)
+        samples = three_classes(900)
+        size = 50 if learned % 50 == 0 else learned
+        learn(live, requests_for(live, samples, [size] * (learned // size) if learned else []))
+        snapshots = Snapshots(tmp_path)
+        snapshots.save(1, State(*live.state()))
+        again.restore(*snapshots.load(1, live.sequence))
+        assert again.sequence == again.snapshot_sequence == live.sequence
+        assert again.dimension == live.dimension
+        assert bits(again) == bits(live)
+        assert answers_of(again, samples.X) == answers_of(live, samples.X)
+        rest = part(samples, learned, 900)
+        sizes = [1, 3, 70, 300, 100]
+        answers = [learn(model, requests_for(model, rest, sizes)) for model in (live, again)]
+        assert answers[0] == answers[1]
+        assert bits(again) == bits(live)
+        assert answers_of(again, samples.X) == answers_of(live, samples.X)
+
+    def test_labels_come_back_with_their_types(self, tmp_path: Path):
+        live, again = model_of(), model_of()
+        labels: list[Label] = [True, 1, False, 0, "0", 2**63 - 1, "é"]
+        learn(live, [(head, of(labels)) for head in HEADS])
+        Snapshots(tmp_path).save(1, State(*live.state()))
+        again.restore(*Snapshots(tmp_path).load(1, live.sequence))
+        for head in again.heads.values():
+            assert [type(label) for label in head.classes] == [type(label) for label in labels]
+            assert head.classes == labels
+
+    def test_the_spec_is_part_of_it(self):
+        plain, _ = model_of().state()
+        assert read_spec(plain["spec"]) == read_spec(SMALL)
+
+    def test_it_is_a_copy(self):
+        model = model_of()
+        learn(model, [(head, two_classes(200)) for head in HEADS])
+        state = State(*model.state())
+        before = {name: array.tobytes() for name, array in state.arrays.items()}
+        learn(model, [(head, two_classes(200, seed=1)) for head in HEADS])
+        assert {name: array.tobytes() for name, array in state.arrays.items()} == before
+        assert state.plain["sequence"] == 400
+
+
+class TestReplay:
+    @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+    def test_the_log_gives_the_same_model_bit_for_bit(self, spec: dict[str, Any]):
+        live, replayed = model_of(spec), model_of(spec)
+        requests = requests_for(live, three_classes(500), [1, 99, 200, 7, 193])
+        records = [(head, to_record(samples)) for head, samples in requests]
+        answers = learn(live, requests)
+        assert answers == [replayed.absorb(head, from_record(record)) for head, record in records]
+        assert bits(replayed) == bits(live)
+
+    @settings(max_examples=15)
+    @given(
+        seed=st.integers(0, 1000),
+        sizes=st.lists(st.integers(1, 60), min_size=1, max_size=6),
+        data=st.data(),
+    )
+    def test_from_any_state_on(self, seed: int, sizes: list[int], data: st.DataObject):
+        live = model_of({"working_set": {"max_size": 25}, "asset": {"dimension": 4}})
+        requests = requests_for(live, three_classes(sum(sizes), seed), sizes)
+        at = data.draw(st.integers(0, len(requests)))
+        learn(live, requests[:at])
+        replayed = model_of({"working_set": {"max_size": 25}, "asset": {"dimension": 4}})
+        replayed.restore(*live.state())
+        assert learn(live, requests[at:]) == learn(replayed, requests[at:])
+        assert bits(replayed) == bits(live)

@@ -1,0 +1,476 @@
+"""Samples: what is taken as rows and labels, and where each refusal points."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from service.errors import Invalid, InvalidSamples, Refusal
+from service.samples import Samples, from_record, read_rows, read_samples, to_record
+from service.wire import JSON, MSGPACK, Format, problem
+
+DTYPES = ("<f4", "<f8", "<i8")
+MOST_ERRORS = 20
+LONGEST_LABEL = 256
+
+
+def raw(values: Any, dtype: str = "<f8", **other: Any) -> dict[str, Any]:
+    array = np.array(values, dtype)
+    return {"dtype": dtype, "shape": list(array.shape), "data": array.tobytes()} | other
+
+
+def refused(body: Any, read: Any = read_samples) -> Refusal:
+    with pytest.raises(Refusal) as caught:
+        read(body)
+    return caught.value
+
+
+def attempt(call: Callable[[], Any]) -> Any:
+    """What a call returns, or the refusal that it raises; any other exception goes on."""
+    try:
+        return call()
+    except Refusal as error:
+        return error
+
+
+def places(error: Refusal) -> list[tuple[int | None, str]]:
+    return [(item.get("row"), item["pointer"]) for item in error.errors]
+
+
+def refused_at(x: Any, y: Any = None) -> list[tuple[int | None, str]]:
+    """Where a body with this x, and a label that fits, is refused as wrong samples."""
+    error = refused({"x": x, "y": [0] if y is None else y})
+    assert isinstance(error, InvalidSamples)
+    assert all(item["detail"] for item in error.errors)
+    return places(error)
+
+
+class TestRows:
+    def test_rows_and_labels_in_their_order(self):
+        samples = read_samples({"x": [[1, 2.5], [-3, 4e-3]], "y": ["a", "b"]})
+        np.testing.assert_array_equal(samples.X, [[1.0, 2.5], [-3.0, 4e-3]])
+        assert samples.labels == ["a", "b"]
+
+    def test_one_sample_needs_no_lists_around_it(self):
+        samples = read_samples({"x": [1, 2], "y": "a"})
+        np.testing.assert_array_equal(samples.X, [[1.0, 2.0]])
+        assert samples.labels == ["a"]
+
+    def test_one_row_of_one_number(self):
+        assert read_rows({"x": [7]}).tolist() == [[7.0]]
+
+    def test_rows_alone_for_a_prediction(self):
+        assert read_rows({"x": [[1, 2], [3, 4]]}).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+    @pytest.mark.parametrize("x", [[[1, 2], [3, 4]], [1, 2], raw([[1, 2], [3, 4]], "<f4")])
+    def test_rows_are_contiguous_float64(self, x: Any):
+        X = read_rows({"x": x})
+        assert X.dtype == np.float64
+        assert X.flags.c_contiguous
+        assert X.flags.aligned
+
+    def test_whole_numbers_may_be_larger_than_64_bits(self):
+        assert read_rows({"x": [[2**100, -(10**300)]]}).tolist() == [[2.0**100, -1e300]]
+
+    @pytest.mark.parametrize(
+        ("x", "where"),
+        [
+            (None, (None, "/x")),
+            (5, (None, "/x")),
+            ("12", (None, "/x")),
+            (b"12", (None, "/x")),
+            (True, (None, "/x")),
+            ([], (None, "/x")),
+            ([[]], (None, "/x/0")),
+            ([[], []], (None, "/x/0")),
+        ],
+    )
+    def test_there_must_be_rows_with_numbers(self, x: Any, where: Any):
+        assert refused_at(x) == [where]
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [None, True, "1", b"1", [1], {}, math.nan, math.inf, -math.inf, 10**400, -(10**400)],
+    )
+    def test_only_finite_numbers(self, wrong: Any):
+        assert refused_at([[1, 2], [3, wrong], [5, 6]], [0, 1, 2]) == [(1, "/x/1/1")]
+        assert refused_at([1, 2, wrong], 0) == [(0, "/x/2")]
+
+    def test_a_number_beyond_float64_in_json_is_infinite(self):
+        assert places(refused(JSON.decode(b'{"x": [[0, 1e400]], "y": [1]}'))) == [(0, "/x/0/1")]
+
+    @pytest.mark.parametrize("wrong", [None, 3, "12", b"12", {"a": 1}])
+    def test_every_row_is_a_list(self, wrong: Any):
+        assert refused_at([[1, 2], wrong], [0, 1]) == [(1, "/x/1")]
+
+    def test_rows_of_named_numbers_are_refused(self):
+        assert refused_at([{"a": 1.0}]) == [(0, "/x/0")]
+
+    def test_every_wrong_number_is_named(self):
+        x = [[None, 1], [2, 3], [4, "5"], ["6", 7]]
+        assert refused_at(x, [0] * 4) == [(0, "/x/0/0"), (2, "/x/2/1"), (3, "/x/3/0")]
+
+    def test_every_row_of_another_length_is_named(self):
+        error = refused({"x": [[1, 2], [3], [4, 5], [6, 7, 8], []], "y": [0] * 5})
+        assert places(error) == [(1, "/x/1"), (3, "/x/3"), (4, "/x/4")]
+        assert [e["detail"] for e in error.errors][:2] == [
+            "has 1 numbers, row 0 has 2",
+            "has 3 numbers, row 0 has 2",
+        ]
+
+    @pytest.mark.parametrize(
+        "x",
+        [[[None]] * 100, [[1]] + [[1, 2]] * 100, [None] * 100, raw([[math.nan]] * 100)],
+        ids=["numbers", "lengths", "single", "raw"],
+    )
+    def test_a_long_list_of_errors_is_cut(self, x: Any):
+        assert len(refused({"x": x}, read_rows).errors) == MOST_ERRORS
+
+
+class TestRaw:
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_two_dimensions_are_rows(self, dtype: str):
+        samples = read_samples({"x": raw([[1, 2, 3], [4, 5, 6]], dtype), "y": ["a", "b"]})
+        assert samples.X.tolist() == [[1, 2, 3], [4, 5, 6]]
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_one_dimension_is_one_row(self, dtype: str):
+        samples = read_samples({"x": raw([1, 2, 3], dtype), "y": "a"})
+        assert samples.X.tolist() == [[1, 2, 3]]
+        assert samples.labels == ["a"]
+
+    def test_the_bytes_are_little_endian(self):
+        x = {"dtype": "<i8", "shape": [1, 1], "data": b"\x01\x02" + bytes(6)}
+        assert read_rows({"x": x}).tolist() == [[0x201]]
+
+    def test_float64_comes_through_bit_for_bit(self):
+        values = [[5e-324, -0.0, 1.7976931348623157e308, 0.1]]
+        X = read_rows({"x": raw(values)})
+        assert X.tobytes() == np.array(values).tobytes()
+
+    def test_the_rows_are_a_copy_that_may_be_written(self):
+        X = read_rows({"x": raw([[1.0]])})
+        X[0, 0] = 2.0
+        assert X.tolist() == [[2.0]]
+
+    @pytest.mark.parametrize("dtype", ["<f4", "<f8"])
+    @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+    def test_only_finite_numbers(self, dtype: str, wrong: float):
+        assert refused_at(raw([[1, 2], [wrong, 4]], dtype), [0, 1]) == [(1, "/x/1/0")]
+
+    @pytest.mark.parametrize("dtype", [">f8", "f8", "<f2", "<i4", "<u8", "|O", "O", "", None, 8])
+    def test_three_dtypes_are_known(self, dtype: Any):
+        assert refused_at(raw([[1.0]]) | {"dtype": dtype}) == [(None, "/x/dtype")]
+
+    @pytest.mark.parametrize(
+        "shape",
+        [
+            None,
+            2,
+            "2",
+            {},
+            [],
+            [1, 1, 1],
+            [-1],
+            [1, -1],
+            [True],
+            [1, True],
+            [1.0],
+            ["1"],
+            [None],
+            [2**31],
+            [1, 2**63],
+            [10**400],
+        ],
+    )
+    def test_a_shape_is_one_or_two_lengths(self, shape: Any):
+        assert refused_at(raw([[1.0]]) | {"shape": shape}) == [(None, "/x/shape")]
+
+    @pytest.mark.parametrize("data", [None, 8, "8 bytes!", [0] * 8, bytearray(8)])
+    def test_data_is_bytes(self, data: Any):
+        assert refused_at(raw([[1.0]]) | {"data": data}) == [(None, "/x/data")]
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("length_change", [-1, 1, 8])
+    def test_the_bytes_must_fit_dtype_and_shape(self, dtype: str, length_change: int):
+        x = raw([[1, 2], [3, 4]], dtype)
+        x["data"] = (x["data"] + bytes(8))[: len(x["data"]) + length_change]
+        assert refused_at(x, [0, 1]) == [(None, "/x/data")]
+
+    @pytest.mark.parametrize("shape", [[2**31 - 1], [2**31 - 1, 2**31 - 1]])
+    def test_a_huge_shape_reserves_nothing(self, shape: list[int]):
+        assert refused_at({"dtype": "<f8", "shape": shape, "data": b""}) == [(None, "/x/data")]
+
+    @pytest.mark.parametrize(
+        ("shape", "pointer"),
+        [
+            ([0], "/x/0"),
+            ([0, 3], "/x"),
+            ([3, 0], "/x/0"),
+            ([0, 0], "/x"),
+            ([2**31 - 1, 0], "/x/0"),
+        ],
+    )
+    def test_there_must_be_rows_with_numbers(self, shape: list[int], pointer: str):
+        assert refused_at({"dtype": "<f8", "shape": shape, "data": b""}) == [(None, pointer)]
+
+    @pytest.mark.parametrize(
+        "x",
+        [
+            {},
+            {"a": 1.0, "b": 2.0},
+            {"dtype": "<f8", "shape": [1]},
+            raw([1.0], order="C"),
+            {b"dtype": "<f8", b"shape": [1], b"data": bytes(8)},
+        ],
+    )
+    def test_an_object_is_a_raw_array_or_nothing(self, x: Any):
+        assert refused_at(x, 0) == [(None, "/x")]
+
+
+class TestLabels:
+    def of(self, *labels: Any) -> list[Any]:
+        return read_samples({"x": [[0]] * len(labels), "y": list(labels)}).labels
+
+    def test_true_and_one_are_kept_apart(self):
+        labels = self.of(True, 1, False, 0, "1")
+        assert [type(label) for label in labels] == [bool, int, bool, int, str]
+        assert labels == [True, 1, False, 0, "1"]
+
+    @pytest.mark.parametrize("label", [-(2**63), 2**63 - 1, 0, "", "é\0", "x" * LONGEST_LABEL])
+    def test_a_label_comes_back_as_it_came(self, label: Any):
+        assert self.of(label) == [label]
+        assert read_samples({"x": [0], "y": label}).labels == [label]
+
+    @pytest.mark.parametrize(
+        ("label", "detail"),
+        [
+            (2**63, "does not fit into 64 bits"),
+            (-(2**63) - 1, "does not fit into 64 bits"),
+            (10**400, "does not fit into 64 bits"),
+            ("x" * (LONGEST_LABEL + 1), "is longer than 256 characters"),
+            ("\ud800", "is not valid Unicode"),
+            ("a\udfff", "is not valid Unicode"),
+            (None, "must be a string, an integer or a boolean"),
+            (1.0, "must be a string, an integer or a boolean"),
+            (math.nan, "must be a string, an integer or a boolean"),
+            (b"a", "must be a string, an integer or a boolean"),
+            ([1], "must be a string, an integer or a boolean"),
+        ],
+    )
+    def test_what_is_not_a_label(self, label: Any, detail: str):
+        error = refused({"x": [[0], [1], [2]], "y": ["a", "b", label]})
+        assert error.errors == [{"row": 2, "pointer": "/y/2", "detail": detail}]
+        error = refused({"x": [0], "y": label})
+        assert error.errors == [{"row": 0, "pointer": "/y", "detail": detail}]
+
+    def test_an_object_is_not_a_label(self):
+        assert refused_at([[0], [1]], ["a", {}]) == [(1, "/y/1")]
+
+    def test_every_wrong_label_is_named_up_to_a_bound(self):
+        assert refused_at([[0]] * 4, [None, 1, 2.0, "a"]) == [(0, "/y/0"), (2, "/y/2")]
+        assert len(refused_at([[0]] * 100, [None] * 100)) == MOST_ERRORS
+
+    @pytest.mark.parametrize("y", [[], ["a"], ["a", "b", "c"]])
+    def test_one_label_for_each_row(self, y: list[str]):
+        error = refused({"x": [[0], [1]], "y": y})
+        assert places(error) == [(None, "/y")]
+        assert f"2 rows in x and {len(y)} labels in y" in error.detail
+
+    @pytest.mark.parametrize("y", [None, "a", 1, True])
+    def test_labels_of_a_list_of_rows_are_a_list(self, y: Any):
+        error = refused({"x": [[0]], "y": y})
+        assert places(error) == [(None, "/y")]
+
+    def test_the_label_of_one_row_is_not_a_list(self):
+        assert refused_at([0, 1], ["a"]) == [(0, "/y")]
+
+    def test_raw_labels(self):
+        values = [-(2**63), 2**63 - 1, 5]
+        labels = read_samples({"x": [[0]] * 3, "y": raw(values, "<i8")}).labels
+        assert labels == values
+        assert {type(label) for label in labels} == {int}
+
+    @pytest.mark.parametrize(
+        ("y", "pointer"),
+        [
+            (raw([1.0]), "/y"),
+            (raw([[1]], "<i8"), "/y"),
+            (raw([1, 2], "<i8"), "/y"),
+            (raw([1], "<i8") | {"dtype": "<i4"}, "/y/dtype"),
+            (raw([1], "<i8") | {"shape": [-1]}, "/y/shape"),
+            (raw([1], "<i8") | {"data": b""}, "/y/data"),
+            (raw([1], "<i8") | {"data": "text"}, "/y/data"),
+            ({}, "/y"),
+        ],
+    )
+    def test_raw_labels_are_one_dimension_of_i8(self, y: Any, pointer: str):
+        assert refused_at([[0]], y) == [(None, pointer)]
+
+
+class TestBody:
+    @pytest.mark.parametrize("body", [None, 1, "x", b"x", [], [[1], [2]], True])
+    def test_a_body_is_an_object(self, body: Any):
+        for read in (read_samples, read_rows):
+            error = refused(body, read)
+            assert isinstance(error, Invalid)
+            assert "must be an object" in error.detail
+
+    def test_every_missing_and_unknown_field_is_named(self):
+        error = refused({"X": [[1]], "y": [1], "weight": 2})
+        assert error.errors == [
+            {"pointer": "/X", "detail": "unknown field"},
+            {"pointer": "/weight", "detail": "unknown field"},
+            {"pointer": "/x", "detail": "field is missing"},
+        ]
+
+    def test_a_prediction_has_no_labels(self):
+        error = refused({"x": [[1]], "y": [1]}, read_rows)
+        assert error.errors == [{"pointer": "/y", "detail": "unknown field"}]
+
+    def test_samples_have_labels(self):
+        error = refused({"x": [[1]]})
+        assert error.errors == [{"pointer": "/y", "detail": "field is missing"}]
+
+    def test_names_are_text_not_bytes(self):
+        assert "/x" in [pointer for _, pointer in places(refused({b"x": [[1]]}, read_rows))]
+
+
+LABELS = st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.text(max_size=LONGEST_LABEL))
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-10, 10),
+    st.integers(),
+    st.floats(),
+    st.text(st.characters(exclude_categories=()), max_size=5),
+    st.binary(max_size=5),
+    st.builds(msgpack.ExtType, st.integers(0, 127), st.binary(max_size=3)),
+)
+ANYTHING = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=12,
+)
+NUMBERS = st.one_of(st.integers(), st.floats(), SCALARS)
+ALMOST_RAW = st.fixed_dictionaries(
+    {
+        "dtype": st.sampled_from([*DTYPES, "<i4", None]),
+        "shape": st.lists(st.integers(-1, 3) | SCALARS, max_size=3) | SCALARS,
+        "data": st.integers(0, 9).map(lambda n: bytes(4 * n)) | SCALARS,
+    }
+)
+ALMOST_ROWS = st.one_of(
+    ANYTHING,
+    ALMOST_RAW,
+    st.lists(NUMBERS, max_size=4),
+    st.lists(st.lists(st.integers(), min_size=2, max_size=2), max_size=4),
+    st.lists(st.lists(NUMBERS, max_size=3), max_size=4),
+)
+ALMOST_LABELS = st.one_of(ANYTHING, ALMOST_RAW, st.lists(LABELS, max_size=4), LABELS)
+ALMOST_BODIES = st.fixed_dictionaries({"x": ALMOST_ROWS, "y": ALMOST_LABELS})
+
+# Bytes that often continue a body so that it can be read.
+BODIES_AS_BYTES = st.one_of(
+    st.tuples(st.just(MSGPACK), st.binary(max_size=40).map(lambda b: b"\x82\xa1y\x01\xa1x" + b)),
+    st.tuples(
+        st.just(MSGPACK),
+        ALMOST_BODIES.map(
+            lambda body: msgpack.packb(body, default=repr, unicode_errors="surrogatepass")
+        ),
+    ),
+    st.tuples(
+        st.just(JSON),
+        st.text('[]{},:"\\ue0123456789-.NaInfty ', max_size=30).map(
+            lambda text: ('{"y": 1, "x": ' + text + "}").encode()
+        ),
+    ),
+)
+
+
+def check_samples(samples: Samples) -> None:
+    assert samples.X.dtype == np.float64
+    assert samples.X.ndim == 2
+    assert samples.X.size > 0
+    assert np.isfinite(samples.X).all()
+    assert len(samples.labels) == len(samples.X)
+    assert {type(label) for label in samples.labels} <= {bool, int, str}
+
+
+class TestAnything:
+    @given(st.one_of(ALMOST_BODIES, ANYTHING))
+    def test_is_samples_or_a_refusal_that_says_where(self, body: Any):
+        result = attempt(lambda: read_samples(body))
+        if isinstance(result, Samples):
+            check_samples(result)
+            return
+        assert isinstance(result, Invalid)
+        assert result.detail
+        assert result.errors or not isinstance(result, InvalidSamples)
+        for item in result.errors:
+            assert item["detail"]
+            assert item["pointer"].startswith("/")
+            assert item.get("row", 0) >= 0
+
+    @given(ALMOST_ROWS)
+    def test_rows_alone_are_the_rows_of_samples(self, x: Any):
+        rows = attempt(lambda: read_rows({"x": x}))
+        if isinstance(rows, InvalidSamples):
+            assert places(rows) == refused_at(x)
+        else:
+            samples = attempt(lambda: read_samples({"x": x, "y": [0] * len(rows)}))
+            if isinstance(samples, Samples):
+                assert samples.X.tobytes() == rows.tobytes()
+            else:  # one row without a list, whose label has none either
+                assert places(samples) == [(0, "/y")]
+
+    @given(BODIES_AS_BYTES)
+    def test_from_bytes_to_a_problem_that_can_be_sent(self, sent: tuple[Format, bytes]):
+        body_format, body = sent
+        result = attempt(lambda: read_samples(body_format.decode(body)))
+        if isinstance(result, Samples):
+            check_samples(result)
+            return
+        for answer_format in (JSON, MSGPACK):
+            answer = answer_format.encode(problem(result, 422))
+            assert answer_format.decode(answer)["detail"] == result.detail
+
+
+SAMPLES = st.integers(1, 5).flatmap(
+    lambda n: st.builds(
+        Samples,
+        arrays.arrays(
+            np.float64,
+            st.tuples(st.just(n), st.integers(1, 4)),
+            elements=st.floats(allow_nan=False, allow_infinity=False),
+        ),
+        st.lists(LABELS, min_size=n, max_size=n),
+    )
+)
+
+
+class TestRecord:
+    @given(SAMPLES)
+    def test_the_log_gives_back_every_bit_and_every_type(self, samples: Samples):
+        again = from_record(to_record(samples))
+        assert again.X.shape == samples.X.shape
+        assert again.X.dtype == np.float64
+        assert again.X.tobytes() == samples.X.tobytes()
+        assert [(type(label), label) for label in again.labels] == [
+            (type(label), label) for label in samples.labels
+        ]
+
+    @given(SAMPLES)
+    def test_a_record_of_what_was_logged_is_the_same_record(self, samples: Samples):
+        record = to_record(samples)
+        assert to_record(from_record(record)) == record
+
+    def test_rows_need_not_be_contiguous(self):
+        X = np.arange(12.0).reshape(3, 4)[:, ::2]
+        assert from_record(to_record(Samples(X, [0, 1, 2]))).X.tolist() == X.tolist()

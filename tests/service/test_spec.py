@@ -1,0 +1,328 @@
+"""The spec of a model: defaults, what follows from what, and every refusal's place."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.errors import Invalid
+from service.spec import ModelSpec, read_spec
+
+DEFAULTS = {
+    "task": "classification",
+    "kernel": {"type": "rbf", "gamma": "auto"},
+    "working_set": {"algorithm": "msfw", "C": 1.0, "corrective_steps": 1, "max_size": 5000},
+    "asset": {
+        "algorithm": "asset",
+        "features": "fourier",
+        "dimension": 512,
+        "lambda": 1e-4,
+        "average_from": None,
+    },
+    "serve": "working_set",
+    "seed": 0,
+}
+POLYNOMIAL = {"type": "polynomial", "degree": 3, "gamma": "auto", "coef0": 1.0}
+LINEAR = {"type": "linear"}
+
+
+def plain(**given_fields: Any) -> dict[str, Any]:
+    return read_spec(given_fields).plain()
+
+
+def refused(given_spec: Any) -> Invalid:
+    with pytest.raises(Invalid) as caught:
+        read_spec(given_spec)
+    assert caught.value.errors
+    assert all(item["detail"] for item in caught.value.errors)
+    return caught.value
+
+
+def pointers(given_spec: Any) -> set[str]:
+    return {item["pointer"] for item in refused(given_spec).errors}
+
+
+class TestDefaults:
+    def test_an_empty_object_is_a_model(self):
+        assert plain() == DEFAULTS
+
+    @pytest.mark.parametrize("part", ["kernel", "working_set", "asset"])
+    def test_an_empty_part_has_its_defaults(self, part: str):
+        assert plain(**{part: {}}) == DEFAULTS
+
+    @pytest.mark.parametrize("name", DEFAULTS)
+    def test_saying_a_default_changes_nothing(self, name: str):
+        assert plain(**{name: DEFAULTS[name]}) == DEFAULTS
+
+    @pytest.mark.parametrize("part", ["kernel", "working_set", "asset"])
+    def test_one_field_leaves_the_others_of_its_part(self, part: str):
+        changed = {
+            "kernel": {"gamma": 0.5},
+            "working_set": {"C": 2.0},
+            "asset": {"lambda": 0.01},
+        }[part]
+        assert plain(**{part: changed}) == DEFAULTS | {part: DEFAULTS[part] | changed}
+
+    def test_polynomial(self):
+        expected = DEFAULTS | {"kernel": POLYNOMIAL, "asset": None}
+        assert plain(kernel={"type": "polynomial"}) == expected
+
+    def test_whole_numbers_may_stand_for_floats(self):
+        assert read_spec({"working_set": {"C": 1}}) == read_spec({})
+
+
+class TestWhatFollows:
+    @pytest.mark.parametrize("kernel", [POLYNOMIAL, LINEAR])
+    def test_without_rbf_there_is_no_asset_unless_it_is_asked_for(self, kernel: Any):
+        assert plain(kernel=kernel)["asset"] is None
+        assert plain(kernel=kernel, asset=None)["asset"] is None
+
+    @pytest.mark.parametrize("kernel", [POLYNOMIAL, LINEAR])
+    @pytest.mark.parametrize("asset", [{}, {"dimension": 8}])
+    def test_asset_cannot_be_had_without_rbf(self, kernel: Any, asset: Any):
+        assert "rbf" in refused({"kernel": kernel, "asset": asset}).errors[0]["detail"]
+
+    def test_the_only_head_serves(self):
+        assert plain(working_set=None)["serve"] == "asset"
+        assert plain(asset=None)["serve"] == "working_set"
+
+    def test_both_heads_can_serve(self):
+        assert plain(serve="asset")["serve"] == "asset"
+        assert plain(serve="working_set")["serve"] == "working_set"
+
+    @pytest.mark.parametrize(
+        "given_spec",
+        [
+            {"working_set": None, "serve": "working_set"},
+            {"asset": None, "serve": "asset"},
+            {"kernel": LINEAR, "serve": "asset"},
+        ],
+    )
+    def test_a_null_head_cannot_serve(self, given_spec: Any):
+        assert "is null" in refused(given_spec).errors[0]["detail"]
+
+    @pytest.mark.parametrize(
+        "given_spec",
+        [{"working_set": None, "asset": None}, {"working_set": None, "kernel": LINEAR}],
+    )
+    def test_there_must_be_a_head(self, given_spec: Any):
+        refused(given_spec)
+
+    def test_what_was_given_is_not_changed(self):
+        body = {"kernel": {"type": "linear"}, "working_set": {}}
+        read_spec(body)
+        assert body == {"kernel": {"type": "linear"}, "working_set": {}}
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("given_spec", [None, 1, "rbf", [], [{}], True])
+    def test_a_spec_is_an_object(self, given_spec: Any):
+        refused(given_spec)
+
+    @pytest.mark.parametrize(
+        ("given_spec", "pointer"),
+        [
+            ({"gamma": 1.0}, "/gamma"),
+            ({"Seed": 1}, "/Seed"),
+            ({"working_set": {"c": 1.0}}, "/working_set/c"),
+            ({"asset": {"eta": 1.0}}, "/asset/eta"),
+            ({"asset": {"C": 1.0}}, "/asset/C"),
+        ],
+    )
+    def test_an_unknown_field(self, given_spec: Any, pointer: str):
+        assert pointers(given_spec) == {pointer}
+
+    @pytest.mark.parametrize(
+        ("given_spec", "pointer"),
+        [
+            ({"task": "regression"}, "/task"),
+            ({"task": None}, "/task"),
+            ({"serve": "both"}, "/serve"),
+            ({"serve": None}, "/serve"),
+            ({"seed": -1}, "/seed"),
+            ({"seed": 2**53}, "/seed"),
+            ({"seed": 10**400}, "/seed"),
+            ({"seed": 1.0}, "/seed"),
+            ({"seed": True}, "/seed"),
+            ({"seed": "1"}, "/seed"),
+            ({"kernel": None}, "/kernel"),
+            ({"kernel": "rbf"}, "/kernel"),
+            ({"kernel": {"type": "sigmoid"}}, "/kernel"),
+            ({"kernel": {"type": None}}, "/kernel"),
+            ({"kernel": {"type": []}}, "/kernel"),
+            ({"working_set": []}, "/working_set"),
+            ({"working_set": True}, "/working_set"),
+            ({"asset": "asset"}, "/asset"),
+        ],
+    )
+    def test_a_wrong_value(self, given_spec: Any, pointer: str):
+        assert pointers(given_spec) == {pointer}
+
+    @pytest.mark.parametrize("kernel", ["rbf", "polynomial"])
+    @pytest.mark.parametrize(
+        "gamma", [0, 0.0, -1.0, 1.1e12, math.nan, math.inf, 10**400, "scale", True, None, [1.0]]
+    )
+    def test_gamma_is_auto_or_positive(self, kernel: str, gamma: Any):
+        assert pointers({"kernel": {"type": kernel, "gamma": gamma}}) == {"/kernel/gamma"}
+
+    @pytest.mark.parametrize(
+        ("field", "wrong"),
+        [
+            *[("degree", value) for value in (0, 9, -1, 2.0, "2", True, None)],
+            *[("coef0", value) for value in (-1.1e6, 1.1e6, math.nan, "1", None)],
+        ],
+    )
+    def test_polynomial(self, field: str, wrong: Any):
+        spec = {"kernel": {"type": "polynomial", field: wrong}}
+        assert pointers(spec) == {f"/kernel/{field}"}
+
+    @pytest.mark.parametrize(
+        ("field", "wrong"),
+        [
+            *[("algorithm", value) for value in ("fw", "asset", None)],
+            *[("C", value) for value in (0, -1.0, 1e10, math.nan, math.inf, "1", True, None)],
+            *[("corrective_steps", value) for value in (-1, 101, 1.5, True, None)],
+            *[("max_size", value) for value in (1, 0, -5, 50_001, 10.0, "5", None)],
+        ],
+    )
+    def test_working_set(self, field: str, wrong: Any):
+        assert pointers({"working_set": {field: wrong}}) == {f"/working_set/{field}"}
+
+    @pytest.mark.parametrize(
+        ("field", "wrong"),
+        [
+            *[("algorithm", value) for value in ("msfw", None)],
+            *[("features", value) for value in ("nystrom", None)],
+            *[("dimension", value) for value in (0, -1, 16_385, 2.0, True, None)],
+            *[("lambda", value) for value in (0, 1e-13, -1.0, 1.1e6, math.nan, "1", None)],
+            *[("average_from", value) for value in (0, -1, 1.0, True)],
+        ],
+    )
+    def test_asset(self, field: str, wrong: Any):
+        assert pointers({"asset": {field: wrong}}) == {f"/asset/{field}"}
+
+    def test_every_wrong_place_is_named(self):
+        given_spec = {"seed": -1, "working_set": {"C": 0, "max_size": 1}, "colour": "red"}
+        expected = {"/seed", "/working_set/C", "/working_set/max_size", "/colour"}
+        assert pointers(given_spec) == expected
+
+    @pytest.mark.parametrize(
+        ("part", "field", "smallest", "largest"),
+        [
+            ("kernel", "gamma", 5e-324, 1e12),
+            ("working_set", "C", 1e-9, 1e9),
+            ("working_set", "corrective_steps", 0, 100),
+            ("working_set", "max_size", 2, 50_000),
+            ("asset", "dimension", 1, 16_384),
+            ("asset", "lambda", 1.1e-12, 1e6),
+            ("asset", "average_from", 1, 10**9),
+        ],
+    )
+    def test_the_ends_of_a_range_belong_to_it(
+        self, part: str, field: str, smallest: Any, largest: Any
+    ):
+        for value in (smallest, largest):
+            assert plain(**{part: {field: value}})[part][field] == value
+
+
+class TestKernel:
+    def test_auto_gamma_is_filled_in(self):
+        spec = read_spec({})
+        assert spec.auto_gamma
+        assert spec.kernel_with(0.25) == ("rbf", 0.25, 3, 0.0)
+        spec = read_spec({"kernel": {"type": "polynomial", "degree": 2, "coef0": 0.5}})
+        assert spec.auto_gamma
+        assert spec.kernel_with(0.25) == ("polynomial", 0.25, 2, 0.5)
+
+    def test_a_given_gamma_stays(self):
+        spec = read_spec({"kernel": {"gamma": 3.0}})
+        assert not spec.auto_gamma
+        assert spec.kernel_with(0.25).gamma == 3.0
+
+    def test_linear_has_no_gamma(self):
+        spec = read_spec({"kernel": {"type": "linear"}})
+        assert not spec.auto_gamma
+        assert spec.kernel_with(0.25).type == "linear"
+
+
+NUMBERS = st.one_of(st.integers(-2, 10), st.integers(), st.floats())
+VALUES = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        NUMBERS,
+        st.text(max_size=4),
+        st.binary(max_size=3),
+        st.sampled_from(["auto", "rbf", "polynomial", "linear", "sfw", "asset", "working_set"]),
+    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=5,
+)
+
+
+def some_of(*names: str) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional=dict.fromkeys(names, VALUES | NUMBERS))
+
+
+ALMOST_SPECS = st.fixed_dictionaries(
+    {},
+    optional={
+        "task": st.just("classification") | VALUES,
+        "kernel": some_of("type", "gamma", "degree", "coef0") | VALUES,
+        "working_set": some_of("algorithm", "C", "corrective_steps", "max_size") | st.none(),
+        "asset": some_of("lambda", "dimension", "features", "average_from") | st.none(),
+        "serve": st.sampled_from(["working_set", "asset"]) | VALUES,
+        "seed": st.integers(0, 2**53 - 1) | VALUES,
+        "other": VALUES,
+    },
+)
+
+
+def specs() -> st.SearchStrategy[dict[str, Any]]:
+    """Valid specs with some of their fields left out."""
+    gamma = st.just("auto") | st.floats(1e-12, 1e12)
+    rbf = st.fixed_dictionaries({}, optional={"type": st.just("rbf"), "gamma": gamma})
+    other = st.fixed_dictionaries(
+        {"type": st.just("polynomial")},
+        optional={"degree": st.integers(1, 8), "gamma": gamma, "coef0": st.floats(-1e6, 1e6)},
+    ) | st.just({"type": "linear"})
+    working_set = st.fixed_dictionaries(
+        {}, optional={"algorithm": st.sampled_from(["sfw", "msfw"]), "C": st.floats(1e-9, 1e9)}
+    )
+    asset = st.fixed_dictionaries(
+        {},
+        optional={
+            "lambda": st.floats(2e-12, 1e6),
+            "dimension": st.integers(1, 16_384),
+            "average_from": st.none() | st.integers(1),
+        },
+    )
+    seed = {"seed": st.integers(0, 2**53 - 1)}
+    return st.one_of(
+        st.fixed_dictionaries({}, optional={"kernel": rbf, "asset": asset | st.none(), **seed}),
+        st.fixed_dictionaries({"working_set": st.none()}, optional={"kernel": rbf, **seed}),
+        st.fixed_dictionaries({}, optional={"kernel": other, "working_set": working_set, **seed}),
+    )
+
+
+class TestAnything:
+    @given(ALMOST_SPECS | VALUES)
+    def test_is_a_spec_or_a_refusal(self, given_spec: Any):
+        try:
+            spec = read_spec(given_spec)
+        except Invalid as error:
+            problems = error.errors
+        else:
+            assert getattr(spec, spec.serve) is not None
+            return
+        assert problems
+        assert all(item["pointer"][:1] in ("", "/") for item in problems)
+
+    @given(specs())
+    def test_the_plain_spec_is_the_same_spec(self, given_spec: dict[str, Any]):
+        spec = read_spec(given_spec)
+        assert read_spec(spec.plain()) == spec
+        assert ModelSpec(**spec.plain()) == spec
+        assert set(spec.plain()) == set(DEFAULTS)
