@@ -32,9 +32,10 @@ SPEC = {"asset": None}
 def main() -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as folder:
-        start = time.perf_counter()
-        with wolfstream(Path(folder) / "start"):
-            start_seconds = time.perf_counter() - start
+        for _ in range(2):  # the first start compiles where the sources are new
+            start = time.perf_counter()
+            with wolfstream(Path(folder) / "start"):
+                start_seconds = time.perf_counter() - start
         bare, learn = singles(Path(folder))
         batch_rate = batches(Path(folder))
     absorb_rate = in_process()

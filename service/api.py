@@ -7,34 +7,36 @@ from typing import Any
 from service.engine import Engine
 from service.errors import Invalid, ModelBroken, NoSuchHead
 from service.model import HEADS, Model, check_dimension
-from service.samples import read_rows, read_samples
+from service.samples import Samples
 from service.spec import MODEL_NAME_PATTERN, HeadName, read_spec
 from service.writer import Answer
+from solver.kernels import Float64Array
 
 # A prediction of more multiplications than this (about a millisecond) leaves the event loop.
 _INLINE_COST = 20_000_000
 _MODEL_NAME = re.compile(MODEL_NAME_PATTERN)
 
 
-def learn(engine: Engine, model: Model, head: HeadName, body: Any) -> "asyncio.Future[Answer]":
-    """Check samples and queue them, in the order of the calls; the future is the answer.
+def learn(
+    engine: Engine, model: Model, head: HeadName, samples: Samples
+) -> "asyncio.Future[Answer]":
+    """Queue checked samples, in the order of the calls; the future is the answer.
 
-    Raises Invalid, InvalidSamples, NotReady, QueueFull, ModelBroken.
+    Raises NotReady, QueueFull, ModelBroken.
     """
-    return engine.submit(model, head, read_samples(body))
+    return engine.submit(model, head, samples)
 
 
 async def predict(
-    engine: Engine, model: Model, head: str | None, min_sequence: int | None, body: Any
+    engine: Engine, model: Model, head: str | None, min_sequence: int | None, rows: Float64Array
 ) -> dict[str, Any]:
     """Predict with the published view; learning is neither waited for nor disturbed.
 
-    Raises Invalid, InvalidSamples, NoSuchHead, NotReached, Untrained.
+    Raises Invalid, InvalidSamples, ModelBroken, NoSuchHead, NotReached, Untrained.
     """
     name = read_head(head) or model.spec.serve
     if name not in model.heads:
         raise NoSuchHead(f"the spec of model {model.name!r} has null for {name}")
-    rows = read_rows(body)
     if model.broken:
         raise ModelBroken(f"model {model.name!r}: {model.broken}")
     if min_sequence is not None:

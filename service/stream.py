@@ -16,6 +16,7 @@ from service import api
 from service.engine import Engine
 from service.errors import Invalid, Refusal, SampleError, Unreadable
 from service.model import Model
+from service.samples import read_rows, read_samples
 from service.spec import HeadName
 from service.wire import JSON, MSGPACK, Format
 from service.writer import Answer
@@ -149,7 +150,7 @@ class Session:
             else:
                 body = {name: frame[name] for name in ("x", "y") if name in frame}
                 head: HeadName = "asset" if op == "asset" else "working_set"
-                answer = api.learn(self._engine, model, head, body)
+                answer = api.learn(self._engine, model, head, read_samples(body))
                 answer.add_done_callback(lambda done: self._learned(frame_id, done))
         except Refusal as error:
             self._refuse(frame_id, error)
@@ -169,7 +170,8 @@ class Session:
         body = {"x": frame["x"]} if "x" in frame else {}
         head, min_sequence = frame.get("head"), frame.get("min_sequence")
         try:
-            answer = await api.predict(self._engine, model, head, min_sequence, body)
+            rows = read_rows(body)
+            answer = await api.predict(self._engine, model, head, min_sequence, rows)
         except Refusal as error:
             self._refuse(frame_id, error)
         else:

@@ -128,6 +128,13 @@ class TestPlace:
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
         assert directory().parent == tmp_path / "temporary" / f"wolfstream-{os.getuid()}"
 
+    def test_or_may_not_write_them(
+        self, directory: Directory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(os, "access", lambda *_: False)
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+        assert directory().parent == tmp_path / "temporary" / f"wolfstream-{os.getuid()}"
+
     def test_and_where_there_is_no_home(
         self, directory: Directory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):

@@ -137,6 +137,13 @@ class TestEntries:
         log.append([])
         assert sequences(log, model) == []
 
+    @pytest.mark.parametrize("size", [1023, 1024, 1025, 3000])
+    def test_a_group_may_be_large(self, log: Log, model: int, size: int):
+        written = [entry(model, n, block=size, record=b"%d" % n) for n in range(1, size + 1)]
+        log.append(written)
+        log.append([entry(model, size + 1)])
+        assert list(log.blocks(model, 0)) == [written, [entry(model, size + 1)]]
+
     def test_entries_of_one_block_stay_together(self, log: Log, model: int):
         log.append([entry(model, 1, block=3), entry(model, 2, block=3), entry(model, 3)])
         log.append([entry(model, 4), entry(model, 5, block=6), entry(model, 6)])
@@ -227,11 +234,12 @@ class TestStorageFails:
         "call",
         [
             lambda log, model: log.append([entry(model, 10)]),
+            lambda log, model: log.append([entry(model, 10 + n) for n in range(1500)]),
             lambda log, _: log.create("other", {}),
             lambda log, model: log.delete(model),
             lambda log, model: log.drop(model, 10),
         ],
-        ids=["append", "create", "delete", "drop"],
+        ids=["append", "append many", "create", "delete", "drop"],
     )
 
     @calls
@@ -285,8 +293,17 @@ class TestStorageFails:
     def test_a_sequence_is_given_once(self, log: Log, model: int):
         log.append([entry(model, 2)])
         with pytest.raises(StorageFailed):
-            log.append([entry(model, 1), entry(model, 2)])
+            log.append([entry(model, 1), entry(model, 2, record=b"another")])
         assert sequences(log, model) == [[2]]
+
+    @pytest.mark.parametrize("again", [1, 1500, 2500])
+    def test_a_large_group_is_written_whole_or_not_at_all(self, log: Log, model: int, again: int):
+        log.append([entry(model, again)])
+        with pytest.raises(StorageFailed):
+            log.append([entry(model, n) for n in range(1, 2501)])
+        assert sequences(log, model) == [[again]]
+        log.append([entry(model, 2501)])
+        assert sequences(log, model) == [[again], [2501]]
 
     def test_the_log_goes_on_once_there_is_room(self, log: Log, model: int):
         fill_disk(log)

@@ -471,6 +471,13 @@ class TestRecord:
         record = to_record(samples)
         assert to_record(from_record(record)) == record
 
+    @given(SAMPLES)
+    def test_rows_out_of_the_log_are_like_those_of_a_request(self, samples: Samples):
+        X = from_record(to_record(samples)).X
+        assert X.flags.c_contiguous
+        assert X.flags.aligned
+        assert X.flags.writeable
+
     def test_rows_need_not_be_contiguous(self):
         X = np.arange(12.0).reshape(3, 4)[:, ::2]
         assert from_record(to_record(Samples(X, [0, 1, 2]))).X.tolist() == X.tolist()
