@@ -1,0 +1,71 @@
+"""The README is true: its curl session works as typed, its files exist."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.service.process import free_port
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def shell_block(containing: str) -> str:
+    blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+    return next(block for block in blocks if containing in block)
+
+
+def test_the_curl_session_works_as_typed(tmp_path: Path) -> None:
+    """Only the port and the path of the command differ; one answer a line."""
+    port = str(free_port())
+    session = shell_block("curl").replace("8000", port).replace("curl ", "curl -w '\\n' ")
+    session = session.replace(".venv/bin/wolfstream", f"{sys.executable} -m service")
+    done = subprocess.run(
+        ["bash", "-e", "-m", "-c", f"{session}\nwait"],
+        cwd=tmp_path,
+        env=os.environ | {"WOLFSTREAM_PORT": port, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    ready, created, learned, one, predicted, refused, described = answers
+    assert ready == {"status": "ready"}
+    assert created["sequence"] == 0
+    assert (learned["learned"], learned["sequence"]) == (3, 3)
+    assert (one["learned"], one["sequence"]) == (1, 4)
+    assert predicted["prediction"] == ["dry", "humid"]
+    assert refused["errors"][0]["pointer"] == "/x/0/1"
+    assert described["sequence"] == 4
+
+
+@pytest.mark.parametrize(
+    "path", sorted(set(re.findall(r"`((?:solver|service|docker)/[\w./]+)`", README)))
+)
+def test_files_that_are_named_exist(path: str) -> None:
+    assert (ROOT / path).exists()
+
+
+def test_functions_that_are_named_stand_in_their_files() -> None:
+    named = re.findall(r"`(solver/\w+\.py)`((?: `\w+`,?)+)", README)
+    assert named
+    for path, functions in named:
+        source = (ROOT / path).read_text()
+        for function in re.findall(r"`(\w+)`", functions):
+            assert re.search(rf"^(def|class) {function}\b", source, re.MULTILINE), (path, function)
+
+
+def test_the_promise_of_defaults_is_that_of_the_settings() -> None:
+    from service.settings import Settings
+    from service.spec import WorkingSetSpec
+
+    settings = Settings(_env_file=None)  # type: ignore[call-arg]
+    assert f"at most {settings.classes} different" in " ".join(README.split())
+    assert WorkingSetSpec.model_fields["max_size"].default == 5000
+    assert "5,000 unless the spec says otherwise" in " ".join(README.split())
