@@ -81,6 +81,15 @@ def list_models(engine: Engine) -> dict[str, Any]:
     return {"models": models}
 
 
+def read_min_sequence(given: str | None) -> int | None:
+    """The sequence that a query parameter asks for. Raises Invalid."""
+    if given is None:
+        return None
+    if not given.isascii() or not given.isdecimal() or len(given) > 18:
+        raise Invalid(f"min_sequence must be a whole number, zero or more, not {given[:40]!r}")
+    return int(given)
+
+
 def read_head(head: str | None) -> HeadName | None:
     """The head that a parameter names. Raises Invalid."""
     if head is None:

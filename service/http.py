@@ -1,19 +1,19 @@
 """HTTP: routes, status words, bodies. The only place that knows a status code."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
-from fastapi import FastAPI, Query, Request, Response, WebSocket
-from fastapi.exceptions import RequestValidationError
+from fastapi import FastAPI, Request, Response, WebSocket
 from starlette.exceptions import HTTPException
 
 from service import api, errors
 from service.engine import Engine
-from service.errors import Invalid, NotReady, Refusal, TooLarge, Unavailable
-from service.openapi import ROWS, SAMPLES, SPEC, body_of, problems
+from service.errors import NotReady, Refusal, TooLarge, Unavailable
+from service.openapi import SPEC, body_of, learning_paths, problems
 from service.samples import read_rows, read_samples
 from service.settings import Settings
+from service.spec import HeadName
 from service.stream import Session, Streams
 from service.wire import (
     JSON,
@@ -41,24 +41,28 @@ _STATUS: dict[type[Refusal], int] = {
     errors.Unavailable: 503,
 }
 
-_X_Y = {"x": [[0.1, 0.2], [0.8, 0.9]], "y": ["low", "high"]}
-_LEARN: dict[str, Any] = {
-    "openapi_extra": body_of(SAMPLES, _X_Y),
-    "responses": problems(400, 404, 409, 413, 415, 422, 503),
-}
+
+class Application(FastAPI):
+    """FastAPI, with the routes that it does not serve itself in its OpenAPI."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The whole interface."""
+        schema = super().openapi()
+        schema["paths"] |= learning_paths()
+        return schema
 
 
 def create_app(engine: Engine, settings: Settings, streams: Streams) -> FastAPI:
     """The ASGI application over an engine that someone else starts and stops."""
-    app = FastAPI(
+    app = Application(
         title="wolfstream",
         description="A server that learns while it serves.",
         license_info={"name": "BSD-3-Clause"},
     )
     _add_errors(app)
+    _add_learning(app, engine, settings)
     _add_health(app, engine)
     _add_models(app, engine, settings)
-    _add_learning(app, engine, settings)
     _add_stream(app, engine, settings, streams)
     return app
 
@@ -114,36 +118,31 @@ def _add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
 
 
 def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
-    @app.post("/v1/models/{name}/samples", tags=["learning"], **_LEARN)
-    async def learn(request: Request, name: str) -> Response:
-        """The working set absorbs the samples, in order; 200 once durable and learned."""
-        body_format, samples = await _read(request, settings.body_bytes, read_samples)
-        answer = await api.learn(engine, engine.model(name), "working_set", samples)
-        return _respond(request, body_format, answer)
+    """The routes that carry the traffic, without FastAPI's work on each request around them.
 
-    @app.post("/v1/models/{name}/asset", tags=["learning"], **_LEARN)
-    async def step(request: Request, name: str) -> Response:
-        """ASSET takes a step for each sample, in order; 200 once durable and learned."""
-        body_format, samples = await _read(request, settings.body_bytes, read_samples)
-        answer = await api.learn(engine, engine.model(name), "asset", samples)
-        return _respond(request, body_format, answer)
+    They read their bodies themselves in any case; `openapi.learning_paths` describes them.
+    """
 
-    @app.post(
-        "/v1/models/{name}/predict",
-        tags=["predicting"],
-        openapi_extra=body_of(ROWS, {"x": [[0.1, 0.2]]}),
-        responses=problems(400, 404, 409, 413, 415, 422, 503),
-    )
-    async def predict(
-        request: Request,
-        name: str,
-        head: Annotated[Literal["working_set", "asset"] | None, Query()] = None,
-        min_sequence: Annotated[int | None, Query(ge=0)] = None,
-    ) -> Response:
-        """Labels and decisions of the current model; `min_sequence` reads your own writes."""
+    def learning(head: HeadName) -> Callable[[Request], Awaitable[Response]]:
+        async def learn(request: Request) -> Response:
+            model_name = request.path_params["name"]
+            body_format, samples = await _read(request, settings.body_bytes, read_samples)
+            answer = await api.learn(engine, engine.model(model_name), head, samples)
+            return _respond(request, body_format, answer)
+
+        return learn
+
+    async def predict(request: Request) -> Response:
+        model_name, query = request.path_params["name"], request.query_params
+        min_sequence = api.read_min_sequence(query.get("min_sequence"))
         body_format, rows = await _read(request, settings.body_bytes, read_rows)
-        answer = await api.predict(engine, engine.model(name), head, min_sequence, rows)
+        model = engine.model(model_name)
+        answer = await api.predict(engine, model, query.get("head"), min_sequence, rows)
         return _respond(request, body_format, answer)
+
+    app.add_route("/v1/models/{name}/samples", learning("working_set"), methods=["POST"])
+    app.add_route("/v1/models/{name}/asset", learning("asset"), methods=["POST"])
+    app.add_route("/v1/models/{name}/predict", predict, methods=["POST"])
 
 
 def _add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Streams) -> None:
@@ -164,11 +163,6 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(Refusal)
     async def refuse(_: Request, error: Refusal) -> Response:
         return _problem_response(error)
-
-    @app.exception_handler(RequestValidationError)
-    async def refuse_parameters(_: Request, error: RequestValidationError) -> Response:
-        wrong = [f"{item['loc'][-1]}: {item['msg']}" for item in error.errors()]
-        return _problem_response(Invalid("; ".join(wrong)))
 
     @app.exception_handler(HTTPException)
     async def refuse_route(_: Request, error: HTTPException) -> Response:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from service.model import HEADS
 from service.spec import ModelSpec
 from service.wire import MEDIA_TYPES
 
@@ -57,8 +58,8 @@ _MEANING = {
     503: "The queue is full, or the server is not ready; `Retry-After` says when to try again.",
 }
 
-SAMPLES = {"type": "object", "required": ["x", "y"], "properties": {"x": _X, "y": _Y}}
-ROWS = {"type": "object", "required": ["x"], "properties": {"x": _X}}
+_SAMPLES = {"type": "object", "required": ["x", "y"], "properties": {"x": _X, "y": _Y}}
+_ROWS = {"type": "object", "required": ["x"], "properties": {"x": _X}}
 
 
 def _inlined(schema: Any, parts: dict[str, Any]) -> Any:
@@ -89,3 +90,56 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """A route's `responses` for the statuses that it may refuse with."""
     content = {"application/problem+json": {"schema": _PROBLEM}}
     return {status: {"description": _MEANING[status], "content": content} for status in statuses}
+
+
+def learning_paths() -> dict[str, Any]:
+    """The paths of learning and predicting."""
+    samples = {"x": [[0.1, 0.2], [0.8, 0.9]], "y": ["low", "high"]}
+    head = {"name": "head", "in": "query", "schema": {"enum": list(HEADS)}}
+    min_sequence = {
+        "name": "min_sequence",
+        "in": "query",
+        "description": "Wait until the model has this sequence: read your own writes.",
+        "schema": {"type": "integer", "minimum": 0},
+    }
+    return {
+        "/v1/models/{name}/samples": {
+            "post": _operation(
+                "The working set absorbs the samples, in order; 200 once durable and learned.",
+                body_of(_SAMPLES, samples),
+                [],
+            )
+        },
+        "/v1/models/{name}/asset": {
+            "post": _operation(
+                "ASSET takes a step for each sample, in order; 200 once durable and learned.",
+                body_of(_SAMPLES, samples),
+                [],
+            )
+        },
+        "/v1/models/{name}/predict": {
+            "post": _operation(
+                "Labels and decisions of the current model.",
+                body_of(_ROWS, {"x": [[0.1, 0.2]]}),
+                [head, min_sequence],
+            )
+        },
+    }
+
+
+def _operation(
+    summary: str, body: dict[str, Any], parameters: list[dict[str, Any]]
+) -> dict[str, Any]:
+    name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+    responses = problems(400, 404, 409, 413, 415, 422, 503)
+    done = {
+        "description": "Done.",
+        "content": {media_type: {"schema": {"type": "object"}} for media_type in MEDIA_TYPES},
+    }
+    return {
+        "summary": summary,
+        "tags": ["learning" if not parameters else "predicting"],
+        "parameters": [name, *parameters],
+        **body,
+        "responses": {"200": done} | {str(status): told for status, told in responses.items()},
+    }

@@ -141,6 +141,7 @@ class TestEntries:
     def test_a_group_of_any_size_is_durable_on_return(
         self, log: Log, model: int, path: Path, size: int
     ):
+        log._db.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)  # what is built in
         written = [entry(model, n, block=size, record=b"%d" % n) for n in range(1, size + 1)]
         log.append(written)
         with opened(path) as another:
