@@ -5,8 +5,9 @@ paper there is P4's pairwise (swap) step after each sample, and three clarificat
 
 - AWAY looks among the vertices with weight only, as the others have none to give away;
 - a vertex whose weight the away step takes to its bound has weight exactly zero afterwards;
-- gradients that differ by rounding only are equal, and the vertex admitted first is taken. An
-  exact line search makes two gradients equal, so such ties are the rule and not the exception.
+- gradients that differ by rounding only are equal. An exact line search makes two gradients
+  equal, so such ties are the rule and not the exception. Among equal vertices the one admitted
+  first is taken, except that a sample just admitted is selected, as section 3.2 says.
 """
 
 from typing import NamedTuple
@@ -69,29 +70,30 @@ class Sfw:
             return self._moment(admitted=True, kind="initial")
         # Line 4: g_k by (3.8). Lines 5-9: k enters S when no vertex in S is better.
         g_k = -2.0 * self.A[k] @ self.alpha
-        admitted = bool(g_k >= max(self.g[p] for p in self.S))
+        best = self._best()
+        admitted = bool(g_k >= self.g[best] - self._slack())
         if admitted:
             self.S.append(k)
             self.g[k] = g_k
+            best = k
         # Line 10.
-        kind = self._decide_step() if self.away_steps else self._toward()
+        kind = self._decide_step(best) if self.away_steps else self._toward(best)
         for _ in range(self.corrective_steps):
             self._swap()
         return self._moment(admitted, kind)
 
-    def _decide_step(self):
+    def _decide_step(self, best):
         """Algorithm 3: TOWARD iff d_t'g >= d_a'g, d_t = e(best) - alpha, d_a = alpha - e(worst)."""
         S = np.array(self.S)
         along_alpha = self.alpha[S] @ self.g[S]
-        toward_rise = self.g[self._best()] - along_alpha
+        toward_rise = self.g[best] - along_alpha
         away_rise = along_alpha - self.g[self._worst()]
-        if toward_rise >= away_rise - ROUNDING * abs(along_alpha):
-            return self._toward()
+        if toward_rise >= away_rise - self._slack():
+            return self._toward(best)
         return self._away()
 
-    def _toward(self):
+    def _toward(self, p):
         """Algorithm 2."""
-        p = self._best()
         A_pp, g_p, q = self.A[p, p], self.g[p], self.q
         curvature = q + g_p + A_pp
         at_vertex = curvature <= ROUNDING * A_pp
@@ -122,7 +124,7 @@ class Sfw:
     def _swap(self):
         """P4: lambda = min((g_best - g_worst) / (2 d'Ad), alpha_worst), d = e_best - e_worst."""
         best, worst = self._best(), self._worst()
-        if not self.g[best] > self.g[worst]:
+        if not self.g[best] > self.g[worst] + self._slack():
             return
         d = np.zeros(len(self.A))
         d[best], d[worst] = 1.0, -1.0
@@ -135,16 +137,17 @@ class Sfw:
         for m in self.S:
             self.g[m] = -2.0 * self.A[m] @ self.alpha
 
+    def _slack(self):
+        return ROUNDING * self.q
+
     def _best(self):
         highest = max(self.g[p] for p in self.S)
-        slack = ROUNDING * max(abs(highest), self.q)
-        return next(p for p in self.S if self.g[p] >= highest - slack)
+        return next(p for p in self.S if self.g[p] >= highest - self._slack())
 
     def _worst(self):
         weighted = [p for p in self.S if self.alpha[p] > 0.0]
         lowest = min(self.g[p] for p in weighted)
-        slack = ROUNDING * max(abs(lowest), self.q)
-        return next(p for p in weighted if self.g[p] <= lowest + slack)
+        return next(p for p in weighted if self.g[p] <= lowest + self._slack())
 
     def _moment(self, admitted, kind):
         S = np.array(self.S)

@@ -43,11 +43,8 @@ def oracle_run(kernel, X, codes, algorithm, corrective_steps):
     return Sfw(A, algorithm == "msfw", corrective_steps).run()
 
 
-@pytest.mark.parametrize("corrective_steps", [0, 1, 3])
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-def test_every_sample_moves_the_problem_as_in_the_papers(kernel, algorithm, corrective_steps):
-    X, codes = clusters(seed=11, n=150)
+def assert_moves_as_in_the_papers(kernel, algorithm, corrective_steps, X, codes):
+    """Admission, kind of step, alpha, q and g after every sample."""
     expected = oracle_run(kernel, X, codes, algorithm, corrective_steps)
     learner = WorkingSet(kernel, C, algorithm, corrective_steps, dtype=FLOAT64)
     for moment, (answer, held) in zip(expected, one_by_one(learner, X, codes), strict=True):
@@ -57,6 +54,21 @@ def test_every_sample_moves_the_problem_as_in_the_papers(kernel, algorithm, corr
         np.testing.assert_allclose(held.alpha, moment.alpha, **tolerance)
         np.testing.assert_allclose(held.q, moment.q, **tolerance)
         np.testing.assert_allclose(held.gradient, moment.g, **tolerance)
+
+
+@pytest.mark.parametrize("corrective_steps", [0, 1, 3])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_every_sample_moves_the_problem_as_in_the_papers(kernel, algorithm, corrective_steps):
+    X, codes = clusters(seed=11, n=150)
+    assert_moves_as_in_the_papers(kernel, algorithm, corrective_steps, X, codes)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+@given(stream=small_streams(max_classes=2), corrective_steps=st.integers(0, 3))
+def test_also_where_samples_are_equal(kernel, algorithm, stream, corrective_steps):
+    assert_moves_as_in_the_papers(kernel, algorithm, corrective_steps, *stream)
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
