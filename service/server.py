@@ -26,11 +26,9 @@ def serve(settings: Settings) -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    with _owned(settings):
+    with _owned(settings), _listening(settings) as listener:
         config = uvicorn.Config(
             lambda: None,
-            host=settings.host,
-            port=settings.port,
             lifespan="off",
             access_log=False,
             log_config=None,
@@ -38,16 +36,16 @@ def serve(settings: Settings) -> None:
             server_header=False,
         )
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-            runner.run(_serve(settings, config))
+            runner.run(_serve(settings, config, listener))
 
 
-async def _serve(settings: Settings, config: uvicorn.Config) -> None:
+async def _serve(settings: Settings, config: uvicorn.Config, listener: socket.socket) -> None:
     engine, streams = Engine(settings, warm_up), Streams()
     engine.start()
     config.app = create_app(engine, settings, streams)
     server = _Server(config, engine, streams)
     engine.ready.add_done_callback(lambda _: server.recovery_ended())
-    await server.serve()
+    await server.serve(sockets=[listener])
     await engine.stop()
     if engine.ready.done() and (error := engine.ready.exception()):
         raise error
@@ -91,6 +89,22 @@ class _Server(uvicorn.Server):
             listener.close()
         await self._streams.drain()
         await super().shutdown(sockets)
+
+
+@contextlib.contextmanager
+def _listening(settings: Settings) -> Iterator[socket.socket]:
+    """The bound socket, before anything is recovered for it."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        listener = socket.create_server((settings.host, settings.port), family=family)
+    except OSError as error:
+        raise StartupError(
+            f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; "
+            "choose another address with --host and --port"
+        ) from error
+    with listener:
+        logger.info("listening on %s port %d", *listener.getsockname()[:2])
+        yield listener
 
 
 @contextlib.contextmanager

@@ -1,0 +1,89 @@
+"""Starting: what keeps a server from it is said in one line."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.service.process import ServerProcess, free_port
+
+
+def start(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "service", "serve", "--data", str(tmp_path / "data"), *arguments],
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def test_a_port_in_use_is_said_before_anything_starts(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        done = start(tmp_path, "--port", port)
+    assert done.returncode == 1
+    assert f"Error: cannot listen on 127.0.0.1 port {port}" in done.stderr
+    assert "--port" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "told"),
+    [
+        (["--port", "99999"], {}, "--port '99999'"),
+        (["--port", "web"], {}, "--port 'web'"),
+        ([], {"WOLFSTREAM_THREADS": "0"}, "WOLFSTREAM_THREADS '0'"),
+        ([], {"WOLFSTREAM_QUEUE_SAMPLES": "many"}, "WOLFSTREAM_QUEUE_SAMPLES 'many'"),
+    ],
+)
+def test_a_wrong_setting_is_named(
+    tmp_path: Path, arguments: list[str], variables: dict[str, str], told: str
+) -> None:
+    done = start(tmp_path, *arguments, **variables)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
+def test_a_data_directory_that_is_a_file_is_said(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    done = start(tmp_path, "--port", str(free_port()))
+    assert done.returncode == 1
+    assert "choose another with --data" in done.stderr
+
+
+def test_a_log_that_is_not_one_is_said(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "log.sqlite").write_bytes(b"not a database" * 1000)
+    done = start(tmp_path, "--port", str(free_port()))
+    assert done.returncode == 1
+    assert "cannot be opened" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_it_is_alive_before_it_is_ready_and_refuses_politely_meanwhile(tmp_path: Path) -> None:
+    """A cold compile cache makes the time before readiness long enough to look at."""
+    server = ServerProcess(tmp_path / "data")
+    cold = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "service", "serve"]
+    arguments = ["--port", str(server.port), "--data", str(server.data)]
+    process = subprocess.Popen([*command, *arguments], env=cold, stderr=subprocess.DEVNULL)
+    try:
+        with httpx.Client(
+            base_url=server.url, transport=httpx.HTTPTransport(retries=8), timeout=60
+        ) as client:
+            assert client.get("/livez").status_code == 200
+            ready = client.get("/readyz")
+            refused = client.put("/v1/models/m", json={})
+        for answer in (ready, refused):
+            assert answer.status_code == 503
+            assert answer.headers["retry-after"] == "1"
+            assert answer.json()["type"] == "urn:wolfstream:not-ready"
+    finally:
+        process.kill()
+        process.wait(30)
