@@ -24,6 +24,7 @@ Frank-Wolfe Algorithm for Large-Scale SVM Classification"; P5: Lee and Wright 20
     P5 section 2.4  prediction without samples         asset.predict
 
 How they stand on each other (each imports only from those before it):
-compiled; kernels; simplex; hessian; online, removal; multiclass, store; view; working_set.
+compiled; kernels; simplex; hessian; online, removal; multiclass, store; view, answers;
+working_set.
 compiled, kernels; fourier; asset. kernels; bandwidth.
 """

@@ -6,14 +6,15 @@ product, `online.walk` for each pair, and the admitted samples stored with their
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.answers import Absorbed, BlockTrace, join_answers
 from solver.hessian import KernelValues
 from solver.kernels import Float64Array, FloatArray, Kernel, Rows, kernel_block, prepare_rows
-from solver.multiclass import one_versus_one_scores, pairs_of, predicted_class
+from solver.multiclass import pairs_of
 from solver.online import Rule, Trace, walk
 from solver.removal import discard
 from solver.simplex import Problem, empty_problem, with_capacity
@@ -26,22 +27,6 @@ Algorithm = Literal["sfw", "msfw"]
 BLOCK_ROWS = 256
 # A full set makes room for this share of its bound at a time.
 _ROOM = 32
-
-
-class Absorbed(NamedTuple):
-    """What the set said of each of n samples just before learning it, and what it then did.
-
-    prediction: (n,) class numbers; -1 while fewer than two classes were known.
-    decision: (n,) decision values while at most two classes are known after the last sample,
-        otherwise (n, classes) scores; NaN where there was nothing to say yet.
-    admitted: (n,) whether any problem took the sample into its working set.
-    step: (n,) bit 1 << kind for each kind of step that the problems took for the sample.
-    """
-
-    prediction: NDArray[np.int64]
-    decision: Float64Array
-    admitted: NDArray[np.bool_]
-    step: NDArray[np.uint8]
 
 
 class WorkingSet:
@@ -109,7 +94,7 @@ class WorkingSet:
             stop = self._block_end(codes, start)
             pieces.append(self._absorb_block(X[start:stop], codes[start:stop]))
             start = stop
-        return _joined(pieces, self.n_classes)
+        return join_answers(pieces, self.n_classes)
 
     def view(self) -> WorkingSetView:
         """An immutable picture of the present model, for predictions by other threads."""
@@ -131,7 +116,7 @@ class WorkingSet:
         new = np.flatnonzero(codes[start + 1 : stop] >= max(self.n_classes, codes[start] + 1))
         return start + 1 + int(new[0]) if len(new) else stop
 
-    def _absorb_block(self, X: Float64Array, codes: NDArray[np.int64]) -> "_Piece":
+    def _absorb_block(self, X: Float64Array, codes: NDArray[np.int64]) -> BlockTrace:
         known_before = self.n_classes
         if codes[0] >= self.n_classes:
             self._meet_class(int(codes[0]))
@@ -152,7 +137,7 @@ class WorkingSet:
         self._store_admitted(rows, codes, values, in_any)
         known = np.full(n, self.n_classes)
         known[0] = known_before
-        return _Piece(decision.T, margin.T, in_any, step, known)
+        return BlockTrace(decision.T, margin.T, in_any, step, known)
 
     def _meet_class(self, code: int) -> None:
         """Open the problems of a new class. The first two classes share one problem.
@@ -231,7 +216,7 @@ class WorkingSet:
         store.release(leaving)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All that `from_state` needs to go on bit for bit, as plain arrays.
+        """All that `restore` needs to go on bit for bit, as plain arrays.
 
         Kernel values are part of it: computed again in other shapes they could round
         differently.
@@ -290,42 +275,3 @@ class WorkingSet:
             problem.size[0] = state["sizes"][i]
             problem.steps[0] = state["steps"][i]
             self.problems.append(problem)
-
-
-class _Piece(NamedTuple):
-    """One block's answers; `known` (n,): the classes known before each sample was learned."""
-
-    decision: Float64Array
-    margin: Float64Array
-    admitted: NDArray[np.bool_]
-    step: NDArray[np.int8]
-    known: NDArray[np.int64]
-
-
-def _joined(pieces: list[_Piece], n_classes: int) -> Absorbed:
-    answers = [_answers(piece, n_classes) for piece in pieces]
-    bits = np.concatenate([np.bitwise_or.reduce(1 << p.step, axis=0) for p in pieces])
-    return Absorbed(
-        np.concatenate([prediction for prediction, _ in answers]),
-        np.concatenate([decision for _, decision in answers]),
-        np.concatenate([piece.admitted for piece in pieces]),
-        (bits & ~1).astype(np.uint8),
-    )
-
-
-def _answers(piece: _Piece, n_classes: int) -> tuple[NDArray[np.int64], Float64Array]:
-    """Predictions and decisions of a block; its first sample knew fewer classes if it was new."""
-    prediction = np.full(len(piece.known), -1, np.int64)
-    shape = (len(piece.known),) if n_classes <= 2 else (len(piece.known), n_classes)
-    decision = np.full(shape, np.nan)
-    for part in (slice(0, 1), slice(1, None)):
-        known = int(piece.known[part][0]) if len(piece.known[part]) else 0
-        if known < 2:
-            continue
-        margin = piece.margin[part, : known * (known - 1) // 2]
-        prediction[part] = predicted_class(margin, known)
-        if n_classes <= 2:
-            decision[part] = piece.decision[part, 0]
-        else:
-            decision[part, :known] = one_versus_one_scores(margin, known)
-    return prediction, decision

@@ -1,0 +1,69 @@
+"""What a working set answers for the samples of a block, for any number of classes."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.kernels import Float64Array
+from solver.multiclass import one_versus_one_scores, predicted_class
+
+
+class Absorbed(NamedTuple):
+    """What the set said of each of n samples just before learning it, and what it then did.
+
+    prediction: (n,) class numbers; -1 while fewer than two classes were known.
+    decision: (n,) decision values while at most two classes are known after the last sample,
+        otherwise (n, classes) scores; NaN where there was nothing to say yet.
+    admitted: (n,) whether any problem took the sample into its working set.
+    step: (n,) bit 1 << kind for each kind of step that the problems took for the sample.
+    """
+
+    prediction: NDArray[np.int64]
+    decision: Float64Array
+    admitted: NDArray[np.bool_]
+    step: NDArray[np.uint8]
+
+
+class BlockTrace(NamedTuple):
+    """What all P problems report of a block of n samples.
+
+    decision, margin: (n, P) as in `online.Trace`. admitted: (n,) by any problem. step: (P, n).
+    known: (n,) the classes known before each sample was learned.
+    """
+
+    decision: Float64Array
+    margin: Float64Array
+    admitted: NDArray[np.bool_]
+    step: NDArray[np.int8]
+    known: NDArray[np.int64]
+
+
+def join_answers(pieces: list[BlockTrace], n_classes: int) -> Absorbed:
+    """The answers for consecutive blocks, in terms of the classes known after the last one."""
+    answers = [_answers(piece, n_classes) for piece in pieces]
+    bits = np.concatenate([np.bitwise_or.reduce(1 << p.step, axis=0) for p in pieces])
+    return Absorbed(
+        np.concatenate([prediction for prediction, _ in answers]),
+        np.concatenate([decision for _, decision in answers]),
+        np.concatenate([piece.admitted for piece in pieces]),
+        (bits & ~1).astype(np.uint8),
+    )
+
+
+def _answers(piece: BlockTrace, n_classes: int) -> tuple[NDArray[np.int64], Float64Array]:
+    """Predictions and decisions of a block; its first sample knew fewer classes if it was new."""
+    prediction = np.full(len(piece.known), -1, np.int64)
+    shape = (len(piece.known),) if n_classes <= 2 else (len(piece.known), n_classes)
+    decision = np.full(shape, np.nan)
+    for part in (slice(0, 1), slice(1, None)):
+        known = int(piece.known[part][0]) if len(piece.known[part]) else 0
+        if known < 2:
+            continue
+        margin = piece.margin[part, : known * (known - 1) // 2]
+        prediction[part] = predicted_class(margin, known)
+        if n_classes <= 2:
+            decision[part] = piece.decision[part, 0]
+        else:
+            decision[part, :known] = one_versus_one_scores(margin, known)
+    return prediction, decision
