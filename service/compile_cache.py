@@ -17,7 +17,8 @@ _VARIABLE = "NUMBA_CACHE_DIR"
 
 def use_compile_cache() -> Path:
     """Point numba at this directory, unless the environment names one. Before it is imported."""
-    os.environ.setdefault(_VARIABLE, str(_user_cache() / f"compiled-{_sources_hash()}"))
+    if not os.environ.get(_VARIABLE):
+        os.environ[_VARIABLE] = str(_user_cache() / f"compiled-{_sources_hash()}")
     return Path(os.environ[_VARIABLE])
 
 

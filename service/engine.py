@@ -129,7 +129,7 @@ class Engine:
     async def _in_order(self, run: Callable[[], Any]) -> Any:
         self._check_accepting()
         answer: asyncio.Future[Any] = self._loop.create_future()
-        self._queue.put(Order(run, answer), 0)
+        self._queue.put(Order(run, answer), 1)
         return await answer
 
     def _forget(self, model: Model, waiter: "asyncio.Future[None]") -> None:

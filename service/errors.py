@@ -39,6 +39,11 @@ class SampleError(TypedDict, total=False):
     detail: str
 
 
+def pointer_to(*path: object) -> str:
+    """The JSON pointer (RFC 6901) of a place."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+
+
 class Refusal(WolfstreamError):
     """A request that is refused as a whole."""
 

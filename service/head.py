@@ -19,6 +19,8 @@ from solver.view import WorkingSetView
 from solver.working_set import WorkingSet
 
 _RECENT = 1000
+# In multiplications: what a row costs besides them, and a cosine.
+_COST_OF_ROW, _COST_OF_COSINE = 1000, 50
 # Bound on gamma ||x||^2 where gamma is estimated: to the eighth power still below 1e100.
 _LARGEST_POLYNOMIAL_PRODUCT = 1e6
 
@@ -43,6 +45,7 @@ class HeadView(NamedTuple):
     model: WorkingSetView | AssetView | None
     classes: tuple[Label, ...]
     stats: dict[str, Any]
+    largest_square_norm: float
 
     def predict(self, X: Float64Array) -> tuple[list[Label], list[Any]]:
         """Labels and decisions of finite rows; raises Untrained, InvalidSamples."""
@@ -51,6 +54,7 @@ class HeadView(NamedTuple):
                 "a prediction needs samples of at least two classes; "
                 f"the model has met {list(self.classes)!r}"
             )
+        _check_norms(X, self.largest_square_norm)
         if isinstance(self.model, WorkingSetView):
             codes, decision = view.predict(self.model, X)
         else:
@@ -59,9 +63,12 @@ class HeadView(NamedTuple):
 
     def cost(self, rows: int, dimension: int) -> int:
         """Multiplications of a prediction, to decide where it may run."""
+        if self.model is None:
+            return 0
         if isinstance(self.model, WorkingSetView):
-            return rows * dimension * len(self.model.rows.exact)
-        return rows * dimension * len(self.model.b) * 512 if self.model else 0
+            return rows * (_COST_OF_ROW + dimension * len(self.model.rows.exact))
+        features, classes = len(self.model.features.phase), len(self.model.b)
+        return rows * (_COST_OF_ROW + features * (_COST_OF_COSINE + dimension + classes))
 
 
 class Head:
@@ -103,23 +110,13 @@ class Head:
 
     def check(self, X: Float64Array) -> None:
         """Refuse rows that no kernel value of this model could hold; before they are logged."""
-        gamma = self._auto.gamma if self._auto else 1.0
-        limit = min(largest_square_norm(self._spec.kernel_with(gamma)), 1e100)
+        _check_norms(X, self._largest_square_norm())
+
+    def _largest_square_norm(self) -> float:
         if self._spec.kernel.type == "polynomial" and self._auto and not self._auto.frozen:
-            limit = 1e12
-        with np.errstate(over="ignore"):
-            square_norm = np.einsum("ij,ij->i", X, X)
-        wrong = np.flatnonzero(~(square_norm <= limit))
-        if len(wrong):
-            errors: list[SampleError] = [
-                {
-                    "row": int(i),
-                    "pointer": f"/x/{i}",
-                    "detail": f"its norm exceeds {limit**0.5:.3g}, the most this kernel can hold",
-                }
-                for i in wrong[:20]
-            ]
-            raise InvalidSamples("some rows are too large for the kernel", errors)
+            return 1e12
+        gamma = self._auto.gamma if self._auto else 1.0
+        return min(largest_square_norm(self._spec.kernel_with(gamma)), 1e100)
 
     def unknown(self, labels: list[Label]) -> set[tuple[type, Label]]:
         """Labels that this head has not met."""
@@ -163,7 +160,7 @@ class Head:
         if self._auto:
             stats["gamma"] = self._auto.gamma
         stats["prequential"] = self._prequential()
-        return HeadView(model, tuple(self.classes), stats)
+        return HeadView(model, tuple(self.classes), stats, self._largest_square_norm())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""
@@ -208,6 +205,18 @@ class Head:
             "accuracy": self._correct / self._judged if self._judged else None,
             "recent_accuracy": sum(self._recent) / recent if recent else None,
         }
+
+
+def _check_norms(X: Float64Array, limit: float) -> None:
+    with np.errstate(over="ignore"):
+        square_norm = np.einsum("ij,ij->i", X, X)
+    wrong = np.flatnonzero(~(square_norm <= limit))
+    if len(wrong):
+        detail = f"its norm exceeds {limit**0.5:.3g}, the most this kernel can hold"
+        errors: list[SampleError] = [
+            {"row": int(i), "pointer": f"/x/{i}", "detail": detail} for i in wrong[:20]
+        ]
+        raise InvalidSamples("some rows are too large for the kernel", errors)
 
 
 def _key(label: Label) -> tuple[type, Label]:

@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 # Decoding this many bytes takes about a millisecond.
 _INLINE_BYTES = 1 << 17
+# A spec is a few hundred bytes.
+_SPEC_BYTES = 1 << 16
 
 _STATUS: dict[type[Refusal], int] = {
     errors.Unreadable: 400,
@@ -104,7 +106,7 @@ def _add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
     )
     async def create_model(request: Request, name: str) -> Response:
         """Create a model; `{}` is a spec with every default."""
-        data = await _read_body(request, settings.body_bytes)
+        data = await _read_body(request, min(settings.body_bytes, _SPEC_BYTES))
         body_format = format_of_body(request.headers.get("content-type") if data else None)
         body = body_format.decode(data) if data else {}
         description, new = await api.create(engine, name, body)

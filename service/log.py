@@ -55,26 +55,44 @@ _PLACES = f"({', '.join('?' * len(Entry._fields))})"
 
 
 class Log:
-    """The embedded log of one data directory. Used by one thread at a time."""
+    """The embedded log of one data directory. Used by one thread at a time.
+
+    Raises StartupError where it cannot be opened or read.
+    """
 
     def __init__(self, path: Path) -> None:
-        try:
+        self._path = path
+        with self._reading():
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._db.execute("PRAGMA foreign_keys = ON")
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version not in (0, _FORMAT):
-                raise StartupError(
-                    f"{path} has log format {version}, this version reads {_FORMAT}; "
-                    "start the version that wrote it, or choose another --data directory"
-                )
-            self._db.executescript(_SCHEMA)
-            self._db.execute(f"PRAGMA user_version = {_FORMAT}")
+        try:
+            with self._reading():
+                self._open()
+        except StartupError:
+            self._db.close()
+            raise
+
+    def _open(self) -> None:
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, _FORMAT):
+            raise StartupError(
+                f"{self._path} has log format {version}, this version reads {_FORMAT}; "
+                "start the version that wrote it, or choose another --data directory"
+            )
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        self._db.execute("PRAGMA foreign_keys = ON")
+        self._db.executescript(_SCHEMA)
+        self._db.execute(f"PRAGMA user_version = {_FORMAT}")
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """The log is read at start only, so what fails there keeps the server from starting."""
+        try:
+            yield
         except sqlite3.Error as error:
             raise StartupError(
-                f"the log {path} cannot be opened: {error}; check the directory's permissions "
-                "and free space, or restore it from a backup"
+                f"the log {self._path} cannot be read: {error}; check the directory's "
+                "permissions and free space, or restore it from a backup"
             ) from error
 
     def close(self) -> None:
@@ -83,7 +101,8 @@ class Log:
 
     def models(self) -> list[tuple[int, str, dict[str, Any]]]:
         """(id, name, spec) of all models, oldest first."""
-        rows = self._db.execute("SELECT id, name, spec FROM models ORDER BY id")
+        with self._reading():
+            rows = list(self._db.execute("SELECT id, name, spec FROM models ORDER BY id"))
         return [(model, name, json.loads(spec)) for model, name, spec in rows]
 
     def create(self, name: str, spec: dict[str, Any]) -> int:
@@ -110,12 +129,13 @@ class Log:
 
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
         """The entries behind a sequence, grouped as they were absorbed."""
-        rows = self._db.execute(
-            "SELECT * FROM entries WHERE model = ? AND sequence > ? ORDER BY sequence",
-            (model, after),
-        )
-        for _, block in groupby((Entry(*row) for row in rows), key=lambda entry: entry.block):
-            yield list(block)
+        with self._reading():
+            rows = self._db.execute(
+                "SELECT * FROM entries WHERE model = ? AND sequence > ? ORDER BY sequence",
+                (model, after),
+            )
+            for _, block in groupby((Entry(*row) for row in rows), key=lambda entry: entry.block):
+                yield list(block)
 
     def drop(self, model: int, up_to: int) -> None:
         """Forget the entries up to a sequence. Raises StorageFailed."""

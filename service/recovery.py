@@ -60,6 +60,7 @@ def _from_newest_whole_snapshot(model: Model, snapshots: Snapshots) -> Model:
             state = snapshots.load(model.id, sequence)
         except DamagedSnapshot as error:
             logger.warning("model %s: %s; trying the one before", model.name, error)
+            snapshots.set_aside(model.id, sequence)
             continue
         model.restore(state.plain, state.arrays)
         break

@@ -1,13 +1,14 @@
 """Rows and labels out of decoded bodies, checked; and as they stand in the log."""
 
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import msgpack
 import numpy as np
-from pydantic import Field, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import FailFast, Field, TypeAdapter, ValidationError
 
-from service.errors import Invalid, InvalidSamples, SampleError
+from service.errors import Invalid, InvalidSamples, SampleError, pointer_to
 from solver.kernels import Float64Array
 
 Label = str | int | bool
@@ -15,8 +16,9 @@ Label = str | int | bool
 _LONGEST_LABEL = 256
 _MOST_ERRORS = 20
 _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-_ONE_ROW = TypeAdapter(list[_Number])
-_ROWS = TypeAdapter(list[list[_Number]])
+_Row = Annotated[list[_Number], FailFast()]
+_NUMBER = TypeAdapter(_Number)
+_ROWS = TypeAdapter(Annotated[list[_Row], FailFast()])
 _RAW_DTYPES = {"<f4", "<f8", "<i8"}
 
 
@@ -59,8 +61,10 @@ def from_record(record: bytes) -> Samples:
 def _fields(body: Any, names: tuple[str, ...]) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise Invalid(f"the body must be an object with {' and '.join(names)}")
+    unknown = (name for name in body if name not in names)
     problems: list[SampleError] = [
-        {"pointer": f"/{name}", "detail": "unknown field"} for name in body if name not in names
+        {"pointer": pointer_to(name), "detail": "unknown field"}
+        for name in islice(unknown, _MOST_ERRORS)
     ]
     problems += [{"pointer": f"/{n}", "detail": "field is missing"} for n in names if n not in body]
     if problems:
@@ -78,26 +82,18 @@ def _read_rows(x: Any) -> tuple[Float64Array, bool]:
         _refuse("/x", "is empty")
     single = not isinstance(x[0], list | dict)
     try:
-        if single:
-            return _two_dimensional(np.array(_ONE_ROW.validate_python(x))[None, :]), True
-        rows = _ROWS.validate_python(x)
-    except ValidationError as error:
-        raise InvalidSamples(
-            "some rows are not arrays of finite numbers", _row_errors(error, single)
-        ) from None
+        rows = _ROWS.validate_python([x] if single else x)
+    except ValidationError:
+        wrong = _wrong_numbers(x, 0, "/x") if single else _wrong_in_rows(x)
+        _refuse_all("some rows are not arrays of finite numbers", wrong)
     width = len(rows[0])
-    uneven: list[SampleError] = [
-        {"row": i, "pointer": f"/x/{i}", "detail": f"has {len(row)} numbers, row 0 has {width}"}
-        for i, row in enumerate(rows)
-        if len(row) != width
-    ]
-    if uneven:
-        raise InvalidSamples("rows differ in length", uneven[:_MOST_ERRORS])
-    return _two_dimensional(np.array(rows)), False
+    _refuse_all("rows differ in length", _uneven(rows, width))
+    return _two_dimensional(np.array(rows)), single
 
 
 def _read_raw_rows(x: dict[str, Any]) -> tuple[Float64Array, bool]:
-    values = _read_raw(x, "/x").astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is refused below like any other
+        values = _read_raw(x, "/x").astype(np.float64)
     single = values.ndim == 1
     rows = _two_dimensional(values[None, :] if single else values)
     wrong = np.argwhere(~np.isfinite(rows))[:_MOST_ERRORS]
@@ -121,7 +117,7 @@ def _read_raw(raw: dict[str, Any], pointer: str) -> np.ndarray[Any, Any]:
             "supported by this version",
         )
     dtype, shape, data = raw["dtype"], raw["shape"], raw["data"]
-    if dtype not in _RAW_DTYPES:
+    if not isinstance(dtype, str) or dtype not in _RAW_DTYPES:
         _refuse(f"{pointer}/dtype", 'must be "<f4", "<f8" or "<i8"')
     if (
         not isinstance(shape, list)
@@ -158,14 +154,15 @@ def _read_labels(y: Any, single: bool) -> list[Label]:
         y = [y]
     if not isinstance(y, list):
         _refuse("/y", "must be an array of labels, one for each row")
-    wrong: list[SampleError] = []
+    _refuse_all("some labels are not valid", _wrong_labels(y, single))
+    return y
+
+
+def _wrong_labels(y: list[Any], single: bool) -> Iterator[SampleError]:
     for i, label in enumerate(y):
         detail = _label_problem(label)
         if detail:
-            wrong.append({"row": i, "pointer": "/y" if single else f"/y/{i}", "detail": detail})
-    if wrong:
-        raise InvalidSamples("some labels are not valid", wrong[:_MOST_ERRORS])
-    return y
+            yield {"row": i, "pointer": "/y" if single else f"/y/{i}", "detail": detail}
 
 
 def _label_problem(label: Any) -> str:
@@ -185,15 +182,35 @@ def _label_problem(label: Any) -> str:
     return ""
 
 
-def _row_errors(error: ValidationError, single: bool) -> list[SampleError]:
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    return [_row_error(item, single) for item in found[:_MOST_ERRORS]]
+def _wrong_in_rows(x: list[Any]) -> Iterator[SampleError]:
+    for i, row in enumerate(x):
+        if isinstance(row, list):
+            yield from _wrong_numbers(row, i, f"/x/{i}")
+        else:
+            yield {"row": i, "pointer": f"/x/{i}", "detail": "must be an array of numbers"}
 
 
-def _row_error(item: ErrorDetails, single: bool) -> SampleError:
-    place = [0, *item["loc"]] if single else list(item["loc"])
-    pointer = "".join(f"/{part}" for part in item["loc"])
-    return {"row": int(place[0]), "pointer": f"/x{pointer}", "detail": item["msg"]}
+def _wrong_numbers(row: list[Any], i: int, pointer: str) -> Iterator[SampleError]:
+    for k, value in enumerate(row):
+        try:
+            _NUMBER.validate_python(value)
+        except ValidationError as error:
+            detail = error.errors(include_url=False)[0]["msg"]
+            yield {"row": i, "pointer": f"{pointer}/{k}", "detail": detail}
+
+
+def _uneven(rows: list[list[float]], width: int) -> Iterator[SampleError]:
+    for i, row in enumerate(rows):
+        if len(row) != width:
+            detail = f"has {len(row)} numbers, row 0 has {width}"
+            yield {"row": i, "pointer": f"/x/{i}", "detail": detail}
+
+
+def _refuse_all(detail: str, wrong: Iterable[SampleError]) -> None:
+    """Raise with the first of the wrong places, if there is any; no more are looked for."""
+    errors = list(islice(wrong, _MOST_ERRORS))
+    if errors:
+        raise InvalidSamples(detail, errors)
 
 
 def _refuse(pointer: str, detail: str) -> NoReturn:

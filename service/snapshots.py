@@ -6,6 +6,7 @@ under another name, fsynced and renamed, so a file with the right name was writt
 digest tells what happened to it since.
 """
 
+import contextlib
 import hashlib
 import io
 import json
@@ -44,12 +45,14 @@ class Snapshots:
     def sequences(self, model: int) -> list[int]:
         """Sequences of the snapshots kept of a model, newest first."""
         files = self._of(model).glob(f"*{_SUFFIX}")
-        return sorted((int(file.stem) for file in files if file.stem.isdigit()), reverse=True)
+        return sorted((int(file.stem) for file in files if file.stem.isdecimal()), reverse=True)
 
     def save(self, model: int, state: State) -> None:
         """Write a snapshot durably and forget all but the newest two. Raises OSError."""
         folder = self._of(model)
         folder.mkdir(parents=True, exist_ok=True)
+        for partial in folder.glob("*.partial"):  # of a process that was killed
+            partial.unlink(missing_ok=True)
         write_state(folder / f"{state.plain['sequence']:020d}{_SUFFIX}", state)
         for sequence in self.sequences(model)[KEPT:]:
             self._path(model, sequence).unlink(missing_ok=True)
@@ -57,6 +60,12 @@ class Snapshots:
     def load(self, model: int, sequence: int) -> State:
         """Read a snapshot. Raises DamagedSnapshot."""
         return read_state(self._path(model, sequence))
+
+    def set_aside(self, model: int, sequence: int) -> None:
+        """Keep a damaged snapshot under a name that is not counted as one."""
+        path = self._path(model, sequence)
+        with contextlib.suppress(OSError):
+            path.rename(path.with_suffix(".damaged"))
 
     def delete(self, model: int) -> None:
         """Forget all snapshots of a model."""
@@ -82,12 +91,16 @@ def write_state(path: Path, state: State) -> None:
     np.savez(archive, allow_pickle=False, plain=plain, **state.arrays)
     content = archive.getbuffer()
     partial = path.with_suffix(".partial")
-    with partial.open("wb") as file:
-        file.write(_MAGIC + hashlib.sha256(content).digest())
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.rename(path)
+    try:
+        with partial.open("wb") as file:
+            file.write(_MAGIC + hashlib.sha256(content).digest())
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.rename(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)  # on a full disk the log needs the room
+        raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -110,6 +123,6 @@ def read_state(path: Path) -> State:
         with np.load(io.BytesIO(body), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         plain = json.loads(arrays.pop("plain").tobytes())
-    except (ValueError, KeyError, zipfile.BadZipFile) as error:
+    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise DamagedSnapshot(f"{path.name} cannot be decoded: {error}") from error
     return State(plain, arrays)

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from service.errors import Invalid, SampleError
+from service.errors import Invalid, SampleError, pointer_to
 from solver.kernels import Kernel
 
 HeadName = Literal["working_set", "asset"]
@@ -14,9 +14,7 @@ Gamma = Literal["auto"] | Annotated[float, Field(gt=0, le=1e12)]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, populate_by_name=True
-    )
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 class RbfSpec(_Part):
@@ -130,8 +128,11 @@ def problems_of(error: ValidationError) -> list[SampleError]:
     """pydantic's findings as pointers and details; names of union members are not places."""
     problems: list[SampleError] = []
     for item in error.errors(include_url=False, include_context=False, include_input=False):
-        path = [part for part in item["loc"] if part in _FIELD_NAMES or item["type"] in _BY_NAME]
-        pointer = "".join(f"/{part}" for part in path)
+        *place, last = item["loc"] or ("",)
+        path: list[int | str] = [part for part in place if part in _FIELD_NAMES]
+        if last in _FIELD_NAMES or item["type"] in _BY_NAME:
+            path.append(last)
+        pointer = pointer_to(*path)
         problems.append({"pointer": pointer, "detail": item["msg"].removeprefix("Value error, ")})
     return problems
 

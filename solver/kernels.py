@@ -152,9 +152,11 @@ def _prepare_rbf(
 
 @compiled
 def _polynomial(out: FloatArray, gamma: float, coef0: float, degree: int) -> None:
+    # A stream may outgrow the gamma that was estimated from its first rows.
+    largest = 2.0 * LARGEST_VALUE ** (1.0 / degree)
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
-            base = gamma * out[i, j] + coef0
+            base = min(max(gamma * out[i, j] + coef0, -largest), largest)
             power = 1.0
             for _ in range(degree):
                 power *= base

@@ -62,7 +62,7 @@ def test_a_log_that_is_not_one_is_said(tmp_path: Path) -> None:
     (tmp_path / "data" / "log.sqlite").write_bytes(b"not a database" * 1000)
     done = start(tmp_path, "--port", str(free_port()))
     assert done.returncode == 1
-    assert "cannot be opened" in done.stderr
+    assert "cannot be read" in done.stderr
     assert "Traceback" not in done.stderr
 
 
