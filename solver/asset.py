@@ -57,12 +57,14 @@ class Machines(NamedTuple):
 class StepRule(NamedTuple):
     """Constants of Algorithm 1.
 
-    lam: lambda. radius: bound of ||gamma|| and of |b|, 1 / sqrt(lambda). average_from: N-bar,
-    the first step that is averaged; 0 means windows that restart at every power of two.
+    lam: lambda. radius: bound of ||gamma|| and of |b|, 1 / sqrt(lambda). D_X: the largest norm
+    in the feasible set, sqrt(2 / lambda). average_from: N-bar, the first step that is averaged;
+    0 means windows that restart at every power of two.
     """
 
     lam: float
     radius: float
+    D_X: float
     average_from: int
 
 
@@ -96,7 +98,8 @@ class Asset:
         self.gamma, self.dimension, self.seed = gamma, dimension, seed
         # |b| <= 1/sqrt(lambda) is "sufficiently large": b moves by eta d like gamma does, and
         # |V gamma| <= sqrt(2)/sqrt(lambda) is all that an intercept could have to balance.
-        self.rule = StepRule(lam, 1.0 / math.sqrt(lam), average_from or 0)
+        first = 0 if average_from is None else max(1, average_from)
+        self.rule = StepRule(lam, 1.0 / math.sqrt(lam), math.sqrt(2.0 / lam), first)
         self.n_classes = 0
         self.steps = 0
         self.square_norm_sum = 0.0
@@ -221,7 +224,7 @@ def _walk(
         # D_G^2 = mean d^2 (||V||^2 + 1), where d^2 = 1 at the first iterate (0, 0).
         D_G = math.sqrt(state[1] / min(steps + 1.0, _D_G_SAMPLES) + 1.0)
         j = steps + 1.0
-        eta = rule.radius / (D_G * math.sqrt(j))
+        eta = rule.D_X / (D_G * math.sqrt(j))
         averaging = j >= rule.average_from
         if rule.average_from == 0 and _is_power_of_two(int(j)):
             _next_window(machines)

@@ -107,6 +107,7 @@ def kernel_block(
         tile = slice(start, min(start + width, m))
         np.matmul(first, right.fast[tile].T, out=out[:, tile])
         if kernel.type == "rbf":
+            np.minimum(out[:, tile], 0.0, out=out[:, tile])
             np.exp(out[:, tile], out=out[:, tile])
         elif kernel.type == "polynomial":
             _polynomial(out[:, tile], kernel.gamma, kernel.coef0, kernel.degree)

@@ -61,7 +61,7 @@ def view_of(
         ends=np.cumsum(sizes),
         bias=np.array([values.sum() for values in signed]),
         q=q,
-        gap=np.maximum(highest + 2.0 * q, 0.0),
+        gap=np.where(q > 0.0, np.maximum(highest + 2.0 * q, 0.0), 0.0),
     )
 
 

@@ -165,6 +165,8 @@ class WorkingSet:
         block = self._block_buffer[:needed].reshape(n, store.used + n)
         kernel_block(self.kernel, rows, store.used_rows(), out=block[:, : store.used])
         kernel_block(self.kernel, rows, rows, out=block[:, store.used :])
+        if self.kernel.type == "rbf":
+            np.fill_diagonal(block[:, store.used :], 1.0)
         return KernelValues(store.gram, block, store.used)
 
     def _reserve(self, i: int, added: int) -> None:

@@ -4,7 +4,8 @@ One-versus-rest over classes that are all known from the start. The average is n
 along but computed from the stored iterates when asked for.
 
 D_G^2 is the mean of d^2 (||V||^2 + 1) at the first iterate, where d^2 = 1, over the samples so
-far and over the first 128 at most. D_X is the bound 1/sqrt(lambda) of ||gamma|| and of |b|.
+far and over the first 128 at most. D_X is the largest norm of (gamma, b), both of which are
+bounded by 1/sqrt(lambda).
 """
 
 import numpy as np
@@ -16,6 +17,7 @@ class Asset:
     def __init__(self, dimension, n_classes, lam):
         self.lam = lam
         self.radius = 1.0 / np.sqrt(lam)
+        self.D_X = np.hypot(self.radius, self.radius)
         self.square_norms = []
         # Line 1: (gamma_0, b_0) = (0, 0).
         self.gamma = [np.zeros((n_classes, dimension))]
@@ -32,7 +34,7 @@ class Asset:
         j = self.steps + 1
         self.square_norms.append(V @ V)
         D_G = np.sqrt(np.mean(np.array(self.square_norms[:D_G_SAMPLES]) + 1.0))
-        eta = self.radius / (D_G * np.sqrt(j))
+        eta = self.D_X / (D_G * np.sqrt(j))
         gamma, b = self.gamma[-1].copy(), self.b[-1].copy()
         for c in range(len(b)):
             y = 1.0 if code == c else -1.0

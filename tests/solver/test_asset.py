@@ -60,13 +60,14 @@ class TestSteps:
             )
         assert learner.steps == oracle.steps == 300
 
-    def test_the_compared_runs_project_and_do_not(self):
+    def test_the_compared_runs_project_at_first_only_and_nearly_always(self):
+        """The first steps are as long as the feasible set is wide (D_X / D_G), whatever lambda."""
         X, codes = clusters(seed=101, n=300)
         projections = {}
         for lam in (1e-4, 1e4):
             learner, _ = learned(X, codes, lam=lam)
             projections[lam] = oracle_of(learner, X, codes, 2).projections
-        assert projections[1e-4] == 0
+        assert 0 < projections[1e-4] < 30
         assert projections[1e4] > 200
 
     @given(stream=small_streams(), lam=st.floats(1e-6, 1e3))

@@ -114,6 +114,11 @@ class TestPrecision:
 
 
 class TestFinite:
+    def test_a_polynomial_of_rows_beyond_the_ceiling_is_finite(self):
+        far, other = np.array([[1e50], [-1e50]]), np.array([[1e50]])
+        K = values(Kernel("polynomial", 1.0, 9, 1.0), far, other)
+        assert np.all(np.isfinite(K))
+
     numbers = st.one_of(
         st.floats(-1e50, 1e50, allow_subnormal=True),
         st.sampled_from([0.0, 1e-50, -1e-50, 1e19, 1e25, 1e50, -1e50]),
