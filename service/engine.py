@@ -70,7 +70,7 @@ class Engine:
         return self._accepting
 
     def model(self, name: str) -> Model:
-        """The live model of this name. Raises NotReady, StorageFailed, UnknownModel."""
+        """The live model of this name. Raises NotReady, UnknownModel."""
         self._check_accepting()
         model = self._writer.models.get(name)
         if model is None:

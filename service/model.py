@@ -41,6 +41,7 @@ class Model:
         self.sequence = 0
         self.dimension: int | None = None
         self.snapshot_sequence = 0
+        self.snapshot_attempt = 0
         self.broken = ""
         self.heads = {head: Head(head, spec) for head in HEADS if getattr(spec, head) is not None}
         self.published = Published(0, None, {})

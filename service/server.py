@@ -20,6 +20,9 @@ from service.warm_up import warm_up
 
 logger = logging.getLogger(__name__)
 
+# How long a stop waits for clients that do not read their answers.
+_PATIENCE_SECONDS = 5
+
 
 def serve(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT. Raises StartupError."""
@@ -34,6 +37,7 @@ def serve(settings: Settings) -> None:
             log_config=None,
             ws_max_size=settings.body_bytes,
             server_header=False,
+            timeout_graceful_shutdown=_PATIENCE_SECONDS,
         )
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             runner.run(_serve(settings, config, listener))
@@ -87,7 +91,8 @@ class _Server(uvicorn.Server):
         self._engine.refuse()
         for listener in self.servers:
             listener.close()
-        await self._streams.drain()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._streams.drain(), _PATIENCE_SECONDS)
         await super().shutdown(sockets)
 
 

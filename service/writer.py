@@ -223,13 +223,15 @@ class Writer:
     def _save_when_due(self, model: Model) -> None:
         """Copy the state here, write it on another thread: learning goes on meanwhile."""
         self._finish_saves(wait=False)
-        learned = model.sequence - model.snapshot_sequence
+        # Counted from the last attempt: a full disk is not tried again with every group.
+        learned = model.sequence - max(model.snapshot_sequence, model.snapshot_attempt)
         if learned >= self._settings.snapshot_samples and model not in self._saving:
             self._start_save(model)
 
     def _start_save(self, model: Model) -> None:
         if not model.broken:
             state = State(*model.state())
+            model.snapshot_attempt = model.sequence
             self._saving[model] = self._saver.submit(self._snapshots.save, model.id, state)
 
     def _finish_saves(self, wait: bool) -> None:
@@ -246,5 +248,5 @@ class Writer:
                 model.snapshot_sequence, *older = self._snapshots.sequences(model.id)
                 if older:
                     self._log.drop(model.id, older[-1])
-            except (OSError, StorageFailed) as error:
+            except (OSError, MemoryError, StorageFailed) as error:
                 logger.error("model %s: no snapshot: %s; the log is kept", model.name, error)

@@ -87,3 +87,30 @@ def test_it_is_alive_before_it_is_ready_and_refuses_politely_meanwhile(tmp_path:
     finally:
         process.kill()
         process.wait(30)
+
+
+def test_a_client_that_does_not_read_cannot_keep_the_server_from_stopping(tmp_path: Path) -> None:
+    """Its answers, many times what a socket buffers, are never read; the stop does not wait."""
+    server = ServerProcess(tmp_path / "data").start()
+    try:
+        with httpx.Client(base_url=server.url, timeout=30) as client:
+            client.put("/v1/models/m", json={})
+            client.post("/v1/models/m/samples", json={"x": [[0], [1], [2]], "y": [0, 1, 0]})
+        with socket.create_connection(("127.0.0.1", server.port)) as deaf:
+            deaf.sendall(
+                b"GET /v1/models/m/stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
+                b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+            )
+            assert deaf.recv(64).startswith(b"HTTP/1.1 101")
+            rows = ",".join(["[1]"] * 100_000)
+            frame = f'{{"id":1,"op":"predict","x":[{rows}]}}'.encode()
+            # A final text frame with a 64-bit length and a mask of zeros (RFC 6455).
+            head = b"\x81\xff" + len(frame).to_bytes(8, "big") + bytes(4)
+            for _ in range(8):
+                deaf.sendall(head + frame)
+            assert server.terminate() == 0
+        server.start()
+        assert httpx.get(f"{server.url}/v1/models/m").json()["sequence"] == 3
+    finally:
+        server.close()

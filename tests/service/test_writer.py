@@ -1,0 +1,46 @@
+"""The writer alone: what it does when the disk lets it down."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.settings import Settings
+from service.snapshots import Snapshots, State
+from service.spec import ModelSpec
+from service.writer import LearnRequest, Writer
+from tests.service.streams import part, two_classes
+
+
+def test_a_failing_snapshot_is_tried_again_after_as_many_samples_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    def full(_: Snapshots, __: int, state: State) -> None:
+        tried.append(state.plain["sequence"])
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(Snapshots, "save", full)
+    replies: list[Any] = []
+    writer = Writer(
+        Settings(data=tmp_path, snapshot_samples=10), lambda given, _: replies.extend(given)
+    )
+    writer.recover()
+    model, _ = writer.create("m", ModelSpec())
+    loop = asyncio.new_event_loop()
+    samples = two_classes(35)
+    for i in range(35):
+        request = LearnRequest(model, "working_set", part(samples, i, i + 1), loop.create_future())
+        writer.handle([request])
+    assert [answer["sequence"] for _, answer in replies] == list(range(1, 36))
+    writer.close()
+    loop.close()
+    assert tried == [10, 20, 30, 35]
+
+    monkeypatch.undo()
+    again = Writer(Settings(data=tmp_path), lambda *_: None)
+    again.recover()
+    assert again.models["m"].sequence == 35
+    again.close()
