@@ -21,6 +21,10 @@ from numpy.typing import NDArray
 from solver.compiled import compiled
 from solver.kernels import Float64Array
 
+# The kinds of steps, as traces and answers name them.
+NONE, INITIAL, TOWARD, AWAY, DROP, SWAP, PARTAN = 0, 1, 2, 3, 4, 5, 6
+STEP_NAMES = ("none", "initial", "toward", "away", "drop", "swap", "partan")
+
 _SCAN = 64
 
 
@@ -71,13 +75,13 @@ def with_capacity(problem: Problem, capacity: int) -> Problem:
 
 @compiled
 def tie_width(problem: Problem) -> float:
-    """Gradients closer than this are equal: 1e-10 q.
+    """Gradients closer than this are equal: 1e-10 |q|.
 
     Exact line searches make ties by construction (after a toward step g_p = -2q, after a swap
     g_best = g_worst), and rounding would break them one way or the other, differently for
     blocks of different lengths. Ties go to the member that came first.
     """
-    return 1e-10 * float(problem.q[0])
+    return 1e-10 * abs(float(problem.q[0]))
 
 
 @compiled
@@ -135,18 +139,23 @@ def toward(problem: Problem, p: int, row: Float64Array) -> float:
     multiplication it saves is a small part of the gradient's update of the same length.
     """
     alpha, g, n = problem.alpha, problem.gradient, problem.size[0]
-    q, g_p, A_pp = problem.q[0], problem.gradient[p], row[p]
-    numerator = q + 0.5 * g_p
-    curvature = q + g_p + A_pp
-    step = _clamped_ratio(numerator, curvature, 1.0)
+    step, problem.q[0] = toward_length(problem, p, row[p])
     keep = 1.0 - step
     for m in range(n):
         g[m] = keep * g[m] - 2.0 * step * row[m]
         alpha[m] *= keep
     alpha[p] += step
-    problem.q[0] = keep * keep * q - step * keep * g_p + step * step * A_pp
     problem.steps[0] += 1
     return step
+
+
+@compiled
+def toward_length(problem: Problem, p: int, A_pp: float) -> tuple[float, float]:
+    """The step length toward p (P1 eq. 3.9, P4 eq. 11) and q after it (P1 eq. 3.10, P4 eq. 12)."""
+    q, g_p = problem.q[0], problem.gradient[p]
+    step = _clamped_ratio(q + 0.5 * g_p, q + g_p + A_pp, 1.0)
+    keep = 1.0 - step
+    return step, keep * keep * q - step * keep * g_p + step * step * A_pp
 
 
 @compiled
@@ -192,6 +201,114 @@ def swap(
     alpha[best] += step
     problem.steps[0] += 1
     return step
+
+
+@compiled
+def away_is_steeper(problem: Problem, best: int, worst: int) -> bool:
+    """P1 Algorithm 3: toward iff d_t'g >= d_a'g, that is g_max + g_min >= 2 alpha'g = -4q.
+
+    Never where all the weight lies on `worst`: there is nothing else to move it to.
+    """
+    gradients = problem.gradient[best] + problem.gradient[worst]
+    steeper = gradients < -4.0 * problem.q[0] - tie_width(problem)
+    return bool(steeper and problem.alpha[worst] < 1.0)
+
+
+@compiled
+def toward_gain(problem: Problem, p: int, row: Float64Array) -> float:
+    """By how much a toward step to p raises f."""
+    return float(problem.q[0] - toward_length(problem, p, row[p])[1])
+
+
+@compiled
+def swap_gain(
+    problem: Problem, best: int, worst: int, best_row: Float64Array, worst_row: Float64Array
+) -> float:
+    """By how much a swap from `worst` to `best` raises f."""
+    rise = problem.gradient[best] - problem.gradient[worst]
+    curvature = best_row[best] + worst_row[worst] - 2.0 * best_row[worst]
+    step = _clamped_ratio(0.5 * rise, curvature, problem.alpha[worst])
+    return float(step * (rise - step * curvature))
+
+
+class Previous(NamedTuple):
+    """What PARTAN remembers of the iterate before the present one.
+
+    alpha, gradient: that iterate and its g. q: (1,) its q. cross: (1,) W = previous' A alpha.
+    known: (1,) whether there is one.
+    """
+
+    alpha: Float64Array
+    gradient: Float64Array
+    q: Float64Array
+    cross: Float64Array
+    known: NDArray[np.bool_]
+
+
+def nothing_previous(size: int) -> Previous:
+    """Before the first step."""
+    zeros = np.zeros((2, size))
+    return Previous(zeros[0], zeros[1], np.zeros(1), np.zeros(1), np.zeros(1, np.bool_))
+
+
+def refresh_from_gradient(problem: Problem, previous: Previous) -> None:
+    """sum alpha = 1, q = -alpha'g / 2 and PARTAN's W afresh, before rounding adds up."""
+    n = problem.size[0]
+    alpha, g = problem.alpha[:n], problem.gradient[:n]
+    total = alpha.sum()
+    alpha /= total
+    g /= total
+    problem.q[0] = -0.5 * (alpha @ g)
+    previous.cross[0] = -0.5 * (previous.alpha[:n] @ g)
+
+
+@compiled
+def partan(problem: Problem, previous: Previous, p: int, row: Float64Array) -> None:
+    """Toward p, then a line search along (new - previous iterate) (P4 Algorithm 2).
+
+    With f~, g~ after the toward step (7), delta = alpha~ - previous and q's in this module's
+    convention (P4's f = q / 2 and gradient K alpha = -g / 2):
+
+        W      = previous' A alpha                                           (P4 eq. 14)
+        cross  = previous' A alpha~ = (1 - lambda) W - lambda g_prev,p / 2
+        mu     = (cross - q~) / (q~ + q_prev - 2 cross)                      (P4 eq. 13)
+        q_new  = (1 + mu)^2 q~ - 2 mu (1 + mu) cross + mu^2 q_prev           (P4 eq. 15)
+        W_new  = alpha' A alpha_new = (1 + mu) ((1 - lambda) q - lambda g_p / 2) - mu W
+
+    The search covers the whole line within the simplex, which P4 leaves open: down to mu = -1,
+    the previous iterate, and up to where the first weight becomes zero.
+    """
+    alpha, g, n = problem.alpha, problem.gradient, problem.size[0]
+    q, g_p, g_prev_p = problem.q[0], g[p], previous.gradient[p]
+    step, q_tilde = toward_length(problem, p, row[p])
+    keep = 1.0 - step
+    mu = 0.0
+    if previous.known[0]:
+        cross = keep * previous.cross[0] - 0.5 * step * g_prev_p
+        bound = np.inf
+        for m in range(n):
+            there = keep * alpha[m] + (step if m == p else 0.0)
+            if there < previous.alpha[m]:
+                bound = min(bound, there / (previous.alpha[m] - there))
+        curvature = q_tilde + previous.q[0] - 2.0 * cross
+        mu = _clamped_ratio(previous.q[0] - cross, curvature, 1.0 + bound) - 1.0
+        problem.q[0] = (1 + mu) ** 2 * q_tilde - 2 * mu * (1 + mu) * cross + mu**2 * previous.q[0]
+    else:
+        problem.q[0] = q_tilde
+    previous.cross[0] = (1 + mu) * (keep * q - 0.5 * step * g_p) - mu * previous.cross[0]
+    for m in range(n):
+        there = keep * alpha[m] + (step if m == p else 0.0)
+        beyond = there + mu * (there - previous.alpha[m])
+        previous.alpha[m] = alpha[m]
+        alpha[m] = beyond if beyond > 0.0 else 0.0
+    for m in range(n):
+        there = keep * g[m] - 2.0 * step * row[m]
+        beyond = there + mu * (there - previous.gradient[m])
+        previous.gradient[m] = g[m]
+        g[m] = beyond
+    previous.q[0] = q
+    previous.known[0] = True
+    problem.steps[0] += 1
 
 
 @compiled

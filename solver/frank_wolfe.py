@@ -1,0 +1,204 @@
+"""FW, MFW, SWAP and PARTAN on a whole training set (P2, P4), while the kernel rows are there.
+
+Each iteration looks for the best vertex among all, stops when the duality gap g_max + 2q is
+small, and otherwise takes one step of `solver.simplex`:
+
+    fw       toward the best vertex                                 (P2, P4 Algorithm 1)
+    mfw      toward it, or away from the worst: the steeper one     (P2, P1 Algorithm 3)
+    swap     toward it, or from the worst to it: the larger gain    (P4 section 2.2)
+    partan   toward it, then along (new - previous iterate)         (P4 Algorithm 2)
+
+An iteration needs one row of kernel values, `swap` two. `advance` iterates in compiled code as
+long as the rows it needs are kept and hands back to the driver (`solver.batch`) otherwise.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.compiled import compiled
+from solver.duals import Dual
+from solver.kernels import Float64Array, FloatArray
+from solver.simplex import (
+    AWAY,
+    DROP,
+    PARTAN,
+    SWAP,
+    TOWARD,
+    Previous,
+    Problem,
+    away,
+    away_is_steeper,
+    best_vertex,
+    partan,
+    swap,
+    swap_gain,
+    toward,
+    toward_gain,
+    worst_vertex,
+)
+
+METHODS = ("fw", "mfw", "swap", "partan")
+FW, MFW, SWAP_METHOD, PARTAN_METHOD = 0, 1, 2, 3
+# Why `advance` returned.
+CONVERGED, MISSING, LIMIT = 0, 1, 2
+
+
+class Kept(NamedTuple):
+    """Rows of kernel values that are at hand.
+
+    values: (slots, n) k(x_p, x_i) against all n columns.
+    slot_of: (n,) where column p's row stands, -1 where it is not kept.
+    column_in: (slots,) inverse of slot_of.
+    last_used: (slots,) the iteration that last read the row; clock: (1,) the present one.
+    """
+
+    values: FloatArray
+    slot_of: NDArray[np.int64]
+    column_in: NDArray[np.int64]
+    last_used: NDArray[np.int64]
+    clock: NDArray[np.int64]
+
+
+class Steps(NamedTuple):
+    """What `advance` tells of each iteration: f and the gap before its step, and its kind."""
+
+    objective: Float64Array
+    gap: Float64Array
+    step: NDArray[np.int8]
+
+    def part(self, start: int, stop: int | None = None) -> "Steps":
+        """The iterations from `start` on, up to `stop`."""
+        span = slice(start, stop)
+        return Steps(self.objective[span], self.gap[span], self.step[span])
+
+
+class Scratch(NamedTuple):
+    """Rows of A of the best and the worst vertex, (v,), and the columns that are missing, (2,)."""
+
+    best_row: Float64Array
+    worst_row: Float64Array
+    missing: NDArray[np.int64]
+
+
+@compiled
+def advance(
+    problem: Problem,
+    dual: Dual,
+    previous: Previous,
+    kept: Kept,
+    method: int,
+    tol: float,
+    steps: Steps,
+    scratch: Scratch,
+) -> tuple[int, int]:
+    """Iterate until the gap is at most tol, a row is missing, or `steps` is full.
+
+    All vertices are members of `problem`, in the order of `dual`. Returns why it ended and how
+    many steps were taken; `scratch.missing` names the columns whose rows are missing, or -1.
+    """
+    for k in range(len(steps.gap)):
+        best = best_vertex(problem)
+        steps.objective[k] = -problem.q[0]
+        steps.gap[k] = problem.gradient[best] + 2.0 * problem.q[0]
+        if steps.gap[k] <= tol:
+            return CONVERGED, k
+        worst = best if method in (FW, PARTAN_METHOD) else worst_vertex(problem)
+        goes_away = method == MFW and away_is_steeper(problem, best, worst)
+        if not _have_rows(dual, kept, best, worst, method, goes_away, scratch.missing):
+            return MISSING, k
+        if not goes_away:
+            vertex_row(dual, kept_row(dual, kept, best), best, scratch.best_row)
+        if goes_away or method == SWAP_METHOD:
+            vertex_row(dual, kept_row(dual, kept, worst), worst, scratch.worst_row)
+        steps.step[k] = take_step(problem, previous, method, best, worst, goes_away, scratch)
+        kept.clock[0] += 1
+    return LIMIT, len(steps.gap)
+
+
+@compiled
+def take_step(
+    problem: Problem,
+    previous: Previous,
+    method: int,
+    best: int,
+    worst: int,
+    goes_away: bool,
+    scratch: Scratch,
+) -> int:
+    """One iteration's step, its vertices chosen and their rows of A in `scratch`; its kind."""
+    if goes_away:
+        return DROP if away(problem, worst, scratch.worst_row) else AWAY
+    if method == PARTAN_METHOD:
+        partan(problem, previous, best, scratch.best_row)
+        return PARTAN
+    if method == SWAP_METHOD:
+        gain = swap_gain(problem, best, worst, scratch.best_row, scratch.worst_row)
+        if gain > toward_gain(problem, best, scratch.best_row):
+            swap(problem, best, worst, scratch.best_row, scratch.worst_row)
+            return SWAP
+    toward(problem, best, scratch.best_row)
+    return TOWARD
+
+
+@compiled
+def column_of(dual: Dual, v: int) -> int:
+    """The kernel column of a vertex."""
+    first = dual.runs[0, 1] - dual.runs[0, 0]
+    return int(dual.runs[0, 0] + v if v < first else dual.runs[1, 0] + v - first)
+
+
+@compiled
+def kept_row(dual: Dual, kept: Kept, p: int) -> FloatArray:
+    """The kept kernel row of vertex p against all columns."""
+    row: FloatArray = kept.values[kept.slot_of[column_of(dual, p)]]
+    return row
+
+
+@compiled
+def vertex_row(dual: Dual, values: FloatArray, p: int, row: Float64Array) -> None:
+    """row[v] = A_pv for all vertices (`solver.duals`), from the kernel values of p's column."""
+    v = 0
+    for run in range(2):
+        start, length = dual.runs[run, 0], dual.runs[run, 1] - dual.runs[run, 0]
+        for i in range(length):
+            product = dual.sign[p] * dual.sign[v + i] * (np.float64(values[start + i]) + 1.0)
+            row[v + i] = product - 0.5 * (dual.linear[p] + dual.linear[v + i])
+        v += length
+    row[p] += dual.ridge[p]
+
+
+@compiled
+def add_vertices(
+    problem: Problem, dual: Dual, kept: Kept, part: NDArray[np.int64], row: Float64Array
+) -> None:
+    """g <- g - 2 alpha_p A_p for the vertices p of `part`, whose rows are kept."""
+    for p in part:
+        vertex_row(dual, kept_row(dual, kept, p), p, row)
+        for m in range(problem.size[0]):
+            problem.gradient[m] -= 2.0 * problem.alpha[p] * row[m]
+
+
+@compiled
+def _have_rows(
+    dual: Dual,
+    kept: Kept,
+    best: int,
+    worst: int,
+    method: int,
+    goes_away: bool,
+    missing: NDArray[np.int64],
+) -> bool:
+    """Whether the rows of this iteration are kept; notes their use, or what is missing."""
+    missing[0] = missing[1] = -1
+    for i in range(2):
+        needed = not goes_away if i == 0 else (goes_away or method == SWAP_METHOD)
+        if needed:
+            column = column_of(dual, best if i == 0 else worst)
+            slot = kept.slot_of[column]
+            if slot >= 0:
+                kept.last_used[slot] = kept.clock[0]
+            else:
+                missing[i] = column
+    return bool(missing[0] < 0 and missing[1] < 0)

@@ -1,0 +1,80 @@
+"""Rows of the kernel matrix of a training set, kept within a byte budget.
+
+A Frank-Wolfe iteration reads one row of n values. One row alone is computed at the speed of
+memory, many at once at the speed of a matrix product; so a row that is missing is computed
+together with those of the vertices that are likely to be asked for next.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.frank_wolfe import Kept
+from solver.kernels import Kernel, Rows, kernel_block, take
+
+# So many rows come at the price of a few: the right side is read once for all of them.
+_TOGETHER = 32
+
+
+class KernelRows:
+    """Kernel values of `rows` among themselves, row by row on demand.
+
+    kernel, rows: prepared by `solver.kernels.prepare_rows`.
+    cache_bytes: budget of the kept rows; beyond it the least recently used ones are forgotten.
+    Raises ValueError where the budget does not hold two rows.
+    """
+
+    def __init__(self, kernel: Kernel, rows: Rows, cache_bytes: int) -> None:
+        self.kernel, self.rows = kernel, rows
+        self.n = len(rows.far)
+        dtype = rows.fast.dtype
+        slots = min(cache_bytes // (self.n * dtype.itemsize), self.n)
+        if slots < min(2, self.n):
+            raise ValueError(
+                f"cache_bytes is {cache_bytes}, two kernel rows of {self.n} samples take "
+                f"{2 * self.n * dtype.itemsize}"
+            )
+        self.kept = Kept(
+            values=np.empty((slots, self.n), dtype),
+            slot_of=np.full(self.n, -1, np.int64),
+            column_in=np.full(slots, -1, np.int64),
+            last_used=np.full(slots, -1, np.int64),
+            clock=np.zeros(1, np.int64),
+        )
+
+    @property
+    def together(self) -> int:
+        """How many rows are worth computing at once, within half of the budget."""
+        return max(1, min(_TOGETHER, len(self.kept.column_in) // 2))
+
+    def fetch(self, columns: NDArray[np.int64]) -> None:
+        """Have the rows of these (different) columns, at most as many as the budget holds."""
+        kept = self.kept
+        held = kept.slot_of[columns]
+        kept.last_used[held[held >= 0]] = kept.clock[0]
+        wanted = columns[held < 0]
+        if not len(wanted):
+            return
+        slots = self._free(len(wanted))
+        together = np.array_equal(slots, np.arange(slots[0], slots[0] + len(slots)))
+        out = kept.values[slots[0] : slots[0] + len(slots)] if together else None
+        block = kernel_block(self.kernel, take(self.rows, wanted), self.rows, out=out)
+        if self.kernel.type == "rbf":
+            block[np.arange(len(wanted)), wanted] = 1.0
+        if not together:
+            kept.values[slots] = block
+        kept.slot_of[wanted] = slots
+        kept.column_in[slots] = wanted
+        kept.last_used[slots] = kept.clock[0]
+
+    def part(self, columns: NDArray[np.int64]) -> "KernelRows":
+        """The kernel of some of the columns, small enough to be kept as a whole."""
+        budget = len(columns) ** 2 * self.kept.values.itemsize
+        return KernelRows(self.kernel, take(self.rows, columns), budget)
+
+    def _free(self, count: int) -> NDArray[np.int64]:
+        """The slots that were used longest ago, emptied; unused ones first and in order."""
+        kept = self.kept
+        slots = np.sort(np.argsort(kept.last_used, kind="stable")[:count])
+        leaving = kept.column_in[slots]
+        kept.slot_of[leaving[leaving >= 0]] = -1
+        return slots
