@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from solver.duals import Dual
+from solver.duals import Dual, restricted
 from solver.frank_wolfe import (
     CONVERGED,
     METHODS,
@@ -211,13 +211,9 @@ def initial_ball(
 ) -> Float64Array:
     """(v,) weights of the optimum over `size` random vertices (P2: 20), to 1% of its objective."""
     chosen = np.sort(random.choice(len(dual.sign), min(size, len(dual.sign)), replace=False))
-    few = len(chosen)
-    runs = np.array([[0, few], [few, few]], np.int64)
-    part = Dual(dual.sign[chosen], dual.ridge[chosen], dual.linear[chosen], runs)
-    rows = source.part(dual.column[chosen])
-    first = np.zeros(few)
+    first = np.zeros(len(chosen))
     first[0] = 1.0
-    search = FullSearch(part, rows, first)
+    search = FullSearch(restricted(dual, chosen), source.part(dual.column[chosen]), first)
     alpha = np.zeros(len(dual.sign))
-    alpha[chosen] = solve(search, "mfw", 0.01 * abs(search.q), 10 * few).alpha
+    alpha[chosen] = solve(search, "mfw", 0.01 * abs(search.q), 10 * len(chosen)).alpha
     return alpha

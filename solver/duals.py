@@ -26,13 +26,16 @@ class Dual(NamedTuple):
     """Signs, ridge and linear term of (v,) vertices, and which kernel columns they stand in.
 
     runs: (2, 2) int64, first and past-the-last kernel column of the first vertices and of those
-        that follow: the vertices of a problem lie in at most two runs of neighbouring columns.
+        that follow: the vertices of a problem lie in at most two runs of neighbouring columns,
+        and within a run the sign is the same.
+    has_linear: whether any c differs from zero.
     """
 
     sign: Float64Array
     ridge: Float64Array
     linear: Float64Array
     runs: NDArray[np.int64]
+    has_linear: bool
 
     @property
     def column(self) -> NDArray[np.int64]:
@@ -52,7 +55,7 @@ def classification_dual(
     n, m = minus[1] - minus[0], plus[1] - plus[0]
     sign = np.repeat([-1.0, 1.0], [n, m])
     ridge = np.repeat([ridge_minus, ridge_plus], [n, m])
-    return Dual(sign, ridge, np.zeros(n + m), np.array([minus, plus], np.int64))
+    return Dual(sign, ridge, np.zeros(n + m), np.array([minus, plus], np.int64), False)
 
 
 def ball_dual(diagonal: Float64Array, C: float) -> Dual:
@@ -68,8 +71,8 @@ def ball_dual(diagonal: Float64Array, C: float) -> Dual:
     diagonal: (n,) k(x_i, x_i).
     """
     n = len(diagonal)
-    ridge = np.full(n, 0.25 / C)
-    return Dual(np.ones(n), ridge, diagonal + 1.0, np.array([[0, n], [n, n]], np.int64))
+    runs = np.array([[0, n], [n, n]], np.int64)
+    return Dual(np.ones(n), np.full(n, 0.25 / C), diagonal + 1.0, runs, True)
 
 
 def ball_square_radius(dual: Dual, alpha: Float64Array, objective: float) -> float:
@@ -99,7 +102,17 @@ def regression_dual(y: Float64Array, C: float, mu: float) -> Dual:
     n = len(y)
     sign = np.repeat([1.0, -1.0], n)
     linear = 2.0 / C * sign * np.concatenate([y, y])
-    return Dual(sign, np.full(2 * n, mu * n / C), linear, np.array([[0, n], [0, n]], np.int64))
+    runs = np.array([[0, n], [0, n]], np.int64)
+    return Dual(sign, np.full(2 * n, mu * n / C), linear, runs, True)
+
+
+def restricted(dual: Dual, vertices: NDArray[np.int64]) -> Dual:
+    """The problem over some vertices, ascending, whose columns are numbered 0, 1, 2, ... anew."""
+    first = int(dual.runs[0, 1] - dual.runs[0, 0])
+    n, split = len(vertices), int(np.searchsorted(vertices, first))
+    sign, ridge, linear = (field[vertices] for field in (dual.sign, dual.ridge, dual.linear))
+    runs = np.array([[0, split], [split, n]], np.int64)
+    return Dual(sign, ridge, linear, runs, dual.has_linear)
 
 
 def regression_epsilon(dual: Dual, alpha: Float64Array, gradient: Float64Array, C: float) -> float:

@@ -162,10 +162,15 @@ def vertex_row(dual: Dual, values: FloatArray, p: int, row: Float64Array) -> Non
     v = 0
     for run in range(2):
         start, length = dual.runs[run, 0], dual.runs[run, 1] - dual.runs[run, 0]
+        if length == 0:
+            continue
+        sign = dual.sign[p] * dual.sign[v]
         for i in range(length):
-            product = dual.sign[p] * dual.sign[v + i] * (np.float64(values[start + i]) + 1.0)
-            row[v + i] = product - 0.5 * (dual.linear[p] + dual.linear[v + i])
+            row[v + i] = sign * (np.float64(values[start + i]) + 1.0)
         v += length
+    if dual.has_linear:
+        for m in range(v):
+            row[m] -= 0.5 * (dual.linear[p] + dual.linear[m])
     row[p] += dual.ridge[p]
 
 

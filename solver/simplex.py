@@ -278,37 +278,58 @@ def partan(problem: Problem, previous: Previous, p: int, row: Float64Array) -> N
     The search covers the whole line within the simplex, which P4 leaves open: down to mu = -1,
     the previous iterate, and up to where the first weight becomes zero.
     """
-    alpha, g, n = problem.alpha, problem.gradient, problem.size[0]
-    q, g_p, g_prev_p = problem.q[0], g[p], previous.gradient[p]
+    q, g_p, W = problem.q[0], problem.gradient[p], previous.cross[0]
     step, q_tilde = toward_length(problem, p, row[p])
     keep = 1.0 - step
     mu = 0.0
+    problem.q[0] = q_tilde
     if previous.known[0]:
-        cross = keep * previous.cross[0] - 0.5 * step * g_prev_p
-        bound = np.inf
-        for m in range(n):
-            there = keep * alpha[m] + (step if m == p else 0.0)
-            if there < previous.alpha[m]:
-                bound = min(bound, there / (previous.alpha[m] - there))
-        curvature = q_tilde + previous.q[0] - 2.0 * cross
-        mu = _clamped_ratio(previous.q[0] - cross, curvature, 1.0 + bound) - 1.0
-        problem.q[0] = (1 + mu) ** 2 * q_tilde - 2 * mu * (1 + mu) * cross + mu**2 * previous.q[0]
-    else:
-        problem.q[0] = q_tilde
-    previous.cross[0] = (1 + mu) * (keep * q - 0.5 * step * g_p) - mu * previous.cross[0]
-    for m in range(n):
-        there = keep * alpha[m] + (step if m == p else 0.0)
-        beyond = there + mu * (there - previous.alpha[m])
-        previous.alpha[m] = alpha[m]
-        alpha[m] = beyond if beyond > 0.0 else 0.0
-    for m in range(n):
-        there = keep * g[m] - 2.0 * step * row[m]
-        beyond = there + mu * (there - previous.gradient[m])
-        previous.gradient[m] = g[m]
-        g[m] = beyond
+        q_prev = previous.q[0]
+        cross = keep * W - 0.5 * step * previous.gradient[p]
+        bound = _room_beyond(problem, previous, p, step)
+        mu = _clamped_ratio(q_prev - cross, q_tilde + q_prev - 2.0 * cross, 1.0 + bound) - 1.0
+        problem.q[0] = (1 + mu) ** 2 * q_tilde - 2 * mu * (1 + mu) * cross + mu**2 * q_prev
+    _extrapolate(problem, previous, p, row, step, mu)
+    previous.cross[0] = (1 + mu) * (keep * q - 0.5 * step * g_p) - mu * W
     previous.q[0] = q
     previous.known[0] = True
     problem.steps[0] += 1
+
+
+@compiled
+def _room_beyond(problem: Problem, previous: Previous, p: int, step: float) -> float:
+    """The largest mu with alpha~ + mu (alpha~ - previous) >= 0."""
+    alpha, before, keep = problem.alpha, previous.alpha, 1.0 - step
+    before_p = before[p]
+    before[p] = 0.0  # p gains weight in the toward step; it is looked at below
+    bound = np.inf
+    for m in range(problem.size[0]):
+        there = keep * alpha[m]
+        falls = before[m] - there
+        bound = min(bound, there / falls if falls > 0.0 else np.inf)
+    before[p] = before_p
+    there = keep * alpha[p] + step
+    return float(min(bound, there / (before_p - there)) if there < before_p else bound)
+
+
+@compiled
+def _extrapolate(
+    problem: Problem, previous: Previous, p: int, row: Float64Array, step: float, mu: float
+) -> None:
+    """alpha <- (1 + mu) alpha~ - mu previous (P4 eq. 8), g likewise; alpha becomes previous."""
+    alpha, g = problem.alpha, problem.gradient
+    before, g_before = previous.alpha, previous.gradient
+    keep, gain = (1.0 + mu) * (1.0 - step), (1.0 + mu) * step
+    alpha_p, before_p = alpha[p], before[p]
+    for m in range(problem.size[0]):
+        now = alpha[m]
+        alpha[m] = max(keep * now - mu * before[m], 0.0)
+        before[m] = now
+    alpha[p] = max(keep * alpha_p + gain - mu * before_p, 0.0)
+    for m in range(problem.size[0]):
+        now = g[m]
+        g[m] = keep * now - 2.0 * gain * row[m] - mu * g_before[m]
+        g_before[m] = now
 
 
 @compiled
