@@ -7,7 +7,16 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.kernels import Float64Array
+from solver.rows import (
+    Matrix,
+    concatenate_rows,
+    n_rows,
+    rows_from_arrays,
+    rows_to_arrays,
+    scatter,
+    square_norms,
+    take_rows,
+)
 
 _LARGEST_GAMMA = 1e100
 
@@ -18,7 +27,7 @@ SAMPLES = 128
 class Learner(Protocol):
     """What the heads of a model have in common: learn in order, save, restore."""
 
-    def absorb(self, X: Float64Array, codes: NDArray[np.int64], /) -> Any:
+    def absorb(self, X: Matrix, codes: NDArray[np.int64], /) -> Any:
         """Learn rows with class numbers."""
 
     def view(self) -> Any:
@@ -34,18 +43,16 @@ class Learner(Protocol):
 L = TypeVar("L", bound=Learner)
 
 
-def gamma_from_rows(X: Float64Array) -> float:
+def gamma_from_rows(X: Matrix) -> float:
     """1 / (mean squared distance between (n, d) rows), P2's rule; 1 where they are all equal.
 
     The mean over all ordered pairs of different rows is 2 n / (n - 1) times the mean squared
     distance from the centre, taken with every feature at unit scale so that nothing overflows.
     """
-    scale = float(np.abs(X - X[0]).max())
-    if scale == 0.0 or len(X) < 2:
+    total, scale = scatter(X)
+    if scale == 0.0 or n_rows(X) < 2:
         return 1.0
-    centred = (X - X[0]) / scale
-    centred -= centred.mean(axis=0)
-    mean_square = 2.0 * float((centred * centred).sum()) / (len(X) - 1)
+    mean_square = 2.0 * total / (n_rows(X) - 1)
     return min(1.0 / mean_square / scale / scale, _LARGEST_GAMMA)
 
 
@@ -67,7 +74,7 @@ class AutoGamma(Generic[L]):
         self._largest_product = largest_product
         self.gamma = 1.0
         self.learner = build(1.0)
-        self._rows: Float64Array | None = None
+        self._rows: Matrix | None = None
         self._codes: NDArray[np.int64] = np.empty(0, np.int64)
         self._seen = 0
 
@@ -76,7 +83,7 @@ class AutoGamma(Generic[L]):
         """Whether gamma is final."""
         return self._seen >= SAMPLES
 
-    def absorb(self, X: Float64Array, codes: NDArray[np.int64]) -> list[tuple[slice, Any]]:
+    def absorb(self, X: Matrix, codes: NDArray[np.int64]) -> list[tuple[slice, Any]]:
         """Learn; returns the learner's answers for consecutive parts of the rows."""
         answers = []
         start = 0
@@ -85,18 +92,18 @@ class AutoGamma(Generic[L]):
             if not self.frozen:
                 stop = min(stop, start + _next_power_of_two(self._seen + 1) - self._seen)
             part = slice(start, stop)
-            answers.append((part, self.learner.absorb(X[part], codes[part])))
+            answers.append((part, self.learner.absorb(take_rows(X, part), codes[part])))
             if not self.frozen:
-                self._warm_up(X[part], codes[part])
+                self._warm_up(take_rows(X, part), codes[part])
             start = stop
         return answers
 
-    def _warm_up(self, X: Float64Array, codes: NDArray[np.int64]) -> None:
-        self._rows = X.copy() if self._rows is None else np.concatenate([self._rows, X])
+    def _warm_up(self, X: Matrix, codes: NDArray[np.int64]) -> None:
+        self._rows = concatenate_rows([X] if self._rows is None else [self._rows, X])
         self._codes = np.concatenate([self._codes, codes])
         self._seen += len(codes)
         if self._seen > 1 and self._seen & (self._seen - 1) == 0:
-            largest = float(np.einsum("ij,ij->i", self._rows, self._rows).max())
+            largest = float(square_norms(self._rows).max())
             ceiling = self._largest_product / largest if largest > 0.0 else math.inf
             self.gamma = min(gamma_from_rows(self._rows), ceiling)
             self.learner = self._build(self.gamma)
@@ -111,15 +118,16 @@ class AutoGamma(Generic[L]):
             "auto_seen": np.array([self._seen], np.int64),
         }
         if self._rows is not None:
-            own |= {"auto_rows": self._rows, "auto_codes": self._codes}
+            own |= rows_to_arrays("auto_rows", self._rows) | {"auto_codes": self._codes}
         return self.learner.state() | own
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
         self.gamma = float(state["auto_gamma"][0])
         self._seen = int(state["auto_seen"][0])
-        if "auto_rows" in state:
-            self._rows, self._codes = np.array(state["auto_rows"]), np.array(state["auto_codes"])
+        self._rows = rows_from_arrays("auto_rows", state)
+        if self._rows is not None:
+            self._codes = np.array(state["auto_codes"])
         self.learner = self._build(self.gamma)
         self.learner.restore(state)
 

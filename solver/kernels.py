@@ -8,15 +8,17 @@ With `gamma` as in scikit-learn (P1's sigma is gamma = 1 / (2 sigma^2)):
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.compiled import compiled
-
-Float64Array = NDArray[np.float64]
-FloatArray = NDArray[Any]
+from solver.rows import Float64Array as Float64Array
+from solver.rows import FloatArray as FloatArray
+from solver.rows import Matrix, SparseRows, check_same_kind, take_rows
+from solver.sparse_product import index_block, sparse_product, square_distance
 
 # gamma * (error of a squared distance) beyond which a kernel value is no longer trusted.
 _TOLERANCE = 1e-3
@@ -48,40 +50,45 @@ class Kernel(NamedTuple):
 class Rows(NamedTuple):
     """Rows prepared for `kernel_block`; slices of all fields belong together.
 
-    exact: (n, d) float64, the rows as given.
-    fast: what the matrix product takes, in the precision of the kernel values. For rbf
+    exact: (n, d) float64 or sparse, the rows as given.
+    fast: what the product takes, in the precision of the kernel values. For rbf
         (n, d + 2): sqrt(2 gamma) x, -gamma ||x||^2, 1, with x shifted by the origin (a
         distance does not change, and a large common offset no longer costs digits); zero
-        where `far`. Otherwise the rows.
+        where `far`. Otherwise the rows. Of sparse rows only what is not read from them:
+        (n,) -gamma ||x||^2 for rbf, without a shift and zero where `far`, otherwise zero.
     far: (n,) True where ||x||^2 + ||z||^2 - 2 x'z would lose its digits: these rows'
         distances are computed from differences.
     """
 
-    exact: Float64Array
+    exact: Matrix
     fast: FloatArray
     far: NDArray[np.bool_]
 
 
 def take(rows: Rows, index: Any) -> Rows:
     """The rows that a numpy index (slice, mask, positions) selects."""
-    return Rows(rows.exact[index], rows.fast[index], rows.far[index])
+    return Rows(take_rows(rows.exact, index), rows.fast[index], rows.far[index])
 
 
-def prepare_rows(
-    kernel: Kernel, X: Float64Array, origin: Float64Array, dtype: np.dtype[Any]
-) -> Rows:
-    """Prepare (n, d) float64 rows for `kernel_block` with kernel values of `dtype`.
+def prepare_rows(kernel: Kernel, X: Matrix, origin: Float64Array, dtype: np.dtype[Any]) -> Rows:
+    """Prepare (n, d) float64 or sparse rows for `kernel_block` with kernel values of `dtype`.
 
     A row is `far` when 2 gamma ||x||^2 eps, the rounding error of its exponents, exceeds 1e-3.
-    `origin` must be the same (d,) vector for all rows of a problem.
+    `origin` must be the same (d,) vector for all rows of a problem; sparse rows ignore it.
     """
+    largest = _TOLERANCE / (2.0 * float(np.finfo(dtype).eps))
+    if isinstance(X, SparseRows):
+        n = len(X.start)
+        term, far = np.zeros(n), np.zeros(n, np.bool_)
+        if kernel.type == "rbf":
+            _prepare_sparse_rbf(X, kernel.gamma, largest, term, far)
+        return Rows(X, term.astype(dtype), far)
     X = np.ascontiguousarray(X, np.float64)
     if kernel.type != "rbf":
         return Rows(X, X.astype(dtype), np.zeros(len(X), np.bool_))
     n, d = X.shape
     fast = np.empty((n, d + 2))
     far = np.empty(n, np.bool_)
-    largest = _TOLERANCE / (2.0 * float(np.finfo(dtype).eps))
     _prepare_rbf(X, origin, kernel.gamma, largest, fast, far)
     return Rows(X, fast.astype(dtype), far)
 
@@ -89,31 +96,49 @@ def prepare_rows(
 def kernel_block(
     kernel: Kernel, left: Rows, right: Rows, out: FloatArray | None = None
 ) -> FloatArray:
-    """Kernel values of all pairs, (len(left.exact), len(right.exact)), in the rows' precision.
+    """Kernel values of all pairs, (rows of left, rows of right), in the rows' precision.
 
-    One matrix product per tile of columns; what follows it runs over the tile while it is in
-    the cache. For rbf the product is the exponent itself: with the last two columns of one
-    side exchanged it is 2 gamma x'z - gamma ||x||^2 - gamma ||z||^2.
+    One product per tile of columns; what follows it runs over the tile while it is in the
+    cache. For rbf the product is the exponent itself: 2 gamma x'z - gamma ||x||^2 -
+    gamma ||z||^2. Raises TypeError where one side is dense and the other sparse.
     """
-    n, m = len(left.exact), len(right.exact)
+    check_same_kind(right.exact, left.exact)
+    n, m = len(left.far), len(right.far)
     dtype = left.fast.dtype
     if out is None:
         out = np.empty((n, m), dtype)
-    first = left.fast
-    if kernel.type == "rbf":
-        first = first[:, [*range(first.shape[1] - 2), -1, -2]]
+    product = _product_with(kernel, left)
     width = max(64, _TILE_BYTES // (dtype.itemsize * max(n, 1)))
     for start in range(0, m, width):
         tile = slice(start, min(start + width, m))
-        np.matmul(first, right.fast[tile].T, out=out[:, tile])
+        product(take(right, tile), out[:, tile])
         if kernel.type == "rbf":
             np.minimum(out[:, tile], 0.0, out=out[:, tile])
             np.exp(out[:, tile], out=out[:, tile])
         elif kernel.type == "polynomial":
             _polynomial(out[:, tile], kernel.gamma, kernel.coef0, kernel.degree)
     if kernel.type == "rbf" and (left.far.any() or right.far.any()):
-        _mend_far(out, left.exact, left.far, right.exact, right.far, kernel.gamma)
+        mend = _mend_far_sparse if isinstance(left.exact, SparseRows) else _mend_far
+        mend(out, left.exact, left.far, right.exact, right.far, kernel.gamma)
     return out
+
+
+def _product_with(kernel: Kernel, left: Rows) -> Callable[[Rows, FloatArray], object]:
+    """A function that writes the products of the left rows with others, rbf's exponents."""
+    if isinstance(left.exact, SparseRows):
+        root = math.sqrt(2.0 * kernel.gamma) if kernel.type == "rbf" else 1.0
+        index = index_block(left.exact, left.far, root, left.fast)
+
+        def sparse(right: Rows, out: FloatArray) -> None:
+            assert isinstance(right.exact, SparseRows)
+            sparse_product(index, left.fast, right.exact, right.far, root, right.fast, out)
+
+        return sparse
+    first = left.fast
+    if kernel.type == "rbf":
+        # With the last two columns of one side exchanged, the norms are added.
+        first = first[:, [*range(first.shape[1] - 2), -1, -2]]
+    return lambda right, out: np.matmul(first, right.fast.T, out=out)
 
 
 def largest_square_norm(kernel: Kernel) -> float:
@@ -152,6 +177,19 @@ def _prepare_rbf(
 
 
 @compiled
+def _prepare_sparse_rbf(
+    X: SparseRows, gamma: float, largest: float, term: Float64Array, far: NDArray[np.bool_]
+) -> None:
+    root = math.sqrt(2.0 * gamma)
+    for i in range(len(X.start)):
+        half = 0.0
+        for t in range(X.start[i], X.stop[i]):
+            half += (root * X.values[t]) * (root * X.values[t])
+        far[i] = not half <= 2.0 * largest
+        term[i] = 0.0 if far[i] else -0.5 * half
+
+
+@compiled
 def _polynomial(out: FloatArray, gamma: float, coef0: float, degree: int) -> None:
     # A stream may outgrow the gamma that was estimated from its first rows.
     largest = 2.0 * LARGEST_VALUE ** (1.0 / degree)
@@ -186,3 +224,19 @@ def _mend_far(
                     difference = root * (left[i, k] - right[j, k])
                     exponent += difference * difference
                 out[i, j] = math.exp(-exponent)
+
+
+@compiled
+def _mend_far_sparse(
+    out: FloatArray,
+    left: SparseRows,
+    left_far: NDArray[np.bool_],
+    right: SparseRows,
+    right_far: NDArray[np.bool_],
+    gamma: float,
+) -> None:
+    root = math.sqrt(gamma)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            if left_far[i] or right_far[j]:
+                out[i, j] = math.exp(-square_distance(left, i, right, j, root))

@@ -1,16 +1,24 @@
 """Stored samples and their Gram matrix: each sample and each kernel value once.
 
 A slot is a sample's row and column number in everything here. A freed slot keeps its
-(harmless, finite) contents until it is used again; `code` is -1 there.
+(harmless, finite) contents until it is used again; `code` is -1 there. Nonzeros of a freed
+sparse row are left behind in the heap and vanish when it is next rewritten.
 """
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.compiled import compiled
 from solver.kernels import FloatArray, Rows, take
+from solver.rows import (
+    clear_rows,
+    concatenate_rows,
+    grown,
+    grown_rows,
+    n_nonzeros,
+    put_rows,
+    rows_nbytes,
+)
 
 FREE = -1
 _FIRST_CAPACITY = 64
@@ -30,8 +38,10 @@ class SampleStore:
         self.max_size = max_size
         self.used = 0
         capacity = min(_FIRST_CAPACITY, max_size or _FIRST_CAPACITY)
-        exact, fast, far = (_grown(field[:0], capacity) for field in like)
-        self.rows = Rows(exact, fast, far)
+        # The heap of sparse rows belongs to the caller: concatenating copies, even nothing.
+        none = take(like, slice(0, 0))
+        self.rows = _with_capacity(none._replace(exact=concatenate_rows([none.exact])), capacity)
+        self._filled = 0
         self.code: NDArray[np.int64] = np.full(capacity, FREE, np.int64)
         self.entered: NDArray[np.int64] = np.zeros(capacity, np.int64)
         self.added = 0
@@ -45,7 +55,8 @@ class SampleStore:
     @property
     def nbytes(self) -> int:
         """Bytes of all buffers, the unused parts too."""
-        return self.gram.nbytes + 2 * self.code.nbytes + sum(field.nbytes for field in self.rows)
+        rows = rows_nbytes(self.rows.exact) + self.rows.fast.nbytes + self.rows.far.nbytes
+        return self.gram.nbytes + 2 * self.code.nbytes + rows
 
     def used_rows(self) -> Rows:
         """Rows of all slots in use, freed ones among them."""
@@ -71,8 +82,10 @@ class SampleStore:
         appended = len(chosen) - len(free)
         slots = np.concatenate([free, np.arange(self.used, self.used + appended)])
         self._reserve(self.used + appended)
-        for stored, new in zip(self.rows, rows, strict=True):
-            stored[slots] = new[chosen]
+        new = take(rows, chosen)
+        exact, self._filled = put_rows(self.rows.exact, self._filled, slots, new.exact)
+        self.rows = self.rows._replace(exact=exact)
+        self.rows.fast[slots], self.rows.far[slots] = new.fast, new.far
         self.code[slots] = codes[chosen]
         self.entered[slots] = self.added + np.arange(len(slots))
         self.added += len(slots)
@@ -83,7 +96,21 @@ class SampleStore:
     def release(self, slots: NDArray[np.int64]) -> None:
         """Free slots. Rows move to fresh buffers, because published views share the old ones."""
         self.rows = take(self.rows, np.arange(len(self.code)))
+        clear_rows(self.rows.exact, slots)
         self.code[slots] = FREE
+
+    def take_over(
+        self,
+        rows: Rows,
+        code: NDArray[np.int64],
+        entered: NDArray[np.int64],
+        added: int,
+        gram: FloatArray,
+    ) -> None:
+        """Own all slots of another store, full to its capacity; nothing between sparse rows."""
+        self.rows, self._filled = rows, n_nonzeros(rows.exact)
+        self.code, self.entered, self.added = code, entered, added
+        self.gram, self.used = gram, len(code)
 
     def _reserve(self, needed: int) -> None:
         capacity = len(self.code)
@@ -91,21 +118,19 @@ class SampleStore:
             return
         # A factor of four: the copies of a growing matrix add up to a fifteenth of the last
         # one; what is reserved beyond the rows in use is not touched and takes no memory.
-        grown = max(needed, 4 * capacity)
-        if self.max_size is not None and 2 * grown > self.max_size:
-            grown = max(needed, self.max_size)
-        exact, fast, far = (_grown(field, grown) for field in self.rows)
-        self.rows = Rows(exact, fast, far)
-        self.code, self.entered = _grown(self.code, grown), _grown(self.entered, grown)
-        gram = np.empty((grown, grown), self.gram.dtype)
+        capacity = max(needed, 4 * capacity)
+        if self.max_size is not None and 2 * capacity > self.max_size:
+            capacity = max(needed, self.max_size)
+        self.rows = _with_capacity(self.rows, capacity)
+        self.code, self.entered = grown(self.code, capacity), grown(self.entered, capacity)
+        gram = np.empty((capacity, capacity), self.gram.dtype)
         gram[: self.used, : self.used] = self.gram[: self.used, : self.used]
         self.gram = gram
 
 
-def _grown(array: NDArray[Any], length: int) -> NDArray[Any]:
-    grown = np.zeros((length, *array.shape[1:]), array.dtype)
-    grown[: len(array)] = array
-    return grown
+def _with_capacity(rows: Rows, capacity: int) -> Rows:
+    exact = grown_rows(rows.exact, capacity)
+    return Rows(exact, grown(rows.fast, capacity), grown(rows.far, capacity))
 
 
 def pack_triangle(gram: FloatArray, used: int) -> FloatArray:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from solver.compiled import compiled
 from solver.kernels import Float64Array, FloatArray, Kernel, Rows, kernel_block, prepare_rows
 from solver.multiclass import one_versus_one_scores, predicted_class
+from solver.rows import Matrix, n_rows, take_rows
 from solver.simplex import Problem, best_vertex
 
 _ROWS_AT_ONCE = 256
@@ -40,7 +41,7 @@ class WorkingSetView(NamedTuple):
     @property
     def support(self) -> NDArray[np.int64]:
         """Slots of the samples that carry weight in at least one problem, in ascending order."""
-        return np.flatnonzero(_weighted(self.column, self.coefficient, len(self.rows.exact)))
+        return np.flatnonzero(_weighted(self.column, self.coefficient, len(self.rows.far)))
 
 
 def view_of(
@@ -65,12 +66,12 @@ def view_of(
     )
 
 
-def predict(view: WorkingSetView, X: Float64Array) -> tuple[NDArray[np.int64], Float64Array]:
-    """Class numbers (n,) and decisions of (n, d) finite rows.
+def predict(view: WorkingSetView, X: Matrix) -> tuple[NDArray[np.int64], Float64Array]:
+    """Class numbers (n,) and decisions of (n, d) finite rows, dense or sparse as those learned.
 
     Decisions are sum_i alpha_i y_i k(x_i, x) + b, one a row, for two classes (positive: class
     1), and (n, classes) one-versus-one scores otherwise. Raises ValueError while fewer than
-    two classes are known.
+    two classes are known, TypeError for rows of the other kind.
     """
     if view.n_classes < 2:
         raise ValueError("a prediction needs two classes")
@@ -83,12 +84,12 @@ def predict(view: WorkingSetView, X: Float64Array) -> tuple[NDArray[np.int64], F
     return prediction, one_versus_one_scores(margin, view.n_classes)
 
 
-def pair_decisions(view: WorkingSetView, X: Float64Array) -> Float64Array:
+def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:
     """Decision values of every problem, (n, problems)."""
-    decision = np.empty((len(X), len(view.ends)))
-    for start in range(0, len(X), _ROWS_AT_ONCE):
+    decision = np.empty((n_rows(X), len(view.ends)))
+    for start in range(0, len(decision), _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
-        rows = prepare_rows(view.kernel, X[part], view.origin, view.rows.fast.dtype)
+        rows = prepare_rows(view.kernel, take_rows(X, part), view.origin, view.rows.fast.dtype)
         values = kernel_block(view.kernel, rows, view.rows)
         _sum_members(values, view.column, view.coefficient, view.ends, view.bias, decision[part])
     return decision

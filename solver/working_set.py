@@ -17,6 +17,15 @@ from solver.kernels import Float64Array, FloatArray, Kernel, Rows, kernel_block,
 from solver.multiclass import pairs_of
 from solver.online import Rule, Trace, walk
 from solver.removal import discard
+from solver.rows import (
+    Matrix,
+    check_same_kind,
+    n_rows,
+    origin_of,
+    rows_from_arrays,
+    rows_to_arrays,
+    take_rows,
+)
 from solver.simplex import Problem, empty_problem, with_capacity
 from solver.store import FREE, SampleStore, pack_triangle, unpack_triangle
 from solver.view import WorkingSetView, view_of
@@ -76,23 +85,26 @@ class WorkingSet:
         problems = sum(array.nbytes for problem in self.problems for array in problem)
         return stored + problems + self._block_buffer.nbytes + 2 * self._scratch[0].nbytes
 
-    def absorb(self, X: Float64Array, codes: NDArray[np.int64]) -> Absorbed:
+    def absorb(self, X: Matrix, codes: NDArray[np.int64]) -> Absorbed:
         """Learn (n, d) finite rows with class numbers (n,), strictly in order.
 
         A new class must carry the next number. The result does not depend on how a stream is
-        cut into calls, up to the rounding of matrix products of different shapes.
+        cut into calls, up to the rounding of matrix products of different shapes, nor on the
+        width of sparse rows, which may change. Raises TypeError for sparse rows after dense
+        ones, or the other way round.
         """
         if self._store is None:
-            self.origin = X[0].copy()
-            first = prepare_rows(self.kernel, X[:1], self.origin, self.dtype)
+            self.origin = origin_of(X)
+            first = prepare_rows(self.kernel, take_rows(X, slice(0, 1)), self.origin, self.dtype)
             self._store = SampleStore(first, self.max_size)
+        check_same_kind(self.store.rows.exact, X)
         pieces = []
         start = 0
         while start < len(codes):
             if self._at_eviction_point():
                 self._make_room()
             stop = self._block_end(codes, start)
-            pieces.append(self._absorb_block(X[start:stop], codes[start:stop]))
+            pieces.append(self._absorb_block(take_rows(X, slice(start, stop)), codes[start:stop]))
             start = stop
         return join_answers(pieces, self.n_classes)
 
@@ -116,7 +128,7 @@ class WorkingSet:
         new = np.flatnonzero(codes[start + 1 : stop] >= max(self.n_classes, codes[start] + 1))
         return start + 1 + int(new[0]) if len(new) else stop
 
-    def _absorb_block(self, X: Float64Array, codes: NDArray[np.int64]) -> BlockTrace:
+    def _absorb_block(self, X: Matrix, codes: NDArray[np.int64]) -> BlockTrace:
         known_before = self.n_classes
         if codes[0] >= self.n_classes:
             self._meet_class(int(codes[0]))
@@ -158,7 +170,7 @@ class WorkingSet:
         self.n_classes = code + 1
 
     def _kernel_values(self, rows: Rows) -> KernelValues:
-        store, n = self.store, len(rows.exact)
+        store, n = self.store, len(rows.far)
         needed = n * (store.used + n)
         if needed > len(self._block_buffer):
             self._block_buffer = np.empty(2 * needed, self.dtype)
@@ -237,7 +249,7 @@ class WorkingSet:
         return {
             "counts": counts,
             "origin": self.origin,
-            "rows": store.rows.exact[: store.used].copy(),
+            **rows_to_arrays("rows", store.used_rows().exact),
             "codes": store.code[: store.used].copy(),
             "entered": store.entered[: store.used].copy(),
             "gram": pack_triangle(store.gram, store.used),
@@ -253,19 +265,16 @@ class WorkingSet:
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state of a set with the same parameters."""
         self.n_classes, self.seen, added = (int(count) for count in state["counts"])
-        if "rows" not in state:
+        exact = rows_from_arrays("rows", state)
+        if exact is None:
             return
         self.origin = np.asarray(state["origin"])
-        exact = np.array(state["rows"])
-        used = len(exact)
+        used = n_rows(exact)
         rows = prepare_rows(self.kernel, exact, self.origin, self.dtype)
-        store = SampleStore(rows, self.max_size)
-        store.rows = rows
-        store.code, store.entered = np.array(state["codes"]), np.array(state["entered"])
-        store.added = added
-        store.gram = unpack_triangle(state["gram"], used, used)
-        store.used = used
-        self._store = store
+        codes, entered = np.array(state["codes"]), np.array(state["entered"])
+        gram = unpack_triangle(state["gram"], used, used)
+        self._store = SampleStore(rows, self.max_size)
+        self._store.take_over(rows, codes, entered, added, gram)
         ends = np.cumsum(state["sizes"])
         self.problems = []
         for i, end in enumerate(ends):

@@ -1,0 +1,281 @@
+"""Rows of samples: dense, or sparse without ever becoming dense.
+
+A learner takes a `Matrix`: an (n, d) float64 array, or `SparseRows`. What it asks of both
+kinds is here; a matrix with all its zeros is never formed.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from solver.compiled import compiled
+
+Float64Array = NDArray[np.float64]
+FloatArray = NDArray[Any]
+_LARGEST_WIDTH = np.iinfo(np.int32).max
+
+
+class SparseRows(NamedTuple):
+    """Compressed sparse rows with explicit extents: row i owns [start[i], stop[i]) of the heap.
+
+    Rows are selected by their extents alone, so that every selection shares one heap, which
+    may also hold nonzeros of no row.
+
+    start, stop: (n,) int64.
+    indices: (heap,) int32 feature numbers, strictly ascending within a row.
+    values: (heap,) float64, none of them zero.
+    width: number of features; no result depends on it.
+    """
+
+    start: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: Float64Array
+    width: int
+
+
+Matrix: TypeAlias = Float64Array | SparseRows
+
+
+def sparse_from_csr(
+    data: ArrayLike, indices: ArrayLike, indptr: ArrayLike, n_features: int
+) -> SparseRows:
+    """Copy a CSR matrix of finite values; row i is data, indices[indptr[i]:indptr[i + 1]].
+
+    The order of a row's entries is free, equal indices are summed, zeros dropped. Raises
+    ValueError for arrays that do not belong together, for an index outside [0, n_features)
+    and for more than 2^31 - 1 features.
+    """
+    value, column, ends = np.asarray(data, np.float64), np.asarray(indices), np.asarray(indptr)
+    _check_csr(value, column, ends, n_features)
+    row = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+    if np.any((row[1:] == row[:-1]) & (column[1:] <= column[:-1])):
+        order = np.lexsort((column, row))
+        row, column, value = row[order], column[order], value[order]
+        first = np.concatenate([[True], (row[1:] != row[:-1]) | (column[1:] != column[:-1])])
+        value = np.add.reduceat(value, np.flatnonzero(first))
+        row, column = row[first], column[first]
+    kept = value != 0.0
+    stop = np.cumsum(np.bincount(row[kept], minlength=len(ends) - 1))
+    start = np.concatenate([np.zeros(1, np.int64), stop[:-1]])[: len(stop)]
+    return SparseRows(start, stop, column[kept].astype(np.int32), value[kept], int(n_features))
+
+
+def _check_csr(
+    data: Float64Array, indices: NDArray[Any], indptr: NDArray[Any], n_features: int
+) -> None:
+    if not data.ndim == indices.ndim == indptr.ndim == 1 or len(indptr) == 0:
+        raise ValueError("data, indices and indptr must be vectors, and indptr not empty")
+    if not 0 <= n_features <= _LARGEST_WIDTH:
+        raise ValueError(f"the number of features must lie in [0, 2^31 - 1], not {n_features}")
+    ends_fit = indptr[0] == 0 and indptr[-1] == len(data) == len(indices)
+    if not ends_fit or np.any(np.diff(indptr) < 0):
+        raise ValueError("indptr must ascend from 0 to the length of data and of indices")
+    if len(indices) and not 0 <= indices.min() <= indices.max() < n_features:
+        raise ValueError(f"an index lies outside [0, {n_features})")
+
+
+def to_csr(X: SparseRows) -> tuple[Float64Array, NDArray[np.int32], NDArray[np.int64]]:
+    """(data, indices, indptr) of the rows in their order, copied, with nothing between them."""
+    packed = compact(X)
+    return packed.values, packed.indices, np.concatenate([[0], packed.stop])
+
+
+def n_rows(X: Matrix) -> int:
+    """The number of rows."""
+    return len(X.start) if isinstance(X, SparseRows) else len(X)
+
+
+def n_nonzeros(X: Matrix) -> int:
+    """The number of stored entries of all rows; of dense rows all."""
+    return int((X.stop - X.start).sum()) if isinstance(X, SparseRows) else X.size
+
+
+def take_rows(X: Matrix, index: Any) -> Matrix:
+    """The rows that a numpy index (slice, mask, positions) selects; sparse ones share the heap."""
+    if isinstance(X, SparseRows):
+        start, stop = (np.ascontiguousarray(extent[index]) for extent in X[:2])
+        return X._replace(start=start, stop=stop)
+    return X[index]
+
+
+def concatenate_rows(parts: Sequence[Matrix]) -> Matrix:
+    """The rows of all parts, copied; raises TypeError unless all are dense or all sparse."""
+    for part in parts[1:]:
+        check_same_kind(parts[0], part)
+    packed = [compact(part) for part in parts if isinstance(part, SparseRows)]
+    if not packed:
+        return np.concatenate([part for part in parts if not isinstance(part, SparseRows)])
+    offsets = np.cumsum([0, *(len(part.indices) for part in packed[:-1])])
+    return SparseRows(
+        np.concatenate([part.start + at for part, at in zip(packed, offsets, strict=True)]),
+        np.concatenate([part.stop + at for part, at in zip(packed, offsets, strict=True)]),
+        np.concatenate([part.indices for part in packed]),
+        np.concatenate([part.values for part in packed]),
+        max(part.width for part in packed),
+    )
+
+
+def check_same_kind(first: Matrix, other: Matrix) -> None:
+    """Raise TypeError where one is dense and the other sparse."""
+    if isinstance(first, SparseRows) != isinstance(other, SparseRows):
+        kind, given = ("sparse", "dense") if isinstance(first, SparseRows) else ("dense", "sparse")
+        raise TypeError(f"the first rows were {kind}, these are {given}: a model takes one kind")
+
+
+def origin_of(X: Matrix) -> Float64Array:
+    """A copy of the first row, by which dense rows may be shifted; empty for sparse rows.
+
+    A shift would leave a sparse row no zeros.
+    """
+    return np.empty(0) if isinstance(X, SparseRows) else X[0].copy()
+
+
+def square_norms(X: Matrix) -> Float64Array:
+    """||x||^2 of each row, (n,)."""
+    if isinstance(X, SparseRows):
+        out = np.empty(n_rows(X))
+        _square_norms(X, out)
+        return out
+    return np.einsum("ij,ij->i", X, X)
+
+
+def scatter(X: Matrix) -> tuple[float, float]:
+    """sum_i ||x_i - mean||^2 as (S, scale), the sum being S scale^2; n > 0.
+
+    The first row is taken off before all else, so that a common offset costs no digits, and
+    scale, the largest entry then left, is taken out, so that nothing overflows; (0, 0) where
+    all rows are equal. Sparse rows: O(nonzeros log nonzeros).
+    """
+    if isinstance(X, SparseRows):
+        return _sparse_scatter(X)
+    scale = float(np.abs(X - X[0]).max())
+    if scale == 0.0:
+        return 0.0, 0.0
+    centred = (X - X[0]) / scale
+    centred -= centred.mean(axis=0)
+    return float((centred * centred).sum()), scale
+
+
+def _sparse_scatter(X: SparseRows) -> tuple[float, float]:
+    """Feature by feature: rows with an entry one by one, those without it all at once."""
+    packed, n = compact(X), n_rows(X)
+    if not len(packed.indices):
+        return 0.0, 0.0
+    features, column = np.unique(packed.indices, return_inverse=True)
+    reference = np.zeros(len(features))
+    reference[column[: packed.stop[0]]] = packed.values[: packed.stop[0]]
+    absent = n - np.bincount(column, minlength=len(features))
+    entry = packed.values - reference[column]
+    missing = np.where(absent > 0, -reference, 0.0)
+    scale = float(max(np.abs(entry).max(), np.abs(missing).max()))
+    if scale == 0.0:
+        return 0.0, 0.0
+    entry, missing = entry / scale, missing / scale
+    mean = (np.bincount(column, entry, len(features)) + absent * missing) / n
+    entry, missing = entry - mean[column], missing - mean
+    return float((entry * entry).sum() + (absent * missing * missing).sum()), scale
+
+
+def rows_to_arrays(name: str, X: Matrix) -> dict[str, NDArray[Any]]:
+    """The rows as named plain arrays, copied: one if dense, compact CSR if sparse."""
+    if not isinstance(X, SparseRows):
+        return {name: X.copy()}
+    data, indices, indptr = to_csr(X)
+    return {
+        f"{name}_data": data,
+        f"{name}_indices": indices,
+        f"{name}_indptr": indptr,
+        f"{name}_width": np.array([X.width], np.int64),
+    }
+
+
+def rows_from_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> Matrix | None:
+    """A copy of what `rows_to_arrays` named so; None where there is nothing of that name."""
+    if name in arrays:
+        return np.array(arrays[name])
+    if f"{name}_indptr" not in arrays:
+        return None
+    ends = np.array(arrays[f"{name}_indptr"])
+    indices, values = np.array(arrays[f"{name}_indices"]), np.array(arrays[f"{name}_data"])
+    width = int(arrays[f"{name}_width"][0])
+    return SparseRows(ends[:-1].copy(), ends[1:].copy(), indices, values, width)
+
+
+def compact(X: SparseRows, room: int = 0) -> SparseRows:
+    """The rows with a heap of their own, in which `room` unused places follow the nonzeros."""
+    stop = np.cumsum(X.stop - X.start)
+    start = stop - (X.stop - X.start)
+    heap = (int(stop[-1]) if len(stop) else 0) + room
+    packed = SparseRows(start, stop, np.empty(heap, np.int32), np.empty(heap), X.width)
+    _copy_rows(X, packed)
+    return packed
+
+
+def put_rows(X: Matrix, filled: int, slots: NDArray[np.int64], new: Matrix) -> tuple[Matrix, int]:
+    """Write new rows to the slots of X; returns the matrix and how much of its heap is filled.
+
+    Nonzeros are appended behind `filled`. A full heap gives way to a fresh one of twice the
+    size that all rows need, so that what overwritten rows leave behind stays below half of
+    it, and whoever shares the old one keeps it as it was.
+    """
+    if not isinstance(X, SparseRows) or not isinstance(new, SparseRows):
+        assert not isinstance(X, SparseRows)
+        X[slots] = new
+        return X, 0
+    packed = compact(new)
+    added = len(packed.indices)
+    if filled + added > len(X.indices):
+        filled = n_nonzeros(X)
+        X = compact(X, room=filled + 2 * added)
+    X.indices[filled : filled + added] = packed.indices
+    X.values[filled : filled + added] = packed.values
+    X.start[slots], X.stop[slots] = packed.start + filled, packed.stop + filled
+    return X._replace(width=max(X.width, new.width)), filled + added
+
+
+def clear_rows(X: Matrix, slots: NDArray[np.int64]) -> None:
+    """Let sparse rows at the slots go; dense ones stay until they are overwritten."""
+    if isinstance(X, SparseRows):
+        X.start[slots] = X.stop[slots] = 0
+
+
+def grown_rows(X: Matrix, length: int) -> Matrix:
+    """The rows in fresh buffers for `length` rows, the new ones zero; a heap stays shared."""
+    if isinstance(X, SparseRows):
+        return X._replace(start=grown(X.start, length), stop=grown(X.stop, length))
+    return grown(X, length)
+
+
+def grown(array: NDArray[Any], length: int) -> NDArray[Any]:
+    """A copy of the array with zeros appended up to a length."""
+    result = np.zeros((length, *array.shape[1:]), array.dtype)
+    result[: len(array)] = array
+    return result
+
+
+def rows_nbytes(X: Matrix) -> int:
+    """Bytes of all buffers, a heap's unused part too."""
+    if isinstance(X, SparseRows):
+        return sum(array.nbytes for array in X[:4])
+    return X.nbytes
+
+
+@compiled
+def _copy_rows(X: SparseRows, out: SparseRows) -> None:
+    for i in range(len(X.start)):
+        length = X.stop[i] - X.start[i]
+        for k in range(length):
+            out.indices[out.start[i] + k] = X.indices[X.start[i] + k]
+            out.values[out.start[i] + k] = X.values[X.start[i] + k]
+
+
+@compiled
+def _square_norms(X: SparseRows, out: Float64Array) -> None:
+    for i in range(len(X.start)):
+        total = 0.0
+        for t in range(X.start[i], X.stop[i]):
+            total += X.values[t] * X.values[t]
+        out[i] = total

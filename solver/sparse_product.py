@@ -1,0 +1,220 @@
+"""Inner products of a block of sparse rows with many other sparse rows.
+
+The block is turned on its side once: for each of its features, which of its rows have it. A
+feature that many rows have becomes a dense line as long as the block, and a nonzero of
+another row adds a multiple of that line in vector registers; a feature that few rows have
+becomes a list of those rows. The lines of the frequent features are few enough for the
+second-level cache, and rare features, of which texts are full, cost what they hold.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.compiled import compiled
+from solver.rows import Float64Array, FloatArray, SparseRows
+
+# A list entry costs about as much as this many places of a line.
+_LINE_PLACES_PER_ENTRY = 16
+_FEWEST_FOR_A_LINE = 4
+_EMPTY = -1
+# So many rows' products stand side by side, one cache line, when they are transposed.
+_ROWS_AT_ONCE = 16
+
+
+class BlockIndex(NamedTuple):
+    """A block of B rows by feature.
+
+    table: (2^k, 2) int32 hash table: feature, its number; (-1, -1) where empty.
+    line: (F, B) values of the features with the numbers 0, ..., F - 1.
+    first: feature F + r has the entries [first[r], first[r + 1]) of `row` and `value`.
+    row, value: places in the block and values.
+    """
+
+    table: NDArray[np.int32]
+    line: FloatArray
+    first: NDArray[np.int64]
+    row: NDArray[np.int64]
+    value: FloatArray
+
+
+@compiled
+def index_block(
+    X: SparseRows, omitted: NDArray[np.bool_], scale: float, like: FloatArray
+) -> BlockIndex:
+    """Index scale * X in the precision of `like`, the rows flagged in `omitted` as zero."""
+    B = len(X.start)
+    table, count = _number_features(X, omitted)
+    enough = max(_FEWEST_FOR_A_LINE, B // _LINE_PLACES_PER_ENTRY)
+    frequent = np.count_nonzero(count >= enough)
+    number = np.empty(len(count), np.int64)
+    first = np.zeros(len(count) - frequent + 1, np.int64)
+    lines, lists = 0, 0
+    for f in range(len(count)):
+        if count[f] >= enough:
+            number[f] = lines
+            lines += 1
+        else:
+            number[f] = frequent + lists
+            first[lists + 1] = first[lists] + count[f]
+            lists += 1
+    line = np.zeros((frequent, B), like.dtype)
+    row, value = np.empty(first[-1], np.int64), np.empty(first[-1], like.dtype)
+    for at in range(len(table)):
+        if table[at, 0] != _EMPTY:
+            table[at, 1] = number[table[at, 1]]
+    filled = first.copy()
+    for i in range(B):
+        if omitted[i]:
+            continue
+        for t in range(X.start[i], X.stop[i]):
+            f = table[_slot(table, X.indices[t]), 1]
+            if f < frequent:
+                line[f, i] = scale * X.values[t]
+            else:
+                entry = filled[f - frequent]
+                row[entry], value[entry] = i, scale * X.values[t]
+                filled[f - frequent] = entry + 1
+    return BlockIndex(table, line, first, row, value)
+
+
+@compiled
+def _number_features(
+    X: SparseRows, omitted: NDArray[np.bool_]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The hash table with numbers in order of appearance, and how many rows have each feature."""
+    nonzeros = 0
+    for i in range(len(X.start)):
+        if not omitted[i]:
+            nonzeros += X.stop[i] - X.start[i]
+    size = 16
+    while size < 2 * nonzeros:
+        size *= 2
+    table = np.full((size, 2), _EMPTY, np.int32)
+    count = np.zeros(nonzeros, np.int64)
+    features = 0
+    for i in range(len(X.start)):
+        if omitted[i]:
+            continue
+        for t in range(X.start[i], X.stop[i]):
+            at = _slot(table, X.indices[t])
+            if table[at, 0] == _EMPTY:
+                table[at, 0], table[at, 1] = X.indices[t], features
+                features += 1
+            count[table[at, 1]] += 1
+    return table, count[:features]
+
+
+@compiled
+def _slot(table: NDArray[np.int32], feature: int) -> int:
+    """Where the feature stands in the table, or would stand."""
+    mask = len(table) - 1
+    at = np.int64((np.uint64(feature) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
+    while table[at, 0] != feature and table[at, 0] != _EMPTY:
+        at = (at + 1) & mask
+    return at
+
+
+@compiled
+def sparse_product(
+    index: BlockIndex,
+    left_term: FloatArray,
+    right: SparseRows,
+    omitted: NDArray[np.bool_],
+    scale: float,
+    right_term: FloatArray,
+    out: FloatArray,
+) -> None:
+    """out[i, j] = (indexed row i)'(scale * right row j) + left_term[i] + right_term[j].
+
+    Rows flagged in `omitted` count as zero. Sums are taken in the precision of `out`.
+    """
+    B, n = out.shape
+    longest = 0
+    for j in range(n):
+        longest = max(longest, right.stop[j] - right.start[j])
+    number, factor = np.empty(longest, np.int64), np.empty(longest, out.dtype)
+    total = np.empty((_ROWS_AT_ONCE, B), out.dtype)
+    for j in range(0, n, _ROWS_AT_ONCE):
+        together = min(_ROWS_AT_ONCE, n - j)
+        for a in range(together):
+            total[a] = left_term
+            if not omitted[j + a]:
+                start, stop = right.start[j + a], right.stop[j + a]
+                lines = _add_rare(
+                    index,
+                    right.indices[start:stop],
+                    right.values[start:stop],
+                    scale,
+                    total[a],
+                    number,
+                    factor,
+                )
+                _add_lines(index.line, number[:lines], factor, total[a])
+        for i in range(B):
+            for a in range(together):
+                out[i, j + a] = total[a, i] + right_term[j + a]
+
+
+@compiled
+def _add_rare(
+    index: BlockIndex,
+    indices: NDArray[np.int32],
+    values: Float64Array,
+    scale: float,
+    total: FloatArray,
+    number: NDArray[np.int64],
+    factor: FloatArray,
+) -> int:
+    """Add what rare features contribute; list the frequent ones with their factors."""
+    frequent = len(index.line)
+    lines = 0
+    for t in range(len(indices)):
+        f = index.table[_slot(index.table, indices[t]), 1]
+        if f == _EMPTY:
+            continue
+        factor[lines] = scale * values[t]
+        if f < frequent:
+            number[lines] = f
+            lines += 1
+        else:
+            for entry in range(index.first[f - frequent], index.first[f - frequent + 1]):
+                total[index.row[entry]] += factor[lines] * index.value[entry]
+    return lines
+
+
+@compiled
+def _add_lines(
+    line: FloatArray, number: NDArray[np.int64], factor: FloatArray, total: FloatArray
+) -> None:
+    """Four lines in one sweep over the sums, which a single line would read and write as often."""
+    fours = len(number) // 4 * 4
+    for t in range(0, fours, 4):
+        a, b, c, d = line[number[t]], line[number[t + 1]], line[number[t + 2]], line[number[t + 3]]
+        of_a, of_b, of_c, of_d = factor[t], factor[t + 1], factor[t + 2], factor[t + 3]
+        for i in range(len(total)):
+            total[i] += (of_a * a[i] + of_b * b[i]) + (of_c * c[i] + of_d * d[i])
+    for t in range(fours, len(number)):
+        for i in range(len(total)):
+            total[i] += factor[t] * line[number[t], i]
+
+
+@compiled
+def square_distance(X: SparseRows, i: int, Z: SparseRows, j: int, root: float) -> float:
+    """sum_k (root (x_ik - z_jk))^2, from differences: one merge of the two rows."""
+    s, t = X.start[i], Z.start[j]
+    total = 0.0
+    while s < X.stop[i] or t < Z.stop[j]:
+        if t == Z.stop[j] or (s < X.stop[i] and X.indices[s] < Z.indices[t]):
+            difference = root * X.values[s]
+            s += 1
+        elif s == X.stop[i] or Z.indices[t] < X.indices[s]:
+            difference = root * Z.values[t]
+            t += 1
+        else:
+            difference = root * (X.values[s] - Z.values[t])
+            s += 1
+            t += 1
+        total += difference * difference
+    return total
