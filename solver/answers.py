@@ -17,19 +17,22 @@ class Absorbed(NamedTuple):
         otherwise (n, classes) scores; NaN where there was nothing to say yet.
     admitted: (n,) whether any problem took the sample into its working set.
     step: (n,) bit 1 << kind for each kind of step that the problems took for the sample.
+    entered: (n,) the number under which the sample was stored, now or in an earlier pass; -1
+        where it is not in the set. A further pass over the same rows hands it back.
     """
 
     prediction: NDArray[np.int64]
     decision: Float64Array
     admitted: NDArray[np.bool_]
     step: NDArray[np.uint8]
+    entered: NDArray[np.int64]
 
 
 class BlockTrace(NamedTuple):
     """What all P problems report of a block of n samples.
 
     decision, margin: (n, P) as in `online.Trace`. admitted: (n,) by any problem. step: (P, n).
-    known: (n,) the classes known before each sample was learned.
+    known: (n,) the classes known before each sample was learned. entered: as in `Absorbed`.
     """
 
     decision: Float64Array
@@ -37,6 +40,7 @@ class BlockTrace(NamedTuple):
     admitted: NDArray[np.bool_]
     step: NDArray[np.int8]
     known: NDArray[np.int64]
+    entered: NDArray[np.int64]
 
 
 def join_answers(pieces: list[BlockTrace], n_classes: int) -> Absorbed:
@@ -48,6 +52,7 @@ def join_answers(pieces: list[BlockTrace], n_classes: int) -> Absorbed:
         np.concatenate([decision for _, decision in answers]),
         np.concatenate([piece.admitted for piece in pieces]),
         (bits & ~1).astype(np.uint8),
+        np.concatenate([piece.entered for piece in pieces]),
     )
 
 

@@ -18,7 +18,8 @@ class KernelValues(NamedTuple):
 
     gram: values among stored samples; row and column numbers are the members' `column`.
     block: (B, stored + B) values of the block's samples against the stored ones, then among
-        themselves. A member admitted from the block has column = stored + its place in it.
+        themselves. A member admitted from the block has column = stored + its place in it,
+        or the number of its stored row where it is stored already (a second pass).
     stored: number of gram columns in use when the block was computed.
     """
 
@@ -38,6 +39,17 @@ class Layout(NamedTuple):
 
     aligned: int
     old: int
+
+
+class Ridge(NamedTuple):
+    """1/(2 C w) of the samples with sign -1 and of those with sign +1, w their class's weight.
+
+    A sample of weight 2 counts as two equal ones: these share its weight 2a in the optimum,
+    and 2 a^2 / (2C) = (2a)^2 / (2 C 2).
+    """
+
+    minus: float
+    plus: float
 
 
 @compiled
@@ -65,9 +77,12 @@ def decision_value(problem: Problem, values: KernelValues, layout: Layout, k: in
 
 @compiled
 def hessian_row(
-    problem: Problem, values: KernelValues, layout: Layout, p: int, ridge: float, row: Float64Array
+    problem: Problem, values: KernelValues, layout: Layout, p: int, ridge: Ridge, row: Float64Array
 ) -> None:
-    """row[m] = A_pm = y_p y_m (k(x_p, x_m) + 1) + delta_pm / (2C) for all m (P1 eq. 3.7)."""
+    """row[m] = A_pm = y_p y_m (k(x_p, x_m) + 1) + delta_pm / (2C) for all m (P1 eq. 3.7).
+
+    With class weights C is that of the member's class.
+    """
     column, sign = problem.column, problem.sign
     y_p = sign[p]
     if column[p] < values.stored:
@@ -77,7 +92,10 @@ def hessian_row(
         for m in range(layout.aligned, layout.old):
             row[m] = y_p * sign[m] * (np.float64(of_p[column[m]]) + 1.0)
         for m in range(layout.old, problem.size[0]):
-            value = values.block[column[m] - values.stored, column[p]]
+            if column[m] < values.stored:
+                value = of_p[column[m]]
+            else:
+                value = values.block[column[m] - values.stored, column[p]]
             row[m] = y_p * sign[m] * (np.float64(value) + 1.0)
     else:
         k = column[p] - values.stored
@@ -88,14 +106,17 @@ def hessian_row(
             row[m] = y_p * sign[m] * (np.float64(of_k[column[m]]) + 1.0)
         for m in range(p + 1, problem.size[0]):
             # The later sample's row counts, as it will in the gram matrix.
-            value = values.block[column[m] - values.stored, column[p]]
+            if column[m] < values.stored:
+                value = of_k[column[m]]
+            else:
+                value = values.block[column[m] - values.stored, column[p]]
             row[m] = y_p * sign[m] * (np.float64(value) + 1.0)
-    row[p] += ridge
+    row[p] += ridge.plus if y_p > 0.0 else ridge.minus
 
 
 @compiled
 def refresh(
-    problem: Problem, values: KernelValues, layout: Layout, ridge: float, row: Float64Array
+    problem: Problem, values: KernelValues, layout: Layout, ridge: Ridge, row: Float64Array
 ) -> None:
     """sum alpha = 1, g = -2 A alpha and q = -alpha'g / 2 afresh, after thousands of updates."""
     alpha, g, n = problem.alpha, problem.gradient, problem.size[0]

@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.compiled import compiled
-from solver.hessian import KernelValues, Layout, decision_value, hessian_row, layout_of, refresh
+from solver.hessian import (
+    KernelValues,
+    Layout,
+    Ridge,
+    decision_value,
+    hessian_row,
+    layout_of,
+    refresh,
+)
 from solver.kernels import Float64Array
 from solver.simplex import (
     Problem,
@@ -35,11 +43,25 @@ _REFRESH_STEPS_PER_MEMBER = 8
 
 
 class Rule(NamedTuple):
-    """What is fixed about the algorithm: ridge = 1/(2C), MSFW's away steps, corrective steps."""
+    """What is fixed about a problem: ridge 1/(2C), MSFW's away steps, corrective steps."""
 
-    ridge: float
+    ridge: Ridge
     away_steps: bool
     corrective_steps: int
+
+
+class Arrivals(NamedTuple):
+    """What the B samples of a block are to a problem.
+
+    sign: (B,) y, zero for a sample of a class outside the problem, which is only predicted.
+    column: (B,) where the sample's kernel values stand once it is admitted.
+    member: (B,) its position where it is a member already, otherwise -1. A member takes its
+        step, but is not admitted again: a twin would double its weight.
+    """
+
+    sign: Float64Array
+    column: NDArray[np.int64]
+    member: NDArray[np.int64]
 
 
 class Trace(NamedTuple):
@@ -62,7 +84,7 @@ class Trace(NamedTuple):
 def walk(
     problem: Problem,
     values: KernelValues,
-    sign: Float64Array,
+    arrivals: Arrivals,
     rule: Rule,
     trace: Trace,
     row: Float64Array,
@@ -70,27 +92,28 @@ def walk(
 ) -> None:
     """P1 Algorithm 1 (SFW), or with `rule.away_steps` its line 10 replaced by Algorithm 3 (MSFW).
 
-    sign: (B,) y of each sample, zero for one of a class outside this problem, which is only
-        predicted.
     row, other_row: scratch, as long as the problem can become.
     """
     layout = layout_of(problem)
-    for k in range(len(sign)):
-        y = sign[k]
+    for k in range(len(arrivals.sign)):
+        y, known = arrivals.sign[k], arrivals.member[k] >= 0
         decision = decision_value(problem, values, layout, k)
         trace.decision[k] = decision
         trace.margin[k] = decision / problem.q[0] if problem.q[0] > 0.0 else 0.0
         if y == 0.0:
             continue
         if problem.q[0] == 0.0:
-            _start(problem, values, layout, k, y, rule.ridge, row)
-            trace.admitted[k] = True
+            first = arrivals.member[k]
+            if not known:
+                first = _admit(problem, arrivals.column[k], y, 0.0)
+            _start(problem, values, layout, first, rule.ridge, row)
+            trace.admitted[k] = not known
             trace.step[k] = INITIAL
             continue
         g_k = -2.0 * y * decision
         p = best_vertex(problem)
-        if g_k >= problem.gradient[p] - tie_width(problem):
-            p = _admit(problem, values.stored + k, y, g_k)
+        if not known and g_k >= problem.gradient[p] - tie_width(problem):
+            p = _admit(problem, arrivals.column[k], y, g_k)
             trace.admitted[k] = True
         trace.step[k] = _decide_step(problem, values, layout, p, rule, row)
         for _ in range(rule.corrective_steps):
@@ -104,22 +127,20 @@ def _start(
     problem: Problem,
     values: KernelValues,
     layout: Layout,
-    k: int,
-    y: float,
-    ridge: float,
+    first: int,
+    ridge: Ridge,
     row: Float64Array,
 ) -> None:
-    """P1 Algorithm 1 lines 1-2 with this sample as the initial one: alpha = e_k.
+    """P1 Algorithm 1 lines 1-2 with this member as the initial one: alpha = e_first.
 
     A problem of a class that appears late already holds the samples stored for the other
     class as members without weight; their gradients are set here.
     """
-    new = _admit(problem, values.stored + k, y, 0.0)
-    hessian_row(problem, values, layout, new, ridge, row)
-    for m in range(new + 1):
+    hessian_row(problem, values, layout, first, ridge, row)
+    for m in range(problem.size[0]):
         problem.gradient[m] = -2.0 * row[m]
-    problem.alpha[new] = 1.0
-    problem.q[0] = row[new]
+    problem.alpha[first] = 1.0
+    problem.q[0] = row[first]
 
 
 @compiled
@@ -156,7 +177,7 @@ def _corrective_step(
     problem: Problem,
     values: KernelValues,
     layout: Layout,
-    ridge: float,
+    ridge: Ridge,
     row: Float64Array,
     other_row: Float64Array,
 ) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.compiled import compiled
-from solver.hessian import KernelValues, Layout, hessian_row, refresh
+from solver.hessian import KernelValues, Layout, Ridge, hessian_row, refresh
 from solver.kernels import Float64Array
 from solver.simplex import Problem
 
@@ -32,7 +32,7 @@ _FEW_DIGITS = 1e-3
 def discard(
     problem: Problem,
     values: KernelValues,
-    ridge: float,
+    ridge: Ridge,
     leaving: NDArray[np.bool_],
     row: Float64Array,
 ) -> None:

@@ -62,6 +62,21 @@ class SampleStore:
         """Rows of all slots in use, freed ones among them."""
         return take(self.rows, slice(0, self.used))
 
+    def held_slots(self) -> NDArray[np.int64]:
+        """Slots of all samples, in ascending order."""
+        return np.flatnonzero(self.code[: self.used] != FREE)
+
+    def slots_of_entered(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Slots of the samples that were stored under these numbers; FREE where none is."""
+        slots = np.full(len(numbers), FREE, np.int64)
+        asked = np.flatnonzero(numbers >= 0)
+        if len(asked):
+            held = self.held_slots()
+            slot_of = np.full(self.added, FREE, np.int64)
+            slot_of[self.entered[held]] = held
+            slots[asked] = slot_of[numbers[asked]]
+        return slots
+
     def slots_of_class(self, code: int) -> NDArray[np.int64]:
         """Slots of the samples of one class, in ascending order."""
         return np.flatnonzero(self.code[: self.used] == code)

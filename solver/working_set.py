@@ -5,17 +5,18 @@ each pair is one `Problem`. A block is absorbed in three moves: kernel values as
 product, `online.walk` for each pair, and the admitted samples stored with their values.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.answers import Absorbed, BlockTrace, join_answers
-from solver.hessian import KernelValues
+from solver.hessian import KernelValues, Ridge
 from solver.kernels import Float64Array, FloatArray, Kernel, Rows, kernel_block, prepare_rows
 from solver.multiclass import pairs_of
-from solver.online import Rule, Trace, walk
+from solver.online import Arrivals, Rule, Trace, walk
 from solver.removal import discard
 from solver.rows import (
     Matrix,
@@ -42,12 +43,15 @@ class WorkingSet:
     """SFW (P1 Algorithm 1) or MSFW (Algorithm 3) over shared samples.
 
     kernel: with a number as gamma.
-    C: the ridge of the dual is 1/(2C).
+    C: the ridge of the dual is 1/(2C), of class c 1/(2 C class_weight[c]).
     corrective_steps: swap steps after each of P1's own steps; 0 is P1 to the letter.
     max_size: bound on the number of stored samples, None for no bound. At the multiples of
         max_size // 32 samples seen, a set closer than that to its bound lets samples go
         (`solver.removal`), so the bound holds whatever the blocks are.
     dtype: precision of kernel values; by default float32 for rbf, float64 for the others.
+    class_weight: weights > 0 by class number; classes beyond it count 1.
+    gram_bytes_max: bound on the bytes of the kernel matrix. It lowers `max_size` to the
+        largest square matrix that fits. Raises ValueError for a bound below two samples.
     """
 
     def __init__(
@@ -58,11 +62,18 @@ class WorkingSet:
         corrective_steps: int = 0,
         max_size: int | None = None,
         dtype: np.dtype[Any] | None = None,
+        class_weight: Sequence[float] | None = None,
+        gram_bytes_max: int | None = None,
     ) -> None:
         self.kernel = kernel
-        self.max_size = max_size
+        self.C = C
+        self.algorithm = algorithm
+        self.corrective_steps = corrective_steps
         self.dtype = kernel.dtype if dtype is None else dtype
-        self.rule = Rule(0.5 / C, algorithm == "msfw", corrective_steps)
+        self.class_weight = [] if class_weight is None else [float(w) for w in class_weight]
+        if not all(weight > 0.0 for weight in self.class_weight):
+            raise ValueError("class weights must be greater than zero")
+        self.max_size = _bound(max_size, gram_bytes_max, self.dtype.itemsize)
         self.n_classes = 0
         self.seen = 0
         self.problems: list[Problem] = []
@@ -85,14 +96,37 @@ class WorkingSet:
         problems = sum(array.nbytes for problem in self.problems for array in problem)
         return stored + problems + self._block_buffer.nbytes + 2 * self._scratch[0].nbytes
 
-    def absorb(self, X: Matrix, codes: NDArray[np.int64]) -> Absorbed:
+    def ridge_of(self, code: int) -> float:
+        """1/(2 C w), the diagonal's addition for samples of a class."""
+        weight = self.class_weight[code] if code < len(self.class_weight) else 1.0
+        return 0.5 / (self.C * weight)
+
+    def held(self) -> NDArray[np.int64]:
+        """`Absorbed.entered` numbers of the samples in the set, in ascending order.
+
+        The samples that carry weight are `store.entered[view().support]`.
+        """
+        return np.sort(self.store.entered[self.store.held_slots()])
+
+    def absorb(
+        self,
+        X: Matrix,
+        codes: NDArray[np.int64],
+        entered: NDArray[np.int64] | None = None,
+    ) -> Absorbed:
         """Learn (n, d) finite rows with class numbers (n,), strictly in order.
 
         A new class must carry the next number. The result does not depend on how a stream is
         cut into calls, up to the rounding of matrix products of different shapes, nor on the
         width of sparse rows, which may change. Raises TypeError for sparse rows after dense
         ones, or the other way round.
+
+        entered: in a further pass over the same rows the last pass's `Absorbed.entered`, no
+            number twice in a call. Rows that the set still holds take their steps and are not
+            stored again.
         """
+        if entered is None:
+            entered = np.full(len(codes), FREE, np.int64)
         if self._store is None:
             self.origin = origin_of(X)
             first = prepare_rows(self.kernel, take_rows(X, slice(0, 1)), self.origin, self.dtype)
@@ -104,7 +138,9 @@ class WorkingSet:
             if self._at_eviction_point():
                 self._make_room()
             stop = self._block_end(codes, start)
-            pieces.append(self._absorb_block(take_rows(X, slice(start, stop)), codes[start:stop]))
+            part = slice(start, stop)
+            rows = take_rows(X, part)
+            pieces.append(self._absorb_block(rows, codes[part], entered[part]))
             start = stop
         return join_answers(pieces, self.n_classes)
 
@@ -128,7 +164,9 @@ class WorkingSet:
         new = np.flatnonzero(codes[start + 1 : stop] >= max(self.n_classes, codes[start] + 1))
         return start + 1 + int(new[0]) if len(new) else stop
 
-    def _absorb_block(self, X: Matrix, codes: NDArray[np.int64]) -> BlockTrace:
+    def _absorb_block(
+        self, X: Matrix, codes: NDArray[np.int64], entered: NDArray[np.int64]
+    ) -> BlockTrace:
         known_before = self.n_classes
         if codes[0] >= self.n_classes:
             self._meet_class(int(codes[0]))
@@ -136,20 +174,35 @@ class WorkingSet:
         rows = prepare_rows(self.kernel, X, self.origin, self.dtype)
         values = self._kernel_values(rows)
         n, pairs = len(codes), pairs_of(max(self.n_classes, 2))
+        slots = self.store.slots_of_entered(entered)
+        column = np.where(slots == FREE, values.stored + np.arange(n), slots)
+        unknown, again = np.full(n, -1, np.int64), bool(np.any(slots != FREE))
         decision, margin = np.zeros((2, len(pairs), n))
         admitted = np.zeros((len(pairs), n), np.bool_)
         step = np.zeros((len(pairs), n), np.int8)
         for i, (a, b) in enumerate(pairs):
-            sign = (codes == b).astype(np.float64) - (codes == a)
             self._reserve(i, n)
+            sign = (codes == b).astype(np.float64) - (codes == a)
+            arrivals = Arrivals(sign, column, self._positions(i, slots) if again else unknown)
             trace = Trace(decision[i], margin[i], admitted[i], step[i])
-            walk(self.problems[i], values, sign, self.rule, trace, *self._scratch)
+            walk(self.problems[i], values, arrivals, self._rule(a, b), trace, *self._scratch)
         self.seen += n
         in_any = np.logical_or.reduce(admitted, axis=0)
-        self._store_admitted(rows, codes, values, in_any)
+        entered_now = self._store_admitted(rows, codes, values, in_any, slots)
         known = np.full(n, self.n_classes)
         known[0] = known_before
-        return BlockTrace(decision.T, margin.T, in_any, step, known)
+        return BlockTrace(decision.T, margin.T, in_any, step, known, entered_now)
+
+    def _positions(self, i: int, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which members of a problem stand in these slots; -1 where none does."""
+        n = int(self.problems[i].size[0])
+        position = np.full(self.store.used + 1, -1, np.int64)  # The last one is FREE's.
+        position[self.problems[i].column[:n]] = np.arange(n)
+        return position[slots]
+
+    def _rule(self, a: int, b: int) -> Rule:
+        ridge = Ridge(self.ridge_of(a), self.ridge_of(b))
+        return Rule(ridge, self.algorithm == "msfw", self.corrective_steps)
 
     def _meet_class(self, code: int) -> None:
         """Open the problems of a new class. The first two classes share one problem.
@@ -193,19 +246,18 @@ class WorkingSet:
         codes: NDArray[np.int64],
         values: KernelValues,
         admitted: NDArray[np.bool_],
-    ) -> None:
-        """Give the admitted samples their slots and tell the problems."""
-        chosen = np.flatnonzero(admitted)
-        if not len(chosen):
-            return
-        slot_of = np.full(len(codes), FREE, np.int64)
-        slot_of[chosen] = self.store.add(rows, codes, values.block, chosen)
-        for problem in self.problems:
-            column = problem.column[: problem.size[0]]
-            first_new = len(column)
-            while first_new and column[first_new - 1] >= values.stored:
-                first_new -= 1
-            column[first_new:] = slot_of[column[first_new:] - values.stored]
+        slots: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Give the newly admitted samples their slots, tell the problems; their numbers."""
+        slot_of = slots.copy()
+        chosen = np.flatnonzero(admitted & (slots == FREE))
+        if len(chosen):
+            slot_of[chosen] = self.store.add(rows, codes, values.block, chosen)
+            for problem in self.problems:
+                column = problem.column[: problem.size[0]]
+                new = column >= values.stored
+                column[new] = slot_of[column[new] - values.stored]
+        return np.where(slot_of == FREE, FREE, self.store.entered[slot_of])
 
     def _make_room(self) -> None:
         """Let samples go: those without weight in any problem first, then the oldest."""
@@ -218,15 +270,17 @@ class WorkingSet:
         for problem in self.problems:
             n = problem.size[0]
             weighted[problem.column[:n][problem.alpha[:n] > 0.0]] = True
-        held = np.flatnonzero(store.code[: store.used] != FREE)
+        held = store.held_slots()
         order = np.lexsort((store.entered[held], weighted[held]))
         leaving = held[order[:excess]]
         flags = np.zeros(store.used, np.bool_)
         flags[leaving] = True
         values = KernelValues(store.gram, np.empty((0, store.used), self.dtype), store.used)
-        for i, problem in enumerate(self.problems):
+        pairs = pairs_of(max(self.n_classes, 2))
+        for i, (a, b) in enumerate(pairs):
             self._reserve(i, 0)
-            discard(problem, values, self.rule.ridge, flags, self._scratch[0])
+            ridge = self._rule(a, b).ridge
+            discard(self.problems[i], values, ridge, flags, self._scratch[0])
         store.release(leaving)
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -286,3 +340,13 @@ class WorkingSet:
             problem.size[0] = state["sizes"][i]
             problem.steps[0] = state["steps"][i]
             self.problems.append(problem)
+
+
+def _bound(max_size: int | None, gram_bytes_max: int | None, itemsize: int) -> int | None:
+    """The smaller one of two bounds on the number of stored samples."""
+    bounds = [] if max_size is None else [max_size]
+    if gram_bytes_max is not None:
+        bounds.append(math.isqrt(max(gram_bytes_max, 0) // itemsize))
+    if bounds and min(bounds) < 2:
+        raise ValueError("the bound on the working set leaves room for fewer than two samples")
+    return min(bounds, default=None)

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from solver.hessian import KernelValues, hessian_row, layout_of, refresh
+from solver.hessian import KernelValues, Ridge, hessian_row, layout_of, refresh
 from solver.simplex import empty_problem
 from tests.solver.oracle_sfw import hessian, kernel_matrix
 from tests.solver.streams import KERNELS, members
 
-C = 5.0
+C_MINUS, C_PLUS = 5.0, 2.0
+RIDGE = Ridge(0.5 / C_MINUS, 0.5 / C_PLUS)
 STORED, BLOCK = 9, 5
 
 
@@ -30,7 +31,7 @@ def case(columns, old):
     problem.size[0] = old
     layout = layout_of(problem)
     problem.size[0] = len(columns)
-    A = hessian(KERNELS["rbf"], X[columns], sign, C)
+    A = hessian(KERNELS["rbf"], X[columns], sign, np.where(sign < 0.0, C_MINUS, C_PLUS))
     return problem, KernelValues(gram, block, STORED), layout, A
 
 
@@ -40,6 +41,7 @@ CASES = {
     "out of order": ([3, 1, 8, 0, 10, 11], 4),
     "of stored samples only": ([0, 2, 3], 3),
     "of the block only": ([9, 12, 13], 0),
+    "stored before the problem took it": ([0, 1, 3, 9, 2, 11, 5, 13], 3),
 }
 
 
@@ -48,7 +50,7 @@ def test_every_row_is_that_of_the_matrix(columns, old):
     problem, values, layout, A = case(columns, old)
     for p in range(len(columns)):
         row = np.empty(len(columns))
-        hessian_row(problem, values, layout, p, 0.5 / C, row)
+        hessian_row(problem, values, layout, p, RIDGE, row)
         np.testing.assert_allclose(row, A[p], rtol=0, atol=1e-12)
 
 
@@ -62,7 +64,7 @@ def test_refreshing_makes_g_and_q_those_of_alpha(columns, old):
     problem.gradient[:n] = 123.0
     problem.q[0] = 123.0
     problem.steps[0] = 9999
-    refresh(problem, values, layout, 0.5 / C, np.empty(n))
+    refresh(problem, values, layout, RIDGE, np.empty(n))
     held = members(problem)
     assert held.alpha.sum() == pytest.approx(1.0, abs=1e-15)
     np.testing.assert_allclose(held.gradient, -2.0 * A @ held.alpha, rtol=0, atol=1e-12)

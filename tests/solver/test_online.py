@@ -7,8 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solver.hessian import KernelValues
-from solver.online import AWAY, DROP, INITIAL, NONE, STEP_NAMES, TOWARD, Rule, Trace, walk
+from solver.hessian import KernelValues, Ridge
+from solver.online import (
+    AWAY,
+    DROP,
+    INITIAL,
+    NONE,
+    STEP_NAMES,
+    TOWARD,
+    Arrivals,
+    Rule,
+    Trace,
+    walk,
+)
 from solver.simplex import empty_problem
 from solver.working_set import WorkingSet
 from tests.solver.oracle_sfw import Sfw, hessian, kernel_matrix
@@ -170,12 +181,13 @@ def walk_over(K, sign, rule):
     n = len(K)
     problem = empty_problem(n)
     trace = Trace(np.zeros(n), np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.int8))
-    walk(problem, values_among(K), sign, rule, trace, np.empty(n), np.empty(n))
+    arrivals = Arrivals(sign, np.arange(n), np.full(n, -1))
+    walk(problem, values_among(K), arrivals, rule, trace, np.empty(n), np.empty(n))
     return problem, trace
 
 
 class TestWalk:
-    rule = Rule(ridge=0.5 / C, away_steps=True, corrective_steps=0)
+    rule = Rule(Ridge(0.5 / C, 0.5 / C), away_steps=True, corrective_steps=0)
 
     @pytest.fixture
     def block(self):
@@ -219,7 +231,7 @@ class TestWalk:
     def test_the_first_sample_takes_all_the_weight(self):
         problem, trace = walk_over(np.array([[1.0]]), np.array([-1.0]), self.rule)
         assert members(problem).alpha.tolist() == [1.0]
-        assert problem.q[0] == 2.0 + self.rule.ridge
+        assert problem.q[0] == 2.0 + 0.5 / C
         assert members(problem).gradient.tolist() == [-2.0 * problem.q[0]]
         assert trace.step.tolist() == [INITIAL]
         assert trace.admitted.tolist() == [True]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solver.hessian import KernelValues
+from solver.hessian import KernelValues, Ridge
 from solver.kernels import Kernel
 from solver.removal import discard
 from solver.simplex import empty_problem
@@ -43,7 +43,7 @@ def with_weight(learner):
 class TestBound:
     @given(
         stream=small_streams(max_classes=4, max_length=80),
-        max_size=st.integers(1, 40),
+        max_size=st.integers(2, 40),
         cut=st.integers(1, 40),
         corrective_steps=st.integers(0, 2),
     )
@@ -57,7 +57,7 @@ class TestBound:
             for problem in learner.problems:
                 assert problem.size[0] <= learner.store.size
 
-    @pytest.mark.parametrize("max_size", [1, 2, 31, 32, 33, 64, 100])
+    @pytest.mark.parametrize("max_size", [2, 31, 32, 33, 64, 100])
     def test_is_reached_on_a_long_stream(self, max_size):
         X, codes = clusters(seed=51, n=800, n_classes=3, noise=0.3)
         learner = WorkingSet(RBF, C, max_size=max_size)
@@ -183,7 +183,7 @@ def problem_with(alpha, seed=60):
 def discard_columns(problem, values, columns):
     leaving = np.zeros(values.stored, np.bool_)
     leaving[columns] = True
-    discard(problem, values, 0.5 / C, leaving, np.empty(values.stored))
+    discard(problem, values, Ridge(0.5 / C, 0.5 / C), leaving, np.empty(values.stored))
 
 
 class TestDiscard:

@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 from solver.kernels import Kernel
 from solver.multiclass import pairs_of
 from solver.online import STEP_NAMES
-from solver.view import predict
+from solver.view import pair_decisions, predict
 from solver.working_set import WorkingSet
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.streams import (
@@ -442,3 +442,182 @@ class TestAccuracy:
         libsvm = SVC(C=C, gamma=gamma).fit(X, codes).score(X_test, codes_test)
         assert libsvm > 0.95
         assert ours > libsvm - margin
+
+
+class TestClassWeights:
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    @pytest.mark.parametrize("heavy", [0, 1])
+    def test_weight_two_is_every_sample_of_the_class_twice(self, n_classes, heavy):
+        """At the optimum: twins share the weight of the sample that counts twice."""
+        X, codes = clusters(seed=71, n=60, n_classes=n_classes)
+        class_weight = np.ones(n_classes)
+        class_weight[heavy] = 2.0
+        weighted = WorkingSet(
+            RBF, 5.0, "msfw", 2000, dtype=FLOAT64, class_weight=class_weight.tolist()
+        )
+        posted_twice = WorkingSet(RBF, 5.0, "msfw", 2000, dtype=FLOAT64)
+        times = np.where(codes == heavy, 2, 1)
+        converged(weighted, X, codes)
+        converged(posted_twice, np.repeat(X, times, axis=0), np.repeat(codes, times))
+        for mine, its in zip(weighted.problems, posted_twice.problems, strict=True):
+            assert members(mine).q == pytest.approx(members(its).q, abs=1e-8)
+        ours, theirs = (pair_decisions(m.view(), X) for m in (weighted, posted_twice))
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
+        unweighted = WorkingSet(RBF, 5.0, "msfw", 2000, dtype=FLOAT64)
+        converged(unweighted, X, codes)
+        assert np.abs(pair_decisions(unweighted.view(), X) - ours).max() > 1e-3
+
+    def test_of_a_pair_are_those_of_its_classes(self):
+        X, codes = clusters(seed=72, n=200, n_classes=3)
+        learner = WorkingSet(RBF, 5.0, "msfw", 1, class_weight=[2.0, 0.5], max_size=60)
+        learner.absorb(X, codes)
+        assert [learner.ridge_of(code) for code in range(3)] == [0.05, 0.2, 0.1]
+        for problem in learner.problems:
+            held, A = members(problem), direct_hessian(learner, problem)
+            np.testing.assert_allclose(held.gradient, -2.0 * A @ held.alpha, rtol=0, atol=1e-5)
+
+    @pytest.mark.parametrize("wrong", [[1.0, 0.0], [-1.0], [float("nan")]])
+    def test_must_be_positive(self, wrong):
+        with pytest.raises(ValueError):
+            WorkingSet(RBF, class_weight=wrong)
+
+
+def converged(learner, X, codes, passes=6):
+    """Pass after pass over the same rows."""
+    entered = None
+    for _ in range(passes):
+        entered = learner.absorb(X, codes, entered).entered
+    return entered
+
+
+def gaps_over(learner, X, codes):
+    """Each problem's max g + 2q over all samples of its classes, whether stored or not."""
+    decision = pair_decisions(learner.view(), X)
+    gaps = []
+    for i, (a, b) in enumerate(pairs_of(learner.n_classes)):
+        held = members(learner.problems[i])
+        sign = (codes == b).astype(np.float64) - (codes == a)
+        outside = np.isin(codes, (a, b)) & ~(X[:, None] == stored_rows(learner, held)).all(2).any(1)
+        g = np.concatenate([held.gradient, (-2.0 * sign * decision[:, i])[outside]])
+        gaps.append(g.max() + 2.0 * held.q)
+    return np.array(gaps)
+
+
+def stored_rows(learner, held):
+    return learner.store.rows.exact[held.column]
+
+
+class TestPasses:
+    @pytest.mark.parametrize("n_classes", [2, 4])
+    @pytest.mark.parametrize("algorithm", ["sfw", "msfw"])
+    def test_approach_the_optimum_over_all_samples(self, algorithm, n_classes):
+        X, codes = clusters(seed=73, n=200, n_classes=n_classes, noise=0.2)
+        learner = WorkingSet(RBF, 5.0, algorithm, corrective_steps=3, dtype=FLOAT64)
+        entered, q, gaps = None, [], []
+        for _ in range(30):
+            entered = learner.absorb(X, codes, entered).entered
+            q.append([members(problem).q for problem in learner.problems])
+            gaps.append(gaps_over(learner, X, codes))
+        assert np.all(np.diff(q, axis=0) <= 1e-12)
+        assert np.all(gaps[4] < gaps[0])
+        assert np.all(gaps[-1] < 1e-6 * np.array(q[-1]))
+
+    @pytest.mark.parametrize("n_classes", [2, 4])
+    def test_store_no_sample_and_make_none_a_member_twice(self, n_classes):
+        X, codes = clusters(seed=74, n=300, n_classes=n_classes, noise=0.2)
+        learner = WorkingSet(RBF, 5.0, "msfw", 1, dtype=FLOAT64)
+        converged(learner, X, codes)
+        held = learner.store.rows.exact[: learner.store.used]
+        assert len(np.unique(held, axis=0)) == learner.store.size == learner.store.used
+        for problem in learner.problems:
+            columns = members(problem).column
+            assert len(np.unique(columns)) == len(columns)
+
+    def test_without_the_numbers_twins_are_stored(self):
+        """Which is what makes the numbers necessary."""
+        X, codes = clusters(seed=74, n=300, noise=0.2)
+        learner = WorkingSet(RBF, 5.0, "msfw", 1, dtype=FLOAT64)
+        learner.absorb(X, codes)
+        learner.absorb(X, codes)
+        held = learner.store.rows.exact[: learner.store.used]
+        assert len(np.unique(held, axis=0)) < learner.store.used
+
+    def test_admit_stored_samples_to_further_problems(self):
+        X, codes = clusters(seed=75, n=300, n_classes=4, noise=0.2)
+        learner = WorkingSet(RBF, 5.0, "msfw", 1, dtype=FLOAT64)
+        entered = learner.absorb(X, codes).entered
+        sizes = [int(problem.size[0]) for problem in learner.problems]
+        again = learner.absorb(X, codes, entered)
+        assert (again.admitted & (entered >= 0)).any()
+        for problem, size in zip(learner.problems, sizes, strict=True):
+            assert problem.size[0] > size
+            held, A = members(problem), direct_hessian(learner, problem)
+            np.testing.assert_allclose(held.gradient, -2.0 * A @ held.alpha, rtol=0, atol=1e-9)
+
+    @pytest.mark.parametrize("max_size", [None, 70])
+    def test_number_the_stored_samples(self, max_size):
+        X, codes = clusters(seed=76, n=400, n_classes=3, noise=0.2)
+        learner = WorkingSet(RBF, 5.0, "msfw", 1, max_size=max_size)
+        entered = None
+        for _ in range(3):
+            entered = learner.absorb(X, codes, entered).entered
+            store = learner.store
+            assert learner.held().tolist() == sorted(set(learner.held().tolist()))
+            assert len(learner.held()) == store.size
+            for slot in store.held_slots():
+                row = np.flatnonzero(entered == store.entered[slot])
+                np.testing.assert_array_equal(X[row], store.rows.exact[[slot]])
+
+    @pytest.mark.parametrize("length", [1, 64])
+    @pytest.mark.parametrize("max_size", BOUNDS)
+    def test_do_not_depend_on_the_cut(self, length, max_size):
+        X, codes = clusters(seed=77, n=300, n_classes=3, noise=0.2)
+        whole, cut = (WorkingSet(RBF, 5.0, "msfw", 1, max_size, FLOAT64) for _ in range(2))
+        entered = [learner.absorb(X, codes).entered for learner in (whole, cut)]
+        whole.absorb(X, codes, entered[0])
+        for part in blocks(300, length):
+            cut.absorb(X[part], codes[part], entered[1][part])
+        assert_equal_problems(whole, cut)
+
+    def test_start_an_emptied_problem_with_a_sample_that_is_held(self):
+        X, codes = clusters(seed=78, n=40)
+        learner = WorkingSet(RBF, 5.0, dtype=FLOAT64)
+        entered = learner.absorb(X, codes).entered
+        problem = learner.problems[0]
+        problem.alpha[:] = 0.0
+        problem.q[0] = 0.0
+        first = np.flatnonzero(entered >= 0)[-1:]
+        size = int(problem.size[0])
+        learner.absorb(X[first], codes[first], entered[first])
+        held, A = members(problem), direct_hessian(learner, problem)
+        assert len(held.alpha) == size
+        assert held.alpha.tolist() == [0.0] * (size - 1) + [1.0]
+        np.testing.assert_allclose(held.gradient, -2.0 * A[-1], rtol=0, atol=1e-12)
+        assert held.q == pytest.approx(A[-1, -1])
+
+
+class TestBoundInBytes:
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("gram_bytes_max", [100, 4 * 50**2, 8 * 50**2 - 1, 8 * 70**2])
+    def test_is_never_exceeded_by_the_gram_matrix(self, gram_bytes_max, dtype):
+        X, codes = clusters(seed=79, n=600, n_classes=3, noise=0.3)
+        learner = WorkingSet(
+            RBF, 5.0, "msfw", 1, dtype=np.dtype(dtype), gram_bytes_max=gram_bytes_max
+        )
+        largest = 0
+        for part in blocks(600, 7):
+            learner.absorb(X[part], codes[part])
+            largest = max(largest, learner.store.gram.nbytes)
+        assert largest <= gram_bytes_max
+        assert (learner.max_size + 1) ** 2 * learner.dtype.itemsize > gram_bytes_max
+        assert learner.store.added > learner.max_size
+
+    def test_the_tighter_bound_counts(self):
+        assert WorkingSet(RBF, max_size=10, gram_bytes_max=4 * 20**2).max_size == 10
+        assert WorkingSet(RBF, max_size=30, gram_bytes_max=4 * 20**2).max_size == 20
+        assert WorkingSet(RBF).max_size is None
+
+    @pytest.mark.parametrize("bound", [{"max_size": 1}, {"gram_bytes_max": 15}, {"max_size": 0}])
+    def test_must_leave_room_for_two_samples(self, bound):
+        with pytest.raises(ValueError):
+            WorkingSet(RBF, **bound)
