@@ -131,7 +131,7 @@ def of_peer(outcome: Outcome, peer: Run | None, limit: float) -> str:
         return "-"
     share = outcome.fit_seconds / (peer.outcome.fit_seconds if peer.outcome else limit)
     bound = "" if peer.outcome else "< "
-    return bound + (f"{share:.1f}" if share >= 1.0 else f"1/{1.0 / share:.1f}")
+    return bound + (f"{share:.1f}" if share >= 0.95 else f"1/{1.0 / share:.1f}")
 
 
 if __name__ == "__main__":
