@@ -7,6 +7,7 @@ One thread, both in one process and one run; medians of three and five passes.
 
 import argparse
 import statistics
+import sys
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import threadpoolctl
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.datasets import load
+from benchmarks.datasets import MissingSet, load
 from benchmarks.machine import machine_line
 from benchmarks.plain_sfw import plain_sfw
 from solver.kernels import Kernel
@@ -30,7 +31,10 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    data = load(parser.parse_args().data, "a9a")
+    try:
+        data = load(parser.parse_args().data, "a9a")
+    except MissingSet as missing:
+        sys.exit(str(missing))
     codes = (data.y != data.y[0]).astype(np.int64)
     codes_test = (data.y_test != data.y[0]).astype(np.int64)
     sign = np.where(codes == 1, 1.0, -1.0)

@@ -1,42 +1,52 @@
 """The papers' sets from a folder of npz files."""
 
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+Rows = NDArray[np.float64] | csr_array
+
+
+class MissingSet(Exception):
+    """There is no such file; the message says how to get it."""
 
 
 class Dataset(NamedTuple):
-    """Dense float64 rows and labels as in the source, for training and testing."""
+    """Float64 rows, dense or CSR, and labels as in the source, for training and testing.
 
-    X: NDArray[np.float64]
+    Where the source has no test part, X_test and y_test are empty.
+    """
+
+    X: Rows
     y: NDArray[np.int64]
-    X_test: NDArray[np.float64]
+    X_test: Rows
     y_test: NDArray[np.int64]
 
 
-def load(folder: Path, name: str) -> Dataset:
-    """Read `folder/name.npz`, dense or CSR; leaves with a message where it is missing."""
+def load(folder: Path, name: str, sparse: bool = False) -> Dataset:
+    """Read `folder/name.npz`; sparse: CSR stays CSR. Raises MissingSet."""
     path = folder / f"{name}.npz"
     if not path.exists():
-        sys.exit(
+        raise MissingSet(
             f"{path} is missing. It is the LIBSVM/UCI set {name!r}, saved with numpy.savez as "
             "X, y, X_test, y_test (or CSR: data, indices, indptr, shape, y and the same with "
             "_test). Say DATA=FOLDER to name another folder."
         )
     with np.load(path, allow_pickle=False) as archive:
         arrays = dict(archive)
-    X, y = _part(arrays, "")
-    X_test, y_test = _part(arrays, "_test")
-    return Dataset(X, y, X_test, y_test)
+    X, y = _part(arrays, "", sparse)
+    if "y_test" not in arrays:
+        return Dataset(X, y, X[:0], y[:0])
+    return Dataset(X, y, *_part(arrays, "_test", sparse))
 
 
-def _part(arrays: dict[str, NDArray], end: str) -> tuple[NDArray, NDArray]:
+def _part(arrays: dict[str, NDArray], end: str, sparse: bool) -> tuple[Rows, NDArray]:
+    y = arrays[f"y{end}"].astype(np.int64)
     if f"X{end}" in arrays:
-        return arrays[f"X{end}"].astype(np.float64), arrays[f"y{end}"].astype(np.int64)
-    X = np.zeros(arrays[f"shape{end}"])
-    rows = np.repeat(np.arange(len(X)), np.diff(arrays[f"indptr{end}"]))
-    X[rows, arrays[f"indices{end}"]] = arrays[f"data{end}"]
-    return X, arrays[f"y{end}"].astype(np.int64)
+        return arrays[f"X{end}"].astype(np.float64), y
+    parts = tuple(arrays[f"{name}{end}"] for name in ("data", "indices", "indptr"))
+    X = csr_array(parts, shape=tuple(arrays[f"shape{end}"]), dtype=np.float64)
+    return (X if sparse else X.toarray()), y

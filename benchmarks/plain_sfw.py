@@ -72,3 +72,19 @@ def hessian_row(
             difference = X[k, i] - X[S[m], i]
             distance += difference * difference
         row[m] = y[k] * y[S[m]] * (math.exp(-gamma * distance) + 1.0)
+
+
+@numba.njit(cache=True, fastmath=_FASTMATH)
+def plain_decisions(
+    Z: Float64Array, X: Float64Array, y: Float64Array, alpha: Float64Array, gamma: float
+) -> Float64Array:
+    """sum_i alpha_i y_i (k(x_i, z) + 1) for each row z; X, y: the samples admitted."""
+    decision = np.zeros(len(Z))
+    for j in range(len(Z)):
+        for m in range(len(X)):
+            distance = 0.0
+            for i in range(X.shape[1]):
+                difference = Z[j, i] - X[m, i]
+                distance += difference * difference
+            decision[j] += alpha[m] * y[m] * (math.exp(-gamma * distance) + 1.0)
+    return decision

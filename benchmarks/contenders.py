@@ -1,0 +1,263 @@
+"""The contenders of `make bench-solvers`, each in a process of its own, on one thread.
+
+    python -m benchmarks.contenders SET NAME --data FOLDER
+
+Prints what it measured as a line of JSON after learning and again after predicting, so that
+the first is there where the second takes too long. What comes before is not measured:
+loading, and a first run on 200 rows, which compiles and imports. Input that a contender wants
+in a form of its own is made with the clock stopped, and its seconds are reported apart.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import threadpoolctl
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from benchmarks import memory
+from benchmarks.datasets import Dataset, Rows
+from benchmarks.papers import SEED, Parameters, load_problem
+
+Codes = NDArray[np.int64]
+WARM_ROWS = 200
+# Vowpal Wabbit's examples exist only so many at a time, so that they hardly count as memory,
+# and so do the features of test rows.
+EXAMPLES = 1000
+PREDICTED_ROWS = 10_000
+
+
+class Clock:
+    """Seconds spent inside `running`."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count what happens within."""
+        start = time.perf_counter()
+        yield
+        self.seconds += time.perf_counter() - start
+
+
+class Fitted(NamedTuple):
+    """A model: class codes of rows, and how many support vectors or features it has.
+
+    support: asked for after the predictions.
+    """
+
+    predict: Callable[[Rows, Clock], Codes]
+    support: Callable[[], int]
+
+
+class Outcome(NamedTuple):
+    """What was measured. None: not yet, or not at all.
+
+    input_seconds: making the contender's own form of the training rows, not in fit_seconds.
+    support: support vectors, or features.
+    peak_bytes: above what was resident when learning began.
+    """
+
+    fit_seconds: float
+    input_seconds: float
+    peak_bytes: int
+    predict_seconds: float | None = None
+    accuracy: float | None = None
+    support: int | None = None
+
+
+def online(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
+    """wolfstream: MSFW with one corrective step a sample, the service's default."""
+    from solver.kernels import Kernel
+    from solver.view import predict
+    from solver.working_set import WorkingSet
+
+    with clock.running():
+        learner = WorkingSet(Kernel("rbf", parameters.gamma), parameters.C, corrective_steps=1)
+        learner.absorb(X, y)
+        view = learner.view()
+
+    def classes(Z: Rows, clock: Clock) -> Codes:
+        with clock.running():
+            return predict(view, Z)[0]
+
+    return Fitted(classes, lambda: len(view.support))
+
+
+def plain(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
+    """P1's Algorithm 1 as printed, compiled: `benchmarks.plain_sfw`."""
+    from benchmarks.plain_sfw import plain_decisions, plain_sfw
+
+    sign = np.where(y == 1, 1.0, -1.0)
+    with clock.running():
+        admitted, alpha, _ = plain_sfw(X, sign, parameters.gamma, parameters.C)
+    weighted = alpha > 0.0
+    S, S_sign, alpha = X[admitted][weighted], sign[admitted][weighted], alpha[weighted]
+
+    def classes(Z: Rows, clock: Clock) -> Codes:
+        with clock.running():
+            decision = plain_decisions(Z, S, S_sign, alpha, parameters.gamma)
+        return (decision > 0.0).astype(np.int64)
+
+    return Fitted(classes, lambda: len(alpha))
+
+
+def libsvm(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
+    """LIBSVM through scikit-learn, with its default tolerance and cache."""
+    from sklearn.svm import SVC
+
+    with clock.running():
+        model = SVC(C=parameters.C_hinge, gamma=parameters.gamma, cache_size=200).fit(X, y)
+
+    def classes(Z: Rows, clock: Clock) -> Codes:
+        with clock.running():
+            return model.predict(Z)
+
+    return Fitted(classes, lambda: len(model.support_))
+
+
+def vowpal_wabbit(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
+    """Vowpal Wabbit's --ksvm: one pass of LASVM without a bias, one reprocess step a sample.
+
+    Its kernel is exp(-bandwidth ||x - z||^2), so bandwidth is gamma. Its dual weights lie in
+    [0, 1] and are divided by l2 in the decision, so C is 1 / l2. Its rows are float32.
+    """
+    from vowpalwabbit import Workspace
+
+    vw = Workspace(
+        f"--ksvm --kernel rbf --bandwidth {parameters.gamma:.9g} --l2 {1 / parameters.C_hinge:.9g}",
+        enable_logging=True,
+    )
+    for start in range(0, len(y), EXAMPLES):
+        part = slice(start, start + EXAMPLES)
+        labels = np.where(y[part] == 1, "1", "-1")
+        lines = [f"{label} {row}" for label, row in zip(labels, _vw_rows(X[part]), strict=True)]
+        examples = [vw.parse(line) for line in lines]
+        with clock.running():
+            for example in examples:
+                vw.learn(example)
+        for example in examples:
+            vw.finish_example(example)
+
+    def classes(Z: Rows, clock: Clock) -> Codes:
+        decisions = []
+        for start in range(0, Z.shape[0], EXAMPLES):
+            examples = [vw.parse(row) for row in _vw_rows(Z[start : start + EXAMPLES])]
+            with clock.running():
+                decisions += [vw.predict(example) for example in examples]
+            for example in examples:
+                vw.finish_example(example)
+        return (np.array(decisions) > 0.0).astype(np.int64)
+
+    def support() -> int:
+        vw.finish()
+        last = next(line for line in reversed(vw.get_log()) if line.startswith("Num support"))
+        return int(last.partition("=")[2])
+
+    return Fitted(classes, support)
+
+
+def _vw_rows(X: Rows) -> Iterator[str]:
+    """Rows as Vowpal Wabbit's text, zeros left out."""
+    rows = csr_array(X)
+    for start, stop in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
+        pairs = zip(rows.indices[start:stop], rows.data[start:stop], strict=True)
+        yield "|x " + " ".join(f"{i}:{value:.9g}" for i, value in pairs)
+
+
+def nystroem(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
+    """scikit-learn's Nystroem features, 1000 of them, and linear SGD on the hinge."""
+    from sklearn.kernel_approximation import Nystroem
+    from sklearn.linear_model import SGDClassifier
+    from sklearn.pipeline import make_pipeline
+
+    n = len(y)
+    features = Nystroem(gamma=parameters.gamma, n_components=min(1000, n), random_state=SEED)
+    sgd = SGDClassifier(loss="hinge", alpha=1.0 / (parameters.C_hinge * n), random_state=SEED)
+    model = make_pipeline(features, sgd)
+    with clock.running():
+        model.fit(X, y)
+
+    def classes(Z: Rows, clock: Clock) -> Codes:
+        with clock.running():
+            return model.predict(Z)
+
+    return Fitted(classes, lambda: features.n_components)
+
+
+class Contender(NamedTuple):
+    """Its title, its function, and what it can take."""
+
+    title: str
+    fit: Callable[[Rows, Codes, Parameters, Clock], Fitted]
+    many_classes: bool
+    sparse: bool
+
+
+LIBSVM = "libsvm"
+CONTENDERS = {
+    "online": Contender("wolfstream, online", online, True, False),
+    "plain": Contender("plain Algorithm 1", plain, False, False),
+    LIBSVM: Contender("LIBSVM", libsvm, True, True),
+    "vowpal_wabbit": Contender("Vowpal Wabbit --ksvm", vowpal_wabbit, False, True),
+    "nystroem": Contender("Nystroem + SGD", nystroem, True, True),
+}
+OURS = ("online",)
+
+
+def warm_rows(y: Codes) -> NDArray[np.int64]:
+    """Some 200 rows, of every class alike and the first of each, in their order."""
+    n_classes = int(y.max()) + 1
+    chosen = [np.flatnonzero(y == code)[: WARM_ROWS // n_classes] for code in range(n_classes)]
+    return np.sort(np.concatenate(chosen))
+
+
+def measure(contender: Contender, data: Dataset, parameters: Parameters) -> Iterator[Outcome]:
+    """What is known after learning, then after predicting."""
+    few = warm_rows(data.y)
+    warm = contender.fit(data.X[few], data.y[few], parameters, Clock())
+    warm.predict(data.X_test[:WARM_ROWS], Clock())
+    warm.support()
+    del warm
+    resident = memory.begin()
+    learning, predicting = Clock(), Clock()
+    start = time.perf_counter()
+    fitted = contender.fit(data.X, data.y, parameters, learning)
+    rest = time.perf_counter() - start - learning.seconds
+    outcome = Outcome(learning.seconds, rest, memory.peak() - resident)
+    yield outcome
+    parts = range(0, len(data.y_test), PREDICTED_ROWS)
+    predicted = np.concatenate(
+        [fitted.predict(data.X_test[i : i + PREDICTED_ROWS], predicting) for i in parts]
+    )
+    yield outcome._replace(
+        peak_bytes=memory.peak() - resident,
+        predict_seconds=predicting.seconds,
+        accuracy=float((predicted == data.y_test).mean()),
+        support=fitted.support(),
+    )
+
+
+def main() -> None:
+    """Measure one contender on one set."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("set")
+    parser.add_argument("name", choices=CONTENDERS)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    arguments = parser.parse_args()
+    contender = CONTENDERS[arguments.name]
+    data, parameters = load_problem(arguments.data, arguments.set, contender.sparse)
+    with threadpoolctl.threadpool_limits(1):
+        for outcome in measure(contender, data, parameters):
+            print(json.dumps(outcome._asdict()), flush=True)
+
+
+if __name__ == "__main__":
+    main()
