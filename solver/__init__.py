@@ -28,3 +28,35 @@ compiled; kernels; simplex; hessian; online, removal; multiclass, store; view, a
 working_set.
 compiled, kernels; fourier; asset. kernels; bandwidth.
 """
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from solver.enclosing_ball import EnclosingBall
+    from solver.frank_wolfe_classifier import FrankWolfeClassifier
+    from solver.frank_wolfe_regressor import FrankWolfeRegressor
+    from solver.sfw_classifier import SFWClassifier
+
+__all__ = ["EnclosingBall", "FrankWolfeClassifier", "FrankWolfeRegressor", "SFWClassifier"]
+
+_MODULES = {
+    "EnclosingBall": "enclosing_ball",
+    "FrankWolfeClassifier": "frank_wolfe_classifier",
+    "FrankWolfeRegressor": "frank_wolfe_regressor",
+    "SFWClassifier": "sfw_classifier",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The estimators, imported when asked for: the server does without scikit-learn."""
+    from importlib import import_module
+
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(f"solver.{_MODULES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "sklearn":
+            raise
+        text = f"{name} needs scikit-learn: pip install 'wolfstream[sklearn]'"
+        raise ImportError(text) from error

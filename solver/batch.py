@@ -31,11 +31,16 @@ START_SIZE = 20
 
 
 class Progress(NamedTuple):
-    """How far a solver has come: iterations so far, the objective f and the gap."""
+    """How far a solver has come: iterations so far, the objective f and the gap.
+
+    problem, problems: which of how many binary problems; set by whoever solves several.
+    """
 
     iteration: int
     objective: float
     gap: float
+    problem: int = 0
+    problems: int = 1
 
 
 class Trace(NamedTuple):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from solver.compiled import compiled
 from solver.rows import Float64Array as Float64Array
 from solver.rows import FloatArray as FloatArray
-from solver.rows import Matrix, SparseRows, check_same_kind, take_rows
+from solver.rows import Matrix, SparseRows, check_same_kind, n_rows, square_norms, take_rows
 from solver.sparse_product import index_block, sparse_product, square_distance
 
 # gamma * (error of a squared distance) beyond which a kernel value is no longer trusted.
@@ -139,6 +139,16 @@ def _product_with(kernel: Kernel, left: Rows) -> Callable[[Rows, FloatArray], ob
         # With the last two columns of one side exchanged, the norms are added.
         first = first[:, [*range(first.shape[1] - 2), -1, -2]]
     return lambda right, out: np.matmul(first, right.fast.T, out=out)
+
+
+def kernel_diagonal(kernel: Kernel, X: Matrix) -> Float64Array:
+    """k(x, x) of each row, (n,)."""
+    if kernel.type == "rbf":
+        return np.ones(n_rows(X))
+    square = square_norms(X)
+    if kernel.type == "linear":
+        return square
+    return np.asarray((kernel.gamma * square + kernel.coef0) ** kernel.degree)
 
 
 def largest_square_norm(kernel: Kernel) -> float:

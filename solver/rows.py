@@ -101,6 +101,14 @@ def take_rows(X: Matrix, index: Any) -> Matrix:
     return X[index]
 
 
+def row_keys(X: Matrix) -> list[bytes]:
+    """What tells rows apart: equal rows have equal keys, whatever the width of sparse ones."""
+    if not isinstance(X, SparseRows):
+        return [row.tobytes() for row in X + 0.0]  # -0.0 becomes 0.0
+    spans = zip(X.start.tolist(), X.stop.tolist(), strict=True)
+    return [X.indices[a:b].tobytes() + X.values[a:b].tobytes() for a, b in spans]
+
+
 def concatenate_rows(parts: Sequence[Matrix]) -> Matrix:
     """The rows of all parts, copied; raises TypeError unless all are dense or all sparse."""
     for part in parts[1:]:

@@ -1,6 +1,6 @@
 """An immutable picture of a working-set model, and predictions from it."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from solver.compiled import compiled
 from solver.kernels import Float64Array, FloatArray, Kernel, Rows, kernel_block, prepare_rows
 from solver.multiclass import one_versus_one_scores, predicted_class
-from solver.rows import Matrix, n_rows, take_rows
+from solver.rows import Matrix, n_rows, origin_of, take_rows
 from solver.simplex import Problem, best_vertex
 
 _ROWS_AT_ONCE = 256
@@ -64,6 +64,46 @@ def view_of(
         q=q,
         gap=np.where(q > 0.0, np.maximum(highest + 2.0 * q, 0.0), 0.0),
     )
+
+
+def expansion(
+    kernel: Kernel,
+    X: Matrix,
+    n_classes: int,
+    dual_coef: Float64Array,
+    bias: Float64Array,
+    q: Float64Array,
+    gap: Float64Array,
+    dtype: np.dtype[Any] | None = None,
+) -> WorkingSetView:
+    """The view of given weights: dual_coef (problems, n) is alpha_i y_i of (n, d) rows.
+
+    bias, q, gap: (problems,), see `WorkingSetView`. dtype: of the kernel values, by default the
+    kernel's own.
+    """
+    origin = origin_of(X) if n_rows(X) else np.empty(0)
+    problem, column = np.nonzero(dual_coef)
+    return WorkingSetView(
+        kernel=kernel,
+        rows=prepare_rows(kernel, X, origin, kernel.dtype if dtype is None else dtype),
+        origin=origin,
+        n_classes=n_classes,
+        column=column.astype(np.int64),
+        coefficient=dual_coef[problem, column],
+        ends=np.cumsum(np.bincount(problem, minlength=len(dual_coef))),
+        bias=bias,
+        q=q,
+        gap=gap,
+    )
+
+
+def dual_coefficients(view: WorkingSetView) -> tuple[NDArray[np.int64], Float64Array]:
+    """Slots of the support vectors, ascending, and their alpha_i y_i, (problems, support)."""
+    support = view.support
+    problem = np.repeat(np.arange(len(view.ends)), np.diff(view.ends, prepend=0))
+    dense = np.zeros((len(view.ends), len(view.rows.far)))
+    dense[problem, view.column] = view.coefficient
+    return support, dense[:, support]
 
 
 def predict(view: WorkingSetView, X: Matrix) -> tuple[NDArray[np.int64], Float64Array]:

@@ -96,6 +96,11 @@ class WorkingSet:
         problems = sum(array.nbytes for problem in self.problems for array in problem)
         return stored + problems + self._block_buffer.nbytes + 2 * self._scratch[0].nbytes
 
+    def meet_classes(self, count: int) -> None:
+        """Open the problems of classes 0 to count - 1, in whatever order their samples come."""
+        for code in range(self.n_classes, count):
+            self._meet_class(code)
+
     def ridge_of(self, code: int) -> float:
         """1/(2 C w), the diagonal's addition for samples of a class."""
         weight = self.class_weight[code] if code < len(self.class_weight) else 1.0
@@ -212,7 +217,7 @@ class WorkingSet:
         for a in range(code if self.n_classes > 0 else 0):
             if (a, code) == (0, 1):
                 continue
-            members = self.store.slots_of_class(a)
+            members = self._store.slots_of_class(a) if self._store else np.empty(0, np.int64)
             problem = empty_problem(max(64, len(members)))
             problem.column[: len(members)] = members
             problem.sign[: len(members)] = -1.0

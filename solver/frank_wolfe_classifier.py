@@ -1,0 +1,167 @@
+"""FrankWolfeClassifier: a kernel SVM solved to a certified duality gap (P2, P4)."""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from solver.batch import Method, Progress, Solution
+from solver.batch_estimator import BatchEstimator, scalar_or_array
+from solver.duals import classification_dual
+from solver.estimator_base import as_given, as_matrix, check_norms, class_codes
+from solver.kernels import Float64Array
+from solver.multiclass import pairs_of
+from solver.rows import Matrix, n_rows, row_keys, take_rows
+from solver.view import expansion, predict
+
+
+class FrankWolfeClassifier(ClassifierMixin, BatchEstimator):
+    """L2-SVM by FW, MFW, SWAP or PARTAN; more than two classes one-versus-one.
+
+        minimise alpha'A alpha over the unit simplex,
+        A_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / (2 C w_y)
+
+    Parameters: see `solver.batch_estimator.BatchEstimator` and, for the kernel,
+    `solver.estimator_base.KernelEstimator`.
+    class_weight: weights w of the classes as in scikit-learn: a dict, "balanced" or None.
+    init: a fitted SFWClassifier; its support vectors that are rows of X with the same label
+        give the first weights (a warm start), instead of the random ball.
+
+    Attributes. For two classes numbers, otherwise arrays with an entry for each pair of classes
+    in `pairs_`, first the one with y = -1:
+        n_iter_, gap_ (max g + 2q over all training samples: the objective is at most this far
+        from its optimum), objective_ (f = -alpha'A alpha), trace_ (`solver.batch.Trace`).
+    classes_; support_: row numbers of the training set, ascending; support_vectors_;
+    dual_coef_: alpha_i y_i, (pairs, support vectors); intercept_: y'alpha, (pairs,);
+    n_support_: support vectors of each class; gamma_: the kernel's gamma.
+    """
+
+    def __init__(
+        self,
+        algorithm: Method = "mfw",
+        *,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        gamma: float | str = "auto",
+        degree: int = 3,
+        coef0: float = 1.0,
+        sampling: int | None = None,
+        tol: float = 1e-4,
+        max_iter: int = 1_000_000,
+        class_weight: Any = None,
+        start_size: int = 20,
+        init: Any = None,
+        cache_bytes: int = 1 << 30,
+        trace: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.sampling = sampling
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.start_size = start_size
+        self.init = init
+        self.cache_bytes = cache_bytes
+        self.trace = trace
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Solve for (n, d) rows, dense or scipy CSR, and (n,) labels of at least two classes.
+
+        Raises ValueError for what cannot be learned; warns with ConvergenceWarning where
+        max_iter ended a run above tol.
+        """
+        self._check_parameters()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+        self.classes_, codes = class_codes(y)
+        order = np.argsort(codes, kind="stable")
+        rows = take_rows(as_matrix(X), order)
+        kernel = self._kernel_for(rows)
+        self.gamma_ = kernel.gamma
+        ends = np.cumsum(np.bincount(codes))
+        ridge = self._ridges(y, self.class_weight)
+        self.pairs_ = pairs_of(len(ends))
+        labels = self.classes_[codes[order]]
+        starts = None if self.init is None else _warm_start(self.init, rows, labels)
+        solver = self._solver(kernel, rows)
+        weights = np.zeros((len(self.pairs_), len(codes)))
+        solutions = []
+        for i, (a, b) in enumerate(self.pairs_):
+            runs = [(int(ends[c] - np.sum(codes == c)), int(ends[c])) for c in (a, b)]
+            dual = classification_dual(runs[0], runs[1], ridge[a], ridge[b])
+            start = None if starts is None else starts[i, dual.column]
+            solution = solver.solve(dual, start, i, len(self.pairs_))
+            weights[i, order[dual.column]] = solution.alpha * dual.sign
+            solutions.append(solution)
+        self._keep(kernel, as_matrix(X), codes, weights, solutions)
+        return self
+
+    def _keep(
+        self,
+        kernel: Any,
+        X: Matrix,
+        codes: NDArray[np.int64],
+        weights: Float64Array,
+        solutions: list[Solution],
+    ) -> None:
+        self.n_iter_ = scalar_or_array([s.n_iter for s in solutions])
+        self.gap_ = scalar_or_array([s.gap for s in solutions])
+        self.objective_ = scalar_or_array([s.objective for s in solutions])
+        if self.trace:
+            traces = [s.trace for s in solutions]
+            self.trace_ = traces[0] if len(traces) == 1 else traces
+        self.support_ = np.flatnonzero(np.any(weights != 0.0, axis=0))
+        self.dual_coef_ = weights[:, self.support_]
+        self.intercept_ = self.dual_coef_.sum(axis=1)
+        self.n_support_ = np.bincount(codes[self.support_], minlength=len(self.classes_))
+        vectors = take_rows(X, self.support_)
+        self.support_vectors_ = as_given(vectors)
+        q = np.array([-s.objective for s in solutions])
+        gaps = np.array([s.gap for s in solutions])
+        self._view = expansion(
+            kernel, vectors, len(self.classes_), self.dual_coef_, self.intercept_, q, gaps
+        )
+
+    def decision_function(self, X: Any) -> Float64Array:
+        """sum_i alpha_i y_i k(x_i, x) + b, (n,), for two classes, positive for classes_[1].
+
+        For more classes (n, classes): one-versus-one votes, ties broken by the margins.
+        """
+        return self._predict(X)[1]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The labels of (n, d) rows."""
+        codes = self._predict(X)[0]
+        return np.asarray(self.classes_[codes])
+
+    def _predict(self, X: Any) -> tuple[NDArray[np.int64], Float64Array]:
+        check_is_fitted(self)
+        rows = self._matrix(X, reset=False)
+        check_norms(self._view.kernel, rows)
+        return predict(self._view, rows)
+
+
+def _warm_start(init: Any, X: Matrix, labels: NDArray[Any]) -> Float64Array:
+    """(pairs, n) weights, not yet summing to one, of those support vectors that are rows of X."""
+    check_is_fitted(init)
+    if not np.array_equal(init.classes_, np.unique(labels)):
+        raise ValueError(f"init knows the classes {init.classes_}, y has {np.unique(labels)}")
+    keys = zip(row_keys(X), labels, strict=True)
+    place = {key: i for i, key in enumerate(keys)}
+    weights = np.zeros((len(init.dual_coef_), n_rows(X)))
+    vectors = zip(row_keys(as_matrix(init.support_vectors_)), init.support_labels_, strict=True)
+    for column, key in enumerate(vectors):
+        if key in place:
+            weights[:, place[key]] = np.abs(init.dual_coef_[:, column])
+    return weights

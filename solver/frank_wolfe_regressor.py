@@ -1,0 +1,110 @@
+"""FrankWolfeRegressor: support vector regression whose tube finds its own width."""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from solver.batch import Method, Progress
+from solver.batch_estimator import BatchEstimator
+from solver.duals import regression_dual, regression_epsilon
+from solver.estimator_base import as_given, as_matrix, check_norms
+from solver.kernels import Float64Array
+from solver.rows import take_rows
+from solver.view import expansion, pair_decisions
+
+# C times a float32 kernel value's rounding would show in a prediction.
+_DTYPE = np.dtype(np.float64)
+
+
+class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
+    """epsilon-insensitive regression on the simplex (core vector regression).
+
+        minimise ||w||^2 + b^2 + C/(mu n) sum (xi_i^2 + xi*_i^2) + 2 C epsilon
+        y_i - h(x_i) <= epsilon + xi_i,  h(x_i) - y_i <= epsilon + xi*_i,  h = w'phi + b
+
+    epsilon is found, not given: a given one would take the dual off the simplex
+    (`solver.duals.regression_dual`). With a small mu
+    deviations cost much and the tube is wide; from mu = 1 on it is usually empty (epsilon 0).
+    tol is the duality gap of the dual divided by C^2, where y is in units of its own standard
+    deviation. Other parameters: see `solver.batch_estimator.BatchEstimator` and
+    `solver.estimator_base.KernelEstimator`.
+
+    Attributes: support_, support_vectors_, dual_coef_: C (alpha_i - alpha*_i),
+    (1, support vectors); intercept_; epsilon_; n_iter_, gap_, objective_, trace_; gamma_.
+    """
+
+    def __init__(
+        self,
+        algorithm: Method = "mfw",
+        *,
+        C: float = 1000.0,
+        mu: float = 0.1,
+        kernel: str = "rbf",
+        gamma: float | str = "auto",
+        degree: int = 3,
+        coef0: float = 1.0,
+        sampling: int | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 1_000_000,
+        start_size: int = 20,
+        cache_bytes: int = 1 << 30,
+        trace: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.C = C
+        self.mu = mu
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.sampling = sampling
+        self.tol = tol
+        self.max_iter = max_iter
+        self.start_size = start_size
+        self.cache_bytes = cache_bytes
+        self.trace = trace
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit (n, d) rows, dense or scipy CSR, to (n,) numbers. Raises ValueError."""
+        self._check_parameters()
+        if not self.mu > 0:
+            raise ValueError(f"mu is {self.mu!r}; it must be a number greater than zero")
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=np.float64, order="C", y_numeric=True
+        )
+        rows, y = as_matrix(X), np.asarray(y, np.float64)
+        kernel = self._kernel_for(rows)
+        self.gamma_ = kernel.gamma
+        middle, unit = float(y.mean()), float(y.std()) or 1.0
+        dual = regression_dual((y - middle) / unit, self.C, self.mu)
+        solution = self._solver(kernel, rows).solve(dual, None, 0, 1)
+        self.n_iter_, self.gap_ = solution.n_iter, solution.gap
+        self.objective_ = solution.objective
+        if self.trace:
+            self.trace_ = solution.trace
+        self.epsilon_ = unit * regression_epsilon(dual, solution.alpha, solution.gradient, self.C)
+        weight = self.C * unit * (solution.alpha * dual.sign).reshape(2, -1).sum(axis=0)
+        self.support_ = np.flatnonzero(solution.alpha.reshape(2, -1).any(axis=0))
+        self.dual_coef_ = weight[None, self.support_]
+        self.intercept_ = np.array([self.dual_coef_.sum() + middle])
+        vectors = take_rows(rows, self.support_)
+        self.support_vectors_ = as_given(vectors)
+        gap = np.array([solution.gap])
+        self._view = expansion(
+            kernel, vectors, 1, self.dual_coef_, self.intercept_, np.ones(1), gap, _DTYPE
+        )
+        return self
+
+    def predict(self, X: Any) -> Float64Array:
+        """h(x) of each row, (n,)."""
+        check_is_fitted(self)
+        rows = self._matrix(X, reset=False)
+        check_norms(self._view.kernel, rows)
+        return pair_decisions(self._view, rows)[:, 0]

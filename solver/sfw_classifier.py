@@ -1,0 +1,197 @@
+"""SFWClassifier: the online working set (P1) behind scikit-learn's API."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from solver.estimator_base import (
+    KernelEstimator,
+    as_given,
+    as_matrix,
+    check_norms,
+    class_codes,
+    generator,
+)
+from solver.kernels import Float64Array
+from solver.multiclass import pairs_of
+from solver.rows import Matrix, take_rows
+from solver.view import WorkingSetView, dual_coefficients, expansion, predict
+from solver.working_set import Algorithm, WorkingSet
+
+# Rows that `fit` shuffles and hands over at a time.
+_PART = 8192
+
+
+class SFWClassifier(ClassifierMixin, KernelEstimator):
+    """L2-SVM by one or more passes of SFW or MSFW; more than two classes one-versus-one.
+
+    A sample is admitted to the working set when it beats the best gradient in the set; each
+    sample, admitted or not, moves the weights by one step and `corrective_steps` swaps.
+    `partial_fit` keeps the order of its samples, `fit` shuffles them.
+
+    algorithm: "sfw" (P1 Algorithm 1) or "msfw" (with away steps, Algorithm 3).
+    C, kernel, gamma, degree, coef0: see `solver.estimator_base.KernelEstimator`; with "auto",
+        gamma is that of the first call's rows.
+    corrective_steps: swap steps a sample; 0 is P1 to the letter.
+    max_size: bound on the samples in the set, None for no bound. The kernel matrix of the set
+        takes 4 max_size^2 bytes for rbf, 8 for the others.
+    epochs: passes of `fit`. class_weight: as in scikit-learn; "balanced" for `fit` only.
+    random_state: of the shuffling.
+
+    Attributes: classes_; support_ (after `fit` alone): row numbers of the training set;
+    support_vectors_, support_labels_ and, of each class, n_support_; dual_coef_:
+    alpha_i y_i, (pairs, support vectors), for the pairs of classes in `pairs_`, first the one
+    with y = -1; intercept_ (pairs,); objective_ and gap_ (pairs,): f = -alpha'A alpha, and how
+    far it may be from its optimum over the working set; gamma_.
+    """
+
+    def __init__(
+        self,
+        algorithm: Algorithm = "msfw",
+        *,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        gamma: float | str = "auto",
+        degree: int = 3,
+        coef0: float = 1.0,
+        corrective_steps: int = 1,
+        max_size: int | None = None,
+        epochs: int = 1,
+        class_weight: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.corrective_steps = corrective_steps
+        self.max_size = max_size
+        self.epochs = epochs
+        self.class_weight = class_weight
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn (n, d) rows, dense or scipy CSR, with labels (n,), forgetting earlier ones.
+
+        Raises ValueError for what cannot be learned.
+        """
+        self._check_parameters()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+        rows = as_matrix(X)
+        self.classes_, codes = class_codes(y)
+        self._start(rows, 0.5 / (self.C * self._ridges(y, self.class_weight)))
+        entered = np.full(len(codes), -1, np.int64)
+        random = generator(self.random_state)
+        for _ in range(self.epochs):
+            order = random.permutation(len(codes))
+            for start in range(0, len(order), _PART):
+                part = order[start : start + _PART]
+                answers = self._learner.absorb(take_rows(rows, part), codes[part], entered[part])
+                entered[part] = answers.entered
+        support = self._publish()
+        row_of = np.full(self._learner.store.added, -1, np.int64)
+        row_of[entered[entered >= 0]] = np.flatnonzero(entered >= 0)
+        self.support_ = row_of[self._learner.store.entered[support]]
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn (n, d) rows with labels (n,) in their order, on top of what was learned.
+
+        classes: all labels that may come; needed in the first call. Raises ValueError.
+        """
+        self._check_parameters()
+        first = not hasattr(self, "_learner")
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=first
+        )
+        rows = as_matrix(X)
+        if first:
+            self._start_stream(rows, classes)
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"classes is not the same as in the first call, {self.classes_}")
+        codes = np.searchsorted(self.classes_, y)
+        codes[codes == len(self.classes_)] = 0
+        if not np.array_equal(self.classes_[codes], y):
+            raise ValueError(f"y has labels outside classes, {self.classes_}")
+        check_norms(self._learner.kernel, rows)
+        self._learner.absorb(rows, codes.astype(np.int64))
+        self._publish()
+        self.__dict__.pop("support_", None)
+        return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.algorithm not in ("sfw", "msfw"):
+            raise ValueError(f"algorithm is {self.algorithm!r}; it must be 'sfw' or 'msfw'")
+        if not self.corrective_steps >= 0:
+            raise ValueError(f"corrective_steps is {self.corrective_steps!r}; it must be >= 0")
+        if self.max_size is not None and not self.max_size >= 2:
+            raise ValueError(f"max_size is {self.max_size!r}; it must be None or at least 2")
+        if not self.epochs >= 1:
+            raise ValueError(f"epochs is {self.epochs!r}; it must be at least 1")
+
+    def _start_stream(self, X: Matrix, classes: Any) -> None:
+        if classes is None:
+            raise ValueError("classes must be given in the first call of partial_fit")
+        if self.class_weight == "balanced":
+            raise ValueError("class_weight='balanced' needs all samples: use fit, or give weights")
+        self.classes_, codes = class_codes(classes)
+        self._start(X, 0.5 / (self.C * self._ridges(self.classes_[codes], self.class_weight)))
+
+    def _start(self, X: Matrix, weights: Float64Array) -> None:
+        kernel = self._kernel_for(X)
+        self.gamma_ = kernel.gamma
+        self.pairs_ = pairs_of(len(self.classes_))
+        self._learner = WorkingSet(
+            kernel,
+            float(self.C),
+            self.algorithm,
+            self.corrective_steps,
+            self.max_size,
+            class_weight=weights.tolist(),
+        )
+        self._learner.meet_classes(len(self.classes_))
+
+    def _publish(self) -> NDArray[np.int64]:
+        """Set the attributes from the working set; the slots of the support vectors."""
+        view = self._learner.view()
+        support, self.dual_coef_ = dual_coefficients(view)
+        self.intercept_, self.objective_, self.gap_ = view.bias, -view.q, view.gap
+        codes = self._learner.store.code[support]
+        self.support_labels_ = self.classes_[codes]
+        self.n_support_ = np.bincount(codes, minlength=len(self.classes_))
+        vectors = take_rows(view.rows.exact, support)
+        self.support_vectors_ = as_given(vectors)
+        self._view: WorkingSetView = expansion(
+            view.kernel,
+            vectors,
+            len(self.classes_),
+            self.dual_coef_,
+            view.bias,
+            view.q,
+            view.gap,
+        )
+        return support
+
+    def decision_function(self, X: Any) -> Float64Array:
+        """sum_i alpha_i y_i k(x_i, x) + b, (n,), for two classes, positive for classes_[1].
+
+        For more classes (n, classes): one-versus-one votes, ties broken by the margins.
+        """
+        return self._predict(X)[1]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The labels of (n, d) rows."""
+        codes = self._predict(X)[0]
+        return np.asarray(self.classes_[codes])
+
+    def _predict(self, X: Any) -> tuple[NDArray[np.int64], Float64Array]:
+        check_is_fitted(self)
+        rows = self._matrix(X, reset=False)
+        check_norms(self._view.kernel, rows)
+        return predict(self._view, rows)
