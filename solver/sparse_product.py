@@ -171,24 +171,15 @@ def sparse_product(
     longest = 0
     for j in range(n):
         longest = max(longest, right.stop[j] - right.start[j])
-    number, factor = np.empty(longest, np.int64), np.empty(longest, out.dtype)
+    number, factor = np.empty(longest, np.uint32), np.empty(longest, out.dtype)
     total = np.empty((_ROWS_AT_ONCE, B), out.dtype)
     for j in range(0, n, _ROWS_AT_ONCE):
         together = min(_ROWS_AT_ONCE, n - j)
         for a in range(together):
             total[a] = left_term
             if not omitted[j + a]:
-                start, stop = right.start[j + a], right.stop[j + a]
-                lines = _add_rare(
-                    index,
-                    right.indices[start:stop],
-                    right.values[start:stop],
-                    scale,
-                    total[a],
-                    number,
-                    factor,
-                )
-                _add_lines(index.line, number[:lines], factor, total[a])
+                lines = _add_rare(index, right, j + a, scale, total, a, number, factor)
+                _add_lines(index.line, number, factor, lines, total, a)
         for i in range(B):
             for a in range(together):
                 out[i, j + a] = total[a, i] + right_term[j + a]
@@ -197,44 +188,53 @@ def sparse_product(
 @compiled
 def _add_rare(
     index: BlockIndex,
-    indices: NDArray[np.int32],
-    values: Float64Array,
+    right: SparseRows,
+    j: int,
     scale: float,
     total: FloatArray,
-    number: NDArray[np.int64],
+    a: int,
+    number: NDArray[np.uint32],
     factor: FloatArray,
 ) -> int:
-    """Add what rare features contribute; list the frequent ones with their factors."""
+    """Add what rare features of row j contribute; list the frequent ones with their factors."""
     frequent = len(index.line)
     lines = 0
-    for t in range(len(indices)):
-        f = index.place[_place(index.page, index.bits, indices[t])]
+    for t in range(right.start[j], right.stop[j]):
+        f = index.place[_place(index.page, index.bits, right.indices[t])]
         if f == _NONE:
             continue
-        factor[lines] = scale * values[t]
+        factor[lines] = scale * right.values[t]
         if f < frequent:
             number[lines] = f
             lines += 1
         else:
             for entry in range(index.first[f - frequent], index.first[f - frequent + 1]):
-                total[index.row[entry]] += factor[lines] * index.value[entry]
+                total[a, index.row[entry]] += factor[lines] * index.value[entry]
     return lines
 
 
 @compiled
 def _add_lines(
-    line: FloatArray, number: NDArray[np.int64], factor: FloatArray, total: FloatArray
+    line: FloatArray,
+    number: NDArray[np.uint32],
+    factor: FloatArray,
+    lines: int,
+    total: FloatArray,
+    a: int,
 ) -> None:
     """Four lines in one sweep over the sums, which a single line would read and write as often."""
-    fours = len(number) // 4 * 4
+    B = total.shape[1]
+    fours = lines // 4 * 4
     for t in range(0, fours, 4):
-        a, b, c, d = line[number[t]], line[number[t + 1]], line[number[t + 2]], line[number[t + 3]]
-        of_a, of_b, of_c, of_d = factor[t], factor[t + 1], factor[t + 2], factor[t + 3]
-        for i in range(len(total)):
-            total[i] += (of_a * a[i] + of_b * b[i]) + (of_c * c[i] + of_d * d[i])
-    for t in range(fours, len(number)):
-        for i in range(len(total)):
-            total[i] += factor[t] * line[number[t], i]
+        f, g, h, k = number[t], number[t + 1], number[t + 2], number[t + 3]
+        of_f, of_g, of_h, of_k = factor[t], factor[t + 1], factor[t + 2], factor[t + 3]
+        for i in range(B):
+            two = of_f * line[f, i] + of_g * line[g, i]
+            total[a, i] += two + of_h * line[h, i] + of_k * line[k, i]
+    for t in range(fours, lines):
+        f, of_f = number[t], factor[t]
+        for i in range(B):
+            total[a, i] += of_f * line[f, i]
 
 
 @compiled
