@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.compiled import compiled
-from solver.rows import Float64Array, FloatArray, SparseRows
+from solver.rows import FloatArray, SparseRows
 
 # A list entry costs about as much as this many places of a line.
 _LINE_PLACES_PER_ENTRY = 32
@@ -90,7 +90,7 @@ def _pages(
     for i in range(len(X.start)):
         if X.stop[i] > X.start[i] and not omitted[i]:
             nonzeros += X.stop[i] - X.start[i]
-            largest = max(largest, np.int64(X.indices[X.stop[i] - 1]))
+            largest = max(largest, int(X.indices[X.stop[i] - 1]))
     bits = 0
     while (largest >> bits) > (nonzeros << bits):
         bits += 1
