@@ -16,12 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.compiled import compiled
-from solver.fourier import FourierMap, fourier_features, fourier_map
-from solver.kernels import Float64Array
+from solver.fourier import FourierMap, fourier_features, fourier_map, widened
+from solver.rows import Float64Array, Matrix, origin_of, take_rows
 
 BLOCK_ROWS = 256
 # D_G is the running estimate over the first samples (P5's M), then frozen.
 _D_G_SAMPLES = 128
+# What a state keeps of the feature map; gamma and the seed are the learner's parameters.
+_MAP_ARRAYS = ("frequency", "phase", "origin")
 
 
 class AssetAbsorbed(NamedTuple):
@@ -106,13 +108,15 @@ class Asset:
         self.features: FourierMap | None = None
         self.machines = _no_machines(dimension)
 
-    def absorb(self, X: Float64Array, codes: NDArray[np.int64]) -> AssetAbsorbed:
+    def absorb(self, X: Matrix, codes: NDArray[np.int64]) -> AssetAbsorbed:
         """Take one step for each of (n, d) finite rows with class numbers (n,), in order.
 
-        A new class must carry the next number.
+        A new class must carry the next number. Raises TypeError for sparse rows after dense
+        ones, or the other way round.
         """
         if self.features is None:
-            self.features = fourier_map(self.gamma, X[0].copy(), self.dimension, self.seed)
+            self.features = fourier_map(self.gamma, origin_of(X), self.dimension, self.seed)
+        self.features = widened(self.features, X)
         known = np.maximum(np.maximum.accumulate(codes) + 1, self.n_classes)
         known = np.concatenate([[self.n_classes], known[:-1]])
         while self.n_classes <= codes.max():
@@ -120,12 +124,10 @@ class Asset:
         scores = np.full((len(codes), self.n_classes), np.nan)
         for start in range(0, len(codes), BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
-            self._absorb_block(X[part], codes[part], scores[part])
+            self._absorb_block(take_rows(X, part), codes[part], scores[part])
         return _answers(scores, known)
 
-    def _absorb_block(
-        self, X: Float64Array, codes: NDArray[np.int64], scores: Float64Array
-    ) -> None:
+    def _absorb_block(self, X: Matrix, codes: NDArray[np.int64], scores: Float64Array) -> None:
         assert self.features is not None
         V = fourier_features(self.features, X)
         state = np.array([float(self.steps), self.square_norm_sum])
@@ -159,7 +161,7 @@ class Asset:
         arrays = {name: array.copy() for name, array in self.machines._asdict().items()}
         arrays |= {"counts": counts, "square_norm_sum": np.array([self.square_norm_sum])}
         if self.features is not None:
-            arrays |= self.features._asdict()
+            arrays |= {name: getattr(self.features, name) for name in _MAP_ARRAYS}
         return arrays
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -168,10 +170,11 @@ class Asset:
         self.square_norm_sum = float(state["square_norm_sum"][0])
         self.machines = Machines(*(np.array(state[name]) for name in Machines._fields))
         if "frequency" in state:
-            self.features = FourierMap(*(np.array(state[name]) for name in FourierMap._fields))
+            frequency, phase, origin = (np.array(state[name]) for name in _MAP_ARRAYS)
+            self.features = FourierMap(frequency, phase, origin, self.gamma, self.seed)
 
 
-def predict(view: AssetView, X: Float64Array) -> tuple[NDArray[np.int64], Float64Array]:
+def predict(view: AssetView, X: Matrix) -> tuple[NDArray[np.int64], Float64Array]:
     """Class numbers (n,) and decisions V gamma + b: (n,) for two classes, else (n, classes).
 
     O(n d D), without training samples (P5 section 2.4). Raises ValueError while fewer than

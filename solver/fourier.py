@@ -5,35 +5,90 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.kernels import Float64Array
+from solver.compiled import compiled
+from solver.rows import Float64Array, Matrix, SparseRows, largest_feature, n_rows
+
+# The frequencies of so many neighbouring features are drawn together.
+_CHUNK = 64
 
 
 class FourierMap(NamedTuple):
     """phi(x) = sqrt(2/D) cos(frequency' (x - origin) + phase), E phi(s)'phi(t) = k(s, t).
 
-    frequency: (d, D), columns nu_i ~ N(0, 2 gamma I) for k = exp(-gamma ||s - t||^2).
+    frequency: (d, D), columns nu_i ~ N(0, 2 gamma I) for k = exp(-gamma ||s - t||^2). A
+        feature's row is a function of gamma, seed and the feature's number alone, so that the
+        map of sparse rows grows with the features that have occurred.
     phase: (D,), omega_i uniform on [0, 2 pi].
     origin: (d,). Shifting all rows changes no distance, so it is still the same random map of
-        the same kernel; it keeps the cosine's argument small where features are offset.
+        the same kernel; it keeps the cosine's argument small where features are offset. Empty
+        for sparse rows, which are not shifted.
     """
 
     frequency: Float64Array
     phase: Float64Array
     origin: Float64Array
+    gamma: float
+    seed: int
 
 
 def fourier_map(gamma: float, origin: Float64Array, dimension: int, seed: int) -> FourierMap:
-    """Draw the map. The same seed gives the same directions whatever gamma is."""
-    random = np.random.default_rng(seed)
-    direction = random.standard_normal((len(origin), dimension))
-    phase = random.uniform(0.0, 2.0 * math.pi, dimension)
-    return FourierMap(math.sqrt(2.0 * gamma) * direction, phase, origin)
+    """Draw the map. The same seed gives the same directions whatever gamma is.
+
+    origin: as `rows.origin_of` gives it; for sparse rows, the map begins without frequencies.
+    """
+    phase = np.random.default_rng(seed).uniform(0.0, 2.0 * math.pi, dimension)
+    drawn = _frequencies(gamma, dimension, seed, 0, len(origin))[: len(origin)]
+    return FourierMap(drawn, phase, origin, gamma, seed)
 
 
-def fourier_features(features: FourierMap, X: Float64Array) -> Float64Array:
-    """phi of (n, d) rows: (n, D), in O(n d D)."""
-    argument = (X - features.origin) @ features.frequency
-    argument += features.phase
+def widened(features: FourierMap, X: Matrix) -> FourierMap:
+    """The map with frequencies for all features of sparse rows; the same one if it has them.
+
+    D float64 for each feature up to the largest, and up to a quarter more in advance. Raises
+    TypeError for dense rows and a map of sparse ones, or the other way round.
+    """
+    if isinstance(X, SparseRows) != (len(features.origin) == 0):
+        raise TypeError("rows must be all dense or all sparse, as the first ones of the map")
+    have = len(features.frequency)
+    if not isinstance(X, SparseRows) or (needed := largest_feature(X) + 1) <= have:
+        return features
+    wanted = max(needed, have + have // 4)
+    new = _frequencies(features.gamma, len(features.phase), features.seed, have, wanted)
+    return features._replace(frequency=np.concatenate([features.frequency, new]))
+
+
+def _frequencies(gamma: float, dimension: int, seed: int, start: int, stop: int) -> Float64Array:
+    """Of the features from `start`, a multiple of the chunk, to `stop` or the next multiple."""
+    chunks = range(start // _CHUNK, -(-stop // _CHUNK))
+    drawn = np.empty((len(chunks), _CHUNK, dimension))
+    for chunk, out in zip(chunks, drawn, strict=True):
+        seeds = np.random.SeedSequence(seed, spawn_key=(chunk,))
+        np.random.default_rng(seeds).standard_normal(out=out)
+    drawn *= math.sqrt(2.0 * gamma)
+    return drawn.reshape(-1, dimension)
+
+
+def fourier_features(features: FourierMap, X: Matrix) -> Float64Array:
+    """phi of (n, d) rows: (n, D), in O(n d D), of sparse ones in O(nonzeros D)."""
+    features = widened(features, X)
+    if isinstance(X, SparseRows):
+        argument = np.empty((n_rows(X), len(features.phase)))
+        _project(X, features.frequency, features.phase, argument)
+    else:
+        argument = (X - features.origin) @ features.frequency
+        argument += features.phase
     np.cos(argument, out=argument)
     argument *= math.sqrt(2.0 / len(features.phase))
     return argument
+
+
+@compiled
+def _project(
+    X: SparseRows, frequency: Float64Array, phase: Float64Array, argument: Float64Array
+) -> None:
+    for i in range(len(X.start)):
+        argument[i] = phase
+        for t in range(X.start[i], X.stop[i]):
+            f = X.indices[t]
+            for k in range(len(phase)):
+                argument[i, k] += X.values[t] * frequency[f, k]

@@ -118,8 +118,9 @@ def kernel_block(
         elif kernel.type == "polynomial":
             _polynomial(out[:, tile], kernel.gamma, kernel.coef0, kernel.degree)
     if kernel.type == "rbf" and (left.far.any() or right.far.any()):
+        exact: tuple[Any, Any] = (left.exact, right.exact)
         mend = _mend_far_sparse if isinstance(left.exact, SparseRows) else _mend_far
-        mend(out, left.exact, left.far, right.exact, right.far, kernel.gamma)
+        mend(out, exact[0], left.far, exact[1], right.far, kernel.gamma)
     return out
 
 

@@ -93,12 +93,19 @@ def n_nonzeros(X: Matrix) -> int:
     return int((X.stop - X.start).sum()) if isinstance(X, SparseRows) else X.size
 
 
+def largest_feature(X: SparseRows) -> int:
+    """The largest feature number that occurs in a row, -1 if all rows are empty."""
+    held = X.stop > X.start
+    return int(X.indices[X.stop[held] - 1].max()) if held.any() else -1
+
+
 def take_rows(X: Matrix, index: Any) -> Matrix:
     """The rows that a numpy index (slice, mask, positions) selects; sparse ones share the heap."""
     if isinstance(X, SparseRows):
         start, stop = (np.ascontiguousarray(extent[index]) for extent in X[:2])
         return X._replace(start=start, stop=stop)
-    return X[index]
+    selected: Float64Array = X[index]
+    return selected
 
 
 def row_keys(X: Matrix) -> list[bytes]:
@@ -143,11 +150,12 @@ def origin_of(X: Matrix) -> Float64Array:
 
 def square_norms(X: Matrix) -> Float64Array:
     """||x||^2 of each row, (n,)."""
+    squares = np.empty(n_rows(X))
     if isinstance(X, SparseRows):
-        out = np.empty(n_rows(X))
-        _square_norms(X, out)
-        return out
-    return np.einsum("ij,ij->i", X, X)
+        _square_norms(X, squares)
+        return squares
+    np.einsum("ij,ij->i", X, X, out=squares)
+    return squares
 
 
 def scatter(X: Matrix) -> tuple[float, float]:

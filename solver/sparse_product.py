@@ -7,18 +7,18 @@ becomes a list of those rows. The lines of the frequent features are few enough 
 second-level cache, and rare features, of which texts are full, cost what they hold.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.compiled import compiled
-from solver.rows import Float64Array, FloatArray, SparseRows
+from solver.rows import FloatArray, SparseRows
 
 # A list entry costs about as much as this many places of a line.
-_LINE_PLACES_PER_ENTRY = 16
+_LINE_PLACES_PER_ENTRY = 32
 _FEWEST_FOR_A_LINE = 4
-_EMPTY = -1
+_NONE = -1
 # So many rows' products stand side by side, one cache line, when they are transposed.
 _ROWS_AT_ONCE = 16
 
@@ -26,16 +26,21 @@ _ROWS_AT_ONCE = 16
 class BlockIndex(NamedTuple):
     """A block of B rows by feature.
 
-    table: (2^k, 2) int32 hash table: feature, its number; (-1, -1) where empty.
+    page, place, bits: the number of feature f is place[page[f >> bits] + f mod 2^bits], -1 for
+        none; pages beyond the last but one are the last one, which is empty. Both tables have
+        about sqrt(largest feature * nonzeros) places, so that neither many features nor few
+        nonzeros make a lookup dear.
     line: (F, B) values of the features with the numbers 0, ..., F - 1.
     first: feature F + r has the entries [first[r], first[r + 1]) of `row` and `value`.
     row, value: places in the block and values.
     """
 
-    table: NDArray[np.int32]
+    page: NDArray[np.uint32]
+    place: NDArray[np.int32]
+    bits: int
     line: FloatArray
     first: NDArray[np.int64]
-    row: NDArray[np.int64]
+    row: NDArray[np.uint32]
     value: FloatArray
 
 
@@ -45,10 +50,11 @@ def index_block(
 ) -> BlockIndex:
     """Index scale * X in the precision of `like`, the rows flagged in `omitted` as zero."""
     B = len(X.start)
-    table, count = _number_features(X, omitted)
+    page, place, bits = _pages(X, omitted)
+    count = _number_features(X, omitted, page, place, bits)
     enough = max(_FEWEST_FOR_A_LINE, B // _LINE_PLACES_PER_ENTRY)
     frequent = np.count_nonzero(count >= enough)
-    number = np.empty(len(count), np.int64)
+    number = np.empty(len(count), np.int32)
     first = np.zeros(len(count) - frequent + 1, np.int64)
     lines, lists = 0, 0
     for f in range(len(count)):
@@ -59,61 +65,92 @@ def index_block(
             number[f] = frequent + lists
             first[lists + 1] = first[lists] + count[f]
             lists += 1
-    line = np.zeros((frequent, B), like.dtype)
-    row, value = np.empty(first[-1], np.int64), np.empty(first[-1], like.dtype)
-    for at in range(len(table)):
-        if table[at, 0] != _EMPTY:
-            table[at, 1] = number[table[at, 1]]
-    filled = first.copy()
-    for i in range(B):
-        if omitted[i]:
-            continue
-        for t in range(X.start[i], X.stop[i]):
-            f = table[_slot(table, X.indices[t]), 1]
-            if f < frequent:
-                line[f, i] = scale * X.values[t]
-            else:
-                entry = filled[f - frequent]
-                row[entry], value[entry] = i, scale * X.values[t]
-                filled[f - frequent] = entry + 1
-    return BlockIndex(table, line, first, row, value)
+    for at in range(len(place)):
+        if place[at] != _NONE:
+            place[at] = number[place[at]]
+    index = BlockIndex(
+        page,
+        place,
+        bits,
+        np.zeros((frequent, B), like.dtype),
+        first,
+        np.empty(first[-1], np.uint32),
+        np.empty(first[-1], like.dtype),
+    )
+    _fill(index, X, omitted, scale)
+    return index
+
+
+@compiled
+def _pages(
+    X: SparseRows, omitted: NDArray[np.bool_]
+) -> tuple[NDArray[np.uint32], NDArray[np.int32], int]:
+    """Empty tables with a page wherever the rows have a feature."""
+    nonzeros, largest = 0, 0
+    for i in range(len(X.start)):
+        if X.stop[i] > X.start[i] and not omitted[i]:
+            nonzeros += X.stop[i] - X.start[i]
+            largest = max(largest, int(X.indices[X.stop[i] - 1]))
+    bits = 0
+    while (largest >> bits) > (nonzeros << bits):
+        bits += 1
+    page = np.zeros((largest >> bits) + 2, np.uint32)
+    used = 0
+    for i in range(len(X.start)):
+        if not omitted[i]:
+            for t in range(X.start[i], X.stop[i]):
+                p = X.indices[t] >> bits
+                if page[p] == 0:
+                    used += 1
+                    page[p] = used << bits
+    return page, np.full((used + 1) << bits, _NONE, np.int32), bits
 
 
 @compiled
 def _number_features(
-    X: SparseRows, omitted: NDArray[np.bool_]
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The hash table with numbers in order of appearance, and how many rows have each feature."""
-    nonzeros = 0
+    X: SparseRows,
+    omitted: NDArray[np.bool_],
+    page: NDArray[np.uint32],
+    place: NDArray[np.int32],
+    bits: int,
+) -> NDArray[np.int64]:
+    """Number the features in order of appearance; returns how many rows have each."""
+    count = np.zeros(len(place), np.int64)
+    features = 0
     for i in range(len(X.start)):
         if not omitted[i]:
-            nonzeros += X.stop[i] - X.start[i]
-    size = 16
-    while size < 2 * nonzeros:
-        size *= 2
-    table = np.full((size, 2), _EMPTY, np.int32)
-    count = np.zeros(nonzeros, np.int64)
-    features = 0
+            for t in range(X.start[i], X.stop[i]):
+                at = _place(page, bits, X.indices[t])
+                if place[at] == _NONE:
+                    place[at] = features
+                    features += 1
+                count[place[at]] += 1
+    return count[:features]
+
+
+@compiled
+def _fill(index: BlockIndex, X: SparseRows, omitted: NDArray[np.bool_], scale: float) -> None:
+    frequent = len(index.line)
+    filled = index.first.copy()
     for i in range(len(X.start)):
         if omitted[i]:
             continue
         for t in range(X.start[i], X.stop[i]):
-            at = _slot(table, X.indices[t])
-            if table[at, 0] == _EMPTY:
-                table[at, 0], table[at, 1] = X.indices[t], features
-                features += 1
-            count[table[at, 1]] += 1
-    return table, count[:features]
+            f = index.place[_place(index.page, index.bits, X.indices[t])]
+            if f < frequent:
+                index.line[f, i] = scale * X.values[t]
+            else:
+                entry = filled[f - frequent]
+                index.row[entry], index.value[entry] = i, scale * X.values[t]
+                filled[f - frequent] = entry + 1
 
 
 @compiled
-def _slot(table: NDArray[np.int32], feature: int) -> int:
-    """Where the feature stands in the table, or would stand."""
-    mask = len(table) - 1
-    at = np.int64((np.uint64(feature) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
-    while table[at, 0] != feature and table[at, 0] != _EMPTY:
-        at = (at + 1) & mask
-    return at
+def _place(page: NDArray[np.uint32], bits: int, feature: int) -> Any:
+    """Where the feature's number stands. Unsigned, so that no index could count from the end."""
+    p = min(np.uint64(feature) >> np.uint64(bits), np.uint64(len(page) - 1))
+    mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
+    return np.uint64(page[p]) + (np.uint64(feature) & mask)
 
 
 @compiled
@@ -134,24 +171,15 @@ def sparse_product(
     longest = 0
     for j in range(n):
         longest = max(longest, right.stop[j] - right.start[j])
-    number, factor = np.empty(longest, np.int64), np.empty(longest, out.dtype)
+    number, factor = np.empty(longest, np.uint32), np.empty(longest, out.dtype)
     total = np.empty((_ROWS_AT_ONCE, B), out.dtype)
     for j in range(0, n, _ROWS_AT_ONCE):
         together = min(_ROWS_AT_ONCE, n - j)
         for a in range(together):
             total[a] = left_term
             if not omitted[j + a]:
-                start, stop = right.start[j + a], right.stop[j + a]
-                lines = _add_rare(
-                    index,
-                    right.indices[start:stop],
-                    right.values[start:stop],
-                    scale,
-                    total[a],
-                    number,
-                    factor,
-                )
-                _add_lines(index.line, number[:lines], factor, total[a])
+                lines = _add_rare(index, right, j + a, scale, total, a, number, factor)
+                _add_lines(index.line, number, factor, lines, total, a)
         for i in range(B):
             for a in range(together):
                 out[i, j + a] = total[a, i] + right_term[j + a]
@@ -160,44 +188,53 @@ def sparse_product(
 @compiled
 def _add_rare(
     index: BlockIndex,
-    indices: NDArray[np.int32],
-    values: Float64Array,
+    right: SparseRows,
+    j: int,
     scale: float,
     total: FloatArray,
-    number: NDArray[np.int64],
+    a: int,
+    number: NDArray[np.uint32],
     factor: FloatArray,
 ) -> int:
-    """Add what rare features contribute; list the frequent ones with their factors."""
+    """Add what rare features of row j contribute; list the frequent ones with their factors."""
     frequent = len(index.line)
     lines = 0
-    for t in range(len(indices)):
-        f = index.table[_slot(index.table, indices[t]), 1]
-        if f == _EMPTY:
+    for t in range(right.start[j], right.stop[j]):
+        f = index.place[_place(index.page, index.bits, right.indices[t])]
+        if f == _NONE:
             continue
-        factor[lines] = scale * values[t]
+        factor[lines] = scale * right.values[t]
         if f < frequent:
             number[lines] = f
             lines += 1
         else:
             for entry in range(index.first[f - frequent], index.first[f - frequent + 1]):
-                total[index.row[entry]] += factor[lines] * index.value[entry]
+                total[a, index.row[entry]] += factor[lines] * index.value[entry]
     return lines
 
 
 @compiled
 def _add_lines(
-    line: FloatArray, number: NDArray[np.int64], factor: FloatArray, total: FloatArray
+    line: FloatArray,
+    number: NDArray[np.uint32],
+    factor: FloatArray,
+    lines: int,
+    total: FloatArray,
+    a: int,
 ) -> None:
     """Four lines in one sweep over the sums, which a single line would read and write as often."""
-    fours = len(number) // 4 * 4
+    B = total.shape[1]
+    fours = lines // 4 * 4
     for t in range(0, fours, 4):
-        a, b, c, d = line[number[t]], line[number[t + 1]], line[number[t + 2]], line[number[t + 3]]
-        of_a, of_b, of_c, of_d = factor[t], factor[t + 1], factor[t + 2], factor[t + 3]
-        for i in range(len(total)):
-            total[i] += (of_a * a[i] + of_b * b[i]) + (of_c * c[i] + of_d * d[i])
-    for t in range(fours, len(number)):
-        for i in range(len(total)):
-            total[i] += factor[t] * line[number[t], i]
+        f, g, h, k = number[t], number[t + 1], number[t + 2], number[t + 3]
+        of_f, of_g, of_h, of_k = factor[t], factor[t + 1], factor[t + 2], factor[t + 3]
+        for i in range(B):
+            two = of_f * line[f, i] + of_g * line[g, i]
+            total[a, i] += two + of_h * line[h, i] + of_k * line[k, i]
+    for t in range(fours, lines):
+        f, of_f = number[t], factor[t]
+        for i in range(B):
+            total[a, i] += of_f * line[f, i]
 
 
 @compiled

@@ -4,8 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 
 from solver.kernels import Kernel
+from solver.rows import n_rows, sparse_from_csr, to_csr
 from tests.solver.oracle_sfw import hessian
 
 FLOAT64 = np.dtype(np.float64)
@@ -78,3 +80,23 @@ def direct_hessian(learner, problem):
 
 def started(problem):
     return problem.q[0] != 0.0
+
+
+def sparse(X, width=None):
+    """The same rows, sparse."""
+    X = np.asarray(X, np.float64)
+    row, column = np.nonzero(X)
+    indptr = np.searchsorted(row, np.arange(len(X) + 1))
+    return sparse_from_csr(X[row, column], column, indptr, X.shape[1] if width is None else width)
+
+
+def dense(X):
+    """The same rows with all their zeros."""
+    data, indices, indptr = to_csr(X)
+    return csr_matrix((data, indices, indptr), shape=(n_rows(X), X.width)).toarray()
+
+
+def thin_clusters(seed, n, n_features=12, n_classes=2, **parameters):
+    """Clusters with entries only where they are large: about three quarters zero, some rows all."""
+    X, codes = clusters(seed, n, n_features, n_classes, **parameters)
+    return np.where(np.abs(X) > 2.0, X, 0.0), codes

@@ -18,7 +18,7 @@ AVERAGES = (None, 1, 40, 200)
 
 def features(learner, X):
     """phi(x) = sqrt(2/D) cos(nu'x + omega) with the learner's own nu and omega (P5 eq. 8)."""
-    frequency, phase, origin = learner.features
+    frequency, phase, origin = learner.features[:3]
     return np.sqrt(2.0 / len(phase)) * np.cos((X - origin) @ frequency + phase)
 
 

@@ -16,10 +16,12 @@ from solver.kernels import (
     prepare_rows,
     take,
 )
+from solver.rows import origin_of, take_rows
 from tests.solver.oracle_sfw import kernel_matrix
-from tests.solver.streams import FLOAT64, KERNELS
+from tests.solver.streams import FLOAT64, KERNELS, dense, sparse, thin_clusters
 
 FLOAT32 = np.dtype(np.float32)
+LINEAR = Kernel("linear")
 TYPES = ("rbf", "polynomial", "linear")
 # A row's exponents may be off by 1e-3 before they are taken from differences; a kernel value
 # has two rows, and its matrix product rounds as well.
@@ -28,7 +30,7 @@ TOLERANCE = 4e-3
 
 def values(kernel, X, Z, dtype=None):
     dtype = kernel.dtype if dtype is None else dtype
-    left, right = (prepare_rows(kernel, rows, X[0], dtype) for rows in (X, Z))
+    left, right = (prepare_rows(kernel, rows, origin_of(X), dtype) for rows in (X, Z))
     return kernel_block(kernel, left, right)
 
 
@@ -211,3 +213,101 @@ class TestBlocks:
             np.testing.assert_allclose(
                 kernel_block(kernel, picked, rows), K[index], rtol=1e-6, atol=1e-12
             )
+
+
+class TestSparse:
+    """The same values as of dense rows, without their zeros."""
+
+    def rows(self, seed=7, n=300):
+        X, _ = thin_clusters(seed, n, n_features=20)
+        X[3] = X[11] = 0.0
+        return X[: n // 3], X[n // 3 :]
+
+    @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64])
+    @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+    def test_values_are_those_of_dense_rows(self, kernel, dtype):
+        X, Z = self.rows()
+        expected = kernel_matrix(kernel, X, Z)
+        K = values(kernel, sparse(X), sparse(Z), dtype)
+        assert K.dtype == dtype
+        tolerance = 50 * np.finfo(dtype).eps * max(1.0, np.abs(expected).max())
+        np.testing.assert_allclose(K, expected, rtol=0, atol=tolerance)
+
+    @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+    def test_do_not_depend_on_the_width(self, kernel):
+        X, Z = self.rows()
+        K = values(kernel, sparse(X), sparse(Z))
+        np.testing.assert_array_equal(values(kernel, sparse(X, 50), sparse(Z, 2**31 - 1)), K)
+
+    def test_rows_without_entries_lie_at_the_origin(self):
+        X, zero = np.array([[0.0, 2.0], [0.0, 0.0]]), np.zeros((1, 2))
+        K = values(Kernel("rbf", 0.25), sparse(X), sparse(zero))
+        np.testing.assert_allclose(K, [[np.exp(-1.0)], [1.0]], rtol=1e-6)
+        assert values(Kernel("linear"), sparse(X), sparse(zero)).tolist() == [[0.0], [0.0]]
+        cubic = Kernel("polynomial", 1.0, 3, 2.0)
+        assert values(cubic, sparse(X), sparse(zero)).tolist() == [[8.0], [8.0]]
+
+    def test_far_rows_are_compared_by_differences(self):
+        """Word counts of a long text: norms of 1e9, but distances that matter."""
+        random = np.random.default_rng(8)
+        base = np.where(random.random(40) < 0.5, 1e8 + random.integers(0, 9, 40), 0.0)
+        X = base + np.where(random.random((30, 40)) < 0.1, random.standard_normal((30, 40)), 0.0)
+        X[20:] = 0.01 * X[20:] / 1e8
+        kernel = Kernel("rbf", 0.2)
+        assert (
+            prepare_rows(kernel, sparse(X), X[0], FLOAT32).far.tolist()
+            == [True] * 20 + [False] * 10
+        )
+        K, expected = values(kernel, sparse(X), sparse(X)), kernel_matrix(kernel, X, X)
+        np.testing.assert_allclose(K, expected, rtol=0, atol=5e-6)
+        assert 0.01 < np.mean((expected > 1e-3) & (expected < 0.999)) < 0.99
+
+    @given(spread=st.floats(-3.0, 9.0), width=st.floats(-9.0, 9.0), seed=st.integers(0, 2**32 - 1))
+    def test_the_error_is_bounded_at_any_scale(self, spread, width, seed):
+        random = np.random.default_rng(seed)
+        X = 10.0**spread * np.where(random.random((12, 5)) < 0.6, random.random((12, 5)), 0.0)
+        X[6:] = X[:6] + 10.0**-width * random.standard_normal((6, 5))
+        kernel = Kernel("rbf", gamma=10.0 ** (2.0 * width) / 3.0)
+        K = values(kernel, sparse(X), sparse(X))
+        np.testing.assert_allclose(K, kernel_matrix(kernel, X, X), rtol=0, atol=TOLERANCE)
+
+    @pytest.mark.parametrize("kind", TYPES)
+    def test_values_of_enormous_rows_are_finite(self, kind):
+        X = sparse(np.array([[1e50, 0.0], [0.0, -1e50], [1e-50, 1e50]]))
+        assert np.all(np.isfinite(values(Kernel(kind, 1.0, 3, 1.0), X, X)))
+
+    def test_a_row_is_prepared_alike_alone_and_among_others(self):
+        X = sparse(100.0 * self.rows()[0])
+        kernel = Kernel("rbf", 0.3)
+        together = prepare_rows(kernel, X, np.empty(0), FLOAT32)
+        for i in (0, 3, 50):
+            alone = prepare_rows(kernel, take_rows(X, [i]), np.empty(0), FLOAT32)
+            assert (alone.fast[0], alone.far[0]) == (together.fast[i], together.far[i])
+
+    def test_take_selects_all_that_belongs_to_a_row(self):
+        X, _ = self.rows()
+        rows = prepare_rows(Kernel("rbf", 0.3), sparse(X), np.empty(0), FLOAT32)
+        K = kernel_block(Kernel("rbf", 0.3), rows, rows)
+        picked = take(rows, [4, 2, 7])
+        np.testing.assert_array_equal(dense(picked.exact), X[[4, 2, 7]])
+        np.testing.assert_allclose(
+            kernel_block(Kernel("rbf", 0.3), picked, rows), K[[4, 2, 7]], rtol=1e-5, atol=1e-12
+        )
+
+    def test_tiles_cover_wide_blocks_and_values_are_written_where_the_caller_says(self):
+        random = np.random.default_rng(9)
+        X, Z = (np.floor(2.0 * random.random((n, 6))) for n in (256, 1300))
+        left, right = (prepare_rows(LINEAR, sparse(Y), X[0], FLOAT64) for Y in (X, Z))
+        wide = np.full((256, 1400), 7.0)
+        kernel_block(LINEAR, left, right, out=wide[:, 50:1350])
+        np.testing.assert_array_equal(wide[:, 50:1350], X @ Z.T)
+        assert np.all(wide[:, :50] == 7.0)
+        assert np.all(wide[:, 1350:] == 7.0)
+
+    def test_the_two_kinds_of_rows_do_not_mix(self):
+        X, Z = self.rows()
+        for left, right in ((X, sparse(Z)), (sparse(X), Z)):
+            with pytest.raises(TypeError, match="sparse"):
+                kernel_block(
+                    LINEAR, *(prepare_rows(LINEAR, Y, X[0], FLOAT64) for Y in (left, right))
+                )

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 from solver.kernels import Kernel, kernel_block, prepare_rows
+from solver.rows import n_nonzeros, origin_of, rows_nbytes
 from solver.store import FREE, SampleStore, pack_triangle, unpack_triangle
-from tests.solver.streams import FLOAT64
+from tests.solver.streams import FLOAT64, dense, sparse
 
 LINEAR = Kernel("linear")
 
 
 def rows_of(X):
-    return prepare_rows(LINEAR, X, X[0], FLOAT64)
+    return prepare_rows(LINEAR, X, origin_of(X), FLOAT64)
 
 
 def add(store, X, codes, chosen):
@@ -101,3 +102,61 @@ def test_a_gram_matrix_survives_packing(random, dtype, used, capacity):
     unpacked = unpack_triangle(packed, used, capacity)
     assert unpacked.shape == (capacity, capacity)
     np.testing.assert_array_equal(unpacked[:used, :used], gram[:used, :used])
+
+
+class TestSparse:
+    def new_rows(self, random, n):
+        return sparse(np.where(random.random((n, 30)) < 0.3, random.random((n, 30)), 0.0))
+
+    def turned_over(self, random, rounds, max_size=40):
+        """A store at its bound, some of whose samples are replaced in each round."""
+        store = SampleStore(rows_of(self.new_rows(random, 1)), max_size)
+        add(store, self.new_rows(random, max_size), [0] * max_size, list(range(max_size)))
+        for _ in range(rounds):
+            yield store
+            leaving = random.choice(max_size, 5, replace=False)
+            store.release(leaving)
+            add(store, self.new_rows(random, 8), [0] * 8, [0, 2, 3, 5, 7])
+        yield store
+
+    def test_rows_and_gram_belong_together_after_many_replacements(self, random):
+        for store in self.turned_over(random, 60):
+            X = dense(store.rows.exact)
+            np.testing.assert_allclose(store.gram, X @ X.T, rtol=0, atol=1e-12)
+
+    def test_memory_at_the_bound_is_constant(self, random):
+        sizes = [store.nbytes for store in self.turned_over(random, 200)]
+        entries = 12 * 30 * 40
+        assert max(sizes[50:]) <= max(sizes[:50]) + entries // 4
+        rest = store_bytes_without_heap(40)
+        assert max(sizes) <= rest + 2 * entries
+
+    def test_counts_the_heap(self, random):
+        store = SampleStore(rows_of(self.new_rows(random, 1)), 10)
+        before = store.nbytes
+        rows = self.new_rows(random, 5)
+        add(store, rows, [0] * 5, list(range(5)))
+        assert store.nbytes - before >= 12 * n_nonzeros(rows)
+        assert store.nbytes > rows_nbytes(store.rows.exact)
+
+    def test_the_callers_heap_is_not_kept(self, random):
+        rows = self.new_rows(random, 6)
+        store = SampleStore(rows_of(rows), None)
+        add(store, rows, [0] * 6, [1, 4])
+        assert not np.shares_memory(store.rows.exact.values, rows.values)
+        assert len(store.rows.exact.values) < 4 * n_nonzeros(rows)
+
+    def test_published_rows_stay_as_they_were(self, random):
+        published = []
+        for store in self.turned_over(random, 40):
+            rows = store.used_rows()
+            published.append((rows, dense(rows.exact), rows.fast.copy()))
+        for rows, exact, fast in published[:-1]:
+            held = rows.exact.stop > rows.exact.start
+            np.testing.assert_array_equal(dense(rows.exact)[held], exact[held])
+            np.testing.assert_array_equal(rows.fast, fast)
+
+
+def store_bytes_without_heap(capacity):
+    """Gram matrix, codes, order of entry, extents, terms and flags, as float64 and int64."""
+    return 8 * capacity * capacity + (4 * 8 + 8 + 1) * capacity
