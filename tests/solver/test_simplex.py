@@ -8,10 +8,14 @@ from hypothesis import strategies as st
 from solver.simplex import (
     _clamped_ratio,
     away,
+    away_is_steeper,
     best_vertex,
     empty_problem,
     swap,
+    swap_gain,
     toward,
+    toward_gain,
+    toward_length,
     with_capacity,
     worst_vertex,
 )
@@ -203,6 +207,72 @@ class TestVertices:
         problem.gradient[: len(g)] = g
         problem.gradient[len(g) :] = -1e9
         assert worst_vertex(problem) == np.argmin(np.where(alpha > 0.0, g, np.inf))
+
+
+class TestGains:
+    """How far a step would raise f = -q, before it is taken."""
+
+    @given(points())
+    def test_toward_gain_is_what_the_step_gains(self, point):
+        A, alpha, random = point
+        p = int(random.integers(len(A)))
+        problem = problem_at(A, alpha)
+        gain = toward_gain(problem, p, A[p].copy())
+        assert problem.steps[0] == 0
+        np.testing.assert_array_equal(problem.alpha[: len(A)], alpha)
+        toward(problem, p, A[p].copy())
+        after = problem.alpha[: len(A)]
+        assert gain >= 0.0
+        assert gain == pytest.approx(alpha @ A @ alpha - after @ A @ after, abs=1e-9)
+
+    @given(points())
+    def test_swap_gain_is_what_the_step_gains(self, point):
+        A, alpha, _ = point
+        problem = problem_at(A, alpha)
+        best, worst = best_vertex(problem), worst_vertex(problem)
+        rows = A[best].copy(), A[worst].copy()
+        gain = swap_gain(problem, best, worst, *rows)
+        assert problem.steps[0] == 0
+        np.testing.assert_array_equal(problem.alpha[: len(A)], alpha)
+        swap(problem, best, worst, *rows)
+        after = problem.alpha[: len(A)]
+        assert gain >= 0.0
+        assert gain == pytest.approx(alpha @ A @ alpha - after @ A @ after, abs=1e-9)
+
+    @given(points())
+    def test_toward_length_gives_the_step_and_q_after_it(self, point):
+        A, alpha, random = point
+        p = int(random.integers(len(A)))
+        problem = problem_at(A, alpha)
+        length, q = toward_length(problem, p, A[p, p])
+        assert toward(problem, p, A[p].copy()) == length
+        after = (1.0 - length) * alpha + length * unit(len(A), p)
+        assert q == pytest.approx(after @ A @ after, abs=1e-9)
+
+
+class TestDecision:
+    """P1 Algorithm 3: toward iff d_t'g >= d_a'g, d_t = e_best - alpha, d_a = alpha - e_worst."""
+
+    @given(points())
+    def test_away_where_its_direction_is_steeper(self, point):
+        A, alpha, _ = point
+        problem = problem_at(A, alpha)
+        best, worst = best_vertex(problem), worst_vertex(problem)
+        g = -2.0 * A @ alpha
+        toward_rise = (unit(len(A), best) - alpha) @ g
+        away_rise = (alpha - unit(len(A), worst)) @ g
+        assume(abs(toward_rise - away_rise) > 1e-8 * np.abs(A).max())
+        assert away_is_steeper(problem, best, worst) == (away_rise > toward_rise)
+
+    def test_toward_where_both_are_equally_steep(self):
+        problem = problem_at(np.eye(2), np.array([0.5, 0.5]))
+        assert not away_is_steeper(problem, 0, 1)
+
+    def test_never_from_the_vertex_that_has_all_the_weight(self):
+        # With a gradient that rounding has spoiled: at alpha = e_0 exactly, g_0 = -2q.
+        problem = problem_at(np.array([[1.0, 3.0], [3.0, 9.0]]), np.array([1.0, 0.0]))
+        problem.gradient[0] = -50.0
+        assert not away_is_steeper(problem, 1, 0)
 
 
 class TestClampedRatio:
