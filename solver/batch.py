@@ -190,21 +190,21 @@ class FullSearch:
             )
             done += taken
             if done < limit and ending != CONVERGED:
-                self._fetch_missing()
+                self._fetch_needed()
         self._refresh()
         converged = ending == CONVERGED
         return converged, steps.part(0, done + converged)
 
-    def _fetch_missing(self) -> None:
-        """The missing rows, and with them those of the steepest vertices that are not kept."""
-        missing = self._scratch.missing[self._scratch.missing >= 0]
+    def _fetch_needed(self) -> None:
+        """The needed rows, and with them those of the steepest vertices that are not kept."""
+        needed = np.unique(self._scratch.needed[self._scratch.needed >= 0])
         g, count = self._problem.gradient, min(2 * self._source.together, len(self.dual.sign))
         steepest = np.argpartition(g, len(g) - count)[len(g) - count :]
-        steepest = steepest[np.argsort(-g[steepest], kind="stable")]
-        wanted = np.concatenate([missing, self.dual.column[steepest]])
-        wanted = wanted[self._source.kept.slot_of[wanted] < 0]
-        order = np.sort(np.unique(wanted, return_index=True)[1])
-        self._source.fetch(wanted[order][: max(self._source.together, len(missing))])
+        likely = self.dual.column[steepest[np.argsort(-g[steepest], kind="stable")]]
+        likely = likely[(self._source.kept.slot_of[likely] < 0) & ~np.isin(likely, needed)]
+        first = np.sort(np.unique(likely, return_index=True)[1])
+        more = max(self._source.together - len(needed), 0)
+        self._source.fetch(np.concatenate([needed, likely[first[:more]]]))
 
     def certify(self) -> tuple[Float64Array, Float64Array]:
         """See `Search`."""

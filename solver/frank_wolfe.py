@@ -75,11 +75,14 @@ class Steps(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Rows of A of the best and the worst vertex, (v,), and the columns that are missing, (2,)."""
+    """Rows of A of the best and the worst vertex, (v,), and which columns' rows are needed, (2,).
+
+    In `needed`, -1 stands for none.
+    """
 
     best_row: Float64Array
     worst_row: Float64Array
-    missing: NDArray[np.int64]
+    needed: NDArray[np.int64]
 
 
 @compiled
@@ -96,7 +99,7 @@ def advance(
     """Iterate until the gap is at most tol, a row is missing, or `steps` is full.
 
     All vertices are members of `problem`, in the order of `dual`. Returns why it ended and how
-    many steps were taken; `scratch.missing` names the columns whose rows are missing, or -1.
+    many steps were taken; `scratch.needed` names the columns whose rows the next one needs.
     """
     for k in range(len(steps.gap)):
         best = best_vertex(problem)
@@ -106,7 +109,7 @@ def advance(
             return CONVERGED, k
         worst = best if method in (FW, PARTAN_METHOD) else worst_vertex(problem)
         goes_away = method == MFW and away_is_steeper(problem, best, worst)
-        if not _have_rows(dual, kept, best, worst, method, goes_away, scratch.missing):
+        if not _have_rows(dual, kept, best, worst, method, goes_away, scratch.needed):
             return MISSING, k
         if not goes_away:
             vertex_row(dual, kept_row(dual, kept, best), best, scratch.best_row)
@@ -193,17 +196,18 @@ def _have_rows(
     worst: int,
     method: int,
     goes_away: bool,
-    missing: NDArray[np.int64],
+    needed: NDArray[np.int64],
 ) -> bool:
-    """Whether the rows of this iteration are kept; notes their use, or what is missing."""
-    missing[0] = missing[1] = -1
-    for i in range(2):
-        needed = not goes_away if i == 0 else (goes_away or method == SWAP_METHOD)
-        if needed:
-            column = column_of(dual, best if i == 0 else worst)
-            slot = kept.slot_of[column]
-            if slot >= 0:
-                kept.last_used[slot] = kept.clock[0]
-            else:
-                missing[i] = column
-    return bool(missing[0] < 0 and missing[1] < 0)
+    """Whether the rows of this iteration, which it notes in `needed`, are kept."""
+    needed[0] = needed[1] = -1
+    if not goes_away:
+        needed[0] = column_of(dual, best)
+    if goes_away or method == SWAP_METHOD:
+        needed[1] = column_of(dual, worst)
+    for column in needed:
+        if column >= 0 and kept.slot_of[column] < 0:
+            return False
+    for column in needed:
+        if column >= 0:
+            kept.last_used[kept.slot_of[column]] = kept.clock[0]
+    return True

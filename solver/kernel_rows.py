@@ -50,11 +50,11 @@ class KernelRows:
         """Have the rows of these (different) columns, at most as many as the budget holds."""
         kept = self.kept
         held = kept.slot_of[columns]
-        kept.last_used[held[held >= 0]] = kept.clock[0]
-        wanted = columns[held < 0]
+        wanted, held = columns[held < 0], held[held >= 0]
+        kept.last_used[held] = kept.clock[0]
         if not len(wanted):
             return
-        slots = self._free(len(wanted))
+        slots = self._free(len(wanted), held)
         together = np.array_equal(slots, np.arange(slots[0], slots[0] + len(slots)))
         out = kept.values[slots[0] : slots[0] + len(slots)] if together else None
         block = kernel_block(self.kernel, take(self.rows, wanted), self.rows, out=out)
@@ -71,10 +71,15 @@ class KernelRows:
         budget = len(columns) ** 2 * self.kept.values.itemsize
         return KernelRows(self.kernel, take(self.rows, columns), budget)
 
-    def _free(self, count: int) -> NDArray[np.int64]:
-        """The slots that were used longest ago, emptied; unused ones first and in order."""
+    def _free(self, count: int, held: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The slots that were used longest ago, emptied; unused ones first and in order.
+
+        Those in `held` stay, however old they are.
+        """
         kept = self.kept
-        slots = np.sort(np.argsort(kept.last_used, kind="stable")[:count])
+        age = kept.last_used.copy()
+        age[held] = np.iinfo(np.int64).max
+        slots = np.sort(np.argsort(age, kind="stable")[:count])
         leaving = kept.column_in[slots]
         kept.slot_of[leaving[leaving >= 0]] = -1
         return slots

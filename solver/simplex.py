@@ -26,6 +26,8 @@ NONE, INITIAL, TOWARD, AWAY, DROP, SWAP, PARTAN = 0, 1, 2, 3, 4, 5, 6
 STEP_NAMES = ("none", "initial", "toward", "away", "drop", "swap", "partan")
 
 _SCAN = 64
+# Where delta'A delta is this small beside q, its digits are rounding and PARTAN has no line.
+_SAME_POINT = 1e-12
 
 
 class Problem(NamedTuple):
@@ -286,8 +288,10 @@ def partan(problem: Problem, previous: Previous, p: int, row: Float64Array) -> N
     if previous.known[0]:
         q_prev = previous.q[0]
         cross = keep * W - 0.5 * step * previous.gradient[p]
-        bound = _room_beyond(problem, previous, p, step)
-        mu = _clamped_ratio(q_prev - cross, q_tilde + q_prev - 2.0 * cross, 1.0 + bound) - 1.0
+        curvature = q_tilde + q_prev - 2.0 * cross
+        if abs(curvature) > _SAME_POINT * (abs(q_tilde) + abs(q_prev)):
+            bound = _room_beyond(problem, previous, p, step)
+            mu = _clamped_ratio(q_prev - cross, curvature, 1.0 + bound) - 1.0
         problem.q[0] = (1 + mu) ** 2 * q_tilde - 2 * mu * (1 + mu) * cross + mu**2 * q_prev
     _extrapolate(problem, previous, p, row, step, mu)
     previous.cross[0] = (1 + mu) * (keep * q - 0.5 * step * g_p) - mu * W
