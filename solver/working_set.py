@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.answers import Absorbed, BlockTrace, join_answers
-from solver.hessian import KernelValues, Ridge
+from solver.hessian import KernelValues, Ridge, layout_of, refresh
 from solver.kernels import Float64Array, FloatArray, Kernel, Rows, kernel_block, prepare_rows
 from solver.multiclass import pairs_of
 from solver.online import Arrivals, Rule, Trace, walk
@@ -148,6 +148,47 @@ class WorkingSet:
             pieces.append(self._absorb_block(rows, codes[part], entered[part]))
             start = stop
         return join_answers(pieces, self.n_classes)
+
+    def adopt(self, X: Matrix, codes: NDArray[np.int64], alpha: Float64Array) -> None:
+        """Go on from a solution found elsewhere, as if these samples had been learned.
+
+        X, codes: its n support vectors, of classes 0, 1, ... alpha: (pairs, n) weights >= 0 that
+        sum to one for each pair of classes (`multiclass.pairs_of`). For a set without samples;
+        raises ValueError for more samples than it may hold.
+        """
+        count = n_rows(X)
+        if self._store is not None:
+            raise RuntimeError("the set holds samples already")
+        if self.max_size is not None and count > self.max_size:
+            raise ValueError(f"{count} support vectors do not fit into max_size {self.max_size}")
+        self.origin = origin_of(X)
+        first = prepare_rows(self.kernel, take_rows(X, slice(0, 1)), self.origin, self.dtype)
+        self._store = SampleStore(first, self.max_size)
+        for start in range(0, count, BLOCK_ROWS):
+            part = slice(start, min(start + BLOCK_ROWS, count))
+            rows = prepare_rows(self.kernel, take_rows(X, part), self.origin, self.dtype)
+            chosen = np.arange(part.stop - start)
+            self._store.add(rows, codes[part], self._kernel_values(rows).block, chosen)
+        self.seen = count
+        self.meet_classes(int(codes.max()) + 1)
+        pairs = pairs_of(max(self.n_classes, 2))
+        self.problems = [self._adopted(i, pair, codes, alpha[i]) for i, pair in enumerate(pairs)]
+
+    def _adopted(
+        self, i: int, pair: tuple[int, int], codes: NDArray[np.int64], alpha: Float64Array
+    ) -> Problem:
+        members = np.flatnonzero(np.isin(codes, pair))
+        self.problems[i] = empty_problem(len(members))
+        problem = self.problems[i]
+        problem.column[:] = members
+        problem.sign[:] = np.where(codes[members] == pair[1], 1.0, -1.0)
+        problem.alpha[:] = alpha[members]
+        problem.size[0] = len(members)
+        self._reserve(i, 0)
+        gram = KernelValues(self.store.gram, np.empty((0, self.store.used), self.dtype), len(codes))
+        layout, ridge = layout_of(problem), self._rule(*pair).ridge
+        refresh(problem, gram, layout, ridge, self._scratch[0])
+        return problem
 
     def view(self) -> WorkingSetView:
         """An immutable picture of the present model, for predictions by other threads."""
