@@ -222,6 +222,18 @@ class TestWorkingSetMemory:
             again = view.predict(its_view, take_rows(rows, slice(0, 20)))[1]
             np.testing.assert_array_equal(again, said)
 
+    def test_restored_with_free_slots_it_goes_on_bit_for_bit(self):
+        X, codes = thin_clusters(seed=205, n=800)
+        rows = sparse(X)
+        live, restored = (WorkingSet(RBF, 5.0, "msfw", 1, max_size=100) for _ in range(2))
+        live.absorb(take_rows(rows, slice(0, 501)), codes[:501])
+        assert live.store.size < live.store.used
+        restored.restore(live.state())
+        for learner in (live, restored):
+            learner.absorb(take_rows(rows, slice(501, None)), codes[501:])
+        for mine, its in zip(live.state().values(), restored.state().values(), strict=True):
+            np.testing.assert_array_equal(mine, its)
+
     def test_a_state_holds_what_the_slots_hold(self):
         X, codes = thin_clusters(seed=207, n=600, n_features=30, noise=0.3)
         learner = WorkingSet(RBF, 5.0, max_size=50)
