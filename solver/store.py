@@ -76,7 +76,7 @@ class SampleStore:
         self._reserve(self.used + appended)
         new = take(rows, chosen)
         exact, self._filled = put_rows(self.rows.exact, self._filled, slots, new.exact)
-        self.rows = self.rows._replace(exact=exact)
+        self.rows = Rows(exact, self.rows.fast, self.rows.far)
         self.rows.fast[slots], self.rows.far[slots] = new.fast, new.far
         self.code[slots] = codes[chosen]
         self.entered[slots] = self.added + np.arange(len(slots))
