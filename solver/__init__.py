@@ -24,12 +24,12 @@ Frank-Wolfe Algorithm for Large-Scale SVM Classification"; P5: Lee and Wright 20
     P5 section 2.4  prediction without samples         asset.predict
 
 How they stand on each other (each imports only from those before it):
-compiled; rows; sparse_product; kernels; simplex; hessian; online, removal; multiclass, store;
-view, answers; working_set.
+compiled; rows; sparse_product, slots; kernels; simplex; hessian; online, removal; multiclass,
+store; view, answers; working_set.
 compiled, rows; fourier; asset. rows; bandwidth.
 
-Rows come dense or sparse (`rows.Matrix`): rows, sparse_product, kernels and fourier know the
-difference, and everything else hands them on.
+Rows come dense or sparse (`rows.Matrix`): rows, slots, sparse_product, kernels and
+fourier know the difference, and everything else hands them on.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from solver.compiled import compiled
 from solver.rows import Float64Array as Float64Array
 from solver.rows import FloatArray as FloatArray
-from solver.rows import Matrix, SparseRows, check_same_kind, n_rows, square_norms, take_rows
+from solver.rows import Matrix, SparseRows, n_rows, square_norms, take_rows
 from solver.sparse_product import index_block, sparse_product, square_distance
 
 # gamma * (error of a squared distance) beyond which a kernel value is no longer trusted.
@@ -100,9 +100,8 @@ def kernel_block(
 
     One product per tile of columns; what follows it runs over the tile while it is in the
     cache. For rbf the product is the exponent itself: 2 gamma x'z - gamma ||x||^2 -
-    gamma ||z||^2. Raises TypeError where one side is dense and the other sparse.
+    gamma ||z||^2. Both sides must be of one kind, dense or sparse.
     """
-    check_same_kind(right.exact, left.exact)
     n, m = len(left.far), len(right.far)
     dtype = left.fast.dtype
     if out is None:
@@ -111,7 +110,7 @@ def kernel_block(
     width = max(64, _TILE_BYTES // (dtype.itemsize * max(n, 1)))
     for start in range(0, m, width):
         tile = slice(start, min(start + width, m))
-        product(take(right, tile), out[:, tile])
+        product(right if m <= width else take(right, tile), out[:, tile])
         if kernel.type == "rbf":
             np.minimum(out[:, tile], 0.0, out=out[:, tile])
             np.exp(out[:, tile], out=out[:, tile])

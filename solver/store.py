@@ -1,8 +1,7 @@
 """Stored samples and their Gram matrix: each sample and each kernel value once.
 
 A slot is a sample's row and column number in everything here. A freed slot keeps its
-(harmless, finite) contents until it is used again; `code` is -1 there. Nonzeros of a freed
-sparse row are left behind in the heap and vanish when it is next rewritten.
+(harmless, finite) contents until it is used again; `code` is -1 there.
 """
 
 import numpy as np
@@ -10,15 +9,8 @@ from numpy.typing import NDArray
 
 from solver.compiled import compiled
 from solver.kernels import FloatArray, Rows, take
-from solver.rows import (
-    clear_rows,
-    concatenate_rows,
-    grown,
-    grown_rows,
-    n_nonzeros,
-    put_rows,
-    rows_nbytes,
-)
+from solver.rows import concatenate_rows, n_nonzeros
+from solver.slots import grown, grown_rows, put_rows, rows_nbytes
 
 FREE = -1
 _FIRST_CAPACITY = 64
@@ -99,7 +91,7 @@ class SampleStore:
         self._reserve(self.used + appended)
         new = take(rows, chosen)
         exact, self._filled = put_rows(self.rows.exact, self._filled, slots, new.exact)
-        self.rows = self.rows._replace(exact=exact)
+        self.rows = Rows(exact, self.rows.fast, self.rows.far)
         self.rows.fast[slots], self.rows.far[slots] = new.fast, new.far
         self.code[slots] = codes[chosen]
         self.entered[slots] = self.added + np.arange(len(slots))
@@ -111,7 +103,6 @@ class SampleStore:
     def release(self, slots: NDArray[np.int64]) -> None:
         """Free slots. Rows move to fresh buffers, because published views share the old ones."""
         self.rows = take(self.rows, np.arange(len(self.code)))
-        clear_rows(self.rows.exact, slots)
         self.code[slots] = FREE
 
     def take_over(

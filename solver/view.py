@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from solver.compiled import compiled
 from solver.kernels import Float64Array, FloatArray, Kernel, Rows, kernel_block, prepare_rows
 from solver.multiclass import one_versus_one_scores, predicted_class
-from solver.rows import Matrix, n_rows, origin_of, take_rows
+from solver.rows import Matrix, check_same_kind, n_rows, origin_of, take_rows
 from solver.simplex import Problem, best_vertex
 
 _ROWS_AT_ONCE = 256
@@ -125,7 +125,8 @@ def predict(view: WorkingSetView, X: Matrix) -> tuple[NDArray[np.int64], Float64
 
 
 def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:
-    """Decision values of every problem, (n, problems)."""
+    """Decision values of every problem, (n, problems); TypeError for rows of the other kind."""
+    check_same_kind(view.rows.exact, X)
     decision = np.empty((n_rows(X), len(view.ends)))
     for start in range(0, len(decision), _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)

@@ -13,7 +13,7 @@ from solver.asset import Asset
 from solver.bandwidth import SAMPLES, AutoGamma, gamma_from_rows
 from solver.kernels import Kernel
 from solver.working_set import WorkingSet
-from tests.solver.streams import FLOAT64, blocks, clusters
+from tests.solver.streams import FLOAT64, blocks, clusters, sparse, thin_clusters
 
 
 def working_set(gamma):
@@ -58,6 +58,13 @@ class TestGammaFromRows:
     @pytest.mark.parametrize("n", [1, 2, 100])
     def test_of_equal_rows_is_one(self, n):
         assert gamma_from_rows(np.full((n, 3), 4.2)) == 1.0
+        assert gamma_from_rows(sparse(np.full((n, 3), 4.2))) == 1.0
+
+    @given(n=st.integers(2, 60), scale=st.sampled_from([1e-100, 1.0, 1e100]))
+    def test_of_sparse_rows_is_that_of_dense_ones(self, n, scale):
+        X, _ = thin_clusters(seed=n, n=n)
+        gamma = gamma_from_rows(sparse(scale * X))
+        assert gamma == pytest.approx(gamma_from_rows(scale * X), rel=1e-12)
 
 
 class TestWarmUp:

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from solver.fourier import fourier_features, fourier_map
+from solver.fourier import fourier_features, fourier_map, widened
 from solver.kernels import Kernel
+from solver.rows import take_rows
 from tests.solver.oracle_sfw import kernel_matrix
+from tests.solver.streams import sparse, thin_clusters
 
 GAMMA = 0.3
 
@@ -63,6 +65,19 @@ def test_the_same_seed_draws_the_same_map(rows):
         np.testing.assert_array_equal(a, b)
 
 
+def test_a_feature_has_the_same_frequencies_whatever_the_width():
+    wide = fourier_map(GAMMA, np.zeros(300), 10, seed=3)
+    for width in (1, 63, 64, 65, 299):
+        narrow = fourier_map(GAMMA, np.zeros(width), 10, seed=3)
+        np.testing.assert_array_equal(narrow.frequency, wide.frequency[:width])
+
+
+def test_the_frequencies_of_different_features_and_the_phase_are_independent():
+    drawn = fourier_map(GAMMA, np.zeros(200), 2000, seed=0)
+    correlation = np.corrcoef(np.vstack([drawn.frequency, drawn.phase]))
+    np.testing.assert_allclose(correlation, np.eye(201), rtol=0, atol=6.0 / np.sqrt(2000))
+
+
 def test_another_seed_draws_another(rows):
     assert not np.array_equal(products(rows, 100, seed=3), products(rows, 100, seed=4))
 
@@ -86,3 +101,51 @@ def test_features_of_enormous_rows_are_finite():
     X = np.array([[1e50, -1e50], [0.0, 1e50], [1e-50, 0.0]])
     V = fourier_features(fourier_map(1e100, X[0], 20, seed=7), X)
     assert np.all(np.isfinite(V))
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return thin_clusters(seed=91, n=80, n_features=500)[0]
+
+
+class TestSparse:
+    def test_features_are_those_of_dense_rows_with_the_origin_at_zero(self, texts):
+        of_sparse = fourier_map(GAMMA, np.empty(0), 50, seed=1)
+        of_dense = fourier_map(GAMMA, np.zeros(500), 50, seed=1)
+        np.testing.assert_allclose(
+            fourier_features(of_sparse, sparse(texts)),
+            fourier_features(of_dense, texts),
+            rtol=0,
+            atol=1e-12,
+        )
+
+    def test_the_map_grows_to_the_largest_feature_and_keeps_what_it_has(self, texts):
+        features, whole = fourier_map(GAMMA, np.empty(0), 8, seed=2), sparse(texts, 10**9)
+        expected = fourier_map(GAMMA, np.zeros(2000), 8, seed=2).frequency
+        narrow = texts.copy()
+        for reach in (3, 40, 64, 65, 300, 500):
+            narrow[:, :reach] = texts[:, :reach]
+            narrow[:, reach:] = 0.0
+            narrow[0, reach - 1] = 1.0
+            grown = widened(features, sparse(narrow, 10**9))
+            assert reach <= len(grown.frequency) <= 1.25 * reach + 64
+            np.testing.assert_array_equal(grown.frequency, expected[: len(grown.frequency)])
+            assert widened(grown, sparse(narrow)) is grown
+            features = grown
+        np.testing.assert_array_equal(
+            fourier_features(features, whole),
+            fourier_features(fourier_map(GAMMA, np.empty(0), 8, seed=2), whole),
+        )
+
+    def test_a_row_has_the_same_features_alone(self, texts):
+        features, whole = fourier_map(GAMMA, np.empty(0), 30, seed=3), sparse(texts)
+        together = fourier_features(features, whole)
+        for i in range(0, 80, 13):
+            alone = fourier_features(features, take_rows(whole, [i]))
+            np.testing.assert_array_equal(alone[0], together[i])
+
+    def test_rows_of_the_other_kind_are_refused(self, texts):
+        with pytest.raises(TypeError, match="sparse"):
+            fourier_features(fourier_map(GAMMA, np.empty(0), 8, seed=1), texts)
+        with pytest.raises(TypeError, match="sparse"):
+            fourier_features(fourier_map(GAMMA, texts[0], 8, seed=1), sparse(texts))

@@ -303,11 +303,3 @@ class TestSparse:
         np.testing.assert_array_equal(wide[:, 50:1350], X @ Z.T)
         assert np.all(wide[:, :50] == 7.0)
         assert np.all(wide[:, 1350:] == 7.0)
-
-    def test_the_two_kinds_of_rows_do_not_mix(self):
-        X, Z = self.rows()
-        for left, right in ((X, sparse(Z)), (sparse(X), Z)):
-            with pytest.raises(TypeError, match="sparse"):
-                kernel_block(
-                    LINEAR, *(prepare_rows(LINEAR, Y, X[0], FLOAT64) for Y in (left, right))
-                )

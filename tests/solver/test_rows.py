@@ -10,17 +10,12 @@ from scipy.sparse import csr_matrix
 from solver.rows import (
     SparseRows,
     check_same_kind,
-    clear_rows,
-    compact,
     concatenate_rows,
-    grown_rows,
     largest_feature,
     n_nonzeros,
     n_rows,
     origin_of,
-    put_rows,
     rows_from_arrays,
-    rows_nbytes,
     rows_to_arrays,
     scatter,
     sparse_from_csr,
@@ -187,48 +182,3 @@ class TestArrays:
 
     def test_nothing_comes_of_nothing(self):
         assert rows_from_arrays("some", rows_to_arrays("other", sparse(np.eye(2)))) is None
-
-
-class TestHeap:
-    """Slots that are written, cleared and written again, as a store does."""
-
-    def random_rows(self, random, n):
-        return np.where(random.random((n, 9)) < 0.4, random.standard_normal((n, 9)), 0.0)
-
-    def test_holds_what_was_written_last(self):
-        random = np.random.default_rng(1)
-        X, expected = grown_rows(compact(sparse(np.zeros((0, 9)))), 20), np.zeros((20, 9))
-        filled = 0
-        for _ in range(60):
-            slots = random.choice(20, 4, replace=False)
-            new = self.random_rows(random, 4)
-            shared, before = X, X.values[:filled].copy()
-            clear_rows(X, slots)
-            X, filled = put_rows(X, filled, slots, sparse(new))
-            expected[slots] = new
-            np.testing.assert_array_equal(dense(X), expected)
-            np.testing.assert_array_equal(shared.values[: len(before)], before)
-
-    def test_takes_no_more_than_twice_its_rows_in_the_long_run(self):
-        random = np.random.default_rng(2)
-        X, filled = grown_rows(compact(sparse(np.zeros((0, 9)))), 30), 0
-        for _ in range(300):
-            slots = random.choice(30, 3, replace=False)
-            clear_rows(X, slots)
-            X, filled = put_rows(X, filled, slots, sparse(np.ones((3, 9))))
-            assert len(X.indices) <= 2 * 9 * 30
-        assert rows_nbytes(X) == sum(array.nbytes for array in X[:4])
-
-    def test_rows_that_were_taken_keep_their_values_when_the_heap_is_rewritten(self):
-        X, filled = put_rows(
-            grown_rows(sparse(np.zeros((0, 4))), 4), 0, np.arange(4), sparse(np.eye(4))
-        )
-        view, heap = take_rows(X, slice(0, 2)), X.values
-        for _ in range(9):
-            X, filled = put_rows(X, filled, np.array([2, 3]), sparse(np.full((2, 4), 7.0)))
-        assert X.values is not heap
-        np.testing.assert_array_equal(dense(view), np.eye(4)[:2])
-
-    def test_grows_wider_with_the_rows(self):
-        X, _ = put_rows(sparse(np.zeros((2, 3))), 0, np.array([1]), sparse(np.ones((1, 8))))
-        assert X.width == 8

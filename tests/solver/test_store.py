@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from solver.kernels import Kernel, kernel_block, prepare_rows
-from solver.rows import n_nonzeros, origin_of, rows_nbytes
+from solver.rows import n_nonzeros, origin_of
+from solver.slots import rows_nbytes
 from solver.store import FREE, SampleStore, pack_triangle, unpack_triangle
 from tests.solver.streams import FLOAT64, dense, sparse
 
