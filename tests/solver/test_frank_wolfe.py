@@ -42,6 +42,7 @@ class TestOptimum:
         assert solution.converged
         assert_certified(solution, instance.A)
         assert solution.objective == pytest.approx(-optimum.q, rel=1e-9, abs=1e-8)
+        assert solution.gap <= 1e-9 + 1e-10 * scale
         bounds = -optimum.q - solution.trace.objective <= solution.trace.gap + 1e-11 * scale
         assert bounds.all()
         # Vertices that are plainly not in the optimum have been dropped, to exactly zero.
