@@ -17,7 +17,7 @@ Frank-Wolfe Algorithm for Large-Scale SVM Classification"; P5: Lee and Wright 20
     P1 section 3.2  b = y'alpha                        view.view_of (bias)
     P2              one-versus-one, samples shared     working_set.WorkingSet, multiclass
     P2              kernel width from mean distance    bandwidth.gamma_from_rows
-    P4              SWAP's pairwise step               simplex.swap
+    P4              SWAP's pairwise step               simplex.swap, online._swap_partner
     P5 eq. 8        random Fourier features            fourier.fourier_map, fourier_features
     P5 Algorithm 1  ASSET                              asset._walk
     P5 Table 1      hinge subgradient, projection      asset._step

@@ -71,6 +71,7 @@ def _keep_staying(problem: Problem, leaving: NDArray[np.bool_], staying: float) 
         problem.gradient[kept] = problem.gradient[m] / max(staying, _ROUNDING)
         problem.sign[kept] = problem.sign[m]
         problem.column[kept] = problem.column[m]
+        problem.diagonal[kept] = problem.diagonal[m]
         problem.q[0] -= 0.5 * problem.alpha[kept] * problem.gradient[kept]
         kept += 1
     problem.size[0] = kept

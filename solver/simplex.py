@@ -37,6 +37,7 @@ class Problem(NamedTuple):
     gradient: g = -2 A alpha of each member, also where alpha is zero.
     sign: y, -1.0 or +1.0.
     column: where the member stands in the shared kernel matrices.
+    diagonal: k(x, x) + 1, that is A_mm without its ridge.
     q: (1,) alpha' A alpha, zero before the first step.
     size: (1,) number of members.
     steps: (1,) steps since g and q were last computed from A and alpha.
@@ -46,6 +47,7 @@ class Problem(NamedTuple):
     gradient: Float64Array
     sign: Float64Array
     column: NDArray[np.int64]
+    diagonal: Float64Array
     q: Float64Array
     size: NDArray[np.int64]
     steps: NDArray[np.int64]
@@ -58,6 +60,7 @@ def empty_problem(capacity: int) -> Problem:
         gradient=np.zeros(capacity),
         sign=np.zeros(capacity),
         column=np.zeros(capacity, np.int64),
+        diagonal=np.zeros(capacity),
         q=np.zeros(1),
         size=np.zeros(1, np.int64),
         steps=np.zeros(1, np.int64),

@@ -122,9 +122,10 @@ class SampleStore:
         capacity = len(self.code)
         if needed <= capacity:
             return
-        # A factor of four: the copies of a growing matrix add up to a fifteenth of the last
-        # one; what is reserved beyond the rows in use is not touched and takes no memory.
-        capacity = max(needed, 4 * capacity)
+        # The first touch of memory costs more than the copying: systems with huge pages give
+        # each row all of its reserved width. Beyond 4096 the matrix therefore grows by half.
+        # Rows whose width is no power of two do not compete for the same lines of the cache.
+        capacity = max(needed, (4 * capacity if capacity < 4096 else 3 * capacity // 2) + 16)
         if self.max_size is not None and 2 * capacity > self.max_size:
             capacity = max(needed, self.max_size)
         self.rows = _with_capacity(self.rows, capacity)

@@ -262,6 +262,7 @@ class WorkingSet:
             problem = empty_problem(max(64, len(members)))
             problem.column[: len(members)] = members
             problem.sign[: len(members)] = -1.0
+            problem.diagonal[: len(members)] = self.store.gram.diagonal()[members] + 1.0
             problem.size[0] = len(members)
             self.problems.append(problem)
         if not self.problems:
@@ -382,6 +383,8 @@ class WorkingSet:
             part = slice(int(end - state["sizes"][i]), int(end))
             for field in ("alpha", "gradient", "sign", "column"):
                 getattr(problem, field)[: state["sizes"][i]] = state[field][part]
+            column = problem.column[: state["sizes"][i]]
+            problem.diagonal[: len(column)] = store.gram.diagonal()[column] + 1.0
             problem.q[0] = state["q"][i]
             problem.size[0] = state["sizes"][i]
             problem.steps[0] = state["steps"][i]

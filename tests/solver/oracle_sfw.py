@@ -1,7 +1,8 @@
 """P1 Algorithms 1-4 (SFW, MSFW) in plain numpy, for one binary problem and its whole matrix A.
 
 Written line by line from the paper: no blocks, no shared rows, no compiled code. Beyond the
-paper there is P4's pairwise (swap) step after each sample, and three clarifications:
+paper there are P4's pairwise (swap) steps after each sample, each with the partner that lowers q
+most, and three clarifications:
 
 - AWAY looks among the vertices with weight only, as the others have none to give away;
 - a vertex whose weight the away step takes to its bound has weight exactly zero afterwards;
@@ -122,20 +123,38 @@ class Sfw:
         return "drop"
 
     def _swap(self):
-        """P4: lambda = min((g_best - g_worst) / (2 d'Ad), alpha_worst), d = e_best - e_worst."""
-        best, worst = self._best(), self._worst()
-        if not self.g[best] > self.g[worst] + self._slack():
+        """P4's step lambda = min((g_best - g_m) / (2 d'Ad), alpha_m), d = e_best - e_m.
+
+        Its m is the one whose step lowers q most; the first one of several.
+        """
+        best = self._best()
+        steps = {
+            m: self._swap_step(best, m)
+            for m in self.S
+            if self.alpha[m] > 0.0 and self.g[best] > self.g[m] + self._slack()
+        }
+        if not steps:
             return
-        d = np.zeros(len(self.A))
-        d[best], d[worst] = 1.0, -1.0
-        step = (self.g[best] - self.g[worst]) / (2.0 * d @ self.A @ d)
-        whole = step >= self.alpha[worst]
-        self.alpha += min(step, self.alpha[worst]) * d
+        largest = max(decrease for decrease, _, _ in steps.values())
+        partner = next(
+            m for m, (decrease, _, _) in steps.items() if decrease >= 0.99999999 * largest
+        )
+        _, step, d = steps[partner]
+        whole = step == self.alpha[partner]
+        self.alpha += step * d
         if whole:
-            self.alpha[worst] = 0.0
+            self.alpha[partner] = 0.0
         self.q = self.alpha @ self.A @ self.alpha
         for m in self.S:
             self.g[m] = -2.0 * self.A[m] @ self.alpha
+
+    def _swap_step(self, best, m):
+        """(decrease of q, lambda, d) of the swap from m to best."""
+        d = np.zeros(len(self.A))
+        d[best], d[m] = 1.0, -1.0
+        curvature = d @ self.A @ d
+        step = min((self.g[best] - self.g[m]) / (2.0 * curvature), self.alpha[m])
+        return step * (self.g[best] - self.g[m]) - step**2 * curvature, step, d
 
     def _slack(self):
         return ROUNDING * self.q
