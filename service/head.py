@@ -14,7 +14,7 @@ from solver import asset, view
 from solver.asset import Asset, AssetView
 from solver.bandwidth import AutoGamma
 from solver.kernels import Float64Array, largest_square_norm
-from solver.online import STEP_NAMES
+from solver.simplex import STEP_NAMES
 from solver.view import WorkingSetView
 from solver.working_set import WorkingSet
 

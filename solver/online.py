@@ -23,18 +23,19 @@ from solver.hessian import (
 )
 from solver.kernels import Float64Array
 from solver.simplex import (
+    AWAY,
+    DROP,
+    INITIAL,
+    TOWARD,
     Problem,
     away,
+    away_is_steeper,
     best_vertex,
     swap,
     tie_width,
     toward,
     worst_vertex,
 )
-
-# Step kinds as `walk` reports them.
-NONE, INITIAL, TOWARD, AWAY, DROP = 0, 1, 2, 3, 4
-STEP_NAMES = ("none", "initial", "toward", "away", "drop")
 
 # Members whose swaps lower q by amounts closer than this share of them are equal.
 _TIE = 1e-8
@@ -168,12 +169,10 @@ def _admit(problem: Problem, values: KernelValues, column: int, y: float, gradie
 def _decide_step(
     problem: Problem, values: KernelValues, layout: Layout, p: int, rule: Rule, row: Float64Array
 ) -> int:
-    """P1 Algorithm 3: toward iff d_t'g >= d_a'g, that is g_max + g_min >= 2 alpha'g = -4q."""
+    """P1 Algorithm 1 line 10, or Algorithm 3 in its place."""
     if rule.away_steps:
         worst = worst_vertex(problem)
-        gradients = problem.gradient[p] + problem.gradient[worst]
-        toward_is_steeper = gradients >= -4.0 * problem.q[0] - tie_width(problem)
-        if not toward_is_steeper and problem.alpha[worst] < 1.0:
+        if away_is_steeper(problem, p, worst):
             hessian_row(problem, values, layout, worst, rule.ridge, row)
             return DROP if away(problem, worst, row) else AWAY
     hessian_row(problem, values, layout, p, rule.ridge, row)
@@ -241,4 +240,4 @@ def _gain(problem: Problem, best: int, m: int, ridge: Ridge, row: Float64Array) 
     step = problem.alpha[m]
     if 2.0 * step * curvature > rise:
         step = 0.5 * rise / curvature
-    return step * (rise - step * curvature)
+    return float(step * (rise - step * curvature))

@@ -182,6 +182,7 @@ class WorkingSet:
         problem = self.problems[i]
         problem.column[:] = members
         problem.sign[:] = np.where(codes[members] == pair[1], 1.0, -1.0)
+        problem.diagonal[:] = self.store.gram.diagonal()[members] + 1.0
         problem.alpha[:] = alpha[members]
         problem.size[0] = len(members)
         self._reserve(i, 0)
@@ -384,7 +385,7 @@ class WorkingSet:
             for field in ("alpha", "gradient", "sign", "column"):
                 getattr(problem, field)[: state["sizes"][i]] = state[field][part]
             column = problem.column[: state["sizes"][i]]
-            problem.diagonal[: len(column)] = store.gram.diagonal()[column] + 1.0
+            problem.diagonal[: len(column)] = gram.diagonal()[column] + 1.0
             problem.q[0] = state["q"][i]
             problem.size[0] = state["sizes"][i]
             problem.steps[0] = state["steps"][i]

@@ -9,7 +9,7 @@ from service.errors import InvalidSamples, Untrained
 from service.head import Answers, Head, HeadView
 from service.samples import Label, Samples
 from service.spec import HeadName, read_spec
-from solver.online import STEP_NAMES
+from solver.simplex import STEP_NAMES
 from tests.service.streams import part
 
 HEADS: tuple[HeadName, ...] = ("working_set", "asset")

@@ -13,7 +13,7 @@ from solver.batch import START_SIZE, initial_ball, solve
 from solver.frank_wolfe import METHODS
 from solver.simplex import INITIAL
 from tests.solver import unjitted
-from tests.solver.oracle_qp import simplex_minimum
+from tests.solver.oracle_qp import minimise
 from tests.solver.problems import (
     KERNELS,
     TASKS,
@@ -112,10 +112,10 @@ class TestTrace:
 
     def test_from_the_optimum_it_has_one_point(self):
         instance = TASKS["two-class"](RBF, 40, 1.0)
-        optimum = simplex_minimum(instance.A)
+        optimum = minimise(instance.A)
         trace = traced(full(instance, optimum.alpha), "mfw", 1e-9).trace
         assert trace.step.tolist() == [INITIAL]
-        assert trace.objective == pytest.approx([-optimum.q])
+        assert trace.objective == pytest.approx([-optimum.value])
         assert trace.seconds.tolist() == [0.0]
 
 
@@ -158,7 +158,7 @@ class TestWarmStart:
     @pytest.mark.parametrize("method", METHODS)
     def test_the_optimum_needs_no_step(self, method, task, search):
         instance = TASKS[task](RBF, 50, 1.0)
-        optimum = simplex_minimum(instance.A)
+        optimum = minimise(instance.A)
         solution = solve(search(instance, optimum.alpha), method, 1e-9, 100)
         assert (solution.n_iter, solution.converged) == (0, True)
         np.testing.assert_allclose(solution.alpha, optimum.alpha, rtol=0, atol=1e-14)
@@ -168,7 +168,7 @@ class TestWarmStart:
     @pytest.mark.parametrize("method", ["mfw", "swap"])
     def test_every_start_leads_to_the_same_optimum(self, method, task):
         instance = TASKS[task](RBF, 50, 1.0)
-        optimum = -simplex_minimum(instance.A).q
+        optimum = -minimise(instance.A).value
         random = np.random.default_rng(0)
         starts = [uniform(50), vertex(50, 49), random.dirichlet(np.full(50, 0.2))]
         for start in starts:
@@ -201,7 +201,7 @@ class TestInitialBall:
         assert set(np.flatnonzero(alpha)) <= set(chosen.tolist())
         assert alpha.min() >= 0.0
         assert alpha.sum() == pytest.approx(1.0)
-        optimum = simplex_minimum(few).q
+        optimum = minimise(few).value
         excess = alpha @ instance.A @ alpha - optimum
         assert excess >= -1e-12
         assert excess <= 0.01 * max(abs(few[0, 0]), abs(optimum))

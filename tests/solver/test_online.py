@@ -8,19 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solver.hessian import KernelValues, Ridge
-from solver.online import (
-    AWAY,
-    DROP,
-    INITIAL,
-    NONE,
-    STEP_NAMES,
-    TOWARD,
-    Arrivals,
-    Rule,
-    Trace,
-    walk,
-)
-from solver.simplex import empty_problem
+from solver.online import Arrivals, Rule, Trace, walk
+from solver.simplex import AWAY, DROP, INITIAL, NONE, STEP_NAMES, TOWARD, empty_problem
 from solver.working_set import WorkingSet
 from tests.solver.oracle_sfw import Sfw, hessian, kernel_matrix
 from tests.solver.streams import (

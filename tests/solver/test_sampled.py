@@ -6,7 +6,7 @@ import pytest
 from solver.batch import solve
 from solver.frank_wolfe import METHODS
 from solver.simplex import INITIAL
-from tests.solver.oracle_qp import simplex_minimum
+from tests.solver.oracle_qp import minimise
 from tests.solver.problems import (
     KERNELS,
     KINDS,
@@ -61,7 +61,7 @@ class TestOptimum:
     @pytest.mark.parametrize("method", ["mfw", "swap"])
     def test_linearly_convergent_methods_reach_it(self, method, task, kernel):
         instance = TASKS[task](kernel, 120, 0.05)
-        optimum = simplex_minimum(instance.A)
+        optimum = minimise(instance.A)
         solution = until_certified(instance, method, 1e-9)
         assert_certified(solution, instance.A)
         assert solution.objective == pytest.approx(-optimum.q, rel=1e-9, abs=1e-8)
@@ -74,13 +74,13 @@ class TestOptimum:
         tol = 1e-3 * np.abs(instance.A).max()
         solution = until_certified(instance, method, tol)
         assert_certified(solution, instance.A)
-        assert -1e-9 <= -simplex_minimum(instance.A).q - solution.objective <= tol
+        assert -1e-9 <= -minimise(instance.A).value - solution.objective <= tol
 
     @pytest.mark.parametrize("task", TASKS)
     @pytest.mark.parametrize("method", METHODS)
     def test_every_answer_is_certified_over_all_vertices(self, method, task):
         instance = TASKS[task](RBF, 200, 2.0)
-        optimum = -simplex_minimum(instance.A).q
+        optimum = -minimise(instance.A).value
         solution = traced(sampled(instance, sampling=10), method, 1e-2, 300)
         assert_certified(solution, instance.A)
         assert_rising(solution.trace)
@@ -149,13 +149,13 @@ class TestConfirmation:
     @pytest.fixture
     def hidden(self, instance):
         """A vertex without which the optimum is far from the whole one."""
-        return int(np.argmax(simplex_minimum(instance.A).alpha))
+        return int(np.argmax(minimise(instance.A).alpha))
 
     @pytest.fixture
     def alpha(self, instance, hidden):
         others = np.delete(np.arange(30), hidden)
         alpha = np.zeros(30)
-        alpha[others] = simplex_minimum(instance.A[np.ix_(others, others)]).alpha
+        alpha[others] = minimise(instance.A[np.ix_(others, others)]).alpha
         assert gap_at(instance.A, alpha) > 1e-3
         return alpha
 
@@ -215,7 +215,7 @@ class TestMembers:
         instance = TASKS["two-class"](RBF, 40, 1.0)
         search = sampled(instance, uniform(40), 3, Script([0, 1, 2]))
         solution = solve(search, "mfw", 1e-9, 100_000)
-        assert solution.objective == pytest.approx(-simplex_minimum(instance.A).q, abs=1e-8)
+        assert solution.objective == pytest.approx(-minimise(instance.A).value, abs=1e-8)
         assert solution.gap <= 1.1e-9
 
     @pytest.mark.parametrize("task", TASKS)

@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 
 from solver.kernels import Kernel
 from solver.multiclass import pairs_of
-from solver.online import STEP_NAMES
+from solver.simplex import STEP_NAMES
 from solver.view import pair_decisions, predict
 from solver.working_set import WorkingSet
 from tests.solver.oracle_sfw import kernel_matrix
