@@ -26,8 +26,12 @@ NONE, INITIAL, TOWARD, AWAY, DROP, SWAP, PARTAN = 0, 1, 2, 3, 4, 5, 6
 STEP_NAMES = ("none", "initial", "toward", "away", "drop", "swap", "partan")
 
 _SCAN = 64
-# Where delta'A delta is this small beside q, its digits are rounding and PARTAN has no line.
-_SAME_POINT = 1e-12
+# Where delta'A delta is this small beside q its digits are rounding, and where no weight
+# falls by more than its millionth the points are the same: then PARTAN has no line.
+_SAME_POINT = 1e-10
+_SAME_WEIGHTS = 1e6
+# Beyond this mu the recurrences (14) and (15) lose digits like mu^2; W and q are summed anew.
+_FAR = 4.0
 
 
 class Problem(NamedTuple):
@@ -286,21 +290,33 @@ def partan(problem: Problem, previous: Previous, p: int, row: Float64Array) -> N
     q, g_p, W = problem.q[0], problem.gradient[p], previous.cross[0]
     step, q_tilde = toward_length(problem, p, row[p])
     keep = 1.0 - step
-    mu = 0.0
-    problem.q[0] = q_tilde
+    mu, q_new = 0.0, q_tilde
     if previous.known[0]:
         q_prev = previous.q[0]
         cross = keep * W - 0.5 * step * previous.gradient[p]
         curvature = q_tilde + q_prev - 2.0 * cross
-        if abs(curvature) > _SAME_POINT * (abs(q_tilde) + abs(q_prev)):
-            bound = _room_beyond(problem, previous, p, step)
+        bound = _room_beyond(problem, previous, p, step)
+        if abs(curvature) > _SAME_POINT * (abs(q_tilde) + abs(q_prev)) and bound < _SAME_WEIGHTS:
             mu = _clamped_ratio(q_prev - cross, curvature, 1.0 + bound) - 1.0
-        problem.q[0] = (1 + mu) ** 2 * q_tilde - 2 * mu * (1 + mu) * cross + mu**2 * q_prev
+        q_new = (1 + mu) ** 2 * q_tilde - 2 * mu * (1 + mu) * cross + mu**2 * q_prev
     _extrapolate(problem, previous, p, row, step, mu)
+    problem.q[0] = q_new
     previous.cross[0] = (1 + mu) * (keep * q - 0.5 * step * g_p) - mu * W
+    if mu > _FAR:
+        n = problem.size[0]
+        problem.q[0] = -0.5 * _dot(problem.alpha, problem.gradient, n)
+        previous.cross[0] = -0.5 * _dot(previous.alpha, problem.gradient, n)
     previous.q[0] = q
     previous.known[0] = True
     problem.steps[0] += 1
+
+
+@compiled
+def _dot(left: Float64Array, right: Float64Array, n: int) -> float:
+    total = 0.0
+    for m in range(n):
+        total += left[m] * right[m]
+    return total
 
 
 @compiled

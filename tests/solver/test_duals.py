@@ -13,7 +13,7 @@ from solver.duals import (
 )
 from solver.frank_wolfe import METHODS
 from solver.kernels import Kernel
-from tests.solver.oracle_qp import simplex_minimum
+from tests.solver.oracle_qp import minimise
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.problems import (
     KERNELS,
@@ -73,7 +73,7 @@ class TestClassification:
         dual = classification_dual((4, 4 + n), (8 + n, 8 + len(y)), 0.5, 0.25)
         among = Instance(dual, kernel, shared, prepared(kernel, shared), alone.A)
         solution = tight(among)
-        assert solution.objective == pytest.approx(-simplex_minimum(alone.A).q, abs=1e-9)
+        assert solution.objective == pytest.approx(-minimise(alone.A).value, abs=1e-9)
 
     @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
     def test_a_class_with_twice_the_weight_counts_as_if_its_samples_came_twice(self, kernel):
@@ -146,7 +146,7 @@ class TestBall:
         The polynomial and the linear kernel have diagonals that are not constant.
         """
         instance = ball(kernel, labelled(8, 40)[0], C)
-        alpha, objective = tight(instance).alpha, -simplex_minimum(instance.A).q
+        alpha, objective = tight(instance).alpha, -minimise(instance.A).value
         square = ball_square_radius(instance.dual, alpha, objective)
         slack = alpha / (2.0 * C)
         distances, scale = square_distances(instance, alpha), np.abs(instance.A).max()

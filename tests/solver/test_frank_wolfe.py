@@ -7,7 +7,7 @@ from solver.batch import solve
 from solver.frank_wolfe import METHODS
 from solver.kernels import Kernel
 from solver.simplex import AWAY, DROP, INITIAL, PARTAN, SWAP, TOWARD
-from tests.solver.oracle_qp import simplex_minimum
+from tests.solver.oracle_qp import minimise
 from tests.solver.problems import (
     KERNELS,
     KINDS,
@@ -37,13 +37,13 @@ class TestOptimum:
     @pytest.mark.parametrize("method", ["mfw", "swap"])
     def test_linearly_convergent_methods_reach_it(self, method, task, kernel):
         instance = TASKS[task](kernel, VERTICES, 0.5)
-        optimum, scale = simplex_minimum(instance.A), np.abs(instance.A).max()
+        optimum, scale = minimise(instance.A), np.abs(instance.A).max()
         solution = traced(full(instance), method, 1e-9)
         assert solution.converged
         assert_certified(solution, instance.A)
-        assert solution.objective == pytest.approx(-optimum.q, rel=1e-9, abs=1e-8)
+        assert solution.objective == pytest.approx(-optimum.value, rel=1e-9, abs=1e-8)
         assert solution.gap <= 1e-9 + 1e-10 * scale
-        bounds = -optimum.q - solution.trace.objective <= solution.trace.gap + 1e-11 * scale
+        bounds = -optimum.value - solution.trace.objective <= solution.trace.gap + 1e-11 * scale
         assert bounds.all()
         # Vertices that are plainly not in the optimum have been dropped, to exactly zero.
         outside = optimum.excess > 1e-3 * scale
@@ -54,7 +54,7 @@ class TestOptimum:
     @pytest.mark.parametrize("method", ["fw", "partan"])
     def test_sublinear_methods_come_as_close_as_their_gap_says(self, method, task, kernel):
         instance = TASKS[task](kernel, VERTICES, 0.5)
-        optimum = -simplex_minimum(instance.A).q
+        optimum = -minimise(instance.A).value
         tol = 1e-3 * np.abs(instance.A).max()
         solution = traced(full(instance), method, tol)
         assert solution.converged
@@ -68,12 +68,12 @@ class TestOptimum:
         """Few vertices and a ridge that outweighs the kernel: every weight is positive."""
         X, y = labelled(1, 6)
         instance = classification(kernel, X, y, 0.002, 0.002)
-        optimum = simplex_minimum(instance.A)
+        optimum = minimise(instance.A)
         assert optimum.alpha.min() > 0.01
         solution = solve(full(instance), method, 1e-9, 200_000)
         assert solution.converged
         assert_certified(solution, instance.A)
-        assert solution.objective == pytest.approx(-optimum.q, rel=1e-9, abs=1e-8)
+        assert solution.objective == pytest.approx(-optimum.value, rel=1e-9, abs=1e-8)
 
     @pytest.mark.parametrize("method", METHODS)
     @pytest.mark.parametrize("task", ["ball", "regression"])

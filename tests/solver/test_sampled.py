@@ -64,7 +64,7 @@ class TestOptimum:
         optimum = minimise(instance.A)
         solution = until_certified(instance, method, 1e-9)
         assert_certified(solution, instance.A)
-        assert solution.objective == pytest.approx(-optimum.q, rel=1e-9, abs=1e-8)
+        assert solution.objective == pytest.approx(-optimum.value, rel=1e-9, abs=1e-8)
 
     @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
     @pytest.mark.parametrize("task", TASKS)
