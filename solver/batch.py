@@ -98,7 +98,7 @@ def solve(
     observe: Callable[[Progress], None] | None = None,
     clock: Callable[[], float] | None = None,
 ) -> Solution:
-    """Iterate until the duality gap is at most tol (P4 eq. 3), or max_iter steps are taken.
+    """Iterate until the duality gap is at most tol (P4 eq. 3), or max_iter >= 1 steps are taken.
 
     observe: called after every chunk of iterations; what it raises ends the run.
     clock: seconds, for a trace; without one no trace is kept.
@@ -214,7 +214,10 @@ class FullSearch:
 def initial_ball(
     dual: Dual, source: KernelRows, size: int, random: np.random.Generator
 ) -> Float64Array:
-    """(v,) weights of the optimum over `size` random vertices (P2: 20), to 1% of its objective."""
+    """(v,) weights of the optimum over `size` random vertices (P2: 20).
+
+    Their own problem is solved to a gap of 1% of |q| at its first vertex.
+    """
     chosen = np.sort(random.choice(len(dual.sign), min(size, len(dual.sign)), replace=False))
     first = np.zeros(len(chosen))
     first[0] = 1.0

@@ -76,7 +76,9 @@ def ball_dual(diagonal: Float64Array, C: float) -> Dual:
 
 
 def ball_square_radius(dual: Dual, alpha: Float64Array, objective: float) -> float:
-    """R^2 at the optimum: f - sum_i ridge_i alpha_i^2, at least zero.
+    """R^2 at the optimum: f - sum_i ridge_i alpha_i^2, or zero.
+
+    With a very small C it can come out below zero: slack is then cheaper than any ball.
 
     From complementary slackness, ||phi(x_i) - c||^2 = R^2 + 2 ridge alpha_i wherever
     alpha_i > 0, weighted with alpha and summed.
@@ -116,7 +118,10 @@ def restricted(dual: Dual, vertices: NDArray[np.int64]) -> Dual:
 
 
 def regression_epsilon(dual: Dual, alpha: Float64Array, gradient: Float64Array, C: float) -> float:
-    """Half the width of the tube at the optimum, at least zero.
+    """Half the width of the tube at the optimum, or zero.
+
+    Nothing in the problem keeps epsilon from falling below zero, and with a large mu it does:
+    then every sample deviates, no tube is left, and zero is reported.
 
     Where alpha_v > 0, s_v (y_v - h(x_v)) = epsilon + C ridge alpha_v. In terms of the gradient,
     s_v (y_v - h_v) = C (g_v - c'alpha) / 2 + C ridge alpha_v, so epsilon is the mean of

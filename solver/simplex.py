@@ -30,8 +30,6 @@ _SCAN = 64
 # falls by more than its millionth the points are the same: then PARTAN has no line.
 _SAME_POINT = 1e-10
 _SAME_WEIGHTS = 1e6
-# Beyond this mu the recurrences (14) and (15) lose digits like mu^2; W and q are summed anew.
-_FAR = 4.0
 
 
 class Problem(NamedTuple):
@@ -281,31 +279,27 @@ def partan(problem: Problem, previous: Previous, p: int, row: Float64Array) -> N
         W      = previous' A alpha                                           (P4 eq. 14)
         cross  = previous' A alpha~ = (1 - lambda) W - lambda g_prev,p / 2
         mu     = (cross - q~) / (q~ + q_prev - 2 cross)                      (P4 eq. 13)
-        q_new  = (1 + mu)^2 q~ - 2 mu (1 + mu) cross + mu^2 q_prev           (P4 eq. 15)
-        W_new  = alpha' A alpha_new = (1 + mu) ((1 - lambda) q - lambda g_p / 2) - mu W
 
-    The search covers the whole line within the simplex, which P4 leaves open: down to mu = -1,
-    the previous iterate, and up to where the first weight becomes zero.
+    P4 goes on with recurrences for W (14) and q (15), which lose digits like mu^2: near an
+    optimum mu reached 10^6 and q was wrong by more than itself. Here both are sums over alpha
+    and g, W_new = -previous'g / 2 and q_new = -alpha'g / 2. The search covers the whole line
+    within the simplex, which P4 leaves open: down to mu = -1, the previous iterate, and up to
+    where the first weight becomes zero.
     """
-    q, g_p, W = problem.q[0], problem.gradient[p], previous.cross[0]
+    q = problem.q[0]
     step, q_tilde = toward_length(problem, p, row[p])
     keep = 1.0 - step
-    mu, q_new = 0.0, q_tilde
+    mu = 0.0
     if previous.known[0]:
         q_prev = previous.q[0]
-        cross = keep * W - 0.5 * step * previous.gradient[p]
+        cross = keep * previous.cross[0] - 0.5 * step * previous.gradient[p]
         curvature = q_tilde + q_prev - 2.0 * cross
         bound = _room_beyond(problem, previous, p, step)
         if abs(curvature) > _SAME_POINT * (abs(q_tilde) + abs(q_prev)) and bound < _SAME_WEIGHTS:
             mu = _clamped_ratio(q_prev - cross, curvature, 1.0 + bound) - 1.0
-        q_new = (1 + mu) ** 2 * q_tilde - 2 * mu * (1 + mu) * cross + mu**2 * q_prev
     _extrapolate(problem, previous, p, row, step, mu)
-    problem.q[0] = q_new
-    previous.cross[0] = (1 + mu) * (keep * q - 0.5 * step * g_p) - mu * W
-    if mu > _FAR:
-        n = problem.size[0]
-        problem.q[0] = -0.5 * _dot(problem.alpha, problem.gradient, n)
-        previous.cross[0] = -0.5 * _dot(previous.alpha, problem.gradient, n)
+    problem.q[0] = -0.5 * _dot(problem.alpha, problem.gradient, problem.size[0])
+    previous.cross[0] = -0.5 * _dot(previous.alpha, problem.gradient, problem.size[0])
     previous.q[0] = q
     previous.known[0] = True
     problem.steps[0] += 1
