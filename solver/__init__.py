@@ -5,31 +5,58 @@ Frank-Wolfe Algorithms for Nonlinear SVMs"; P2: Frandi et al. 2012, "Training Su
 Machines Using Frank-Wolfe Optimization Methods"; P4: Frandi et al. 2015, "A PARTAN-Accelerated
 Frank-Wolfe Algorithm for Large-Scale SVM Classification"; P5: Lee and Wright 2012, "ASSET"):
 
-    P1 eq. 3.7      the matrix A, one row of it        hessian.hessian_row
-    P1 eq. 3.8      gradient of a new sample           online.walk (g_k)
-    P1 eq. 3.9      step length toward                 simplex.toward
-    P1 eq. 3.10     q updated, not recomputed          simplex.toward; afresh: hessian.refresh
-    P1 Algorithm 1  SFW                                online.walk
-    P1 Algorithm 2  TOWARD                             simplex.toward
-    P1 Algorithm 3  DECIDESTEP, which makes MSFW       online._decide_step
-    P1 Algorithm 4  AWAY                               simplex.away
-    P1 Lemma 4.1    duality gap, over the set          view.view_of (gap)
-    P1 section 3.2  b = y'alpha                        view.view_of (bias)
-    P2              one-versus-one, samples shared     working_set.WorkingSet, multiclass
-    P2              kernel width from mean distance    bandwidth.gamma_from_rows
-    P4              SWAP's pairwise step               simplex.swap, online._swap_partner
-    P5 eq. 8        random Fourier features            fourier.fourier_map, fourier_features
-    P5 Algorithm 1  ASSET                              asset._walk
-    P5 Table 1      hinge subgradient, projection      asset._step
-    P5 section 2.4  prediction without samples         asset.predict
+    P1 eq. 2.4, 2.5      the best vertex of a simplex          simplex.best_vertex
+    P1 section 3.1, aD   L2-SVM on the simplex                 duals.classification_dual
+    P1 eq. 3.7           the matrix A, one row of it           hessian.hessian_row;
+                                                               whole sets: frank_wolfe.vertex_row
+    P1 eq. 3.8           gradient of a new sample              hessian.decision_value, online.walk
+    P1 eq. 3.9           step length toward                    simplex.toward_length
+    P1 eq. 3.10          q updated, not recomputed             simplex.toward_length;
+                                                               afresh: hessian.refresh
+    P1 Algorithm 1       SFW                                   online.walk
+    P1 Algorithm 2       TOWARD                                simplex.toward
+    P1 Algorithm 3       DECIDESTEP, which makes MSFW          simplex.away_is_steeper
+    P1 Algorithm 4       AWAY                                  simplex.away
+    P1 Lemma 4.1         duality gap: over the set             view.view_of;
+                         over all samples                      batch.solve
+    P1 section 3.2       b = y'alpha                           view.view_of
+    P2                   FW on a training set                  frank_wolfe.advance
+    P2                   MFW: away steps                       frank_wolfe.take_step
+    P2                   minimal enclosing ball                duals.ball_dual
+    P2                   start from 20 random samples          batch.initial_ball
+    P2                   one-versus-one, samples shared        working_set.WorkingSet;
+                                                               kernel_rows.KernelRows
+    P2                   kernel width from mean distance       bandwidth.gamma_from_rows
+    P2, P4 eq. 10        best of a random sample of vertices   sampled.SampledSearch
+    P4 Algorithm 1       FW, exact line search                 frank_wolfe.advance
+    P4 eq. 3, 9          stop on the duality gap               batch.solve
+    P4 section 2.2       SWAP: the pairwise step               simplex.swap;
+                         against FW's, the larger gain         frank_wolfe.take_step
+    P4 eq. 5, 6          the dual, its best vertex             duals.Dual, simplex.best_vertex
+    P4 Algorithm 2       PARTAN                                simplex.partan
+    P4 eq. 7, 11, 12     its toward step: length, objective    simplex.toward_length
+    P4 eq. 8             its extrapolation                     simplex.partan
+    P4 eq. 13, 14, 15    its second length, W, objective       simplex.partan
+    P4 section 4.2       sampling repeated before stopping     sampled.SampledSearch
+    P5 eq. 8             random Fourier features               fourier.fourier_map,
+                                                               fourier.fourier_features
+    P5 Algorithm 1       ASSET                                 asset.Asset
+    P5 section 2.4       prediction without samples            asset.predict
+
+Regression on the simplex, which the papers leave out: duals.regression_dual.
 
 How they stand on each other (each imports only from those before it):
 compiled; rows; sparse_product, slots; kernels; simplex; hessian; online, removal; multiclass,
 store; view, answers; working_set.
+duals; frank_wolfe; kernel_rows; batch; sampled.
 compiled, rows; fourier; asset. rows; bandwidth.
+All of these; estimator_base; sfw_classifier, batch_estimator; frank_wolfe_classifier,
+frank_wolfe_regressor, enclosing_ball.
 
 Rows come dense or sparse (`rows.Matrix`): rows, slots, sparse_product, kernels and
 fourier know the difference, and everything else hands them on.
+
+The estimators for scikit-learn are importable from here.
 """
 
 from typing import TYPE_CHECKING, Any
