@@ -128,10 +128,12 @@ def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:
     """Decision values of every problem, (n, problems); TypeError for rows of the other kind."""
     check_same_kind(view.rows.exact, X)
     decision = np.empty((n_rows(X), len(view.ends)))
+    dtype = view.rows.fast.dtype
+    buffer = np.empty((min(_ROWS_AT_ONCE, len(decision)), len(view.rows.far)), dtype)
     for start in range(0, len(decision), _ROWS_AT_ONCE):
-        part = slice(start, start + _ROWS_AT_ONCE)
-        rows = prepare_rows(view.kernel, take_rows(X, part), view.origin, view.rows.fast.dtype)
-        values = kernel_block(view.kernel, rows, view.rows)
+        part = slice(start, min(start + _ROWS_AT_ONCE, len(decision)))
+        rows = prepare_rows(view.kernel, take_rows(X, part), view.origin, dtype)
+        values = kernel_block(view.kernel, rows, view.rows, out=buffer[: part.stop - start])
         _sum_members(values, view.column, view.coefficient, view.ends, view.bias, decision[part])
     return decision
 
@@ -145,14 +147,23 @@ def _sum_members(
     bias: Float64Array,
     out: Float64Array,
 ) -> None:
-    for i in range(values.shape[0]):
-        start = 0
-        for problem in range(len(ends)):
+    start = 0
+    for problem in range(len(ends)):
+        stop = ends[problem]
+        neighbours = True
+        for m in range(start + 1, stop):
+            neighbours = neighbours and column[m] == column[m - 1] + 1
+        for i in range(values.shape[0]):
             total = bias[problem]
-            for m in range(start, ends[problem]):
-                total += coefficient[m] * np.float64(values[i, column[m]])
+            if neighbours and stop > start:
+                first = column[start] - start
+                for m in range(start, stop):
+                    total += coefficient[m] * np.float64(values[i, first + m])
+            else:
+                for m in range(start, stop):
+                    total += coefficient[m] * np.float64(values[i, column[m]])
             out[i, problem] = total
-            start = ends[problem]
+        start = stop
 
 
 @compiled
