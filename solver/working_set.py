@@ -180,11 +180,8 @@ class WorkingSet:
         members = np.flatnonzero(np.isin(codes, pair))
         self.problems[i] = empty_problem(len(members))
         problem = self.problems[i]
-        problem.column[:] = members
-        problem.sign[:] = np.where(codes[members] == pair[1], 1.0, -1.0)
-        problem.diagonal[:] = self.store.gram.diagonal()[members] + 1.0
+        self._enter(problem, members, np.where(codes[members] == pair[1], 1.0, -1.0))
         problem.alpha[:] = alpha[members]
-        problem.size[0] = len(members)
         self._reserve(i, 0)
         gram = KernelValues(self.store.gram, np.empty((0, self.store.used), self.dtype), len(codes))
         layout, ridge = layout_of(problem), self._rule(*pair).ridge
@@ -259,16 +256,20 @@ class WorkingSet:
         for a in range(code if self.n_classes > 0 else 0):
             if (a, code) == (0, 1):
                 continue
-            members = self._store.slots_of_class(a) if self._store else np.empty(0, np.int64)
-            problem = empty_problem(max(64, len(members)))
-            problem.column[: len(members)] = members
-            problem.sign[: len(members)] = -1.0
-            problem.diagonal[: len(members)] = self.store.gram.diagonal()[members] + 1.0
-            problem.size[0] = len(members)
+            slots = self._store.slots_of_class(a) if self._store else np.empty(0, np.int64)
+            problem = empty_problem(max(64, len(slots)))
+            if self._store:
+                self._enter(problem, slots, np.full(len(slots), -1.0))
             self.problems.append(problem)
         if not self.problems:
             self.problems.append(empty_problem(64))
         self.n_classes = code + 1
+
+    def _enter(self, problem: Problem, slots: NDArray[np.int64], sign: Float64Array) -> None:
+        """Make stored samples the first members of an empty problem, without weight."""
+        n = problem.size[0] = len(slots)
+        problem.column[:n], problem.sign[:n] = slots, sign
+        problem.diagonal[:n] = self.store.gram.diagonal()[slots] + 1.0
 
     def _kernel_values(self, rows: Rows) -> KernelValues:
         store, n = self.store, len(rows.far)

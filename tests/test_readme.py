@@ -45,6 +45,20 @@ def test_the_curl_session_works_as_typed(tmp_path: Path) -> None:
     assert described["sequence"] == 4
 
 
+def test_the_notebook_works_as_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    exec(compile(block, "README.md", "exec"), {})
+    lines = [
+        [float(word) for word in line.split()] for line in capsys.readouterr().out.splitlines()
+    ]
+    (online, support), (exact, gap), (inside, outside) = lines
+    assert min(online, exact) > 0.97
+    assert support > 100
+    assert gap <= 1e-5
+    assert inside > 0.7
+    assert outside < 0.05
+
+
 @pytest.mark.parametrize(
     "path", sorted(set(re.findall(r"`((?:solver|service|docker)/[\w./]+)`", README)))
 )
