@@ -10,13 +10,11 @@ from sklearn.base import OutlierMixin
 from solver.batch import Method, Progress
 from solver.batch_estimator import BatchEstimator
 from solver.duals import ball_dual, ball_square_radius
-from solver.estimator_base import as_given, is_finite
+from solver.estimator_base import PREDICTION_DTYPE, as_given, is_finite
 from solver.kernels import Float64Array, kernel_diagonal
 from solver.rows import take_rows
 from solver.view import expansion, pair_decisions
 
-# Scores are compared with a border on which support vectors lie: float32 would blur it.
-_DTYPE = np.dtype(np.float64)
 # Of the kernel values that the radius was found from, in units of their last place.
 _ROUNDING = 32.0
 
@@ -104,7 +102,7 @@ class EnclosingBall(OutlierMixin, BatchEstimator):
         self.dual_coef_ = alpha[None, self.support_]
         gap = np.array([solution.gap])
         self._view = expansion(
-            kernel, vectors, 1, self.dual_coef_, np.zeros(1), np.ones(1), gap, _DTYPE
+            kernel, vectors, 1, self.dual_coef_, np.zeros(1), np.ones(1), gap, PREDICTION_DTYPE
         )
         # max ||phi(x_i) - c||^2 exceeds R^2 by the gap, and the border itself is inside.
         rounding = _ROUNDING * float(np.finfo(kernel.dtype).eps) * float(np.abs(diagonal).max())

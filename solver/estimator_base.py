@@ -27,6 +27,9 @@ from solver.view import WorkingSetView
 KERNELS = ("rbf", "polynomial", "linear")
 # So many vertices are enough to see that a matrix is indefinite, and few enough to cost nothing.
 PROBED = 200
+# Of the kernel values in predictions. A float32 value depends in its last digits on the shape of
+# the product it came from: a row's prediction would depend on the rows it comes with.
+PREDICTION_DTYPE = np.dtype(np.float64)
 # Share of a matrix's largest entry that an eigenvalue may be below zero by rounding.
 _NULL = 1e-10
 

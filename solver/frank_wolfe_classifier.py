@@ -11,7 +11,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from solver.batch import Method, Progress, Solution
 from solver.batch_estimator import BatchEstimator
 from solver.duals import classification_dual
-from solver.estimator_base import as_given, as_matrix, class_codes, class_weights, same_kind
+from solver.estimator_base import (
+    PREDICTION_DTYPE,
+    as_given,
+    as_matrix,
+    class_codes,
+    class_weights,
+    same_kind,
+)
 from solver.kernels import Float64Array
 from solver.multiclass import pairs_of
 from solver.rows import Matrix, n_rows, row_keys, take_rows
@@ -27,16 +34,16 @@ class FrankWolfeClassifier(ClassifierMixin, BatchEstimator):
     Parameters: see `solver.batch_estimator.BatchEstimator` and, for the kernel,
     `solver.estimator_base.KernelEstimator`.
     class_weight: weights w of the classes as in scikit-learn: a dict, "balanced" or None.
-    init: a fitted SFWClassifier; its support vectors that are rows of X with the same label
-        give the first weights (a warm start), instead of the random ball.
+    init: a fitted SFWClassifier or FrankWolfeClassifier; its support vectors that are rows of X
+        with the same label give the first weights (a warm start), instead of the random ball.
+        What clones its parameters, like a grid search, needs it as a
+        `sklearn.frozen.FrozenEstimator`: a clone is not fitted.
 
-    Attributes. For two classes numbers, otherwise arrays with an entry for each pair of classes
-    in `pairs_`, first the one with y = -1:
-        n_iter_, gap_ (max g + 2q over all training samples: the objective is at most this far
-        from its optimum), objective_ (f = -alpha'A alpha), trace_ (`solver.batch.Trace`).
-    classes_; support_: row numbers of the training set, ascending; support_vectors_;
-    dual_coef_: alpha_i y_i, (pairs, support vectors); intercept_: y'alpha, (pairs,);
-    n_support_: support vectors of each class; gamma_: the kernel's gamma.
+    Attributes. n_iter_, gap_, objective_, trace_: see `BatchEstimator`; there is a problem for
+    each pair of classes in `pairs_`, first the one with y = -1.
+    classes_; support_: row numbers of the training set, ascending; support_vectors_,
+    support_labels_; dual_coef_: alpha_i y_i, (pairs, support vectors); intercept_: y'alpha,
+    (pairs,); n_support_: support vectors of each class; gamma_: the kernel's gamma.
     """
 
     def __init__(
@@ -126,7 +133,14 @@ class FrankWolfeClassifier(ClassifierMixin, BatchEstimator):
         q = np.array([-s.objective for s in solutions])
         gaps = np.array([s.gap for s in solutions])
         self._view = expansion(
-            kernel, vectors, len(self.classes_), self.dual_coef_, self.intercept_, q, gaps
+            kernel,
+            vectors,
+            len(self.classes_),
+            self.dual_coef_,
+            self.intercept_,
+            q,
+            gaps,
+            PREDICTION_DTYPE,
         )
 
     def decision_function(self, X: Any) -> Float64Array:

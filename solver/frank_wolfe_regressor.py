@@ -10,13 +10,10 @@ from sklearn.utils.validation import validate_data
 from solver.batch import Method, Progress
 from solver.batch_estimator import BatchEstimator
 from solver.duals import regression_dual, regression_epsilon
-from solver.estimator_base import as_given, as_matrix, check_positive
+from solver.estimator_base import PREDICTION_DTYPE, as_given, as_matrix, check_positive
 from solver.kernels import LARGEST_VALUE, Float64Array
 from solver.rows import take_rows
 from solver.view import expansion, pair_decisions
-
-# C times a float32 kernel value's rounding would show in a prediction.
-_DTYPE = np.dtype(np.float64)
 
 
 class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
@@ -98,7 +95,7 @@ class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
         self.support_vectors_ = as_given(vectors)
         gap = np.array([solution.gap])
         self._view = expansion(
-            kernel, vectors, 1, self.dual_coef_, self.intercept_, np.ones(1), gap, _DTYPE
+            kernel, vectors, 1, self.dual_coef_, self.intercept_, np.ones(1), gap, PREDICTION_DTYPE
         )
         return self
 

@@ -8,6 +8,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import validate_data
 
 from solver.estimator_base import (
+    PREDICTION_DTYPE,
     PROBED,
     KernelEstimator,
     as_given,
@@ -39,7 +40,7 @@ class SFWClassifier(ClassifierMixin, KernelEstimator):
 
     A sample is admitted to the working set when it beats the best gradient in the set; each
     sample, admitted or not, moves the weights by one step and `corrective_steps` swaps.
-    `partial_fit` keeps the order of its samples, `fit` shuffles them.
+    `partial_fit` keeps the order of its samples, `fit` shuffles them and forgets what came before.
 
     algorithm: "sfw" (P1 Algorithm 1) or "msfw" (with away steps, Algorithm 3).
     C, kernel, gamma, degree, coef0: see `solver.estimator_base.KernelEstimator`; with "auto",
@@ -54,7 +55,8 @@ class SFWClassifier(ClassifierMixin, KernelEstimator):
     support_vectors_, support_labels_ and, of each class, n_support_; dual_coef_:
     alpha_i y_i, (pairs, support vectors), for the pairs of classes in `pairs_`, first the one
     with y = -1; intercept_ (pairs,); objective_ and gap_ (pairs,): f = -alpha'A alpha, and how
-    far it may be from its optimum over the working set; gamma_.
+    far it may be from its optimum over the working set, NaN for a pair without a sample so far;
+    gamma_.
     """
 
     def __init__(
@@ -192,6 +194,7 @@ class SFWClassifier(ClassifierMixin, KernelEstimator):
             view.bias,
             view.q,
             view.gap,
+            PREDICTION_DTYPE,
         )
         self._probe()
         return support
