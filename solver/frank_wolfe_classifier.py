@@ -93,10 +93,11 @@ class FrankWolfeClassifier(ClassifierMixin, BatchEstimator):
         self._forget()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
         self.classes_, codes = class_codes(y)
-        order = np.argsort(codes, kind="stable")
-        rows = take_rows(as_matrix(X), order)
-        kernel = self._kernel_for(rows)
+        X = as_matrix(X)
+        kernel = self._kernel_for(X)
         self.gamma_ = kernel.gamma
+        order = np.argsort(codes, kind="stable")
+        rows = take_rows(X, order)
         ends = [0, *np.cumsum(np.bincount(codes)).tolist()]
         ridge = 0.5 / (self.C * class_weights(y, self.class_weight))
         self.pairs_ = pairs_of(len(self.classes_))
@@ -111,7 +112,7 @@ class FrankWolfeClassifier(ClassifierMixin, BatchEstimator):
             solution = solver.solve(dual, start, i, len(self.pairs_))
             weights[i, order[dual.column]] = solution.alpha * dual.sign
             solutions.append(solution)
-        self._keep(kernel, as_matrix(X), codes, weights, solutions)
+        self._keep(kernel, X, codes, weights, solutions)
         return self
 
     def _keep(
@@ -130,17 +131,15 @@ class FrankWolfeClassifier(ClassifierMixin, BatchEstimator):
         self.support_labels_ = self.classes_[codes[self.support_]]
         vectors = take_rows(X, self.support_)
         self.support_vectors_ = as_given(vectors)
-        q = np.array([-s.objective for s in solutions])
-        gaps = np.array([s.gap for s in solutions])
         self._view = expansion(
             kernel,
             vectors,
             len(self.classes_),
             self.dual_coef_,
             self.intercept_,
-            q,
-            gaps,
-            PREDICTION_DTYPE,
+            q=np.array([-s.objective for s in solutions]),
+            gap=np.array([s.gap for s in solutions]),
+            dtype=PREDICTION_DTYPE,
         )
 
     def decision_function(self, X: Any) -> Float64Array:

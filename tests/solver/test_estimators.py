@@ -45,11 +45,8 @@ def made(estimator, **parameters):
 
 def answers(model, X):
     """Everything a fitted model says of rows."""
-    said = [model.predict(X)]
-    for name in ("decision_function", "score_samples"):
-        if hasattr(model, name):
-            said.append(getattr(model, name)(X))
-    return said
+    names = ("predict", "decision_function", "score_samples")
+    return [getattr(model, name)(X) for name in names if hasattr(model, name)]
 
 
 def assert_same_answers(model, other, X, X_other=None, rounding=0.0):
@@ -100,7 +97,7 @@ def test_scikit_learn_checks_algorithms_and_kernels(variant):
 
 @for_each_classifier
 def test_in_a_pipeline_and_a_grid_search(estimator):
-    X, codes = clusters(1, 120)
+    X, codes = clusters(1, 120, noise=0.0)
     labels = np.array(["no", "yes"])[codes]
     name = estimator.__name__.lower()
     search = GridSearchCV(
@@ -276,9 +273,7 @@ def test_rows_that_are_all_equal(estimator, value, kernel):
     parameters = {} if estimator is SFWClassifier else {"tol": 1e-3}
     model = made(estimator, kernel=kernel, **parameters).fit(np.full_like(X, value), y)
     assert all(np.isfinite(said).all() for said in answers(model, X))
-    assert (
-        len({tuple(np.ravel(row)) for row in model.predict(np.full_like(X, value))[:, None]}) == 1
-    )
+    assert len(set(model.predict(np.full_like(X, value)))) == 1
 
 
 @for_each
@@ -327,7 +322,7 @@ def test_a_trace_is_kept_where_asked_for(estimator):
     assert {len(column) for column in trace} == {model.n_iter_ + 1}
     assert np.diff(trace.seconds).min() >= 0.0
     assert trace.seconds[-1] > 0.0
-    assert trace.objective[-1] == pytest.approx(model.objective_, abs=1e-9)
+    assert trace.objective[-1] == pytest.approx(model.objective_, abs=1e-7)
     assert not hasattr(model.set_params(trace=False).fit(X, y), "trace_")
 
 
@@ -358,7 +353,7 @@ def test_labels_that_are_none(estimator, y, message):
 
 @for_each_classifier
 @pytest.mark.parametrize("C", [np.inf, 1e400])
-def test_the_classifiers_need_a_finite_C(estimator, C):
+def test_the_classifiers_need_a_finite_cost(estimator, C):
     with pytest.raises(ValueError, match="C is inf; it must be a finite number"):
         estimator(C=C).fit(*samples(estimator))
 

@@ -216,5 +216,5 @@ def test_few_kernel_rows_in_the_cache_are_enough():
     two = FrankWolfeClassifier(cache_bytes=2 * 100 * 4, random_state=0).fit(X, y)
     all_of_them = FrankWolfeClassifier(random_state=0).fit(X, y)
     assert two.objective_ == pytest.approx(all_of_them.objective_, abs=2e-4)
-    with pytest.raises(ValueError, match="cache_bytes is 799, two kernel rows .* take 800"):
+    with pytest.raises(ValueError, match=r"cache_bytes is 799, two kernel rows .* take 800"):
         FrankWolfeClassifier(cache_bytes=799).fit(X, y)
