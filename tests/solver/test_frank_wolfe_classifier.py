@@ -189,9 +189,9 @@ def extremes():
 
 
 @pytest.mark.parametrize(
-    ("_", "X", "y", "parameters"), extremes(), ids=lambda value: str(value)[:25]
+    ("X", "y", "parameters"), [pytest.param(*case, id=name) for name, *case in extremes()]
 )
-def test_certificates_of_extreme_problems_are_true(_, X, y, parameters):
+def test_certificates_of_extreme_problems_are_true(X, y, parameters):
     model = FrankWolfeClassifier(random_state=0, **parameters).fit(X, y)
     A = matrix_of(model, X, y)
     gap = gap_at(A, weights_of(model, len(y)))
