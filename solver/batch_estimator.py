@@ -10,22 +10,43 @@ from sklearn.exceptions import ConvergenceWarning
 
 from solver.batch import FullSearch, Method, Progress, Search, Solution, initial_ball, solve
 from solver.duals import Dual
-from solver.estimator_base import KernelEstimator, generator
+from solver.estimator_base import (
+    PROBED,
+    KernelEstimator,
+    check_choice,
+    check_integer,
+    evenly,
+    generator,
+    is_finite,
+    is_indefinite,
+    warn_of_indefinite_matrix,
+    warn_of_rounding,
+)
 from solver.frank_wolfe import METHODS
 from solver.kernel_rows import KernelRows
 from solver.kernels import Float64Array, Kernel, prepare_rows
-from solver.rows import Matrix, origin_of
+from solver.rows import Matrix, origin_of, take_rows
 from solver.sampled import SampledSearch
 
 
 class BatchEstimator(KernelEstimator):
-    """Parameters of the driver.
+    """Parameters and attributes that come from the driver.
 
-    algorithm: "fw", "mfw", "swap" or "partan". sampling: None for a full search of the best
-    vertex, or the number of random vertices (59 and 194 are P4's). tol: the absolute duality
-    gap. start_size: the run starts at the optimum over so many random vertices (P2: 20).
-    cache_bytes: for kernel rows, unused with sampling. trace: keep one. progress: called with
-    a `solver.batch.Progress` every 256 iterations.
+    algorithm: "fw", "mfw", "swap" or "partan".
+    sampling: None for a full search of the best vertex, or the number of random vertices in
+        each search (59 and 194 are P4's). A run then ends where three samples in a row say that
+        the gap is at most tol; gap_ is computed over all vertices and may be larger.
+    tol: the absolute duality gap at which a run ends.
+    max_iter: ends a run before that, with a ConvergenceWarning.
+    start_size: the run starts at the optimum over so many random vertices (P2: 20).
+    cache_bytes: budget for kernel rows, at least two of them; unused with sampling.
+    trace: whether to keep one.
+    progress: called with a `solver.batch.Progress` every 256 iterations; what it raises ends fit.
+    random_state: of the start and of the samples.
+
+    Attributes, numbers for a single problem and otherwise arrays, with an entry for each:
+        n_iter_; gap_: max g + 2q over all vertices, the objective is at most this far from its
+        optimum; objective_: f = -alpha'A alpha; with `trace` trace_: `solver.batch.Trace`.
     """
 
     algorithm: Method
@@ -40,19 +61,24 @@ class BatchEstimator(KernelEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.algorithm not in METHODS:
-            raise ValueError(
-                f"algorithm is {self.algorithm!r}; it must be one of {', '.join(METHODS)}"
-            )
-        for name in ("max_iter", "start_size"):
-            if not getattr(self, name) >= 1:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be at least 1")
-        if self.sampling is not None and not self.sampling >= 1:
-            raise ValueError(f"sampling is {self.sampling!r}; it must be None or at least 1")
-        if not self.tol >= 0:
-            raise ValueError(f"tol is {self.tol!r}; it must not be negative")
+        check_choice("algorithm", self.algorithm, METHODS)
+        for name in ("max_iter", "start_size", "cache_bytes"):
+            check_integer(name, getattr(self, name))
+        if self.sampling is not None:
+            check_integer("sampling", self.sampling)
+        if not (is_finite(self.tol) and self.tol >= 0):
+            raise ValueError(f"tol is {self.tol!r}; it must be a number, not below zero")
+
+    def _keep_solutions(self, solutions: list[Solution]) -> None:
+        self.n_iter_ = _scalar_or_array([s.n_iter for s in solutions])
+        self.gap_ = _scalar_or_array([s.gap for s in solutions])
+        self.objective_ = _scalar_or_array([s.objective for s in solutions])
+        if self.trace:
+            traces = [s.trace for s in solutions]
+            self.trace_ = traces[0] if len(traces) == 1 else traces
 
     def _solver(self, kernel: Kernel, X: Matrix) -> "DualSolver":
+        warn_of_rounding(kernel, X, self.tol)
         return DualSolver(self, kernel, X)
 
 
@@ -62,11 +88,13 @@ class DualSolver:
     def __init__(self, estimator: BatchEstimator, kernel: Kernel, X: Matrix) -> None:
         self._estimator = estimator
         rows = prepare_rows(kernel, X, origin_of(X), kernel.dtype)
-        self._source = KernelRows(kernel, rows, estimator.cache_bytes)
+        least = 2 * len(rows.far) * kernel.dtype.itemsize
+        budget = estimator.cache_bytes if estimator.sampling is None else least
+        self._source = KernelRows(kernel, rows, budget)
         self._random = generator(estimator.random_state)
 
     def solve(self, dual: Dual, start: Float64Array | None, problem: int, of: int) -> Solution:
-        """Solve one of several problems; warns where `max_iter` ended it.
+        """Solve one of several problems; warns where `max_iter` ended it above tol.
 
         start: (v,) weights >= 0, scaled here to sum one; None or all zero for the random ball.
         """
@@ -89,7 +117,7 @@ class DualSolver:
 
         clock = time.perf_counter if own.trace else None
         solution = solve(search, own.algorithm, own.tol, own.max_iter, observe, clock)
-        if not solution.converged:
+        if not solution.converged and solution.gap > own.tol:
             warnings.warn(
                 f"max_iter={own.max_iter} iterations ended with a duality gap of "
                 f"{solution.gap:.3g}, above tol={own.tol:.3g}; the gap bounds how far the "
@@ -97,9 +125,18 @@ class DualSolver:
                 ConvergenceWarning,
                 stacklevel=3,
             )
+        self._probe(dual, solution.alpha)
         return solution
 
+    def _probe(self, dual: Dual, alpha: Float64Array) -> None:
+        """Warn of an indefinite matrix among the heaviest vertices and some of all others."""
+        heaviest = np.argsort(-alpha, kind="stable")[: PROBED // 2]
+        some = np.union1d(heaviest, evenly(len(alpha), PROBED // 2))
+        X = take_rows(self._source.rows.exact, dual.column[some])
+        if is_indefinite(self._source.kernel, X, dual.sign[some], dual.ridge[some]):
+            warn_of_indefinite_matrix()
 
-def scalar_or_array(values: list[Any]) -> Any:
+
+def _scalar_or_array(values: list[Any]) -> Any:
     """The one value of a single problem, otherwise an array with one for each problem."""
     return values[0] if len(values) == 1 else np.array(values)

@@ -6,19 +6,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from solver.batch import Method, Progress
 from solver.batch_estimator import BatchEstimator
 from solver.duals import ball_dual, ball_square_radius
-from solver.estimator_base import as_given, check_norms
+from solver.estimator_base import PREDICTION_DTYPE, as_given, is_finite
 from solver.kernels import Float64Array, kernel_diagonal
 from solver.rows import take_rows
 from solver.view import expansion, pair_decisions
 
-# Scores are compared with a border on which support vectors lie: float32 would blur it.
-_DTYPE = np.dtype(np.float64)
-_ROUNDING = 1e-6
+# Of the kernel values that the radius was found from, in units of their last place.
+_ROUNDING = 32.0
 
 
 class EnclosingBall(OutlierMixin, BatchEstimator):
@@ -36,6 +34,8 @@ class EnclosingBall(OutlierMixin, BatchEstimator):
     offset_: decision_function is score_samples - offset_; n_iter_, gap_, objective_, trace_ as
     of FrankWolfeClassifier, objective_ being R^2 + C sum xi_i^2 up to the gap; gamma_.
     """
+
+    _C_may_be_infinite = True
 
     def __init__(
         self,
@@ -72,12 +72,16 @@ class EnclosingBall(OutlierMixin, BatchEstimator):
         self.progress = progress
         self.random_state = random_state
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        share = self.contamination
+        if share != "auto" and not (is_finite(share) and 0.0 < float(share) <= 0.5):
+            raise ValueError(f"contamination is {share!r}; it must be 'auto' or in (0, 0.5]")
+
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn's convention
         """Enclose (n, d) rows, dense or scipy CSR. Raises ValueError; see FrankWolfeClassifier."""
         self._check_parameters()
-        share = None if self.contamination == "auto" else float(self.contamination)
-        if share is not None and not 0.0 < share <= 0.5:
-            raise ValueError(f'contamination is {share!r}; it must be "auto" or in (0, 0.5]')
+        self._forget()
         rows = self._matrix(X, reset=True)
         kernel = self._kernel_for(rows)
         self.gamma_ = kernel.gamma
@@ -85,10 +89,7 @@ class EnclosingBall(OutlierMixin, BatchEstimator):
         dual = ball_dual(diagonal, self.C)
         solution = self._solver(kernel, rows).solve(dual, None, 0, 1)
         alpha = solution.alpha
-        self.n_iter_, self.gap_ = solution.n_iter, solution.gap
-        self.objective_ = solution.objective
-        if self.trace:
-            self.trace_ = solution.trace
+        self._keep_solutions([solution])
         square_radius = ball_square_radius(dual, alpha, solution.objective)
         self.radius_ = square_radius**0.5
         # f = sum alpha_i k_ii - alpha'K alpha - sum ridge_i alpha_i^2
@@ -101,22 +102,21 @@ class EnclosingBall(OutlierMixin, BatchEstimator):
         self.dual_coef_ = alpha[None, self.support_]
         gap = np.array([solution.gap])
         self._view = expansion(
-            kernel, vectors, 1, self.dual_coef_, np.zeros(1), np.ones(1), gap, _DTYPE
+            kernel, vectors, 1, self.dual_coef_, np.zeros(1), np.ones(1), gap, PREDICTION_DTYPE
         )
         # max ||phi(x_i) - c||^2 exceeds R^2 by the gap, and the border itself is inside.
-        self.offset_ = -(square_radius + solution.gap) - _ROUNDING * float(diagonal.max())
-        if share is not None:
-            self.offset_ = float(np.quantile(self.score_samples(X), share))
+        rounding = _ROUNDING * float(np.finfo(kernel.dtype).eps) * float(np.abs(diagonal).max())
+        self.offset_ = -(square_radius + solution.gap) - rounding
+        if self.contamination != "auto":
+            self.offset_ = float(np.quantile(self.score_samples(X), float(self.contamination)))
         return self
 
     def score_samples(self, X: Any) -> Float64Array:
         """-||phi(x) - c||^2 = 2 sum_i alpha_i k(x_i, x) - k(x, x) - ||c||^2 of each row, (n,)."""
-        check_is_fitted(self)
-        rows = self._matrix(X, reset=False)
-        kernel = self._view.kernel
-        check_norms(kernel, rows)
+        rows = self._rows_to_predict(X)
         product = pair_decisions(self._view, rows)[:, 0]
-        return np.asarray(2.0 * product - kernel_diagonal(kernel, rows) - self._centre_norm)
+        own = kernel_diagonal(self._view.kernel, rows)
+        return np.asarray(2.0 * product - own - self._centre_norm)
 
     def decision_function(self, X: Any) -> Float64Array:
         """score_samples - offset_, (n,): negative outside."""

@@ -9,9 +9,16 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solver.batch import Method, Progress, Solution
-from solver.batch_estimator import BatchEstimator, scalar_or_array
+from solver.batch_estimator import BatchEstimator
 from solver.duals import classification_dual
-from solver.estimator_base import as_given, as_matrix, check_norms, class_codes
+from solver.estimator_base import (
+    PREDICTION_DTYPE,
+    as_given,
+    as_matrix,
+    class_codes,
+    class_weights,
+    same_kind,
+)
 from solver.kernels import Float64Array
 from solver.multiclass import pairs_of
 from solver.rows import Matrix, n_rows, row_keys, take_rows
@@ -27,16 +34,16 @@ class FrankWolfeClassifier(ClassifierMixin, BatchEstimator):
     Parameters: see `solver.batch_estimator.BatchEstimator` and, for the kernel,
     `solver.estimator_base.KernelEstimator`.
     class_weight: weights w of the classes as in scikit-learn: a dict, "balanced" or None.
-    init: a fitted SFWClassifier; its support vectors that are rows of X with the same label
-        give the first weights (a warm start), instead of the random ball.
+    init: a fitted SFWClassifier or FrankWolfeClassifier; its support vectors that are rows of X
+        with the same label give the first weights (a warm start), instead of the random ball.
+        What clones its parameters, like a grid search, needs it as a
+        `sklearn.frozen.FrozenEstimator`: a clone is not fitted.
 
-    Attributes. For two classes numbers, otherwise arrays with an entry for each pair of classes
-    in `pairs_`, first the one with y = -1:
-        n_iter_, gap_ (max g + 2q over all training samples: the objective is at most this far
-        from its optimum), objective_ (f = -alpha'A alpha), trace_ (`solver.batch.Trace`).
-    classes_; support_: row numbers of the training set, ascending; support_vectors_;
-    dual_coef_: alpha_i y_i, (pairs, support vectors); intercept_: y'alpha, (pairs,);
-    n_support_: support vectors of each class; gamma_: the kernel's gamma.
+    Attributes. n_iter_, gap_, objective_, trace_: see `BatchEstimator`; there is a problem for
+    each pair of classes in `pairs_`, first the one with y = -1.
+    classes_; support_: row numbers of the training set, ascending; support_vectors_,
+    support_labels_; dual_coef_: alpha_i y_i, (pairs, support vectors); intercept_: y'alpha,
+    (pairs,); n_support_: support vectors of each class; gamma_: the kernel's gamma.
     """
 
     def __init__(
@@ -83,28 +90,29 @@ class FrankWolfeClassifier(ClassifierMixin, BatchEstimator):
         max_iter ended a run above tol.
         """
         self._check_parameters()
+        self._forget()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
         self.classes_, codes = class_codes(y)
-        order = np.argsort(codes, kind="stable")
-        rows = take_rows(as_matrix(X), order)
-        kernel = self._kernel_for(rows)
+        X = as_matrix(X)
+        kernel = self._kernel_for(X)
         self.gamma_ = kernel.gamma
-        ends = np.cumsum(np.bincount(codes))
-        ridge = self._ridges(y, self.class_weight)
-        self.pairs_ = pairs_of(len(ends))
-        labels = self.classes_[codes[order]]
-        starts = None if self.init is None else _warm_start(self.init, rows, labels)
+        order = np.argsort(codes, kind="stable")
+        rows = take_rows(X, order)
+        ends = [0, *np.cumsum(np.bincount(codes)).tolist()]
+        ridge = 0.5 / (self.C * class_weights(y, self.class_weight))
+        self.pairs_ = pairs_of(len(self.classes_))
+        starts = self._warm_start(rows, self.classes_[codes[order]])
         solver = self._solver(kernel, rows)
         weights = np.zeros((len(self.pairs_), len(codes)))
         solutions = []
         for i, (a, b) in enumerate(self.pairs_):
-            runs = [(int(ends[c] - np.sum(codes == c)), int(ends[c])) for c in (a, b)]
-            dual = classification_dual(runs[0], runs[1], ridge[a], ridge[b])
+            minus, plus = (ends[a], ends[a + 1]), (ends[b], ends[b + 1])
+            dual = classification_dual(minus, plus, ridge[a], ridge[b])
             start = None if starts is None else starts[i, dual.column]
             solution = solver.solve(dual, start, i, len(self.pairs_))
             weights[i, order[dual.column]] = solution.alpha * dual.sign
             solutions.append(solution)
-        self._keep(kernel, as_matrix(X), codes, weights, solutions)
+        self._keep(kernel, X, codes, weights, solutions)
         return self
 
     def _keep(
@@ -115,22 +123,23 @@ class FrankWolfeClassifier(ClassifierMixin, BatchEstimator):
         weights: Float64Array,
         solutions: list[Solution],
     ) -> None:
-        self.n_iter_ = scalar_or_array([s.n_iter for s in solutions])
-        self.gap_ = scalar_or_array([s.gap for s in solutions])
-        self.objective_ = scalar_or_array([s.objective for s in solutions])
-        if self.trace:
-            traces = [s.trace for s in solutions]
-            self.trace_ = traces[0] if len(traces) == 1 else traces
+        self._keep_solutions(solutions)
         self.support_ = np.flatnonzero(np.any(weights != 0.0, axis=0))
         self.dual_coef_ = weights[:, self.support_]
         self.intercept_ = self.dual_coef_.sum(axis=1)
         self.n_support_ = np.bincount(codes[self.support_], minlength=len(self.classes_))
+        self.support_labels_ = self.classes_[codes[self.support_]]
         vectors = take_rows(X, self.support_)
         self.support_vectors_ = as_given(vectors)
-        q = np.array([-s.objective for s in solutions])
-        gaps = np.array([s.gap for s in solutions])
         self._view = expansion(
-            kernel, vectors, len(self.classes_), self.dual_coef_, self.intercept_, q, gaps
+            kernel,
+            vectors,
+            len(self.classes_),
+            self.dual_coef_,
+            self.intercept_,
+            q=np.array([-s.objective for s in solutions]),
+            gap=np.array([s.gap for s in solutions]),
+            dtype=PREDICTION_DTYPE,
         )
 
     def decision_function(self, X: Any) -> Float64Array:
@@ -146,22 +155,26 @@ class FrankWolfeClassifier(ClassifierMixin, BatchEstimator):
         return np.asarray(self.classes_[codes])
 
     def _predict(self, X: Any) -> tuple[NDArray[np.int64], Float64Array]:
-        check_is_fitted(self)
-        rows = self._matrix(X, reset=False)
-        check_norms(self._view.kernel, rows)
+        rows = self._rows_to_predict(X)
         return predict(self._view, rows)
 
-
-def _warm_start(init: Any, X: Matrix, labels: NDArray[Any]) -> Float64Array:
-    """(pairs, n) weights, not yet summing to one, of those support vectors that are rows of X."""
-    check_is_fitted(init)
-    if not np.array_equal(init.classes_, np.unique(labels)):
-        raise ValueError(f"init knows the classes {init.classes_}, y has {np.unique(labels)}")
-    keys = zip(row_keys(X), labels, strict=True)
-    place = {key: i for i, key in enumerate(keys)}
-    weights = np.zeros((len(init.dual_coef_), n_rows(X)))
-    vectors = zip(row_keys(as_matrix(init.support_vectors_)), init.support_labels_, strict=True)
-    for column, key in enumerate(vectors):
-        if key in place:
-            weights[:, place[key]] = np.abs(init.dual_coef_[:, column])
-    return weights
+    def _warm_start(self, X: Matrix, labels: NDArray[Any]) -> Float64Array | None:
+        """(pairs, n) weights, not summing to one, of init's support vectors that are rows of X."""
+        init = self.init
+        if init is None:
+            return None
+        check_is_fitted(init)
+        if not np.array_equal(init.classes_, self.classes_):
+            raise ValueError(f"init knows the classes {init.classes_}, y has {self.classes_}")
+        if init.n_features_in_ != self.n_features_in_:
+            raise ValueError(
+                f"init knows {init.n_features_in_} features, X has {self.n_features_in_}"
+            )
+        keys = zip(row_keys(X), labels, strict=True)
+        place = {key: i for i, key in enumerate(keys)}
+        weights = np.zeros((len(self.pairs_), n_rows(X)))
+        known = row_keys(same_kind(X, as_matrix(init.support_vectors_)))
+        for column, key in enumerate(zip(known, init.support_labels_, strict=True)):
+            if key in place:
+                weights[:, place[key]] += np.abs(init.dual_coef_[:, column])
+        return weights

@@ -5,18 +5,15 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from solver.batch import Method, Progress
 from solver.batch_estimator import BatchEstimator
 from solver.duals import regression_dual, regression_epsilon
-from solver.estimator_base import as_given, as_matrix, check_norms
-from solver.kernels import Float64Array
+from solver.estimator_base import PREDICTION_DTYPE, as_given, as_matrix, check_positive
+from solver.kernels import LARGEST_VALUE, Float64Array
 from solver.rows import take_rows
 from solver.view import expansion, pair_decisions
-
-# C times a float32 kernel value's rounding would show in a prediction.
-_DTYPE = np.dtype(np.float64)
 
 
 class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
@@ -71,24 +68,24 @@ class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
         self.progress = progress
         self.random_state = random_state
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_positive("mu", self.mu)
+
     def fit(self, X: Any, y: Any) -> Self:
         """Fit (n, d) rows, dense or scipy CSR, to (n,) numbers. Raises ValueError."""
         self._check_parameters()
-        if not self.mu > 0:
-            raise ValueError(f"mu is {self.mu!r}; it must be a number greater than zero")
+        self._forget()
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float64, order="C", y_numeric=True
         )
         rows, y = as_matrix(X), np.asarray(y, np.float64)
         kernel = self._kernel_for(rows)
         self.gamma_ = kernel.gamma
-        middle, unit = float(y.mean()), float(y.std()) or 1.0
+        middle, unit = _middle_and_unit(y)
         dual = regression_dual((y - middle) / unit, self.C, self.mu)
         solution = self._solver(kernel, rows).solve(dual, None, 0, 1)
-        self.n_iter_, self.gap_ = solution.n_iter, solution.gap
-        self.objective_ = solution.objective
-        if self.trace:
-            self.trace_ = solution.trace
+        self._keep_solutions([solution])
         self.epsilon_ = unit * regression_epsilon(dual, solution.alpha, solution.gradient, self.C)
         weight = self.C * unit * (solution.alpha * dual.sign).reshape(2, -1).sum(axis=0)
         self.support_ = np.flatnonzero(solution.alpha.reshape(2, -1).any(axis=0))
@@ -98,13 +95,21 @@ class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
         self.support_vectors_ = as_given(vectors)
         gap = np.array([solution.gap])
         self._view = expansion(
-            kernel, vectors, 1, self.dual_coef_, self.intercept_, np.ones(1), gap, _DTYPE
+            kernel, vectors, 1, self.dual_coef_, self.intercept_, np.ones(1), gap, PREDICTION_DTYPE
         )
         return self
 
     def predict(self, X: Any) -> Float64Array:
         """h(x) of each row, (n,)."""
-        check_is_fitted(self)
-        rows = self._matrix(X, reset=False)
-        check_norms(self._view.kernel, rows)
+        rows = self._rows_to_predict(X)
         return pair_decisions(self._view, rows)[:, 0]
+
+
+def _middle_and_unit(y: Float64Array) -> tuple[float, float]:
+    """Mean and standard deviation of finite targets, whatever their scale; 1 for constant ones."""
+    largest = float(np.abs(y).max())
+    if largest > LARGEST_VALUE:
+        raise ValueError(f"y has values up to {largest:.3g}, above {LARGEST_VALUE:.0e}: scale y")
+    middle = float(y.mean())
+    scale = float(np.abs(y - middle).max())
+    return middle, scale * float(((y - middle) / scale).std()) if scale > 0.0 else 1.0

@@ -5,20 +5,30 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from solver.estimator_base import (
+    PREDICTION_DTYPE,
+    PROBED,
     KernelEstimator,
     as_given,
     as_matrix,
+    check_choice,
+    check_integer,
     check_norms,
     class_codes,
+    class_weights,
+    evenly,
     generator,
+    is_indefinite,
+    same_kind,
+    warn_of_indefinite_matrix,
+    warn_of_rounding,
 )
 from solver.kernels import Float64Array
 from solver.multiclass import pairs_of
 from solver.rows import Matrix, take_rows
-from solver.view import WorkingSetView, dual_coefficients, expansion, predict
+from solver.view import dual_coefficients, expansion, predict
 from solver.working_set import Algorithm, WorkingSet
 
 # Rows that `fit` shuffles and hands over at a time.
@@ -30,7 +40,7 @@ class SFWClassifier(ClassifierMixin, KernelEstimator):
 
     A sample is admitted to the working set when it beats the best gradient in the set; each
     sample, admitted or not, moves the weights by one step and `corrective_steps` swaps.
-    `partial_fit` keeps the order of its samples, `fit` shuffles them.
+    `partial_fit` keeps the order of its samples, `fit` shuffles them and forgets what came before.
 
     algorithm: "sfw" (P1 Algorithm 1) or "msfw" (with away steps, Algorithm 3).
     C, kernel, gamma, degree, coef0: see `solver.estimator_base.KernelEstimator`; with "auto",
@@ -45,7 +55,8 @@ class SFWClassifier(ClassifierMixin, KernelEstimator):
     support_vectors_, support_labels_ and, of each class, n_support_; dual_coef_:
     alpha_i y_i, (pairs, support vectors), for the pairs of classes in `pairs_`, first the one
     with y = -1; intercept_ (pairs,); objective_ and gap_ (pairs,): f = -alpha'A alpha, and how
-    far it may be from its optimum over the working set; gamma_.
+    far it may be from its optimum over the working set, NaN for a pair without a sample so far;
+    gamma_.
     """
 
     def __init__(
@@ -81,10 +92,12 @@ class SFWClassifier(ClassifierMixin, KernelEstimator):
         Raises ValueError for what cannot be learned.
         """
         self._check_parameters()
+        self._forget()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
         rows = as_matrix(X)
         self.classes_, codes = class_codes(y)
-        self._start(rows, 0.5 / (self.C * self._ridges(y, self.class_weight)))
+        self._start(rows, class_weights(y, self.class_weight))
+        warn_of_rounding(self._learner.kernel, rows, 0.5 / self.C)
         entered = np.full(len(codes), -1, np.int64)
         random = generator(self.random_state)
         for _ in range(self.epochs):
@@ -111,14 +124,19 @@ class SFWClassifier(ClassifierMixin, KernelEstimator):
         )
         rows = as_matrix(X)
         if first:
-            self._start_stream(rows, classes)
+            weights = self._meet_classes(classes)
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"classes is not the same as in the first call, {self.classes_}")
         codes = np.searchsorted(self.classes_, y)
         codes[codes == len(self.classes_)] = 0
         if not np.array_equal(self.classes_[codes], y):
             raise ValueError(f"y has labels outside classes, {self.classes_}")
-        check_norms(self._learner.kernel, rows)
+        if first:
+            self._start(rows, weights)
+        else:
+            rows = same_kind(self._view.rows.exact, rows)
+            check_norms(self._learner.kernel, rows)
+        warn_of_rounding(self._learner.kernel, rows, 0.5 / self.C)
         self._learner.absorb(rows, codes.astype(np.int64))
         self._publish()
         self.__dict__.pop("support_", None)
@@ -126,22 +144,20 @@ class SFWClassifier(ClassifierMixin, KernelEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.algorithm not in ("sfw", "msfw"):
-            raise ValueError(f"algorithm is {self.algorithm!r}; it must be 'sfw' or 'msfw'")
-        if not self.corrective_steps >= 0:
-            raise ValueError(f"corrective_steps is {self.corrective_steps!r}; it must be >= 0")
-        if self.max_size is not None and not self.max_size >= 2:
-            raise ValueError(f"max_size is {self.max_size!r}; it must be None or at least 2")
-        if not self.epochs >= 1:
-            raise ValueError(f"epochs is {self.epochs!r}; it must be at least 1")
+        check_choice("algorithm", self.algorithm, ("sfw", "msfw"))
+        check_integer("corrective_steps", self.corrective_steps, 0)
+        if self.max_size is not None:
+            check_integer("max_size", self.max_size, 2)
+        check_integer("epochs", self.epochs)
 
-    def _start_stream(self, X: Matrix, classes: Any) -> None:
+    def _meet_classes(self, classes: Any) -> Float64Array:
+        """Set classes_ for a stream; their weights."""
         if classes is None:
             raise ValueError("classes must be given in the first call of partial_fit")
-        if self.class_weight == "balanced":
+        if isinstance(self.class_weight, str):
             raise ValueError("class_weight='balanced' needs all samples: use fit, or give weights")
-        self.classes_, codes = class_codes(classes)
-        self._start(X, 0.5 / (self.C * self._ridges(self.classes_[codes], self.class_weight)))
+        self.classes_ = class_codes(classes)[0]
+        return class_weights(self.classes_, self.class_weight)
 
     def _start(self, X: Matrix, weights: Float64Array) -> None:
         kernel = self._kernel_for(X)
@@ -161,13 +177,16 @@ class SFWClassifier(ClassifierMixin, KernelEstimator):
         """Set the attributes from the working set; the slots of the support vectors."""
         view = self._learner.view()
         support, self.dual_coef_ = dual_coefficients(view)
-        self.intercept_, self.objective_, self.gap_ = view.bias, -view.q, view.gap
+        self.intercept_ = view.bias
+        started = view.q > 0.0
+        self.objective_ = np.where(started, -view.q, np.nan)
+        self.gap_ = np.where(started, view.gap, np.nan)
         codes = self._learner.store.code[support]
         self.support_labels_ = self.classes_[codes]
         self.n_support_ = np.bincount(codes, minlength=len(self.classes_))
         vectors = take_rows(view.rows.exact, support)
         self.support_vectors_ = as_given(vectors)
-        self._view: WorkingSetView = expansion(
+        self._view = expansion(
             view.kernel,
             vectors,
             len(self.classes_),
@@ -175,8 +194,20 @@ class SFWClassifier(ClassifierMixin, KernelEstimator):
             view.bias,
             view.q,
             view.gap,
+            PREDICTION_DTYPE,
         )
+        self._probe()
         return support
+
+    def _probe(self) -> None:
+        """Warn where the matrix of a pair's working set is indefinite."""
+        learner = self._learner
+        for problem, (a, b) in zip(learner.problems, self.pairs_, strict=True):
+            some = evenly(int(problem.size[0]), PROBED)
+            sign, X = problem.sign[some], take_rows(learner.store.rows.exact, problem.column[some])
+            ridge = np.where(sign < 0.0, learner.ridge_of(a), learner.ridge_of(b))
+            if problem.q[0] < 0.0 or is_indefinite(learner.kernel, X, sign, ridge):
+                warn_of_indefinite_matrix()
 
     def decision_function(self, X: Any) -> Float64Array:
         """sum_i alpha_i y_i k(x_i, x) + b, (n,), for two classes, positive for classes_[1].
@@ -191,7 +222,5 @@ class SFWClassifier(ClassifierMixin, KernelEstimator):
         return np.asarray(self.classes_[codes])
 
     def _predict(self, X: Any) -> tuple[NDArray[np.int64], Float64Array]:
-        check_is_fitted(self)
-        rows = self._matrix(X, reset=False)
-        check_norms(self._view.kernel, rows)
+        rows = self._rows_to_predict(X)
         return predict(self._view, rows)
