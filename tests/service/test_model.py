@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.errors import InvalidSamples, NoSuchHead, Refusal
-from service.model import Draft, Model, check_dimension
+from service.model import Draft, Limits, Model, check_rows
 from service.samples import Label, Samples, from_record, to_record
 from service.snapshots import Snapshots, State
 from service.spec import HeadName, read_spec
@@ -18,8 +18,12 @@ from service.wire import JSON, MSGPACK
 from tests.service.streams import part, three_classes, two_classes
 
 HEADS: tuple[HeadName, ...] = ("working_set", "asset")
-CLASSES = 100
+LIMITS = Limits(classes=100, features=1000)
 SMALL: dict[str, Any] = {"asset": {"dimension": 16}}
+
+
+def classes(most: int) -> Limits:
+    return LIMITS._replace(classes=most)
 
 
 def model_of(spec: dict[str, Any] | None = None) -> Model:
@@ -40,7 +44,7 @@ def learn(model: Model, requests: Iterable[tuple[HeadName, Samples]]) -> list[An
     """Absorb requests as the writer would, one block each; their answers."""
     answers = []
     for head, samples in requests:
-        model.check(head, samples, Draft(model), CLASSES)
+        model.check(head, samples, Draft(model), LIMITS)
         answers.append(model.absorb(head, samples))
         model.publish([head])
     return answers
@@ -51,15 +55,15 @@ class TestCheck:
     def test_a_null_head_cannot_learn(self, null: HeadName):
         model = model_of({null: None})
         with pytest.raises(NoSuchHead, match=f"null for {null}"):
-            model.check(null, of(["a"]), Draft(model), CLASSES)
+            model.check(null, of(["a"]), Draft(model), LIMITS)
 
     def test_the_first_samples_decide_the_dimension(self):
         model = model_of()
         learn(model, [("asset", of(["a"], 5))])
         for head in HEADS:
-            model.check(head, of(["a"], 5), Draft(model), CLASSES)
+            model.check(head, of(["a"], 5), Draft(model), LIMITS)
             with pytest.raises(InvalidSamples) as caught:
-                model.check(head, of(["a"], 4), Draft(model), CLASSES)
+                model.check(head, of(["a"], 4), Draft(model), LIMITS)
             assert caught.value.errors == [
                 {
                     "row": 0,
@@ -71,60 +75,62 @@ class TestCheck:
     def test_the_dimension_is_reserved_within_a_group(self):
         model = model_of()
         draft = Draft(model)
-        model.check("working_set", of(["a"], 3), draft, CLASSES)
+        model.check("working_set", of(["a"], 3), draft, LIMITS)
         for head in HEADS:
             with pytest.raises(InvalidSamples, match="3 numbers"):
-                model.check(head, of(["a"], 2), draft, CLASSES)
-            model.check(head, of(["a"], 3), draft, CLASSES)
+                model.check(head, of(["a"], 2), draft, LIMITS)
+            model.check(head, of(["a"], 3), draft, LIMITS)
         assert draft.sequence == 3
 
     def test_another_group_is_not_bound_by_a_draft(self):
         model = model_of()
-        model.check("asset", of(["a"], 3), Draft(model), CLASSES)
-        model.check("asset", of(["a"], 2), Draft(model), CLASSES)
+        model.check("asset", of(["a"], 3), Draft(model), LIMITS)
+        model.check("asset", of(["a"], 2), Draft(model), LIMITS)
 
     @pytest.mark.parametrize("head", HEADS)
     def test_labels_are_bounded(self, head: HeadName):
         model = model_of()
         learn(model, [(head, of(["a", "b"]))])
-        model.check(head, of(["a", "c"]), Draft(model), 3)
+        model.check(head, of(["a", "c"]), Draft(model), classes(3))
         with pytest.raises(InvalidSamples, match="more than 3 different labels"):
-            model.check(head, of(["c", "a", "d"]), Draft(model), 3)
+            model.check(head, of(["c", "a", "d"]), Draft(model), classes(3))
 
     def test_the_first_request_is_bounded_too(self):
         with pytest.raises(InvalidSamples, match="more than 3"):
-            model_of().check("asset", of([1, 2, 3, 4]), Draft(model_of()), 3)
+            model_of().check("asset", of([1, 2, 3, 4]), Draft(model_of()), classes(3))
 
     def test_labels_are_reserved_within_a_group(self):
         model = model_of()
         learn(model, [("working_set", of(["a"]))])
         draft = Draft(model)
-        model.check("working_set", of(["b", "a"]), draft, 3)
-        model.check("working_set", of(["b", "c"]), draft, 3)
+        model.check("working_set", of(["b", "a"]), draft, classes(3))
+        model.check("working_set", of(["b", "c"]), draft, classes(3))
         with pytest.raises(InvalidSamples):
-            model.check("working_set", of(["d"]), draft, 3)
-        model.check("working_set", of(["a", "b", "c"]), draft, 3)
+            model.check("working_set", of(["d"]), draft, classes(3))
+        model.check("working_set", of(["a", "b", "c"]), draft, classes(3))
 
     def test_each_head_has_labels_of_its_own(self):
         model = model_of()
         draft = Draft(model)
-        model.check("working_set", of(["a", "b"]), draft, 2)
-        model.check("asset", of(["c", "d"]), draft, 2)
+        model.check("working_set", of(["a", "b"]), draft, classes(2))
+        model.check("asset", of(["c", "d"]), draft, classes(2))
         with pytest.raises(InvalidSamples):
-            model.check("asset", of(["a"]), draft, 2)
+            model.check("asset", of(["a"]), draft, classes(2))
 
     def test_true_and_one_are_two_labels(self):
         model = model_of()
         draft = Draft(model)
-        model.check("asset", of([1, 1]), draft, 2)
-        model.check("asset", of([True]), draft, 2)
+        model.check("asset", of([1, 1]), draft, classes(2))
+        model.check("asset", of([True]), draft, classes(2))
         with pytest.raises(InvalidSamples):
-            model.check("asset", of(["1"]), draft, 2)
+            model.check("asset", of(["1"]), draft, classes(2))
 
     def test_rows_too_large_for_the_kernel_are_refused(self):
         model = model_of()
         with pytest.raises(InvalidSamples, match="too large for the kernel"):
-            model.check("working_set", Samples(np.full((1, 2), 1e60), ["a"]), Draft(model), 2)
+            model.check(
+                "working_set", Samples(np.full((1, 2), 1e60), ["a"]), Draft(model), classes(2)
+            )
 
     @pytest.mark.parametrize(
         "wrong",
@@ -134,10 +140,10 @@ class TestCheck:
     def test_a_refused_request_reserves_nothing(self, wrong: Samples):
         model = model_of()
         draft = Draft(model)
-        model.check("asset", of(["a", "b"]), draft, 3)
+        model.check("asset", of(["a", "b"]), draft, classes(3))
         before = taken(draft)
         with pytest.raises(InvalidSamples):
-            model.check("asset", wrong, draft, 3)
+            model.check("asset", wrong, draft, classes(3))
         assert taken(draft) == before
 
     def test_an_accepted_request_is_in_the_draft_and_not_in_the_model(self):
@@ -145,13 +151,13 @@ class TestCheck:
         learn(model, [("asset", of(["a"]))])
         draft = Draft(model)
         before = model.describe()
-        model.check("asset", of(["a", "b", "b"]), draft, CLASSES)
+        model.check("asset", of(["a", "b", "b"]), draft, LIMITS)
         assert taken(draft) == (4, 2, {"working_set": set(), "asset": {(str, "b")}})
         assert model.describe() == before
         assert (model.sequence, model.dimension) == (1, 2)
 
     def test_before_the_first_samples_any_dimension_will_do(self):
-        check_dimension(np.ones((1, 7)), None)
+        check_rows(np.ones((1, 7)), None, False)
 
     @settings(max_examples=50)
     @given(
@@ -172,7 +178,7 @@ class TestCheck:
         for head, features, labels in requests:
             samples = of(labels, features)
             try:
-                model.check(head, samples, draft, 3)
+                model.check(head, samples, draft, classes(3))
             except Refusal:
                 continue
             accepted.append((head, samples))
@@ -231,6 +237,7 @@ class TestPublish:
             "model": "m",
             "spec": read_spec(spec).plain(),
             "sequence": 0,
+            "rows": None,
             "features": None,
             "heads": {"working_set": description["heads"]["working_set"]},
             "snapshot_sequence": 0,

@@ -9,7 +9,7 @@ import pytest
 
 import solver
 from service.head import Head
-from service.samples import Samples, from_record, to_record
+from service.samples import from_record, to_record
 from service.spec import ModelSpec
 from service.warm_up import warm_up
 from tests.service.streams import part, three_classes, two_classes
@@ -48,12 +48,12 @@ def test_traffic_compiles_nothing(head: Any, kernel: str, make: Any) -> None:
     samples.X[500] = 1e6
     learner = Head(head, spec)
     for start, stop in ((0, 1), (1, 4), (4, 300), (300, 900)):
-        learner.absorb(part(samples, start, stop))
+        learner.absorb(*part(samples, start, stop))
         learner.view()
-    learner.absorb(from_record(to_record(part(samples, 0, 7))))
+    learner.absorb(*from_record(to_record(part(samples, 0, 7))))
     for rows in (samples.X[:1], samples.X[:700], np.array(samples.X[:3], order="F")):
         learner.view().predict(rows)
     other = Head(head, spec)
     other.restore(*learner.state())
-    other.absorb(Samples(samples.X[:300], samples.labels[:300]))
+    other.absorb(samples.X[:300], samples.labels[:300])
     assert compiled_signatures() == before
