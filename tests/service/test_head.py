@@ -10,8 +10,8 @@ from service.head import Answers, Head, HeadView
 from service.samples import Label, Samples
 from service.spec import HeadName, read_spec
 from solver.online import STEP_NAMES
-from solver.rows import SparseRows, sparse_from_csr
 from tests.service.streams import part
+from tests.solver.streams import sparse
 
 HEADS: tuple[HeadName, ...] = ("working_set", "asset")
 each_head = pytest.mark.parametrize("name", HEADS)
@@ -26,13 +26,6 @@ def head_of(name: HeadName, spec: dict[str, Any] | None = None) -> Head:
 
 def rows(n: int, seed: int = 0) -> Any:
     return np.random.default_rng(seed).standard_normal((n, 3))
-
-
-def sparse(X: Any) -> SparseRows:
-    """Rows without their zeros."""
-    row, column = np.nonzero(X)
-    ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(X)))])
-    return sparse_from_csr(X[row, column], column, ends, X.shape[1])
 
 
 def stream(n: int, labels: list[Label], seed: int = 0) -> Samples:

@@ -1,6 +1,7 @@
 """Names: the numbers that a model gives them, in the order of its log."""
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def entries(X: Any, names: Iterable[Any]) -> list[dict[Any, float]]:
     key = list(names)
     return [
         {key[k]: value for k, value in zip(indices[a:b].tolist(), data[a:b].tolist(), strict=True)}
-        for a, b in zip(ends[:-1], ends[1:], strict=True)
+        for a, b in pairwise(ends.tolist())
     ]
 
 
