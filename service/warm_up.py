@@ -17,8 +17,7 @@ def warm_up() -> None:
     The set is so small that samples leave it, and one row is far enough from the others to
     need its distances from differences.
     """
-    random = np.random.default_rng(0)
-    X = random.standard_normal((200, 3))
+    X = np.random.default_rng(0).standard_normal((100, 3))
     X[-1] = 1e9
     labels: list[Label] = [["a", "b", "c"][i % 3] for i in range(len(X))]
     sparse = named_rows([dict(zip("abc", row, strict=True)) for row in X.tolist()]).numbered
