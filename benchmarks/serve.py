@@ -103,7 +103,7 @@ def in_process() -> float:
             head = Head("working_set", ModelSpec.model_validate(SPEC))
             start = time.perf_counter()
             for i in range(0, len(samples.X), BATCH):
-                head.absorb(Samples(samples.X[i : i + BATCH], samples.labels[i : i + BATCH]))
+                head.absorb(samples.X[i : i + BATCH], samples.labels[i : i + BATCH])
             rates.append(len(samples.X) / (time.perf_counter() - start))
     return max(rates)
 

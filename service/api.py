@@ -6,11 +6,11 @@ from typing import Any
 
 from service.engine import Engine
 from service.errors import Invalid, ModelBroken, NoSuchHead
-from service.model import HEADS, Model, check_dimension
+from service.model import HEADS, Model
+from service.names import Rows
 from service.samples import Samples
 from service.spec import MODEL_NAME_PATTERN, HeadName, read_spec
 from service.writer import Answer
-from solver.kernels import Float64Array
 
 # A prediction of more multiplications than this (about a millisecond) leaves the event loop.
 _INLINE_COST = 20_000_000
@@ -28,7 +28,7 @@ def learn(
 
 
 async def predict(
-    engine: Engine, model: Model, head: str | None, min_sequence: int | None, rows: Float64Array
+    engine: Engine, model: Model, head: str | None, min_sequence: int | None, rows: Rows
 ) -> dict[str, Any]:
     """Predict with the published view; learning is neither waited for nor disturbed.
 
@@ -43,11 +43,11 @@ async def predict(
         await engine.reached(model, min_sequence)
     published = model.published
     view = published.heads[name]
-    check_dimension(rows, published.dimension)
-    if view.cost(*rows.shape) <= _INLINE_COST:
-        prediction, decision = view.predict(rows)
+    X = published.matrix(rows)
+    if view.cost(X) <= _INLINE_COST:
+        prediction, decision = view.predict(X)
     else:
-        prediction, decision = await asyncio.to_thread(view.predict, rows)
+        prediction, decision = await asyncio.to_thread(view.predict, X)
     return {
         "model": model.name,
         "sequence": published.sequence,

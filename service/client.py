@@ -15,9 +15,9 @@ import ipaddress
 import json
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeAlias
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -26,6 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 MSGPACK = "application/vnd.msgpack"
+
+# An array of rows, or rows of named numbers.
+Rows: TypeAlias = NDArray[np.float64] | list[Mapping[str, float]]
 
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 120.0
@@ -81,7 +84,7 @@ class Connection(Protocol):
     def unanswered(self) -> int:
         """Requests whose answers `receive` will still give."""
 
-    def send(self, head: str, X: NDArray[np.float64], y: list[Any]) -> int:
+    def send(self, head: str, X: Rows, y: list[Any]) -> int:
         """Send samples for a head to learn; the number that their answer will carry."""
 
     def receive(self) -> tuple[int, dict[str, Any]]:
@@ -127,19 +130,19 @@ class HttpConnection:
         """Create the model, or find it with the same spec; its description."""
         return self._call("PUT", self.path, spec)
 
-    def predict(self, X: NDArray[np.float64], head: str) -> dict[str, Any]:
+    def predict(self, X: Rows, head: str) -> dict[str, Any]:
         """What a head predicts for the rows."""
-        return self._call("POST", f"{self.path}/predict", {"x": raw(X)}, head=head)
+        return self._call("POST", f"{self.path}/predict", {"x": rows_to_send(X)}, head=head)
 
     @property
     def unanswered(self) -> int:
         """Requests whose answers `receive` will still give."""
         return len(self._answers)
 
-    def send(self, head: str, X: NDArray[np.float64], y: list[Any]) -> int:
+    def send(self, head: str, X: Rows, y: list[Any]) -> int:
         """Send samples for a head to learn, and wait until they are."""
         self._sent += 1
-        answer = self._call("POST", self.path + _PATHS[head], {"x": raw(X), "y": y})
+        answer = self._call("POST", self.path + _PATHS[head], {"x": rows_to_send(X), "y": y})
         self._answers.append((self._sent, answer))
         return self._sent
 
@@ -203,9 +206,11 @@ def check_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def raw(values: NDArray[np.float64]) -> dict[str, Any]:
-    """An array as its little-endian bytes, which MessagePack carries unchanged."""
-    data = np.ascontiguousarray(values, "<f8")
+def rows_to_send(X: Rows) -> Any:
+    """An array as its little-endian bytes, which MessagePack carries; named rows as they are."""
+    if isinstance(X, list):
+        return X
+    data = np.ascontiguousarray(X, "<f8")
     return {"dtype": "<f8", "shape": list(data.shape), "data": data.tobytes()}
 
 

@@ -7,8 +7,6 @@ from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 import msgpack
-import numpy as np
-from numpy.typing import NDArray
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 from websockets.frames import CloseCode
 from websockets.sync.client import connect
@@ -20,12 +18,13 @@ from service.client import (
     AnswerLost,
     Patience,
     Refused,
+    Rows,
     Unreachable,
     check_url,
     is_loopback,
     plain,
-    raw,
     reason_of,
+    rows_to_send,
     unreachable,
 )
 
@@ -99,10 +98,10 @@ class WebsocketConnection:
         """Requests whose answers `receive` will still give."""
         return len(self._pending)
 
-    def send(self, head: str, X: NDArray[np.float64], y: list[Any]) -> int:
+    def send(self, head: str, X: Rows, y: list[Any]) -> int:
         """Send samples for a head to learn; the number that their answer will carry."""
         self._sent += 1
-        message = {"id": self._sent, "op": _OPERATIONS[head], "x": raw(X), "y": y}
+        message = {"id": self._sent, "op": _OPERATIONS[head], "x": rows_to_send(X), "y": y}
         self._pending[self._sent] = msgpack.packb(message)
         if self._held:
             self._held.append(self._sent)

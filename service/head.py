@@ -8,19 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import InvalidSamples, SampleError, Untrained
-from service.samples import Label, Samples
+from service.samples import Label
 from service.spec import HeadName, ModelSpec
 from solver import asset, view
 from solver.asset import Asset, AssetView
 from solver.bandwidth import AutoGamma
 from solver.kernels import Float64Array, largest_square_norm
+from solver.rows import (
+    Matrix,
+    SparseRows,
+    first_features,
+    largest_feature,
+    n_nonzeros,
+    n_rows,
+    square_norms,
+)
 from solver.simplex import STEP_NAMES
 from solver.view import WorkingSetView
 from solver.working_set import WorkingSet
 
 _RECENT = 1000
-# In multiplications: what a row costs besides them, and a cosine.
-_COST_OF_ROW, _COST_OF_COSINE = 1000, 50
+# In multiplications: what a row costs besides them, a cosine, and finding a sparse row's number.
+_COST_OF_ROW, _COST_OF_COSINE, _COST_OF_LOOKUP = 1000, 50, 4
 # Bound on gamma ||x||^2 where gamma is estimated: to the eighth power still below 1e100.
 _LARGEST_POLYNOMIAL_PRODUCT = 1e6
 
@@ -40,15 +49,23 @@ class Answers(NamedTuple):
 
 
 class HeadView(NamedTuple):
-    """An immutable picture of a head: the model to predict with, and how it stands."""
+    """An immutable picture of a head: the model to predict with, and how it stands.
+
+    features: of sparse rows, one more than the largest feature number that the head has met.
+    """
 
     model: WorkingSetView | AssetView | None
     classes: tuple[Label, ...]
     stats: dict[str, Any]
     largest_square_norm: float
+    features: int
 
-    def predict(self, X: Float64Array) -> tuple[list[Label], list[Any]]:
-        """Labels and decisions of finite rows; raises Untrained, InvalidSamples."""
+    def predict(self, X: Matrix) -> tuple[list[Label], list[Any]]:
+        """Labels and decisions of finite rows; raises Untrained, InvalidSamples.
+
+        Features that are new to ASSET are left out: it has no frequencies for them, and to
+        draw some for each request would cost more than the answer.
+        """
         if self.model is None or len(self.classes) < 2:
             raise Untrained(
                 "a prediction needs samples of at least two classes; "
@@ -58,17 +75,26 @@ class HeadView(NamedTuple):
         if isinstance(self.model, WorkingSetView):
             codes, decision = view.predict(self.model, X)
         else:
+            if isinstance(X, SparseRows):
+                X = first_features(X, self.features)
             codes, decision = asset.predict(self.model, X)
         return [self.classes[code] for code in codes.tolist()], decision.tolist()
 
-    def cost(self, rows: int, dimension: int) -> int:
+    def cost(self, X: Matrix) -> int:
         """Multiplications of a prediction, to decide where it may run."""
         if self.model is None:
             return 0
+        rows = n_rows(X)
         if isinstance(self.model, WorkingSetView):
-            return rows * (_COST_OF_ROW + dimension * len(self.model.rows.exact))
-        features, classes = len(self.model.features.phase), len(self.model.b)
-        return rows * (_COST_OF_ROW + features * (_COST_OF_COSINE + dimension + classes))
+            stored = self.model.rows.exact
+            if isinstance(stored, SparseRows):
+                # Each stored number is looked up, then multiplied with at most every row.
+                lookups = _COST_OF_LOOKUP * n_nonzeros(stored)
+                return lookups + rows * (_COST_OF_ROW + n_rows(stored) + n_nonzeros(stored))
+            return rows * _COST_OF_ROW + n_nonzeros(X) * n_rows(stored)
+        frequencies, classes = len(self.model.features.phase), len(self.model.b)
+        each = _COST_OF_ROW + frequencies * (_COST_OF_COSINE + classes)
+        return rows * each + frequencies * n_nonzeros(X)
 
 
 class Head:
@@ -79,6 +105,7 @@ class Head:
         self._spec = spec
         self.classes: list[Label] = []
         self._code_of: dict[tuple[type, Label], int] = {}
+        self._features = 0
         self._judged = self._correct = 0
         self._recent: deque[bool] = deque(maxlen=_RECENT)
         polynomial = spec.kernel.type == "polynomial"
@@ -108,7 +135,7 @@ class Head:
             kernel.gamma, of_asset.dimension, of_asset.lam, of_asset.average_from, self._spec.seed
         )
 
-    def check(self, X: Float64Array) -> None:
+    def check(self, X: Matrix) -> None:
         """Refuse rows that no kernel value of this model could hold; before they are logged."""
         _check_norms(X, self._largest_square_norm())
 
@@ -122,13 +149,15 @@ class Head:
         """Labels that this head has not met."""
         return {_key(label) for label in labels} - self._code_of.keys()
 
-    def absorb(self, samples: Samples) -> Answers:
+    def absorb(self, X: Matrix, labels: list[Label]) -> Answers:
         """Learn samples in order, test-then-train; the same for live requests and for replay."""
-        codes = np.array([self._code(label) for label in samples.labels], np.int64)
+        codes = np.array([self._code(label) for label in labels], np.int64)
         if self._auto:
-            parts = [answer for _, answer in self._auto.absorb(samples.X, codes)]
+            parts = [answer for _, answer in self._auto.absorb(X, codes)]
         else:
-            parts = [self._learner.absorb(samples.X, codes)]
+            parts = [self._learner.absorb(X, codes)]
+        if isinstance(X, SparseRows):
+            self._features = max(self._features, largest_feature(X) + 1)
         said = np.concatenate([part.prediction for part in parts])
         self._score(said, codes)
         decision = [value for part in parts for value in _decisions(part.decision)]
@@ -160,12 +189,14 @@ class Head:
         if self._auto:
             stats["gamma"] = self._auto.gamma
         stats["prequential"] = self._prequential()
-        return HeadView(model, tuple(self.classes), stats, self._largest_square_norm())
+        limit = self._largest_square_norm()
+        return HeadView(model, tuple(self.classes), stats, limit, self._features)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""
         plain = {
             "classes": list(self.classes),
+            "features": self._features,
             "judged": self._judged,
             "correct": self._correct,
             "recent": [int(hit) for hit in self._recent],
@@ -176,6 +207,7 @@ class Head:
         """Take over a state."""
         for label in plain["classes"]:
             self._code(label)
+        self._features = plain.get("features", 0)  # older snapshots have arrays only
         self._judged, self._correct = plain["judged"], plain["correct"]
         self._recent.extend(bool(hit) for hit in plain["recent"])
         if self._auto:
@@ -207,10 +239,9 @@ class Head:
         }
 
 
-def _check_norms(X: Float64Array, limit: float) -> None:
+def _check_norms(X: Matrix, limit: float) -> None:
     with np.errstate(over="ignore"):
-        square_norm = np.einsum("ij,ij->i", X, X)
-    wrong = np.flatnonzero(~(square_norm <= limit))
+        wrong = np.flatnonzero(~(square_norms(X) <= limit))
     if len(wrong):
         detail = f"its norm exceeds {limit**0.5:.3g}, the most this kernel can hold"
         errors: list[SampleError] = [

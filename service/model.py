@@ -7,19 +7,39 @@ from numpy.typing import NDArray
 
 from service.errors import InvalidSamples, NoSuchHead
 from service.head import Answers, Head, HeadView
+from service.names import NamedRows, NameTable, Rows, matrix_of
 from service.samples import Label, Samples
 from service.spec import HeadName, ModelSpec
-from solver.kernels import Float64Array
+from solver.rows import Matrix
 
 HEADS: tuple[HeadName, ...] = ("working_set", "asset")
 
 
+class Limits(NamedTuple):
+    """How many different labels, and how many names of features, one model may meet."""
+
+    classes: int
+    features: int
+
+
 class Published(NamedTuple):
-    """What readers see: replaced as a whole after each block, never changed."""
+    """What readers see: replaced as a whole after each block, never changed.
+
+    dimension: numbers in a row, or names known; None before the first sample.
+    names: the model's table if its rows are named; it may have grown since.
+    """
 
     sequence: int
     dimension: int | None
+    names: NameTable | None
     heads: dict[HeadName, HeadView]
+
+    def matrix(self, rows: Rows) -> Matrix:
+        """Rows to predict, as the heads learned theirs. Raises InvalidSamples."""
+        check_rows(rows, self.dimension, self.names is not None)
+        if self.names is None or self.dimension is None or not isinstance(rows, NamedRows):
+            return matrix_of(rows)
+        return self.names.numbered(rows, self.dimension)
 
 
 class Draft:
@@ -28,6 +48,8 @@ class Draft:
     def __init__(self, model: "Model") -> None:
         self.sequence = model.sequence
         self.dimension = model.dimension
+        self.named = model.names is not None
+        self.names: set[str] = set()
         self.labels: dict[HeadName, set[tuple[type, Label]]] = {name: set() for name in HEADS}
 
 
@@ -40,38 +62,69 @@ class Model:
         self.spec = spec
         self.sequence = 0
         self.dimension: int | None = None
+        self.names: NameTable | None = None
         self.snapshot_sequence = 0
         self.snapshot_attempt = 0
         self.broken = ""
         self.heads = {head: Head(head, spec) for head in HEADS if getattr(spec, head) is not None}
-        self.published = Published(0, None, {})
+        self.published = Published(0, None, None, {})
         self.publish()
 
-    def check(self, head: HeadName, samples: Samples, draft: Draft, most_classes: int) -> None:
+    def check(self, head: HeadName, samples: Samples, draft: Draft, limits: Limits) -> None:
         """Refuse what could not be learned after `draft`, before it is logged.
 
         Raises NoSuchHead or InvalidSamples; otherwise the draft includes the samples.
         """
         if head not in self.heads:
             raise NoSuchHead(f"the spec of model {self.name!r} has null for {head}")
-        check_dimension(samples.X, draft.dimension)
-        self.heads[head].check(samples.X)
+        check_rows(samples.X, draft.dimension, draft.named)
+        self.heads[head].check(matrix_of(samples.X))
         new = self.heads[head].unknown(samples.labels) | draft.labels[head]
-        if len(new) + len(self.heads[head].classes) > most_classes:
+        if len(new) + len(self.heads[head].classes) > limits.classes:
             raise InvalidSamples(
-                f"the model would meet more than {most_classes} different labels; "
+                f"the model would meet more than {limits.classes} different labels; "
                 "is y a number to be regressed, not a class?"
             )
+        if isinstance(samples.X, NamedRows):
+            self._draft_names(samples.X.names, draft, limits.features)
+        else:
+            draft.dimension = samples.X.shape[1]
         draft.labels[head] = new
-        draft.dimension = samples.X.shape[1]
-        draft.sequence += len(samples.X)
+        draft.sequence += len(samples.labels)
+
+    def _draft_names(self, names: list[str], draft: Draft, most: int) -> None:
+        known = self.names or NameTable()
+        new = known.unknown(names, draft.names)
+        dimension = len(known) + len(draft.names) + len(new)
+        if new and dimension > most:
+            detail = (
+                f"brings {len(new)} new names, {new[0][:40]!r} first, to the "
+                f"{dimension - len(new)} that the model has met; {most} is the most "
+                "(WOLFSTREAM_FEATURES)"
+            )
+            raise InvalidSamples(
+                f"the model would meet more than {most} different names of features",
+                [{"pointer": "/x", "detail": detail}],
+            )
+        draft.names.update(new)
+        draft.dimension, draft.named = dimension, True
 
     def absorb(self, head: HeadName, samples: Samples) -> Answers:
         """Learn one block of the log. Live requests and replay both come through here."""
-        answers = self.heads[head].absorb(samples)
-        self.dimension = samples.X.shape[1]
-        self.sequence += len(samples.X)
+        answers = self.heads[head].absorb(self._matrix(samples.X), samples.labels)
+        self.sequence += len(samples.labels)
         return answers
+
+    def _matrix(self, rows: Rows) -> Matrix:
+        """Rows to learn; their names, if they have any, become known."""
+        if not isinstance(rows, NamedRows):
+            self.dimension = rows.shape[1]
+            return rows
+        if self.names is None:
+            self.names = NameTable()
+        self.names.add(rows.names)
+        self.dimension = len(self.names)
+        return self.names.numbered(rows, self.dimension)
 
     def publish(self, changed: Iterable[HeadName] = HEADS) -> None:
         """Let readers see the present state; heads that did not change keep their view."""
@@ -79,15 +132,17 @@ class Model:
             name: head.view() if name in changed else self.published.heads[name]
             for name, head in self.heads.items()
         }
-        self.published = Published(self.sequence, self.dimension, views)
+        self.published = Published(self.sequence, self.dimension, self.names, views)
 
     def describe(self) -> dict[str, Any]:
         """The answer to GET, from the published view."""
-        sequence, dimension, heads = self.published
+        sequence, dimension, names, heads = self.published
+        kind = None if dimension is None else "arrays" if names is None else "named"
         return {
             "model": self.name,
             "spec": self.spec.plain(),
             "sequence": sequence,
+            "rows": kind,
             "features": dimension,
             "heads": {name: {"classes": list(h.classes), **h.stats} for name, h in heads.items()},
             "snapshot_sequence": self.snapshot_sequence,
@@ -102,6 +157,8 @@ class Model:
             "dimension": self.dimension,
             "heads": {},
         }
+        if self.names is not None:
+            plain["names"] = self.names.names()
         arrays: dict[str, NDArray[Any]] = {}
         for name, head in self.heads.items():
             plain["heads"][name], of_head = head.state()
@@ -111,6 +168,7 @@ class Model:
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a snapshot's state."""
         self.sequence, self.dimension = plain["sequence"], plain["dimension"]
+        self.names = NameTable(plain["names"]) if "names" in plain else None
         self.snapshot_sequence = self.sequence
         for name, head in self.heads.items():
             prefix = f"{name}."
@@ -120,10 +178,21 @@ class Model:
             head.restore(plain["heads"][name], own)
 
 
-def check_dimension(X: Float64Array, dimension: int | None) -> None:
-    """Raise InvalidSamples where rows do not have the model's number of features."""
-    if dimension is not None and X.shape[1] != dimension:
-        detail = f"has {X.shape[1]} numbers, the model's rows have {dimension}"
+def check_rows(rows: Rows, dimension: int | None, named: bool) -> None:
+    """Raise InvalidSamples for rows of the other kind than a model's, or of another length.
+
+    dimension: None where the model has no rows yet, and takes any. named: its kind of rows.
+    """
+    if dimension is None:
+        return
+    if isinstance(rows, NamedRows) != named:
+        takes, given = "arrays of numbers", "objects of named numbers"
+        if named:
+            takes, given = given, takes
+        detail = f"the model's first sample decided that its rows are {takes}, these are {given}"
+        raise InvalidSamples(detail, [{"pointer": "/x", "detail": f"must be {takes}"}])
+    if not isinstance(rows, NamedRows) and rows.shape[1] != dimension:
+        detail = f"has {rows.shape[1]} numbers, the model's rows have {dimension}"
         raise InvalidSamples(
             f"each row must have {dimension} numbers",
             [{"row": 0, "pointer": "/x/0", "detail": detail}],

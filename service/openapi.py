@@ -7,6 +7,13 @@ from service.spec import ModelSpec
 from service.wire import MEDIA_TYPES
 
 _ROW = {"type": "array", "items": {"type": "number"}, "minItems": 1}
+_NAMED_ROW = {
+    "type": "object",
+    "description": "Numbers by name; an absent name is zero. Names may be new at any time.",
+    "propertyNames": {"minLength": 1, "maxLength": 256},
+    "additionalProperties": {"type": "number"},
+    "examples": [{"temperature": 21.5, "door open": 1}],
+}
 _RAW = {
     "type": "object",
     "description": "Raw little-endian numbers; `data` is bytes, so MessagePack only.",
@@ -18,8 +25,15 @@ _RAW = {
     },
 }
 _X = {
-    "description": "Rows of finite numbers, or one row.",
-    "oneOf": [{"type": "array", "items": _ROW, "minItems": 1}, _ROW, _RAW],
+    "description": "Rows of finite numbers, or one row. A model's first sample decides whether "
+    "its rows are arrays or objects of named numbers.",
+    "oneOf": [
+        {"type": "array", "items": _ROW, "minItems": 1},
+        {"type": "array", "items": _NAMED_ROW, "minItems": 1},
+        _ROW,
+        _NAMED_ROW,
+        _RAW,
+    ],
 }
 _LABEL = {"oneOf": [{"type": "string"}, {"type": "integer"}, {"type": "boolean"}]}
 _Y = {

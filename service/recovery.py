@@ -4,12 +4,10 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from service.errors import StartupError
 from service.log import Entry, Log
 from service.model import Model
-from service.samples import Samples, from_record
+from service.samples import Samples, from_record, one_after_another
 from service.snapshots import DamagedSnapshot, Snapshots
 from service.spec import ModelSpec
 
@@ -26,9 +24,7 @@ def recover(log: Log, snapshots: Snapshots, use_threads: Callable[[int], None]) 
 
 def samples_of(block: list[Entry]) -> Samples:
     """The samples of a block's entries, one after another."""
-    parts = [from_record(entry.record) for entry in block]
-    labels = [label for part in parts for label in part.labels]
-    return Samples(np.concatenate([part.X for part in parts]), labels)
+    return one_after_another([from_record(entry.record) for entry in block])
 
 
 def _recover_model(

@@ -1,7 +1,7 @@
 """Rows and labels out of decoded bodies, checked; and as they stand in the log."""
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import msgpack
@@ -9,23 +9,27 @@ import numpy as np
 from pydantic import FailFast, Field, TypeAdapter, ValidationError
 
 from service.errors import Invalid, InvalidSamples, SampleError, pointer_to
-from solver.kernels import Float64Array
+from service.names import NamedRows, Rows, count, joined, named_rows
+from solver.rows import Float64Array, sparse_from_csr, to_csr
 
 Label = str | int | bool
 
 _LONGEST_LABEL = 256
+_LONGEST_NAME = 256
 _MOST_ERRORS = 20
 _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 _Row = Annotated[list[_Number], FailFast()]
 _NUMBER = TypeAdapter(_Number)
 _ROWS = TypeAdapter(Annotated[list[_Row], FailFast()])
 _RAW_DTYPES = {"<f4", "<f8", "<i8"}
+_RAW_FIELDS = {"dtype", "shape", "data"}
+_NUMERIC = {int, float}
 
 
 class Samples(NamedTuple):
-    """Rows (n, d), float64, finite, and their n labels."""
+    """Rows, (n, d) finite float64 or finite named numbers, and their n labels."""
 
-    X: Float64Array
+    X: Rows
     labels: list[Label]
 
 
@@ -34,28 +38,52 @@ def read_samples(body: Any) -> Samples:
     fields = _fields(body, ("x", "y"))
     X, single = _read_rows(fields["x"])
     labels = _read_labels(fields["y"], single)
-    if len(labels) != len(X):
-        _refuse("/y", f"there are {len(X)} rows in x and {len(labels)} labels in y")
+    if len(labels) != count(X):
+        _refuse("/y", f"there are {count(X)} rows in x and {len(labels)} labels in y")
     return Samples(X, labels)
 
 
-def read_rows(body: Any) -> Float64Array:
+def read_rows(body: Any) -> Rows:
     """Rows of a prediction request."""
     return _read_rows(_fields(body, ("x",))["x"])[0]
 
 
 def to_record(samples: Samples) -> bytes:
-    """The samples as one log entry's payload."""
-    shape = list(samples.X.shape)
-    packed: bytes = msgpack.packb([shape, samples.X.astype("<f8").tobytes(), samples.labels])
+    """The samples as one log entry's payload.
+
+    Arrays: [shape, numbers, labels]. Named rows: [names, nonzeros of each row, features,
+    numbers, labels], where a feature is a place in the names.
+    """
+    packed: bytes
+    if isinstance(samples.X, NamedRows):
+        data, features, ends = to_csr(samples.X.numbered)
+        columns = [np.diff(ends).astype("<u4"), features.astype("<u4"), data.astype("<f8")]
+        as_bytes = [column.tobytes() for column in columns]
+        packed = msgpack.packb([samples.X.names, *as_bytes, samples.labels])
+    else:
+        shape = list(samples.X.shape)
+        packed = msgpack.packb([shape, samples.X.astype("<f8").tobytes(), samples.labels])
     return packed
 
 
 def from_record(record: bytes) -> Samples:
     """Inverse of `to_record`."""
-    shape, data, labels = msgpack.unpackb(record)
-    # Copied, because compiled code takes a read-only array for another type.
-    return Samples(np.frombuffer(data, "<f8").reshape(shape).copy(), labels)
+    head, *columns, labels = msgpack.unpackb(record)
+    if len(columns) == 1:
+        # Copied, because compiled code takes a read-only array for another type.
+        return Samples(np.frombuffer(columns[0], "<f8").reshape(head).copy(), labels)
+    lengths, features, data = map(np.frombuffer, columns, ("<u4", "<u4", "<f8"))
+    ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    return Samples(NamedRows(head, sparse_from_csr(data, features, ends, len(head))), labels)
+
+
+def one_after_another(parts: Sequence[Samples]) -> Samples:
+    """The samples of all parts, which have one kind of rows."""
+    labels = [label for part in parts for label in part.labels]
+    arrays = [part.X for part in parts if not isinstance(part.X, NamedRows)]
+    if arrays:
+        return Samples(np.concatenate(arrays), labels)
+    return Samples(joined([part.X for part in parts if isinstance(part.X, NamedRows)]), labels)
 
 
 def _fields(body: Any, names: tuple[str, ...]) -> dict[str, Any]:
@@ -72,14 +100,18 @@ def _fields(body: Any, names: tuple[str, ...]) -> dict[str, Any]:
     return body
 
 
-def _read_rows(x: Any) -> tuple[Float64Array, bool]:
+def _read_rows(x: Any) -> tuple[Rows, bool]:
     """Rows, and whether `x` was one row without a list around it."""
     if isinstance(x, dict):
-        return _read_raw_rows(x)
+        if _is_raw(x):
+            return _read_raw_rows(x)
+        return _read_named_rows([x], ["/x"]), True
     if not isinstance(x, list):
-        _refuse("/x", "must be an array of rows, or one row of numbers")
+        _refuse("/x", "must be an array of rows, or one row")
     if not x:
         _refuse("/x", "is empty")
+    if isinstance(x[0], dict):
+        return _read_named_rows(x, (f"/x/{i}" for i in range(len(x)))), False
     single = not isinstance(x[0], list | dict)
     try:
         rows = _ROWS.validate_python([x] if single else x)
@@ -89,6 +121,58 @@ def _read_rows(x: Any) -> tuple[Float64Array, bool]:
     width = len(rows[0])
     _refuse_all("rows differ in length", _uneven(rows, width))
     return _two_dimensional(np.array(rows)), single
+
+
+def _is_raw(x: dict[Any, Any]) -> bool:
+    """Whether an object is a raw array: a row may have these names too, but has numbers there."""
+    return x.keys() == _RAW_FIELDS and not all(type(value) in _NUMERIC for value in x.values())
+
+
+def _read_named_rows(x: list[Any], pointers: Iterable[str]) -> NamedRows:
+    """Rows of named numbers, of which each stands at its pointer."""
+    if all(type(row) is dict for row in x) and _are_named_numbers(x):
+        try:
+            rows = named_rows(x)
+        except OverflowError:
+            pass  # a whole number beyond float64; found below
+        else:
+            if np.isfinite(rows.numbered.values).all():
+                return rows
+    wrong = (_wrong_named(row, i, at) for i, (row, at) in enumerate(zip(x, pointers, strict=True)))
+    _refuse_all("some rows are not objects of named finite numbers", chain.from_iterable(wrong))
+    raise AssertionError("rows that were refused have nothing wrong")
+
+
+def _are_named_numbers(x: list[dict[Any, Any]]) -> bool:
+    """Whether all names will do and all values are numbers, if not finite ones."""
+    if not {type(value) for row in x for value in row.values()} <= _NUMERIC:
+        return False
+    return not any(_name_problem(name) for name in set(chain.from_iterable(x)))
+
+
+def _wrong_named(row: Any, i: int, pointer: str) -> Iterator[SampleError]:
+    """What is wrong with a row. A name that will not do is not repeated in a pointer."""
+    if type(row) is not dict:
+        detail = "must be an object of named numbers: all rows of a request are of one kind"
+        yield {"row": i, "pointer": pointer, "detail": detail}
+        return
+    for name, value in row.items():
+        detail = _name_problem(name)
+        if detail:
+            yield {"row": i, "pointer": pointer, "detail": f"has a name that {detail}"}
+            continue
+        detail = _number_problem(value)
+        if detail:
+            yield {"row": i, "pointer": pointer + pointer_to(name), "detail": detail}
+
+
+def _name_problem(name: Any) -> str:
+    """What is wrong with a feature's name; empty if nothing is."""
+    if type(name) is not str:
+        return "is not text"
+    if not 1 <= len(name) <= _LONGEST_NAME:
+        return f"does not have 1 to {_LONGEST_NAME} characters"
+    return "" if _is_unicode(name) else "is not valid Unicode"
 
 
 def _read_raw_rows(x: dict[str, Any]) -> tuple[Float64Array, bool]:
@@ -110,12 +194,8 @@ def _read_raw_rows(x: dict[str, Any]) -> tuple[Float64Array, bool]:
 
 def _read_raw(raw: dict[str, Any], pointer: str) -> np.ndarray[Any, Any]:
     """An array sent as {"dtype", "shape", "data"}; a copy, aligned and writable."""
-    if set(raw) != {"dtype", "shape", "data"}:
-        _refuse(
-            pointer,
-            "must be an array of rows, or {dtype, shape, data}; rows of named numbers are not "
-            "supported by this version",
-        )
+    if raw.keys() != _RAW_FIELDS:
+        _refuse(pointer, "must be an array, or {dtype, shape, data}")
     dtype, shape, data = raw["dtype"], raw["shape"], raw["data"]
     if not isinstance(dtype, str) or dtype not in _RAW_DTYPES:
         _refuse(f"{pointer}/dtype", 'must be "<f4", "<f8" or "<i8"')
@@ -175,11 +255,15 @@ def _label_problem(label: Any) -> str:
         return "must be a string, an integer or a boolean"
     if len(label) > _LONGEST_LABEL:
         return f"is longer than {_LONGEST_LABEL} characters"
+    return "" if _is_unicode(label) else "is not valid Unicode"
+
+
+def _is_unicode(text: str) -> bool:
     try:
-        label.encode()
+        text.encode()
     except UnicodeEncodeError:
-        return "is not valid Unicode"
-    return ""
+        return False
+    return True
 
 
 def _wrong_in_rows(x: list[Any]) -> Iterator[SampleError]:
@@ -187,16 +271,26 @@ def _wrong_in_rows(x: list[Any]) -> Iterator[SampleError]:
         if isinstance(row, list):
             yield from _wrong_numbers(row, i, f"/x/{i}")
         else:
-            yield {"row": i, "pointer": f"/x/{i}", "detail": "must be an array of numbers"}
+            detail = "must be an array of numbers"
+            if isinstance(row, dict):
+                detail += ": all rows of a request are of one kind"
+            yield {"row": i, "pointer": f"/x/{i}", "detail": detail}
 
 
 def _wrong_numbers(row: list[Any], i: int, pointer: str) -> Iterator[SampleError]:
     for k, value in enumerate(row):
-        try:
-            _NUMBER.validate_python(value)
-        except ValidationError as error:
-            detail = error.errors(include_url=False)[0]["msg"]
+        detail = _number_problem(value)
+        if detail:
             yield {"row": i, "pointer": f"{pointer}/{k}", "detail": detail}
+
+
+def _number_problem(value: Any) -> str:
+    """What is wrong with a number; empty if nothing is."""
+    try:
+        _NUMBER.validate_python(value)
+    except ValidationError as error:
+        return error.errors(include_url=False)[0]["msg"]
+    return ""
 
 
 def _uneven(rows: list[list[float]], width: int) -> Iterator[SampleError]:

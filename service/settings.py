@@ -20,6 +20,9 @@ class Settings(BaseSettings):
     body_bytes: int = Field(64 << 20, ge=1024, description="Largest request body or frame.")
     window: int = Field(256, ge=1, description="Unanswered messages on one websocket stream.")
     classes: int = Field(100, ge=2, description="Different labels that one model may meet.")
+    features: int = Field(
+        100_000, ge=1, description="Different feature names that one model may meet."
+    )
     snapshot_samples: int = Field(
         100_000, ge=1, description="Samples learned between two snapshots of a model."
     )

@@ -3,38 +3,39 @@
 import numpy as np
 
 from service.head import Head
-from service.samples import Label, Samples
+from service.names import named_rows
+from service.samples import Label
 from service.spec import ModelSpec
-from solver.kernels import Float64Array
+from solver.rows import Matrix, take_rows
 
 _KERNELS = ({"type": "rbf"}, {"type": "polynomial"}, {"type": "linear"})
 
 
 def warm_up() -> None:
-    """Learn, predict, save and restore a little with every kernel and head.
+    """Learn, predict, save and restore a little with every kernel, head and kind of rows.
 
     The set is so small that samples leave it, and one row is far enough from the others to
     need its distances from differences.
     """
-    random = np.random.default_rng(0)
-    X = random.standard_normal((200, 3))
+    X = np.random.default_rng(0).standard_normal((100, 3))
     X[-1] = 1e9
     labels: list[Label] = [["a", "b", "c"][i % 3] for i in range(len(X))]
-    samples = Samples(X, labels)
+    sparse = named_rows([dict(zip("abc", row, strict=True)) for row in X.tolist()]).numbered
     for kernel in _KERNELS:
         spec = ModelSpec.model_validate(
             {"kernel": kernel, "working_set": {"max_size": 64, "corrective_steps": 1}}
         )
-        _use(Head("working_set", spec), Head("working_set", spec), samples)
-        if spec.asset is not None:
-            _use(Head("asset", spec), Head("asset", spec), samples)
+        for rows in (X, sparse):
+            _use(Head("working_set", spec), Head("working_set", spec), rows, labels)
+            if spec.asset is not None:
+                _use(Head("asset", spec), Head("asset", spec), rows, labels)
 
 
-def _use(head: Head, restored: Head, samples: Samples) -> None:
-    X: Float64Array = samples.X
-    head.absorb(Samples(X[:1], samples.labels[:1]))
-    head.absorb(Samples(X[1:], samples.labels[1:]))
-    for rows in (X[:1], X[:5]):
+def _use(head: Head, restored: Head, X: Matrix, labels: list[Label]) -> None:
+    head.absorb(take_rows(X, slice(0, 1)), labels[:1])
+    head.absorb(take_rows(X, slice(1, None)), labels[1:])
+    few = take_rows(X, slice(0, 5))
+    for rows in (take_rows(X, slice(0, 1)), few):
         head.view().predict(rows)
     restored.restore(*head.state())
-    restored.absorb(Samples(X[:5], samples.labels[:5]))
+    restored.absorb(few, labels[:5])

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from service.errors import ModelBroken, ModelExists, Refusal, StorageFailed, UnknownModel
 from service.log import Entry, Log
-from service.model import Draft, Model
+from service.model import Draft, Limits, Model
 from service.recovery import recover, samples_of
 from service.samples import Samples, to_record
 from service.settings import Settings
@@ -148,6 +148,7 @@ class Writer:
         by_model: dict[Model, list[LearnRequest]] = {}
         for request in requests:
             by_model.setdefault(request.model, []).append(request)
+        limits = Limits(self._settings.classes, self._settings.features)
         logged: list[_Logged] = []
         refused: list[Reply] = []
         for model, of_model in by_model.items():
@@ -156,7 +157,7 @@ class Writer:
             for request in of_model:
                 try:
                     self._check_living(model)
-                    model.check(request.head, request.samples, draft, self._settings.classes)
+                    model.check(request.head, request.samples, draft, limits)
                 except Refusal as error:
                     refused.append((request.answer, error))
                 else:
@@ -173,7 +174,7 @@ class Writer:
                 Entry(
                     model=request.model.id,
                     sequence=sequence,
-                    samples=len(request.samples.X),
+                    samples=len(request.samples.labels),
                     block=block[-1][1],
                     head=request.head,
                     threads=self._settings.threads,

@@ -99,6 +99,12 @@ def largest_feature(X: SparseRows) -> int:
     return int(X.indices[X.stop[held] - 1].max()) if held.any() else -1
 
 
+def first_features(X: SparseRows, count: int) -> SparseRows:
+    """The rows without the features from number `count` on; the heap stays shared."""
+    below = np.concatenate([[0], np.cumsum(X.indices < count)])
+    return X._replace(stop=X.start + below[X.stop] - below[X.start], width=min(X.width, count))
+
+
 def take_rows(X: Matrix, index: Any) -> Matrix:
     """The rows that a numpy index (slice, mask, positions) selects; sparse ones share the heap."""
     if isinstance(X, SparseRows):

@@ -35,7 +35,7 @@ def test_the_curl_session_works_as_typed(tmp_path: Path) -> None:
         check=False,
     )
     answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    ready, created, learned, one, predicted, refused, described = answers
+    ready, created, learned, one, predicted, refused, described, *of_named = answers
     assert ready == {"status": "ready"}
     assert created["sequence"] == 0
     assert (learned["learned"], learned["sequence"]) == (3, 3)
@@ -43,6 +43,10 @@ def test_the_curl_session_works_as_typed(tmp_path: Path) -> None:
     assert predicted["prediction"] == ["dry", "humid"]
     assert refused["errors"][0]["pointer"] == "/x/0/1"
     assert described["sequence"] == 4
+    created_named, learned_named, predicted_named = of_named
+    assert created_named["model"] == "rooms-named"
+    assert learned_named["learned"] == 2
+    assert predicted_named["prediction"] == ["humid"]
 
 
 def test_the_notebook_works_as_typed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,4 +86,5 @@ def test_the_promise_of_defaults_is_that_of_the_settings() -> None:
     settings = Settings(_env_file=None)  # type: ignore[call-arg]
     assert f"at most {settings.classes} different" in " ".join(README.split())
     assert WorkingSetSpec.model_fields["max_size"].default == 5000
+    assert f"at most {settings.features:,} different names" in " ".join(README.split())
     assert "5,000 unless the spec says otherwise" in " ".join(README.split())

@@ -1,8 +1,13 @@
 """Small streams for tests of the service."""
 
+from itertools import pairwise
+from typing import Any
+
 import numpy as np
 
+from service.names import NamedRows, named_rows
 from service.samples import Label, Samples
+from solver.rows import to_csr
 
 
 def two_classes(n: int, seed: int = 0, features: int = 4) -> Samples:
@@ -24,11 +29,43 @@ def three_classes(n: int, seed: int = 0) -> Samples:
     return Samples(X, labels)
 
 
+def few_words(n: int, seed: int = 0) -> Samples:
+    """Texts of three topics as counts of their words; new words come all the time."""
+    random = np.random.default_rng(seed)
+    topics = random.integers(0, 3, n)
+    topics[: n // 3] %= 2
+    rows = []
+    for i, topic in enumerate(topics.tolist()):
+        common = [f"word {k}" for k in random.integers(0, 12 + i // 8, random.integers(0, 6))]
+        own = [f"{'abc'[topic]} {k}" for k in random.integers(0, 5 + i // 20, 2)]
+        rows.append({word: float(random.integers(1, 4)) / 2 for word in common + own})
+    labels: list[Label] = ["abc"[topic] for topic in topics.tolist()]
+    return Samples(named_rows(rows), labels)
+
+
+def named(samples: Samples) -> Samples:
+    """The samples with each column under a name."""
+    rows = [{f"x{k}": value for k, value in enumerate(row)} for row in samples.X.tolist()]
+    return Samples(named_rows(rows), samples.labels)
+
+
+def plain_rows(samples: Samples) -> list[Any]:
+    """The rows as JSON has them."""
+    if not isinstance(samples.X, NamedRows):
+        return samples.X.tolist()
+    data, features, ends = (array.tolist() for array in to_csr(samples.X.numbered))
+    entries = [(samples.X.names[k], value) for k, value in zip(features, data, strict=True)]
+    return [dict(entries[a:b]) for a, b in pairwise(ends)]
+
+
 def part(samples: Samples, start: int, stop: int) -> Samples:
     """A run of samples."""
-    return Samples(samples.X[start:stop], samples.labels[start:stop])
+    labels = samples.labels[start:stop]
+    if isinstance(samples.X, NamedRows):
+        return Samples(named_rows(plain_rows(samples)[start:stop]), labels)
+    return Samples(samples.X[start:stop], labels)
 
 
 def body(samples: Samples) -> dict[str, object]:
     """The JSON body that posts them."""
-    return {"x": samples.X.tolist(), "y": samples.labels}
+    return {"x": plain_rows(samples), "y": samples.labels}

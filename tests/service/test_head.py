@@ -11,6 +11,7 @@ from service.samples import Label, Samples
 from service.spec import HeadName, read_spec
 from solver.simplex import STEP_NAMES
 from tests.service.streams import part
+from tests.solver.streams import sparse
 
 HEADS: tuple[HeadName, ...] = ("working_set", "asset")
 each_head = pytest.mark.parametrize("name", HEADS)
@@ -43,7 +44,7 @@ def typed(labels: Any) -> list[Any]:
 
 def absorb_in_parts(head: Head, samples: Samples, size: int) -> list[Answers]:
     n = len(samples.labels)
-    return [head.absorb(part(samples, i, min(i + size, n))) for i in range(0, n, size)]
+    return [head.absorb(*part(samples, i, min(i + size, n))) for i in range(0, n, size)]
 
 
 class TestAnswers:
@@ -53,13 +54,13 @@ class TestAnswers:
     def test_every_column_has_a_value_for_every_sample(
         self, name: HeadName, spec: dict[str, Any], n: int
     ):
-        answers = head_of(name, spec).absorb(stream(n, ["a", "b"]))
+        answers = head_of(name, spec).absorb(*stream(n, ["a", "b"]))
         columns = [column for column in answers if column is not None]
         assert len(columns) == (4 if name == "working_set" else 2)
         assert all(len(column) == n for column in columns)
 
     def test_the_working_set_says_what_it_did(self):
-        answers = head_of("working_set").absorb(stream(200, ["a", "b", "c"]))
+        answers = head_of("working_set").absorb(*stream(200, ["a", "b", "c"]))
         assert answers.admitted is not None
         assert answers.step is not None
         assert {type(value) for value in answers.admitted} == {bool}
@@ -73,18 +74,18 @@ class TestAnswers:
 
     def test_sfw_steps_toward_only(self):
         spec = FIXED | {"working_set": {"algorithm": "sfw", "corrective_steps": 0}}
-        answers = head_of("working_set", spec).absorb(stream(300, ["a", "b"]))
+        answers = head_of("working_set", spec).absorb(*stream(300, ["a", "b"]))
         assert answers.step is not None
         assert set(answers.step) == {"initial", "toward"}
 
     def test_asset_admits_nothing(self):
-        answers = head_of("asset").absorb(stream(5, ["a", "b"]))
+        answers = head_of("asset").absorb(*stream(5, ["a", "b"]))
         assert answers.admitted is None
         assert answers.step is None
         assert answers.part(0, 5).keys() == {"prediction", "decision"}
 
     def test_a_part_is_what_one_request_gets(self):
-        answers = head_of("working_set").absorb(stream(10, ["a", "b"]))
+        answers = head_of("working_set").absorb(*stream(10, ["a", "b"]))
         assert answers.part(4, 6) == {
             "prediction": answers.prediction[4:6],
             "decision": answers.decision[4:6],
@@ -94,9 +95,9 @@ class TestAnswers:
 
     @each_head
     def test_values_are_plain(self, name: HeadName):
-        answers = head_of(name).absorb(stream(60, ["a", "b"]))
+        answers = head_of(name).absorb(*stream(60, ["a", "b"]))
         assert {type(value) for value in answers.decision[2:]} == {float}
-        answers = head_of(name).absorb(stream(60, [True, 1, "c"]))
+        answers = head_of(name).absorb(*stream(60, [True, 1, "c"]))
         assert {type(value) for row in answers.decision[3:] for value in row} == {float}
 
 
@@ -110,18 +111,18 @@ class TestTestThenTrain:
     ):
         head = head_of(name, spec)
         samples = stream(150, ["a", "b"])
-        head.absorb(part(samples, 0, 2))
+        head.absorb(*part(samples, 0, 2))
         for i in range(2, 150):
             one = part(samples, i, i + 1)
             predicted, decision = head.view().predict(one.X)
-            answers = head.absorb(one)
+            answers = head.absorb(*one)
             assert answers.prediction == predicted
             assert answers.decision == pytest.approx(decision, rel=1e-4, abs=1e-5)
 
     @each_head
     def test_nothing_is_said_before_two_labels_are_known(self, name: HeadName):
         head = head_of(name)
-        answers = head.absorb(Samples(rows(5), ["a", "a", "a", "b", "a"]))
+        answers = head.absorb(rows(5), ["a", "a", "a", "b", "a"])
         assert answers.prediction[:4] == answers.decision[:4] == [None] * 4
         assert answers.prediction[4] in ("a", "b")
         assert isinstance(answers.decision[4], float)
@@ -129,24 +130,24 @@ class TestTestThenTrain:
     @each_head
     def test_a_label_is_never_said_before_it_came(self, name: HeadName):
         samples = Samples(rows(8), ["a", "b", "a", "c", "b", "d", "a", "c"])
-        answers = head_of(name).absorb(samples)
+        answers = head_of(name).absorb(*samples)
         for i, said in enumerate(answers.prediction):
             assert said is None or said in samples.labels[:i]
 
     @each_head
     def test_a_late_class_has_no_score_before_it_came(self, name: HeadName):
         """Once there are three classes, a decision is one score for each class known then."""
-        answers = head_of(name).absorb(Samples(rows(6), ["a", "b", "a", "c", "b", "c"]))
+        answers = head_of(name).absorb(*Samples(rows(6), ["a", "b", "a", "c", "b", "c"]))
         assert answers.decision[:2] == [None, None]
         assert [len(row) for row in answers.decision[2:]] == [2, 2, 3, 3]
 
     @each_head
     def test_two_classes_have_one_number_more_have_one_each(self, name: HeadName):
         head = head_of(name)
-        first = head.absorb(Samples(rows(3), ["a", "b", "a"]))
+        first = head.absorb(rows(3), ["a", "b", "a"])
         assert isinstance(first.decision[2], float)
-        head.absorb(Samples(rows(1), ["c"]))
-        later = head.absorb(Samples(rows(2), ["a", "c"]))
+        head.absorb(rows(1), ["c"])
+        later = head.absorb(rows(2), ["a", "c"])
         assert [len(row) for row in later.decision] == [3, 3]
 
     @each_head
@@ -154,7 +155,7 @@ class TestTestThenTrain:
     def test_the_cutting_of_the_stream_does_not_matter(self, name: HeadName, spec: dict[str, Any]):
         samples = stream(300, ["a", "b", "c"])
         whole, cut = head_of(name, spec), head_of(name, spec)
-        at_once = whole.absorb(samples)
+        at_once = whole.absorb(*samples)
         in_parts = absorb_in_parts(cut, samples, 7)
         assert at_once.prediction == [said for answer in in_parts for said in answer.prediction]
         X = rows(50, seed=1)
@@ -167,7 +168,7 @@ class TestLabels:
         head = head_of(name)
         X = np.array([[5.0, 0, 0], [-5.0, 0, 0]])
         for _ in range(20):
-            head.absorb(Samples(X, [True, 1]))
+            head.absorb(X, [True, 1])
         view = head.view()
         assert typed(view.classes) == [(bool, True), (int, 1)]
         assert typed(view.predict(X)[0]) == [(bool, True), (int, 1)]
@@ -177,20 +178,20 @@ class TestLabels:
         labels: list[Label] = [False, 0, "0", "", "False", 2**63 - 1]
         head = head_of(name)
         samples = stream(120, labels)
-        answers = head.absorb(samples)
+        answers = head.absorb(*samples)
         assert typed(head.view().classes) == typed(labels)
         assert set(typed(answers.prediction[6:])) <= set(typed(labels))
 
     @each_head
     def test_classes_stand_in_the_order_in_which_they_came(self, name: HeadName):
         head = head_of(name)
-        head.absorb(Samples(rows(3), ["z", "a", "z"]))
-        head.absorb(Samples(rows(2), [5, "a"]))
+        head.absorb(rows(3), ["z", "a", "z"])
+        head.absorb(rows(2), [5, "a"])
         assert head.view().classes == ("z", "a", 5)
 
     def test_unknown_labels_are_counted_by_type(self):
         head = head_of("working_set")
-        head.absorb(Samples(rows(2), [1, "a"]))
+        head.absorb(rows(2), [1, "a"])
         assert head.unknown([1, "a", 1]) == set()
         assert head.unknown([True, "1", 1, True]) == {(bool, True), (str, "1")}
 
@@ -220,9 +221,9 @@ class TestScores:
         head = head_of(name)
         X = np.array([[5.0, 0, 0], [-5.0, 0, 0]])
         for _ in range(20):
-            head.absorb(Samples(X, [True, 1]))
+            head.absorb(X, [True, 1])
         before = head.view().stats["prequential"]
-        answers = head.absorb(Samples(X[:1], [1]))
+        answers = head.absorb(X[:1], [1])
         assert typed(answers.prediction) == [(bool, True)]
         after = head.view().stats["prequential"]
         assert after["samples"] == before["samples"] + 1
@@ -233,9 +234,9 @@ class TestScores:
     @each_head
     def test_what_could_not_be_predicted_is_not_judged(self, name: HeadName):
         head = head_of(name)
-        head.absorb(Samples(rows(4), ["a"] * 4))
+        head.absorb(rows(4), ["a"] * 4)
         assert head.view().stats["prequential"]["samples"] == 0
-        head.absorb(Samples(rows(1), ["b"]))
+        head.absorb(rows(1), ["b"])
         assert head.view().stats["prequential"]["samples"] == 0
 
 
@@ -251,7 +252,7 @@ class TestView:
     @each_head
     def test_one_class_is_not_enough(self, name: HeadName):
         head = head_of(name)
-        head.absorb(Samples(rows(3), ["only"] * 3))
+        head.absorb(rows(3), ["only"] * 3)
         with pytest.raises(Untrained, match="only"):
             head.view().predict(rows(1))
 
@@ -259,7 +260,7 @@ class TestView:
     @pytest.mark.parametrize("labels", [["a", "b"], ["a", "b", "c", 4]])
     def test_a_label_and_a_decision_for_every_row(self, name: HeadName, labels: list[Label]):
         head = head_of(name)
-        head.absorb(stream(100, labels))
+        head.absorb(*stream(100, labels))
         predicted, decision = head.view().predict(rows(20))
         assert len(predicted) == len(decision) == 20
         for said, scores in zip(predicted, decision, strict=True):
@@ -272,7 +273,7 @@ class TestView:
     @each_head
     def test_predicting_changes_nothing(self, name: HeadName):
         head = head_of(name)
-        head.absorb(stream(100, ["a", "b"]))
+        head.absorb(*stream(100, ["a", "b"]))
         view = head.view()
         first = view.predict(rows(20))
         view.predict(rows(300, seed=5))
@@ -286,7 +287,7 @@ class TestView:
         samples = stream(600, ["a", "b", "c"])
         views: list[tuple[HeadView, Any]] = []
         for start in range(0, 600, 50):
-            head.absorb(part(samples, start, start + 50))
+            head.absorb(*part(samples, start, start + 50))
             views.append((head.view(), head.view().predict(rows(30))))
         for view, said in views:
             assert view.predict(rows(30)) == said
@@ -300,7 +301,7 @@ class TestView:
             "gap": None,
             "prequential": {"samples": 0, "accuracy": None, "recent_accuracy": None},
         }
-        head.absorb(stream(200, ["a", "b"]))
+        head.absorb(*stream(200, ["a", "b"]))
         stats = head.view().stats
         assert 0 < stats["support_vectors"] <= stats["size"] <= 30
         assert stats["objective"] < 0.0 <= stats["gap"]
@@ -309,7 +310,7 @@ class TestView:
 
     def test_stats_of_asset(self):
         head = head_of("asset")
-        head.absorb(stream(200, ["a", "b"]))
+        head.absorb(*stream(200, ["a", "b"]))
         stats = head.view().stats
         assert (stats["steps"], stats["dimension"]) == (200, 16)
 
@@ -318,20 +319,30 @@ class TestView:
         head = head_of(name, AUTO)
         assert head.view().stats["gamma"] == 1.0
         samples = stream(300, ["a", "b"])
-        head.absorb(part(samples, 0, 128))
+        head.absorb(*part(samples, 0, 128))
         frozen = head.view().stats["gamma"]
         squared = ((samples.X[:128, None] - samples.X[None, :128]) ** 2).sum(axis=2)
         assert frozen == pytest.approx(1.0 / (squared.sum() / (128 * 127)))
-        head.absorb(part(samples, 128, 300))
+        head.absorb(*part(samples, 128, 300))
         assert head.view().stats["gamma"] == frozen
 
     @each_head
     def test_cost_grows_with_rows_and_features(self, name: HeadName):
         head = head_of(name)
-        assert head.view().cost(5, 3) == 0
-        head.absorb(stream(100, ["a", "b"]))
+        assert head.view().cost(np.ones((5, 3))) == 0
+        head.absorb(*stream(100, ["a", "b"]))
         cost = head.view().cost
-        assert 0 < cost(1, 3) < cost(2, 3) < cost(2, 30)
+        assert 0 < cost(np.ones((1, 3))) < cost(np.ones((2, 3))) < cost(np.ones((2, 30)))
+
+    @each_head
+    def test_the_cost_of_sparse_rows_is_that_of_their_numbers(self, name: HeadName):
+        head, wide = head_of(name), head_of(name)
+        head.absorb(sparse(np.eye(3)[[0, 1] * 50]), ["a", "b"] * 50)
+        wide.absorb(sparse(np.eye(3)[[0, 1] * 50])._replace(width=10**9), ["a", "b"] * 50)
+        cost = head.view().cost
+        one, two = sparse(np.ones((1, 3))), sparse(np.ones((2, 3)))
+        assert 0 < cost(one) < cost(two) < 1_000_000
+        assert wide.view().cost(one) == cost(one)
 
 
 LARGEST = {
@@ -372,7 +383,7 @@ class TestCheck:
         for start in range(0, 200, 20):
             X_part = X[start : start + 20]
             head.check(X_part)
-            answers = head.absorb(Samples(X_part, samples.labels[start : start + 20]))
+            answers = head.absorb(X_part, samples.labels[start : start + 20])
             if start:
                 assert np.isfinite(np.array(answers.decision)).all()
         view = head.view()
@@ -402,7 +413,7 @@ class TestCheck:
         samples = stream(128, ["a", "b"])
         large = np.full((1, 3), 5e5)
         head.check(large)
-        head.absorb(Samples(1e-30 * samples.X, samples.labels))
+        head.absorb(1e-30 * samples.X, samples.labels)
         with pytest.raises(InvalidSamples):
             head.check(large)
         head.check(1e-20 * samples.X)
@@ -413,25 +424,88 @@ class TestCheck:
         assert head.view().stats["size"] == 0
 
 
+class TestSparseRows:
+    """Rows of numbered features are learned as the same rows with all their zeros."""
+
+    @pytest.mark.parametrize("spec", [FIXED, AUTO], ids=["fixed", "auto"])
+    def test_the_set_answers_as_for_full_rows(self, spec: dict[str, Any]):
+        samples = stream(300, ["a", "b", "c"])
+        X = np.where(np.abs(samples.X) < 0.7, 0.0, samples.X)
+        full, few = head_of("working_set", spec), head_of("working_set", spec)
+        expected, told = full.absorb(X, samples.labels), few.absorb(sparse(X), samples.labels)
+        assert told.prediction == expected.prediction
+        assert told.admitted == expected.admitted
+        assert told.step == expected.step
+        decision, told_decision = full.view().predict(X)[1], few.view().predict(sparse(X))[1]
+        np.testing.assert_allclose(told_decision, decision, rtol=1e-4, atol=1e-5)
+
+    def test_random_features_are_others_of_the_same_kernel(self):
+        """Arrays are shifted by their first row before they are projected, sparse rows are not."""
+        samples = stream(2000, ["a", "b"], seed=3)
+        spec = FIXED | {"asset": {"dimension": 512}}
+        full, few = head_of("asset", spec), head_of("asset", spec)
+        full.absorb(samples.X, samples.labels)
+        few.absorb(sparse(samples.X), samples.labels)
+        said, told = full.view().predict(samples.X)[0], few.view().predict(sparse(samples.X))[0]
+        assert np.mean(np.array(said) == np.array(told)) > 0.95
+
+    def test_features_that_asset_has_not_met_are_left_out(self):
+        head = head_of("asset")
+        head.absorb(sparse(rows(100)), ["a", "b"] * 50)
+        view = head.view()
+        wider = np.hstack([rows(20, seed=1), 5 * np.ones((20, 2))])
+        assert view.features == 3
+        assert view.predict(sparse(wider)) == view.predict(sparse(wider[:, :3]))
+
+    def test_features_that_the_set_has_not_met_are_part_of_the_distance(self):
+        head = head_of("working_set")
+        head.absorb(sparse(rows(100)), ["a", "b"] * 50)
+        wider = np.hstack([rows(20, seed=1), np.full((20, 1), 100.0)])
+        decision = head.view().predict(sparse(wider))[1]
+        assert decision == pytest.approx([head.view().model.bias[0]] * 20)
+
+    @each_head
+    def test_the_features_that_were_met_are_part_of_the_state(self, name: HeadName):
+        head, again = head_of(name), head_of(name)
+        head.absorb(sparse(rows(100)), ["a", "b"] * 50)
+        again.restore(*head.state())
+        wider = sparse(np.hstack([rows(20, seed=1), np.ones((20, 2))]))
+        assert again.view().features == 3
+        assert again.view().predict(wider) == head.view().predict(wider)
+
+    @each_head
+    def test_rows_too_large_for_the_kernel_are_named(self, name: HeadName):
+        X = np.ones((50, 2))
+        X[[3, 7]] = 1e60
+        X[9] = 1e200
+        head = head_of(name)
+        with pytest.raises(InvalidSamples) as caught:
+            head.check(sparse(X))
+        assert [item["row"] for item in caught.value.errors] == [3, 7, 9]
+        head.absorb(sparse(rows(4)), ["a", "b"] * 2)
+        with pytest.raises(InvalidSamples):
+            head.view().predict(sparse(X))
+
+
 class TestState:
     @each_head
     def test_classes_and_scores_are_part_of_it(self, name: HeadName):
         head, again = head_of(name), head_of(name)
         labels: list[Label] = [True, 1, "1"]
-        head.absorb(stream(RECENT + 500, labels))
+        head.absorb(*stream(RECENT + 500, labels))
         again.restore(*head.state())
         assert typed(again.view().classes) == typed(labels)
         assert again.view().stats["prequential"] == head.view().stats["prequential"]
         for one in (head, again):
-            one.absorb(stream(300, labels, seed=1))
+            one.absorb(*stream(300, labels, seed=1))
         assert again.view().stats["prequential"] == head.view().stats["prequential"]
 
     @each_head
     def test_a_state_is_a_copy(self, name: HeadName):
         head, again = head_of(name, AUTO), head_of(name, AUTO)
-        head.absorb(stream(100, ["a", "b"]))
+        head.absorb(*stream(100, ["a", "b"]))
         said = head.view().predict(rows(20))
         plain, arrays = head.state()
-        head.absorb(stream(200, ["c", "a"], seed=1))
+        head.absorb(*stream(200, ["c", "a"], seed=1))
         again.restore(plain, arrays)
         assert again.view().predict(rows(20)) == said

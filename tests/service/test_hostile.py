@@ -13,7 +13,7 @@ import pytest
 from service.errors import Invalid, InvalidSamples, StartupError
 from service.head import Head
 from service.log import Entry, Log
-from service.model import Draft, Model
+from service.model import Draft, Limits, Model
 from service.recovery import recover
 from service.samples import Samples, read_samples
 from service.snapshots import DamagedSnapshot, Snapshots, State, read_state
@@ -39,10 +39,13 @@ def test_a_dtype_is_text(dtype):
         {"x": [[1]] + [0] * 200_000, "y": [1]},
         {"x": [[None] * 200_000], "y": [1]},
         {"x": [None] * 200_000, "y": 1},
+        {"x": [{}] + [0] * 200_000, "y": [1]},
+        {"x": [{"a": None}] * 200_000, "y": [1]},
+        {"x": [{"x" * 1_000_000: 1}] * 20, "y": [1]},
         {"x": [[1]], "y": [{}] * 200_000},
         {"x": [[1]], "y": [1]} | {str(i): 0 for i in range(200_000)},
     ],
-    ids=["rows", "numbers", "single", "labels", "fields"],
+    ids=["rows", "numbers", "single", "kinds", "named", "name", "labels", "fields"],
 )
 def test_a_refusal_costs_no_more_than_its_errors(body):
     tracemalloc.start()
@@ -95,7 +98,7 @@ SPECS = {
 @pytest.mark.parametrize("value", [1e51, 1e155, 1e308, 1.7e308])
 def test_predict_refuses_what_learning_refuses(name, spec, value):
     head = Head(name, read_spec(spec))
-    head.absorb(Samples(np.random.default_rng(0).standard_normal((150, 2)), ["a", "b"] * 75))
+    head.absorb(np.random.default_rng(0).standard_normal((150, 2)), ["a", "b"] * 75)
     with pytest.raises(InvalidSamples) as caught:
         head.view().predict(np.array([[1.0, 2.0], [value, -value]]))
     assert caught.value.errors[0]["row"] == 1
@@ -111,7 +114,7 @@ def test_a_stream_may_outgrow_its_gamma(degree, small, first):
     )
     labels = ["a", "b"] * (len(X) // 2)
     model = Model(1, "m", read_spec({"kernel": {"type": "polynomial", "degree": degree}}))
-    model.check("working_set", Samples(X, labels), Draft(model), 100)
+    model.check("working_set", Samples(X, labels), Draft(model), Limits(100, 100))
     answers = model.absorb("working_set", Samples(X, labels))
     model.publish()
     assert np.isfinite(answers.decision[2:]).all()
@@ -124,8 +127,8 @@ def test_a_stream_may_outgrow_its_gamma(degree, small, first):
 def test_the_cost_of_a_prediction_counts_features():
     spec = read_spec({"asset": {"dimension": 16384}, "working_set": None})
     head = Head("asset", spec)
-    head.absorb(Samples(np.random.default_rng(0).standard_normal((4, 100)), ["a", "b"] * 2))
-    assert head.view().cost(10, 100) >= 10 * 100 * 16384
+    head.absorb(np.random.default_rng(0).standard_normal((4, 100)), ["a", "b"] * 2)
+    assert head.view().cost(np.ones((10, 100))) >= 10 * 100 * 16384
 
 
 def test_a_failed_snapshot_leaves_no_partial_file(tmp_path, monkeypatch):

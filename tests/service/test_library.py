@@ -9,15 +9,17 @@ import pytest
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
+from service.names import matrix_of
 from service.samples import Samples
 from solver.asset import Asset
 from solver.asset import predict as predict_asset
 from solver.bandwidth import AutoGamma
 from solver.kernels import Kernel
+from solver.rows import take_rows
 from solver.view import predict
 from solver.working_set import WorkingSet
 from tests.service.process import ServerProcess
-from tests.service.streams import three_classes, two_classes
+from tests.service.streams import body, few_words, plain_rows, three_classes, two_classes
 
 SPEC = {
     "kernel": {"type": "rbf", "gamma": 0.25},
@@ -36,7 +38,7 @@ def over_http(server: ServerProcess, name: str, samples: Samples) -> list[dict[s
     with httpx.Client(base_url=server.url, timeout=30) as client:
         return [
             client.post(f"/v1/models/{name}/samples", json={"x": x, "y": y}).json()["results"]
-            for x, y in zip(samples.X.tolist(), samples.labels, strict=True)
+            for x, y in zip(plain_rows(samples), samples.labels, strict=True)
         ]
 
 
@@ -45,14 +47,14 @@ def over_websocket(server: ServerProcess, name: str, samples: Samples) -> list[d
     results = []
     with connect(url, subprotocols=[Subprotocol("wolfstream.v1.json")]) as connection:
         connection.recv()
-        for x, y in zip(samples.X.tolist(), samples.labels, strict=True):
+        for x, y in zip(plain_rows(samples), samples.labels, strict=True):
             connection.send(json.dumps({"id": 1, "op": "learn", "x": x, "y": y}))
             results.append(json.loads(connection.recv())["results"])
     return results
 
 
 @pytest.mark.parametrize("transport", [over_http, over_websocket])
-@pytest.mark.parametrize("make", [two_classes, three_classes])
+@pytest.mark.parametrize("make", [two_classes, three_classes, few_words])
 def test_single_samples_are_absorbed_as_by_the_library(
     server: ServerProcess, client: httpx.Client, name: str, transport: Any, make: Any
 ) -> None:
@@ -61,9 +63,10 @@ def test_single_samples_are_absorbed_as_by_the_library(
     results = transport(server, name, samples)
 
     learner = WorkingSet(Kernel("rbf", 0.25), 2.0, "msfw", 2, 100)
+    X = matrix_of(samples.X)
     codes, classes = codes_of(samples.labels)
     for i, told in enumerate(results):
-        alone = learner.absorb(samples.X[i : i + 1], codes[i : i + 1])
+        alone = learner.absorb(take_rows(X, slice(i, i + 1)), codes[i : i + 1])
         code = int(alone.prediction[0])
         assert told["prediction"] == [classes[code] if code >= 0 else None]
         assert told["admitted"] == alone.admitted.tolist()
@@ -71,37 +74,38 @@ def test_single_samples_are_absorbed_as_by_the_library(
             expected = np.atleast_1d(alone.decision[0])
             known = expected[~np.isnan(expected)]
             np.testing.assert_array_equal(np.atleast_1d(told["decision"][0]), known)
-    rows = samples.X[:40]
-    said = client.post(f"/v1/models/{name}/predict", json={"x": rows.tolist()}).json()
-    predicted, decision = predict(learner.view(), rows)
+    rows = plain_rows(samples)[:40]
+    said = client.post(f"/v1/models/{name}/predict", json={"x": rows}).json()
+    predicted, decision = predict(learner.view(), take_rows(X, slice(0, 40)))
     assert said["prediction"] == [classes[code] for code in predicted]
     np.testing.assert_array_equal(said["decision"], decision)
 
 
-def test_asset_steps_are_those_of_the_library(client: httpx.Client, name: str) -> None:
-    samples = three_classes(300)
+@pytest.mark.parametrize("make", [three_classes, few_words])
+def test_asset_steps_are_those_of_the_library(client: httpx.Client, name: str, make: Any) -> None:
+    samples = make(300)
+    X = matrix_of(samples.X)
     client.put(f"/v1/models/{name}", json=SPEC).raise_for_status()
-    body = {"x": samples.X.tolist(), "y": samples.labels}
-    told = client.post(f"/v1/models/{name}/asset", json=body).json()["results"]
+    told = client.post(f"/v1/models/{name}/asset", json=body(samples)).json()["results"]
 
     learner = Asset(0.25, 64, 1e-3, seed=7)
     codes, classes = codes_of(samples.labels)
-    alone = learner.absorb(samples.X, codes)
+    alone = learner.absorb(X, codes)
     assert told["prediction"] == [classes[c] if c >= 0 else None for c in alone.prediction]
-    rows = samples.X[:40]
     url = f"/v1/models/{name}/predict?head=asset"
-    said = client.post(url, json={"x": rows.tolist()}).json()
-    np.testing.assert_array_equal(said["decision"], predict_asset(learner.view(), rows)[1])
+    said = client.post(url, json={"x": plain_rows(samples)[:40]}).json()
+    decision = predict_asset(learner.view(), take_rows(X, slice(0, 40)))[1]
+    np.testing.assert_array_equal(said["decision"], decision)
 
 
-def test_automatic_gamma_is_that_of_the_library(client: httpx.Client, name: str) -> None:
-    samples = two_classes(200)
+@pytest.mark.parametrize("make", [two_classes, few_words])
+def test_automatic_gamma_is_that_of_the_library(client: httpx.Client, name: str, make: Any) -> None:
+    samples = make(200)
     client.put(f"/v1/models/{name}", json={}).raise_for_status()
-    body = {"x": samples.X.tolist(), "y": samples.labels}
-    client.post(f"/v1/models/{name}/samples", json=body)
+    client.post(f"/v1/models/{name}/samples", json=body(samples))
     head = client.get(f"/v1/models/{name}").json()["heads"]["working_set"]
 
     auto = AutoGamma(lambda gamma: WorkingSet(Kernel("rbf", gamma), 1.0, "msfw", 1, 5000))
-    auto.absorb(samples.X, codes_of(samples.labels)[0])
+    auto.absorb(matrix_of(samples.X), codes_of(samples.labels)[0])
     assert head["gamma"] == auto.gamma
     assert head["size"] == auto.learner.store.size

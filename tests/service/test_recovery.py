@@ -16,10 +16,20 @@ import pytest
 from service.log import Log
 from service.recovery import samples_of
 from tests.service.process import ServerProcess
-from tests.service.streams import body, part, three_classes, two_classes
+from tests.service.streams import (
+    body,
+    few_words,
+    part,
+    plain_rows,
+    three_classes,
+    two_classes,
+)
 
 SPEC = {"working_set": {"max_size": 150, "corrective_steps": 2}, "asset": {"dimension": 32}}
 GRID = np.random.default_rng(9).standard_normal((50, 3)).tolist()
+
+
+each_kind_of_rows = pytest.mark.parametrize("make", [three_classes, few_words])
 
 
 @pytest.fixture
@@ -30,9 +40,11 @@ def server(tmp_path: Path) -> Any:
     process.close()
 
 
-def learn(server: ServerProcess, name: str, n: int, seed: int = 0) -> int:
+def learn(
+    server: ServerProcess, name: str, n: int, seed: int = 0, make: Any = three_classes
+) -> int:
     """Post a stream in uneven pieces to both heads; the last acknowledged sequence."""
-    samples = three_classes(n, seed)
+    samples = make(n, seed)
     sizes = itertools.cycle([1, 7, 64, 30])
     start = sequence = 0
     with httpx.Client(base_url=server.url, timeout=30) as client:
@@ -45,36 +57,67 @@ def learn(server: ServerProcess, name: str, n: int, seed: int = 0) -> int:
     return sequence
 
 
-def everything_said(server: ServerProcess, name: str) -> list[Any]:
-    """Predictions and decisions of both heads, to the last bit, and how the heads stand."""
+def everything_said(server: ServerProcess, name: str, make: Any = three_classes) -> list[Any]:
+    """Predictions and decisions of both heads, to the last bit, and how the model stands."""
+    grid = {"x": GRID} if make is three_classes else {"x": plain_rows(make(50, seed=9))}
     with httpx.Client(base_url=server.url, timeout=30) as client:
         said: list[Any] = [
-            client.post(f"/v1/models/{name}/predict?head={head}", json={"x": GRID}).json()
+            client.post(f"/v1/models/{name}/predict?head={head}", json=grid).json()
             for head in ("working_set", "asset")
         ]
-        heads = client.get(f"/v1/models/{name}").json()["heads"]
+        told = client.get(f"/v1/models/{name}").json()
         # Buffers may be larger or smaller after a restart; what is learned may not differ.
-        heads["working_set"].pop("bytes")
-        return [*said, heads]
+        told["heads"]["working_set"].pop("bytes")
+        return [*said, told["rows"], told["features"], told["heads"]]
 
 
-def test_a_restart_gives_bit_identical_predictions(server: ServerProcess) -> None:
+@each_kind_of_rows
+def test_a_restart_gives_bit_identical_predictions(server: ServerProcess, make: Any) -> None:
     server.start()
-    learn(server, "m", 700)
-    before = everything_said(server, "m")
+    learn(server, "m", 700, make=make)
+    before = everything_said(server, "m", make)
     assert server.terminate() == 0
     server.start()
-    assert everything_said(server, "m") == before
+    assert everything_said(server, "m", make) == before
 
 
-def test_kill_9_gives_bit_identical_predictions(server: ServerProcess) -> None:
+@each_kind_of_rows
+def test_kill_9_gives_bit_identical_predictions(server: ServerProcess, make: Any) -> None:
     server.start()
-    learn(server, "m", 700)
-    before = everything_said(server, "m")
+    learn(server, "m", 700, make=make)
+    before = everything_said(server, "m", make)
     server.kill()
     server.start()
-    assert everything_said(server, "m") == before
-    assert learn(server, "m", 100, seed=1) == 1600
+    assert everything_said(server, "m", make) == before
+    assert learn(server, "m", 100, seed=1, make=make) == 1600
+
+
+def test_a_bound_on_names_holds_after_a_restart_and_is_no_part_of_the_past(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "data", features=3).start()
+    try:
+        httpx.put(f"{server.url}/v1/models/m", json=SPEC)
+
+        def post(*rows: dict[str, float]) -> httpx.Response:
+            sent = {"x": rows, "y": [len(row) for row in rows]}
+            return httpx.post(f"{server.url}/v1/models/m/samples", json=sent)
+
+        assert post({"a": 1, "b": 2}, {"c": 1}).status_code == 200
+        refused = post({"a": 1}, {"d": 1}).json()
+        assert refused["status"] == 422
+        assert "more than 3 different names" in refused["detail"]
+        server.kill()
+        server.start()
+        assert post({"a": 1}, {"d": 1}).status_code == 422
+        assert post({"c": 1, "d": 0}).status_code == 200
+        assert httpx.get(f"{server.url}/v1/models/m").json()["features"] == 3
+        server.kill()
+        server.settings["features"] = 2
+        server.start()
+        told = httpx.get(f"{server.url}/v1/models/m").json()
+        assert (told["features"], told["sequence"], told["status"]) == (3, 3, "ok")
+        assert post({"a": 1, "b": 1, "c": 1}).status_code == 200
+    finally:
+        server.close()
 
 
 def test_a_restarted_model_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:

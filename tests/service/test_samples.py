@@ -12,12 +12,21 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from service.errors import Invalid, InvalidSamples, Refusal
-from service.samples import Samples, from_record, read_rows, read_samples, to_record
+from service.names import NamedRows, count
+from service.samples import (
+    Samples,
+    from_record,
+    one_after_another,
+    read_rows,
+    read_samples,
+    to_record,
+)
 from service.wire import JSON, MSGPACK, Format, problem
+from solver.rows import SparseRows, sparse_from_csr, to_csr
 
 DTYPES = ("<f4", "<f8", "<i8")
 MOST_ERRORS = 20
-LONGEST_LABEL = 256
+LONGEST_LABEL = LONGEST_NAME = 256
 
 
 def raw(values: Any, dtype: str = "<f8", **other: Any) -> dict[str, Any]:
@@ -29,6 +38,20 @@ def refused(body: Any, read: Any = read_samples) -> Refusal:
     with pytest.raises(Refusal) as caught:
         read(body)
     return caught.value
+
+
+def named(x: Any) -> tuple[list[str], list[list[float]]]:
+    """Names and, with all their zeros, the rows of named numbers."""
+    rows = read_rows({"x": x})
+    assert isinstance(rows, NamedRows)
+    return rows.names, dense(rows)
+
+
+def dense(rows: NamedRows) -> list[list[float]]:
+    data, indices, ends = to_csr(rows.numbered)
+    full = np.zeros((count(rows), len(rows.names)))
+    full[np.repeat(np.arange(count(rows)), np.diff(ends)), indices] = data
+    return full.tolist()
 
 
 def attempt(call: Callable[[], Any]) -> Any:
@@ -105,12 +128,9 @@ class TestRows:
     def test_a_number_beyond_float64_in_json_is_infinite(self):
         assert places(refused(JSON.decode(b'{"x": [[0, 1e400]], "y": [1]}'))) == [(0, "/x/0/1")]
 
-    @pytest.mark.parametrize("wrong", [None, 3, "12", b"12", {"a": 1}])
+    @pytest.mark.parametrize("wrong", [None, 3, "12", b"12", {"a": 1}, {}])
     def test_every_row_is_a_list(self, wrong: Any):
         assert refused_at([[1, 2], wrong], [0, 1]) == [(1, "/x/1")]
-
-    def test_rows_of_named_numbers_are_refused(self):
-        assert refused_at([{"a": 1.0}]) == [(0, "/x/0")]
 
     def test_every_wrong_number_is_named(self):
         x = [[None, 1], [2, 3], [4, "5"], ["6", 7]]
@@ -131,6 +151,89 @@ class TestRows:
     )
     def test_a_long_list_of_errors_is_cut(self, x: Any):
         assert len(refused({"x": x}, read_rows).errors) == MOST_ERRORS
+
+
+class TestNamedRows:
+    def test_names_are_numbered_as_they_appear(self):
+        rows = [{"b": 1, "a": 2.5}, {"c": -3, "a": 4e-3}]
+        assert named(rows) == (["b", "a", "c"], [[1.0, 2.5, 0.0], [0.0, 0.004, -3.0]])
+
+    def test_one_sample_needs_no_lists_around_it(self):
+        samples = read_samples({"x": {"a": 1}, "y": "yes"})
+        assert isinstance(samples.X, NamedRows)
+        assert (samples.X.names, dense(samples.X)) == (["a"], [[1.0]])
+        assert samples.labels == ["yes"]
+
+    def test_a_zero_is_an_absent_name(self):
+        assert named([{"a": 0, "b": 1}, {"c": -0.0}, {"a": 2, "d": 0.0}]) == (
+            ["b", "a"],
+            [[1.0, 0.0], [0.0, 0.0], [0.0, 2.0]],
+        )
+
+    @pytest.mark.parametrize("x", [{}, [{}], {"a": 0.0}])
+    def test_a_row_may_be_zero(self, x: Any):
+        assert named(x) == ([], [[]])
+
+    def test_whole_numbers_may_be_larger_than_64_bits(self):
+        assert named({"a": 2**100, "b": -(10**300)})[1] == [[2.0**100, -1e300]]
+
+    @pytest.mark.parametrize("name", ["a", "é/~\0\U0001f600", " ", "0", "x" * LONGEST_NAME])
+    @pytest.mark.parametrize("spoken", [JSON, MSGPACK], ids=["json", "msgpack"])
+    def test_a_name_is_any_text_in_any_format(self, name: str, spoken: Format):
+        assert named(spoken.decode(spoken.encode([{name: 1.5}]))) == ([name], [[1.5]])
+
+    @pytest.mark.parametrize(
+        ("name", "detail"),
+        [
+            ("", "has a name that does not have 1 to 256 characters"),
+            ("x" * (LONGEST_NAME + 1), "has a name that does not have 1 to 256 characters"),
+            ("\ud800", "has a name that is not valid Unicode"),
+            (b"a", "has a name that is not text"),
+        ],
+    )
+    @pytest.mark.parametrize("value", [1, 0])
+    def test_what_is_not_a_name(self, name: Any, detail: str, value: int):
+        error = refused({"x": [{"a": 1}, {"b": 2, name: value}]}, read_rows)
+        assert error.errors == [{"row": 1, "pointer": "/x/1", "detail": detail}]
+        error = refused({"x": {name: value}}, read_rows)
+        assert error.errors == [{"row": 0, "pointer": "/x", "detail": detail}]
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [None, True, "1", b"1", [1], {}, math.nan, math.inf, -math.inf, 10**400, -(10**400)],
+    )
+    def test_only_finite_numbers(self, wrong: Any):
+        assert refused_at([{"a": 1}, {"a": 3, "b": wrong}], [0, 1]) == [(1, "/x/1/b")]
+        assert refused_at({"a": wrong, "b": 1}, 0) == [(0, "/x/a")]
+
+    def test_a_number_beyond_float64_in_json_is_infinite(self):
+        assert places(refused(JSON.decode(b'{"x": {"a": 1e400}, "y": 1}'))) == [(0, "/x/a")]
+
+    def test_a_pointer_escapes_the_name(self):
+        assert refused_at([{"a/b~c": None}]) == [(0, "/x/0/a~1b~0c")]
+
+    def test_everything_wrong_is_named_up_to_a_bound(self):
+        x = [{"a": None, "b": 1, "c": "1"}, {"a": 1}, {"": 1, "b": True}]
+        assert refused_at(x) == [(0, "/x/0/a"), (0, "/x/0/c"), (2, "/x/2"), (2, "/x/2/b")]
+        assert len(refused_at([{"a": None}] * 100)) == MOST_ERRORS
+        assert len(refused_at({str(k): None for k in range(100)})) == MOST_ERRORS
+
+    @pytest.mark.parametrize("wrong", [None, 3, "12", [1.0], []])
+    def test_every_row_is_an_object(self, wrong: Any):
+        assert refused_at([{"a": 1}, wrong, {}], [0, 1, 2]) == [(1, "/x/1")]
+
+    def test_the_number_of_labels_is_that_of_the_rows(self):
+        assert refused_at([{"a": 1}, {}], [0]) == [(None, "/y")]
+
+    @given(
+        st.lists(
+            st.dictionaries(st.text("ab/~", min_size=1, max_size=2), st.floats(-9, 9)), min_size=1
+        )
+    )
+    def test_every_number_is_where_its_name_is(self, x: list[dict[str, float]]):
+        names, rows = named(x)
+        assert rows == [[row.get(name, 0.0) for name in names] for row in x]
+        assert names == list(dict.fromkeys(n for row in x for n, value in row.items() if value))
 
 
 class TestRaw:
@@ -221,17 +324,20 @@ class TestRaw:
         assert refused_at({"dtype": "<f8", "shape": shape, "data": b""}) == [(None, pointer)]
 
     @pytest.mark.parametrize(
-        "x",
+        ("x", "pointers"),
         [
-            {},
-            {"a": 1.0, "b": 2.0},
-            {"dtype": "<f8", "shape": [1]},
-            raw([1.0], order="C"),
-            {b"dtype": "<f8", b"shape": [1], b"data": bytes(8)},
+            ({"dtype": "<f8", "shape": [1]}, ["/x/dtype", "/x/shape"]),
+            (raw([1.0], order="C"), ["/x/dtype", "/x/shape", "/x/data", "/x/order"]),
+            ({b"dtype": "<f8", b"shape": [1], b"data": bytes(8)}, ["/x"] * 3),
         ],
     )
-    def test_an_object_is_a_raw_array_or_nothing(self, x: Any):
-        assert refused_at(x, 0) == [(None, "/x")]
+    def test_any_other_object_is_a_row_of_named_numbers(self, x: Any, pointers: list[str]):
+        assert refused_at(x, 0) == [(0, pointer) for pointer in pointers]
+
+    def test_a_row_may_have_numbers_of_these_names(self):
+        x = {"dtype": 1, "shape": 2.5, "data": -3}
+        assert named(x) == (["dtype", "shape", "data"], [[1.0, 2.5, -3.0]])
+        assert named([x]) == named(x)
 
 
 class TestLabels:
@@ -372,6 +478,9 @@ ALMOST_ROWS = st.one_of(
     st.lists(NUMBERS, max_size=4),
     st.lists(st.lists(st.integers(), min_size=2, max_size=2), max_size=4),
     st.lists(st.lists(NUMBERS, max_size=3), max_size=4),
+    st.dictionaries(st.text(max_size=2), NUMBERS, max_size=3),
+    st.lists(st.dictionaries(st.text(max_size=2), st.integers() | st.floats(-1, 1)), max_size=3),
+    st.lists(st.dictionaries(st.text(max_size=2), NUMBERS, max_size=3), max_size=3),
 )
 ALMOST_LABELS = st.one_of(ANYTHING, ALMOST_RAW, st.lists(LABELS, max_size=4), LABELS)
 ALMOST_BODIES = st.fixed_dictionaries({"x": ALMOST_ROWS, "y": ALMOST_LABELS})
@@ -395,11 +504,18 @@ BODIES_AS_BYTES = st.one_of(
 
 
 def check_samples(samples: Samples) -> None:
-    assert samples.X.dtype == np.float64
-    assert samples.X.ndim == 2
-    assert samples.X.size > 0
-    assert np.isfinite(samples.X).all()
-    assert len(samples.labels) == len(samples.X)
+    if isinstance(samples.X, NamedRows):
+        X = samples.X.numbered
+        assert np.isfinite(X.values).all()
+        assert np.all(X.values != 0.0)
+        assert set(X.indices.tolist()) == set(range(len(samples.X.names)))
+        assert all(type(name) is str and name.encode() for name in samples.X.names)
+    else:
+        assert samples.X.dtype == np.float64
+        assert samples.X.ndim == 2
+        assert samples.X.size > 0
+        assert np.isfinite(samples.X).all()
+    assert len(samples.labels) == count(samples.X) > 0
     assert {type(label) for label in samples.labels} <= {bool, int, str}
 
 
@@ -424,9 +540,9 @@ class TestAnything:
         if isinstance(rows, InvalidSamples):
             assert places(rows) == refused_at(x)
         else:
-            samples = attempt(lambda: read_samples({"x": x, "y": [0] * len(rows)}))
+            samples = attempt(lambda: read_samples({"x": x, "y": [0] * count(rows)}))
             if isinstance(samples, Samples):
-                assert samples.X.tobytes() == rows.tobytes()
+                assert to_record(samples) == to_record(Samples(rows, samples.labels))
             else:  # one row without a list, whose label has none either
                 assert places(samples) == [(0, "/y")]
 
@@ -453,6 +569,62 @@ SAMPLES = st.integers(1, 5).flatmap(
         st.lists(LABELS, min_size=n, max_size=n),
     )
 )
+
+
+NAMED_SAMPLES = st.integers(1, 5).flatmap(
+    lambda n: st.builds(
+        lambda x, y: read_samples({"x": x, "y": y}),
+        st.lists(
+            st.dictionaries(
+                st.text(min_size=1, max_size=3),
+                st.floats(allow_nan=False, allow_infinity=False),
+                max_size=4,
+            ),
+            min_size=n,
+            max_size=n,
+        ),
+        st.lists(LABELS, min_size=n, max_size=n),
+    )
+)
+
+
+class TestRecordOfNamedRows:
+    @given(NAMED_SAMPLES)
+    def test_the_log_gives_back_every_bit_and_every_type(self, samples: Samples):
+        again = from_record(to_record(samples))
+        assert isinstance(again.X, NamedRows)
+        assert again.X.names == samples.X.names
+        for told, given_ in zip(again.X.numbered[:4], samples.X.numbered[:4], strict=True):
+            assert told.dtype == given_.dtype
+            assert told.tobytes() == given_.tobytes()
+            assert told.flags.c_contiguous
+            assert told.flags.writeable
+        assert [(type(label), label) for label in again.labels] == [
+            (type(label), label) for label in samples.labels
+        ]
+
+    @given(NAMED_SAMPLES)
+    def test_a_record_of_what_was_logged_is_the_same_record(self, samples: Samples):
+        record = to_record(samples)
+        assert to_record(from_record(record)) == record
+
+    def test_a_record_is_small(self):
+        x = [{f"the name of feature {k}": 1.0 for k in range(20)}] * 100
+        record = to_record(read_samples({"x": x, "y": [1] * 100}))
+        assert len(record) < 12 * 2000 + 4 * 100 + 20 * 30 + 200
+
+    @given(st.lists(NAMED_SAMPLES, min_size=1, max_size=3))
+    def test_joined_they_are_what_one_request_would_have_been(self, parts: list[Samples]):
+        together = one_after_another(parts)
+        x = [dict(zip(part.X.names, row, strict=True)) for part in parts for row in dense(part.X)]
+        labels = [label for part in parts for label in part.labels]
+        assert to_record(together) == to_record(read_samples({"x": x, "y": labels}))
+
+    def test_rows_need_not_be_compact(self):
+        heap = sparse_from_csr([9, 1, 2, 9], [0, 0, 1, 0], [0, 1, 3, 4], 2)
+        X = SparseRows(heap.start[1:2], heap.stop[1:2], *heap[2:])
+        again = from_record(to_record(Samples(NamedRows(["a", "b"], X), [1])))
+        assert dense(again.X) == [[1.0, 2.0]]
 
 
 class TestRecord:

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import solver
-from service.head import Head
+from service.model import Draft, Limits, Model
+from service.names import NamedRows
 from service.samples import Samples, from_record, to_record
 from service.spec import ModelSpec
 from service.warm_up import warm_up
-from tests.service.streams import part, three_classes, two_classes
+from tests.service.streams import few_words, part, three_classes, two_classes
 
 
 def compiled_signatures() -> dict[str, list[Any]]:
@@ -39,21 +40,34 @@ def warm() -> None:
         ("asset", "rbf"),
     ],
 )
-@pytest.mark.parametrize("make", [two_classes, three_classes])
+@pytest.mark.parametrize("make", [two_classes, three_classes, few_words])
 def test_traffic_compiles_nothing(head: Any, kernel: str, make: Any) -> None:
     before = compiled_signatures()
     assert before
     spec = ModelSpec.model_validate({"kernel": {"type": kernel}, "working_set": {"max_size": 300}})
     samples = make(900)
-    samples.X[500] = 1e6
-    learner = Head(head, spec)
+    put_far_away(samples, 500)
+    model, other = Model(1, "m", spec), Model(1, "m", spec)
     for start, stop in ((0, 1), (1, 4), (4, 300), (300, 900)):
-        learner.absorb(part(samples, start, stop))
-        learner.view()
-    learner.absorb(from_record(to_record(part(samples, 0, 7))))
-    for rows in (samples.X[:1], samples.X[:700], np.array(samples.X[:3], order="F")):
-        learner.view().predict(rows)
-    other = Head(head, spec)
-    other.restore(*learner.state())
-    other.absorb(Samples(samples.X[:300], samples.labels[:300]))
+        model.check(head, part(samples, start, stop), Draft(model), Limits(10, 10_000))
+        model.absorb(head, part(samples, start, stop))
+        model.publish()
+    model.absorb(head, from_record(to_record(part(samples, 0, 7))))
+    for stop in (1, 700):
+        rows = model.published.matrix(part(samples, 0, stop).X)
+        model.published.heads[head].predict(rows)
+    if not isinstance(samples.X, NamedRows):
+        model.published.heads[head].predict(np.array(samples.X[:3], order="F"))
+    other.restore(*model.state())
+    other.absorb(head, part(samples, 0, 300))
+    other.publish()
     assert compiled_signatures() == before
+
+
+def put_far_away(samples: Samples, i: int) -> None:
+    """Give a row numbers so large that its distances are computed from differences."""
+    if isinstance(samples.X, NamedRows):
+        X = samples.X.numbered
+        X.values[X.start[i] : X.stop[i]] = 1e6
+    else:
+        samples.X[i] = 1e6

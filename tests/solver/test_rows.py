@@ -11,6 +11,7 @@ from solver.rows import (
     SparseRows,
     check_same_kind,
     concatenate_rows,
+    first_features,
     largest_feature,
     n_nonzeros,
     n_rows,
@@ -101,6 +102,15 @@ class TestSelection:
         for index in (np.array(positions, np.int64), mask, slice(1, None), slice(None, None, -2)):
             np.testing.assert_array_equal(dense(take_rows(sparse(X), index)), X[index])
             np.testing.assert_array_equal(take_rows(X, index), X[index])
+
+    @given(MATRICES, st.integers(0, 8), st.data())
+    def test_the_first_features_are_those_of_lower_number(self, X, count, data):
+        chosen = data.draw(st.lists(st.integers(0, len(X) - 1)))
+        rows = take_rows(sparse(X), chosen)
+        few = first_features(rows, count)
+        assert entries_of(few) == entries_of(sparse(X[chosen][:, :count]))
+        assert few.values is rows.values
+        assert few.width == min(X.shape[1], count)
 
     def test_shares_the_heap(self):
         rows = sparse(np.eye(4))
