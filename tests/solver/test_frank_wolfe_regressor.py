@@ -99,7 +99,7 @@ def test_targets_that_would_overflow_are_refused():
 
 @pytest.mark.parametrize("mu", [0.0, -1.0, np.nan, np.inf])
 def test_mu_must_be_positive(mu):
-    with pytest.raises(ValueError, match="mu is .*; it must be a finite number above zero"):
+    with pytest.raises(ValueError, match=r"mu is .*; it must be a finite number above zero"):
         made(mu=mu).fit(*noisy_sinc(6, 40))
 
 
