@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 
 
 class Dataset(NamedTuple):
-    """Dense float64 rows and labels as in the source, for training and testing."""
+    """Dense float64 rows and labels as in the source, for training and testing.
+
+    A set that comes without a test part has none: zero rows.
+    """
 
     X: NDArray[np.float64]
     y: NDArray[np.int64]
@@ -29,7 +32,7 @@ def load(folder: Path, name: str) -> Dataset:
     with np.load(path, allow_pickle=False) as archive:
         arrays = dict(archive)
     X, y = _part(arrays, "")
-    X_test, y_test = _part(arrays, "_test")
+    X_test, y_test = _part(arrays, "_test") if "y_test" in arrays else (X[:0], y[:0])
     return Dataset(X, y, X_test, y_test)
 
 
