@@ -57,7 +57,7 @@ def main() -> None:
         for dtype in (np.dtype(np.float32), np.dtype(np.float64)):
             seconds = []
             for _ in range(RUNS + 1):  # the first one touches the memory of the others
-                learner = WorkingSet(Kernel("rbf", GAMMA), C, "sfw", dtype=dtype)
+                learner = WorkingSet(Kernel("rbf", GAMMA), C, "sfw", 0, dtype=dtype)
                 start = time.perf_counter()
                 answers = learner.absorb(data.X, codes)
                 seconds.append(time.perf_counter() - start)

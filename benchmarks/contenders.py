@@ -80,7 +80,7 @@ def online(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
     from solver.working_set import WorkingSet
 
     with clock.running():
-        learner = WorkingSet(Kernel("rbf", parameters.gamma), parameters.C, corrective_steps=1)
+        learner = WorkingSet(Kernel("rbf", parameters.gamma), parameters.C)
         learner.absorb(X, y)
         view = learner.view()
 

@@ -101,7 +101,7 @@ def one_pass(folder: Path) -> None:
         order = alternating(codes)
         cells = []
         for algorithm, paper in zip(("sfw", "msfw"), papers, strict=True):
-            learner = WorkingSet(Kernel("rbf", problem.gamma), problem.C, algorithm)
+            learner = WorkingSet(Kernel("rbf", problem.gamma), problem.C, algorithm, 0)
             learner.meet_classes(2)
             learner.absorb(data.X[order], codes[order].astype(np.int64))
             view = learner.view()

@@ -44,7 +44,7 @@ class WorkingSetSpec(_Part):
 
     algorithm: Literal["sfw", "msfw"] = "msfw"
     C: float = Field(1.0, ge=1e-9, le=1e9)
-    corrective_steps: int = Field(1, ge=0, le=100)
+    corrective_steps: int = Field(10, ge=0, le=100)
     max_size: int = Field(5000, ge=2, le=50_000)
 
 

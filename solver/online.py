@@ -37,8 +37,12 @@ from solver.simplex import (
     worst_vertex,
 )
 
+# Corrective steps that follow each sample whatever the gap is, where the rule allows them.
+_ALWAYS = 2
 # Members whose swaps lower q by amounts closer than this share of them are equal.
 _TIE = 1e-8
+# d'Ad that rounding has made zero or negative.
+_FLAT = 1e-300
 _SCAN = 64
 # Between two computations of g and q from A and alpha at least this many steps pass; with
 # eight times the size on top, the refresh costs an eighth of a step per step at the most.
@@ -96,6 +100,10 @@ def walk(
 ) -> None:
     """P1 Algorithm 1 (SFW), or with `rule.away_steps` its line 10 replaced by Algorithm 3 (MSFW).
 
+    Corrective steps follow: up to two, and up to `rule.corrective_steps` while the duality gap
+    over the set exceeds q / 2. Stopping earlier than two by the gap admits too few samples of a
+    stream that is sorted by class (svmguide1: 95.4% correct instead of 96.6%).
+
     row, other_row: scratch, as long as the problem can become.
     """
     layout = layout_of(problem)
@@ -120,8 +128,9 @@ def walk(
             p = _admit(problem, values, arrivals.column[k], y, g_k)
             trace.admitted[k] = True
         trace.step[k] = _decide_step(problem, values, layout, p, rule, row)
-        for _ in range(rule.corrective_steps):
-            if not _corrective_step(problem, values, layout, rule.ridge, row, other_row):
+        for count in range(rule.corrective_steps):
+            settled = count >= _ALWAYS and _gap_is_small(problem)
+            if settled or not _corrective_step(problem, values, layout, rule.ridge, row, other_row):
                 break
         if problem.steps[0] >= _REFRESH_STEPS + _REFRESH_STEPS_PER_MEMBER * problem.size[0]:
             refresh(problem, values, layout, rule.ridge, row)
@@ -181,6 +190,12 @@ def _decide_step(
 
 
 @compiled
+def _gap_is_small(problem: Problem) -> bool:
+    """Whether the duality gap over the set, max g + 2q, is at most q / 2."""
+    return bool(problem.gradient[best_vertex(problem)] + 2.0 * problem.q[0] <= 0.5 * problem.q[0])
+
+
+@compiled
 def _corrective_step(
     problem: Problem,
     values: KernelValues,
@@ -192,7 +207,7 @@ def _corrective_step(
     """One swap (P4) toward the best member, from its best partner; False at the optimum."""
     best = best_vertex(problem)
     hessian_row(problem, values, layout, best, ridge, row)
-    partner = _swap_partner(problem, best, ridge, row)
+    partner = _swap_partner(problem, best, ridge, row, other_row)
     if partner < 0:
         return False
     hessian_row(problem, values, layout, partner, ridge, other_row)
@@ -201,43 +216,52 @@ def _corrective_step(
 
 
 @compiled
-def _swap_partner(problem: Problem, best: int, ridge: Ridge, row: Float64Array) -> int:
+def _swap_partner(
+    problem: Problem, best: int, ridge: Ridge, row: Float64Array, gain: Float64Array
+) -> int:
     """The member whose swap with `best` lowers q most; -1 where none lowers it.
 
-    With rise = g_best - g_m and d = e_best - e_m, a swap of t = min(rise / (2 d'Ad), alpha_m)
-    lowers q by t (rise - t d'Ad): the second order choice of Fan, Chen and Lin 2005, section 3
-    (LIBSVM's), with the clip at alpha_m. P4 takes the smallest gradient; to the same gap that
-    takes several times as many steps.
+    The second order choice of Fan, Chen and Lin 2005, section 3 (LIBSVM's), with the clip at
+    alpha_m. P4 takes the smallest gradient; to the same gap that takes several times as many
+    steps.
 
-    row: A[best, members]. Gains closer than 1e-8 of themselves are equal.
+    row: A[best, members]. gain: scratch. Gains closer than 1e-8 of themselves are equal.
     """
     n = problem.size[0]
+    _swap_gains(problem, best, ridge, row, gain)
     partner = -1
     largest = 0.0
     for start in range(0, n, _SCAN):
-        stop = min(start + _SCAN, n)
-        gain = 0.0
-        for m in range(start, stop):
-            gain = max(gain, _gain(problem, best, m, ridge, row))
-        if gain > largest * (1.0 + _TIE):
-            largest = gain
+        highest = 0.0
+        for m in range(start, min(start + _SCAN, n)):
+            highest = max(highest, gain[m])
+        if highest > largest * (1.0 + _TIE):
+            largest = highest
             partner = start
-    if partner < 0:
-        return -1
-    while _gain(problem, best, partner, ridge, row) < largest * (1.0 - _TIE):
-        partner += 1
+    if partner >= 0:
+        while gain[partner] < largest * (1.0 - _TIE):
+            partner += 1
     return partner
 
 
 @compiled
-def _gain(problem: Problem, best: int, m: int, ridge: Ridge, row: Float64Array) -> float:
-    """By how much a swap from member m to `best` lowers q."""
-    rise = problem.gradient[best] - problem.gradient[m]
-    if rise <= tie_width(problem):
-        return 0.0
-    own_ridge = ridge.plus if problem.sign[m] > 0.0 else ridge.minus
-    curvature = row[best] + problem.diagonal[m] + own_ridge - 2.0 * row[m]
-    step = problem.alpha[m]
-    if 2.0 * step * curvature > rise:
+def _swap_gains(
+    problem: Problem, best: int, ridge: Ridge, row: Float64Array, gain: Float64Array
+) -> None:
+    """gain[m] = t (rise - t d'Ad), by which a swap from m to `best` lowers q.
+
+    rise = g_best - g_m, d = e_best - e_m, t = min(rise / (2 d'Ad), alpha_m). Without branches,
+    so that the loop runs in vector registers.
+    """
+    alpha, g, sign, diagonal = problem.alpha, problem.gradient, problem.sign, problem.diagonal
+    tie = tie_width(problem)
+    g_best, A_best = g[best], row[best]
+    mean, half_difference = 0.5 * (ridge.plus + ridge.minus), 0.5 * (ridge.plus - ridge.minus)
+    for m in range(problem.size[0]):
+        rise = g_best - g[m]
+        rise = rise if rise > tie else 0.0
+        curvature = A_best + diagonal[m] + mean + half_difference * sign[m] - 2.0 * row[m]
+        curvature = curvature if curvature > _FLAT else _FLAT
         step = 0.5 * rise / curvature
-    return float(step * (rise - step * curvature))
+        step = step if step < alpha[m] else alpha[m]
+        gain[m] = step * (rise - step * curvature)

@@ -11,7 +11,21 @@ Which samples leave is decided by `WorkingSet`: first those without weight in an
 then the oldest. A rule that keeps the samples whose removal would cost the objective most
 looks natural and fails on noisy data: what costs most are outliers and wrong labels, and a
 set of 5,000 of these on a9a predicts worse (23.6% correct) than the larger class alone
-(76.4%); the oldest-first rule keeps a sliding window over the margin violators (83.1%).
+(76.4%); the oldest-first rule keeps a sliding window over the margin violators. Test-then-train
+accuracy after the first quarter, two corrective steps; synthetic: 60,000 samples of two classes
+in 12 clusters, a tenth of the labels wrong; covtype: 60,000 shuffled rows:
+
+    who leaves, after the weightless       a9a, 5,000   synthetic, 1,000   covtype, 2,000
+    oldest                                     84.2%         75.7%              68.1%
+    at random                                  84.0%         75.4%              68.0%
+    largest weight of the older half           84.0%         78.7%              59.3%
+    half oldest, half smallest weight of
+        the older half                         83.2%         73.4%              68.5%
+    oldest of the class that holds more        77.1%         75.7%              67.7%
+    smallest weight of the older half          75.0%         62.9%              63.0%
+    smallest weight                            55.4%         52.2%              57.1%
+
+The smaller the weights that leave, the lower q and the worse the predictions.
 """
 
 import numpy as np

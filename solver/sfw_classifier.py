@@ -39,13 +39,14 @@ class SFWClassifier(ClassifierMixin, KernelEstimator):
     """L2-SVM by one or more passes of SFW or MSFW; more than two classes one-versus-one.
 
     A sample is admitted to the working set when it beats the best gradient in the set; each
-    sample, admitted or not, moves the weights by one step and `corrective_steps` swaps.
+    sample, admitted or not, moves the weights by one step and a few swaps.
     `partial_fit` keeps the order of its samples, `fit` shuffles them and forgets what came before.
 
     algorithm: "sfw" (P1 Algorithm 1) or "msfw" (with away steps, Algorithm 3).
     C, kernel, gamma, degree, coef0: see `solver.estimator_base.KernelEstimator`; with "auto",
         gamma is that of the first call's rows.
-    corrective_steps: swap steps a sample; 0 is P1 to the letter.
+    corrective_steps: at most so many swaps a sample, more than two only while the set's gap
+        exceeds half of q; 0 is P1 to the letter.
     max_size: bound on the samples in the set, None for no bound. The kernel matrix of the set
         takes 4 max_size^2 bytes for rbf, 8 for the others.
     epochs: passes of `fit`. class_weight: as in scikit-learn; "balanced" for `fit` only.
@@ -68,7 +69,7 @@ class SFWClassifier(ClassifierMixin, KernelEstimator):
         gamma: float | str = "auto",
         degree: int = 3,
         coef0: float = 1.0,
-        corrective_steps: int = 1,
+        corrective_steps: int = 10,
         max_size: int | None = None,
         epochs: int = 1,
         class_weight: Any = None,

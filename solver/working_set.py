@@ -44,7 +44,9 @@ class WorkingSet:
 
     kernel: with a number as gamma.
     C: the ridge of the dual is 1/(2C), of class c 1/(2 C class_weight[c]).
-    corrective_steps: swap steps after each of P1's own steps; 0 is P1 to the letter.
+    corrective_steps: at most so many swap steps after each of P1's own steps; 0 is P1 to the
+        letter. Two are always taken, more only while the set's duality gap exceeds q / 2,
+        which is where noisy labels keep it (`online.walk`).
     max_size: bound on the number of stored samples, None for no bound. At the multiples of
         max_size // 32 samples seen, a set closer than that to its bound lets samples go
         (`solver.removal`), so the bound holds whatever the blocks are.
@@ -59,7 +61,7 @@ class WorkingSet:
         kernel: Kernel,
         C: float = 1.0,
         algorithm: Algorithm = "msfw",
-        corrective_steps: int = 0,
+        corrective_steps: int = 10,
         max_size: int | None = None,
         dtype: np.dtype[Any] | None = None,
         class_weight: Sequence[float] | None = None,

@@ -105,7 +105,7 @@ def test_automatic_gamma_is_that_of_the_library(client: httpx.Client, name: str,
     client.post(f"/v1/models/{name}/samples", json=body(samples))
     head = client.get(f"/v1/models/{name}").json()["heads"]["working_set"]
 
-    auto = AutoGamma(lambda gamma: WorkingSet(Kernel("rbf", gamma), 1.0, "msfw", 1, 5000))
+    auto = AutoGamma(lambda gamma: WorkingSet(Kernel("rbf", gamma), 1.0, "msfw", 10, 5000))
     auto.absorb(matrix_of(samples.X), codes_of(samples.labels)[0])
     assert head["gamma"] == auto.gamma
     assert head["size"] == auto.learner.store.size

@@ -13,7 +13,7 @@ from service.spec import ModelSpec, read_spec
 DEFAULTS = {
     "task": "classification",
     "kernel": {"type": "rbf", "gamma": "auto"},
-    "working_set": {"algorithm": "msfw", "C": 1.0, "corrective_steps": 1, "max_size": 5000},
+    "working_set": {"algorithm": "msfw", "C": 1.0, "corrective_steps": 10, "max_size": 5000},
     "asset": {
         "algorithm": "asset",
         "features": "fourier",

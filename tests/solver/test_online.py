@@ -104,24 +104,39 @@ def test_no_sample_worsens_the_objective(algorithm, corrective_steps):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_corrective_steps_bring_the_set_to_its_optimum(algorithm):
     X, codes = clusters(seed=4, n=60)
-    learner = WorkingSet(KERNELS["rbf"], C, algorithm, corrective_steps=5000, dtype=FLOAT64)
-    learner.absorb(X, codes)
+    learner = WorkingSet(KERNELS["rbf"], C, algorithm, corrective_steps=2, dtype=FLOAT64)
+    entered = learner.absorb(X, codes).entered
+    for _ in range(100):
+        entered = learner.absorb(X, codes, entered).entered
     held = members(learner.problems[0])
     assert held.gradient.max() + 2.0 * held.q < 1e-8
     assert held.gradient[held.alpha > 0.0].min() + 2.0 * held.q > -1e-8
 
 
 def test_sfw_never_takes_weight_from_one_vertex_alone():
-    learner = WorkingSet(KERNELS["rbf"], C, "sfw", dtype=FLOAT64)
+    learner = WorkingSet(KERNELS["rbf"], C, "sfw", 0, dtype=FLOAT64)
     answer = learner.absorb(*clusters(seed=11, n=200))
     assert {kind for step in answer.step for kind in kinds(step)} == {"initial", "toward"}
+
+
+def test_corrective_steps_beyond_two_are_taken_while_the_gap_is_large():
+    X, codes = clusters(seed=14, n=300, noise=0.4)
+    learner = WorkingSet(KERNELS["rbf"], C, corrective_steps=1000, dtype=FLOAT64)
+    taken = []
+    for i in range(300):
+        before = int(learner.problems[0].steps[0]) if i else 0
+        learner.absorb(X[i : i + 1], codes[i : i + 1])
+        held = members(learner.problems[0])
+        taken.append(int(learner.problems[0].steps[0]) - before - 1)
+        assert taken[-1] <= 2 or held.gradient.max() + 2.0 * held.q <= 0.5 * held.q
+    assert max(taken) > 5
 
 
 class TestAwaySteps:
     @pytest.fixture(scope="class")
     @staticmethod
     def history():
-        learner = WorkingSet(KERNELS["rbf"], 100.0, "msfw", dtype=FLOAT64)
+        learner = WorkingSet(KERNELS["rbf"], 100.0, "msfw", 0, dtype=FLOAT64)
         return list(one_by_one(learner, *clusters(seed=6, n=300, noise=0.0)))
 
     def test_the_vertex_that_gives_weight_away_had_some(self, history):
@@ -237,14 +252,14 @@ class TestWalk:
 
 
 def test_q_and_g_are_computed_afresh_after_thousands_of_steps():
-    X, codes = clusters(seed=9, n=1000)
+    X, codes = clusters(seed=9, n=3000, noise=0.4)
     learner = WorkingSet(KERNELS["rbf"], C, "msfw", corrective_steps=60, dtype=FLOAT64)
     learner.absorb(X[:100], codes[:100])
     problem = learner.problems[0]
     problem.gradient[:] += 1e-6  # Rounding that has added up.
     problem.q[0] *= 1.0 + 1e-6
     steps = []
-    for part in blocks(900, 100):
+    for part in blocks(2900, 100):
         learner.absorb(X[100:][part], codes[100:][part])
         steps.append(int(learner.problems[0].steps[0]))
     assert min(np.diff(steps)) < 0

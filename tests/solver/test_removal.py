@@ -147,6 +147,27 @@ class TestWhatIsLeft:
             correct.append(np.mean(said == truth[3000:]))
         assert np.mean(correct) > 0.85
 
+    def test_nothing_collapses_or_grows_on_a_long_stream(self):
+        """60,000 samples, a tenth of them mislabelled, through a set of 200."""
+        random = np.random.default_rng(1)
+        centres = 2.0 * random.standard_normal((2, 3, 5))
+        learner = WorkingSet(Kernel("rbf", 0.1), 1.0, max_size=200)
+        correct, q, nbytes = [], [], []
+        for _ in range(12):
+            truth = random.integers(0, 2, 5000)
+            truth[:2] = [0, 1]
+            X = centres[truth, random.integers(0, 3, 5000)] + random.standard_normal((5000, 5))
+            codes = np.where(random.random(5000) < 0.1, 1 - truth, truth)
+            codes[:2] = [0, 1]
+            correct.append(np.mean(learner.absorb(X, codes).prediction == truth))
+            q.append(members(learner.problems[0]).q)
+            nbytes.append(learner.nbytes)
+        assert learner.store.added > 20 * 200
+        assert min(correct[6:]) > 0.75
+        assert np.mean(correct[6:]) > np.mean(correct[:6]) - 0.02
+        assert max(q[6:]) < 2.0 * min(q[:6])
+        assert len(set(nbytes[1:])) == 1
+
     def test_views_published_before_still_give_the_same_answers(self):
         X, codes = clusters(seed=57, n=900, n_classes=3, noise=0.3)
         learner = WorkingSet(RBF, C, max_size=64)
