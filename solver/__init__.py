@@ -27,6 +27,9 @@ How they stand on each other (each imports only from those before it):
 compiled; rows; sparse_product; kernels; simplex; hessian; online, removal; multiclass, store;
 view, answers; working_set.
 compiled, rows; fourier; asset. rows; bandwidth.
+The estimators, which need scikit-learn, stand on all of these and on the batch solvers:
+estimator_base; batch_estimator; sfw_classifier, frank_wolfe_classifier, frank_wolfe_regressor,
+enclosing_ball.
 
 Rows come dense or sparse (`rows.Matrix`): rows, sparse_product, kernels and fourier know the
 difference, and everything else hands them on.
