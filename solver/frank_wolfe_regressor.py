@@ -83,7 +83,7 @@ class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
         kernel = self._kernel_for(rows)
         self.gamma_ = kernel.gamma
         middle, unit = _middle_and_unit(y)
-        dual = regression_dual((y - middle) / unit, self.C, self.mu)
+        dual = regression_dual((y - middle) / (unit or 1.0), self.C, self.mu)
         solution = self._solver(kernel, rows).solve(dual, None, 0, 1)
         self._keep_solutions([solution])
         self.epsilon_ = unit * regression_epsilon(dual, solution.alpha, solution.gradient, self.C)
@@ -106,10 +106,10 @@ class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
 
 
 def _middle_and_unit(y: Float64Array) -> tuple[float, float]:
-    """Mean and standard deviation of finite targets, whatever their scale; 1 for constant ones."""
+    """Mean and standard deviation of finite targets, whatever their scale."""
     largest = float(np.abs(y).max())
     if largest > LARGEST_VALUE:
         raise ValueError(f"y has values up to {largest:.3g}, above {LARGEST_VALUE:.0e}: scale y")
     middle = float(y.mean())
     scale = float(np.abs(y - middle).max())
-    return middle, scale * float(((y - middle) / scale).std()) if scale > 0.0 else 1.0
+    return middle, scale * float(((y - middle) / scale).std()) if scale > 0.0 else 0.0

@@ -97,7 +97,7 @@ def test_scikit_learn_checks_algorithms_and_kernels(variant):
 
 @for_each_classifier
 def test_in_a_pipeline_and_a_grid_search(estimator):
-    X, codes = clusters(1, 120, noise=0.0)
+    X, codes = clusters(1, 120, noise=0.0, apart=3.0)
     labels = np.array(["no", "yes"])[codes]
     name = estimator.__name__.lower()
     search = GridSearchCV(
@@ -366,10 +366,14 @@ def test_class_weights_must_be_positive(estimator, weights):
 
 
 def test_the_package_names_the_extra_where_scikit_learn_is_missing():
-    """In a process of its own, in which `import sklearn` fails; the numerics work without."""
+    """In a process of its own, which does not find it; the numerics work without."""
     code = """
 import sys
-sys.modules["sklearn"] = None
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name == "sklearn":
+            raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn")
+sys.meta_path.insert(0, Missing())
 import solver.working_set
 try:
     from solver import SFWClassifier
