@@ -339,7 +339,7 @@ class TestNames:
         before = without.published.heads["working_set"].predict(without.published.matrix(rows))
         assert with_it.names is not None
         with_it.names.add(["another", "neither", "never met"])
-        matrix = with_it.names.numbered(rows, 6)
+        matrix = with_it.names.matrix(rows, 6)
         assert with_it.published.heads["working_set"].predict(matrix) == before
 
     def test_names_that_asset_has_not_met_change_nothing(self):
