@@ -110,7 +110,7 @@ def _read_rows(x: Any) -> tuple[Rows, bool]:
         _refuse("/x", "is empty")
     if isinstance(x[0], dict):
         return _read_named_rows(x, (f"/x/{i}" for i in range(len(x)))), False
-    single = not isinstance(x[0], list | dict)
+    single = not isinstance(x[0], list)
     try:
         rows = _ROWS.validate_python([x] if single else x)
     except ValidationError:
