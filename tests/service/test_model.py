@@ -534,6 +534,16 @@ class TestState:
         with pytest.raises(InvalidSamples):
             again.check("asset", of(["a"]), Draft(again), LIMITS)
 
+    def test_a_state_from_before_rows_had_names_is_one_of_arrays(self):
+        live, again = model_of(), model_of()
+        learn(live, [("asset", of(["a", "b"]))])
+        plain, arrays = live.state()
+        assert "names" not in plain
+        for head in plain["heads"].values():
+            del head["features"]
+        again.restore(plain, arrays)
+        assert bits(again) == bits(live)
+
     def test_the_spec_is_part_of_it(self):
         plain, _ = model_of().state()
         assert read_spec(plain["spec"]) == read_spec(SMALL)

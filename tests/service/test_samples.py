@@ -618,6 +618,19 @@ class TestRecordOfNamedRows:
 
 
 class TestRecord:
+    def test_its_form_is_that_of_the_logs_that_exist(self):
+        arrays = Samples(np.array([[1.0, 2.0]]), ["a"])
+        numbers = np.array([1.0, 2.0], "<f8").tobytes()
+        assert msgpack.unpackb(to_record(arrays)) == [[1, 2], numbers, ["a"]]
+        named = read_samples({"x": [{"b": 2.0, "a": 1.0}, {"c": 0}], "y": [1, 2]})
+        assert msgpack.unpackb(to_record(named)) == [
+            ["b", "a"],
+            np.array([2, 0], "<u4").tobytes(),
+            np.array([0, 1], "<u4").tobytes(),
+            np.array([2.0, 1.0], "<f8").tobytes(),
+            [1, 2],
+        ]
+
     @given(SAMPLES)
     def test_the_log_gives_back_every_bit_and_every_type(self, samples: Samples):
         again = from_record(to_record(samples))
