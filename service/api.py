@@ -7,13 +7,15 @@ from typing import Any
 from service.engine import Engine
 from service.errors import Invalid, ModelBroken, NoSuchHead
 from service.model import HEADS, Model
-from service.names import Rows
-from service.samples import Samples
+from service.names import NamedRows, Rows, n_entries, n_rows
+from service.samples import Label, Samples
 from service.spec import MODEL_NAME_PATTERN, HeadName, read_spec
 from service.writer import Answer
 
 # A prediction of more multiplications than this (about a millisecond) leaves the event loop.
 _INLINE_COST = 20_000_000
+# Numbering the features of so many named numbers takes about a millisecond too.
+_INLINE_NAMED = 10_000
 _MODEL_NAME = re.compile(MODEL_NAME_PATTERN)
 
 
@@ -43,11 +45,15 @@ async def predict(
         await engine.reached(model, min_sequence)
     published = model.published
     view = published.heads[name]
-    X = published.matrix(rows)
-    if view.cost(X) <= _INLINE_COST:
-        prediction, decision = view.predict(X)
-    else:
-        prediction, decision = await asyncio.to_thread(view.predict, X)
+
+    def answer() -> tuple[list[Label], list[Any]]:
+        return view.predict(published.matrix(rows))
+
+    entries = n_entries(rows)
+    inline = view.cost(n_rows(rows), entries) <= _INLINE_COST
+    if isinstance(rows, NamedRows) and entries > _INLINE_NAMED:
+        inline = False
+    prediction, decision = answer() if inline else await asyncio.to_thread(answer)
     return {
         "model": model.name,
         "sequence": published.sequence,

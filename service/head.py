@@ -29,7 +29,7 @@ from solver.working_set import WorkingSet
 
 _RECENT = 1000
 # In multiplications: what a row costs besides them, a cosine, and finding a sparse row's number.
-_COST_OF_ROW, _COST_OF_COSINE, _COST_OF_LOOKUP = 1000, 50, 4
+_COST_OF_ROW, _COST_OF_COSINE, _COST_OF_LOOKUP = 1000, 50, 30
 # Bound on gamma ||x||^2 where gamma is estimated: to the eighth power still below 1e100.
 _LARGEST_POLYNOMIAL_PRODUCT = 1e6
 
@@ -71,7 +71,9 @@ class HeadView(NamedTuple):
                 "a prediction needs samples of at least two classes; "
                 f"the model has met {list(self.classes)!r}"
             )
-        _check_norms(X, self.largest_square_norm)
+        with np.errstate(over="ignore"):
+            square_norm = square_norms(X)
+        _check_norms(square_norm, self.largest_square_norm)
         if isinstance(self.model, WorkingSetView):
             codes, decision = view.predict(self.model, X)
         else:
@@ -80,21 +82,23 @@ class HeadView(NamedTuple):
             codes, decision = asset.predict(self.model, X)
         return [self.classes[code] for code in codes.tolist()], decision.tolist()
 
-    def cost(self, X: Matrix) -> int:
-        """Multiplications of a prediction, to decide where it may run."""
+    def cost(self, rows: int, entries: int) -> int:
+        """Multiplications of a prediction, to decide where it may run.
+
+        entries: numbers in all rows, those that are not given left out if they are sparse.
+        """
         if self.model is None:
             return 0
-        rows = n_rows(X)
         if isinstance(self.model, WorkingSetView):
             stored = self.model.rows.exact
             if isinstance(stored, SparseRows):
-                # Each stored number is looked up, then multiplied with at most every row.
+                # Each stored number is looked up once and multiplied with at most every row.
                 lookups = _COST_OF_LOOKUP * n_nonzeros(stored)
                 return lookups + rows * (_COST_OF_ROW + n_rows(stored) + n_nonzeros(stored))
-            return rows * _COST_OF_ROW + n_nonzeros(X) * n_rows(stored)
+            return rows * _COST_OF_ROW + entries * n_rows(stored)
         frequencies, classes = len(self.model.features.phase), len(self.model.b)
         each = _COST_OF_ROW + frequencies * (_COST_OF_COSINE + classes)
-        return rows * each + frequencies * n_nonzeros(X)
+        return rows * each + frequencies * entries
 
 
 class Head:
@@ -135,9 +139,12 @@ class Head:
             kernel.gamma, of_asset.dimension, of_asset.lam, of_asset.average_from, self._spec.seed
         )
 
-    def check(self, X: Matrix) -> None:
-        """Refuse rows that no kernel value of this model could hold; before they are logged."""
-        _check_norms(X, self._largest_square_norm())
+    def check(self, square_norm: Float64Array) -> None:
+        """Refuse rows that no kernel value of this model could hold; before they are logged.
+
+        square_norm: ||x||^2 of each.
+        """
+        _check_norms(square_norm, self._largest_square_norm())
 
     def _largest_square_norm(self) -> float:
         if self._spec.kernel.type == "polynomial" and self._auto and not self._auto.frozen:
@@ -239,9 +246,8 @@ class Head:
         }
 
 
-def _check_norms(X: Matrix, limit: float) -> None:
-    with np.errstate(over="ignore"):
-        wrong = np.flatnonzero(~(square_norms(X) <= limit))
+def _check_norms(square_norm: Float64Array, limit: float) -> None:
+    wrong = np.flatnonzero(~(square_norm <= limit))
     if len(wrong):
         detail = f"its norm exceeds {limit**0.5:.3g}, the most this kernel can hold"
         errors: list[SampleError] = [

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from service.errors import InvalidSamples, NoSuchHead
 from service.head import Answers, Head, HeadView
-from service.names import NamedRows, NameTable, Rows, matrix_of
+from service.names import NamedRows, NameTable, Rows, square_norms
 from service.samples import Label, Samples
 from service.spec import HeadName, ModelSpec
 from solver.rows import Matrix
@@ -37,9 +37,9 @@ class Published(NamedTuple):
     def matrix(self, rows: Rows) -> Matrix:
         """Rows to predict, as the heads learned theirs. Raises InvalidSamples."""
         check_rows(rows, self.dimension, self.names is not None)
-        if self.names is None or self.dimension is None or not isinstance(rows, NamedRows):
-            return matrix_of(rows)
-        return self.names.numbered(rows, self.dimension)
+        if not isinstance(rows, NamedRows):
+            return rows
+        return (self.names or NameTable()).matrix(rows, self.dimension or 0)
 
 
 class Draft:
@@ -78,7 +78,7 @@ class Model:
         if head not in self.heads:
             raise NoSuchHead(f"the spec of model {self.name!r} has null for {head}")
         check_rows(samples.X, draft.dimension, draft.named)
-        self.heads[head].check(matrix_of(samples.X))
+        self.heads[head].check(square_norms(samples.X))
         new = self.heads[head].unknown(samples.labels) | draft.labels[head]
         if len(new) + len(self.heads[head].classes) > limits.classes:
             raise InvalidSamples(
@@ -124,7 +124,7 @@ class Model:
             self.names = NameTable()
         self.names.add(rows.names)
         self.dimension = len(self.names)
-        return self.names.numbered(rows, self.dimension)
+        return self.names.matrix(rows, self.dimension)
 
     def publish(self, changed: Iterable[HeadName] = HEADS) -> None:
         """Let readers see the present state; heads that did not change keep their view."""

@@ -6,30 +6,29 @@ so the log carries names and the numbers come out the same live and in replay.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, compress
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from solver.rows import (
-    Float64Array,
-    Matrix,
-    SparseRows,
-    concatenate_rows,
-    n_rows,
-    sparse_from_csr,
-    to_csr,
-)
+from solver.rows import Float64Array, SparseRows, sparse_from_csr
+from solver.rows import square_norms as square_norms_of_matrix
 
 
 class NamedRows(NamedTuple):
-    """Rows of one request: feature number k of `numbered` is names[k].
+    """Rows as a request names them: lengths[i] of the entries are row i's, in any order.
 
     names: what some row has other than zero, in the order of its first appearance. A zero says
         no more than an absent name, so it does not make its name known.
+    lengths: (n,) integers.
+    place: (entries,) integers, each entry's place in the names, no two alike in a row.
+    value: (entries,) float64, finite, none of them zero.
     """
 
     names: list[str]
-    numbered: SparseRows
+    lengths: NDArray[np.integer[Any]]
+    place: NDArray[np.integer[Any]]
+    value: Float64Array
 
 
 Rows: TypeAlias = Float64Array | NamedRows
@@ -37,34 +36,47 @@ Rows: TypeAlias = Float64Array | NamedRows
 
 def named_rows(rows: Sequence[Mapping[str, float]]) -> NamedRows:
     """Rows of checked names and numbers. Raises OverflowError for a number beyond float64."""
-    every_value = np.array(list(chain.from_iterable(row.values() for row in rows)), np.float64)
-    nonzero = every_value != 0.0
-    present = list(compress(chain.from_iterable(rows), nonzero))
-    number = {name: k for k, name in enumerate(dict.fromkeys(present))}
-    feature = np.fromiter((number[name] for name in present), np.int64, len(present))
-    row = np.repeat(np.arange(len(rows)), [len(row) for row in rows])[nonzero]
-    ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(rows)))])
-    numbered = sparse_from_csr(every_value[nonzero], feature, ends, len(number))
-    return NamedRows(list(number), numbered)
+    lengths = np.array([len(row) for row in rows], np.int64)
+    present = list(chain.from_iterable(rows))
+    value = np.array(list(chain.from_iterable(row.values() for row in rows)), np.float64)
+    nonzero = value != 0.0
+    if not nonzero.all():
+        row = np.repeat(np.arange(len(rows)), lengths)[nonzero]
+        lengths = np.bincount(row, minlength=len(rows))
+        present, value = list(compress(present, nonzero)), value[nonzero]
+    place_of = {name: k for k, name in enumerate(dict.fromkeys(present))}
+    place = np.fromiter(map(place_of.__getitem__, present), np.int64, len(present))
+    return NamedRows(list(place_of), lengths, place, value)
 
 
 def joined(parts: Sequence[NamedRows]) -> NamedRows:
     """The rows of all parts, one after another."""
     table = NameTable(chain.from_iterable(part.names for part in parts))
-    numbered = [table.numbered(part, len(table)) for part in parts]
-    together = concatenate_rows(numbered)
-    assert isinstance(together, SparseRows)
-    return NamedRows(table.names(), together)
+    return NamedRows(
+        table.names(),
+        np.concatenate([part.lengths for part in parts]),
+        np.concatenate([table.numbers(part.names, len(table))[part.place] for part in parts]),
+        np.concatenate([part.value for part in parts]),
+    )
 
 
-def matrix_of(rows: Rows) -> Matrix:
-    """The rows for whom the numbers of features do not matter."""
-    return rows.numbered if isinstance(rows, NamedRows) else rows
-
-
-def count(rows: Rows) -> int:
+def n_rows(rows: Rows) -> int:
     """How many rows there are."""
-    return n_rows(matrix_of(rows))
+    return len(rows.lengths if isinstance(rows, NamedRows) else rows)
+
+
+def n_entries(rows: Rows) -> int:
+    """How many numbers there are in all rows, zeros of arrays among them."""
+    return rows.value.size if isinstance(rows, NamedRows) else rows.size
+
+
+def square_norms(rows: Rows) -> Float64Array:
+    """||x||^2 of each row, (n,); infinite where it overflows."""
+    with np.errstate(over="ignore"):
+        if not isinstance(rows, NamedRows):
+            return square_norms_of_matrix(rows)
+        row = np.repeat(np.arange(n_rows(rows)), rows.lengths)
+        return np.bincount(row, rows.value * rows.value, n_rows(rows)).astype(np.float64)
 
 
 class NameTable:
@@ -94,15 +106,23 @@ class NameTable:
         """Those that are neither here nor drafted."""
         return [name for name in names if name not in self._number and name not in drafted]
 
-    def numbered(self, rows: NamedRows, known: int) -> SparseRows:
-        """The rows with the numbers of this table.
+    def numbers(self, names: Sequence[str], known: int) -> NDArray[np.int64]:
+        """Numbers of different names, of which this table's first `known` count.
 
-        Of its names the first `known` count; the others get the numbers from `known` on: no
-        learned row has them, but they are part of ||x||^2.
+        The others get the numbers from `known` on.
         """
-        numbers = np.array([self._number.get(name, known) for name in rows.names], np.int64)
+        numbers = np.array([self._number.get(name, known) for name in names], np.int64)
         unknown = numbers >= known
-        numbers[unknown] = known + np.arange(np.count_nonzero(unknown))
-        data, features, ends = to_csr(rows.numbered)
-        width = known + int(np.count_nonzero(unknown))
-        return sparse_from_csr(data, numbers[features], ends, width)
+        if unknown.any():
+            numbers[unknown] = known + np.arange(np.count_nonzero(unknown))
+        return numbers
+
+    def matrix(self, rows: NamedRows, known: int) -> SparseRows:
+        """The rows with this table's first `known` numbers.
+
+        A name beyond them becomes a feature that no learned row has: it is part of ||x||^2.
+        """
+        numbers = self.numbers(rows.names, known)
+        ends = np.concatenate([[0], np.cumsum(rows.lengths, dtype=np.int64)])
+        width = max(known, int(numbers.max(initial=-1)) + 1)
+        return sparse_from_csr(rows.value, numbers[rows.place], ends, width)

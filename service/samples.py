@@ -9,8 +9,8 @@ import numpy as np
 from pydantic import FailFast, Field, TypeAdapter, ValidationError
 
 from service.errors import Invalid, InvalidSamples, SampleError, pointer_to
-from service.names import NamedRows, Rows, count, joined, named_rows
-from solver.rows import Float64Array, sparse_from_csr, to_csr
+from service.names import NamedRows, Rows, joined, n_rows, named_rows
+from solver.rows import Float64Array
 
 Label = str | int | bool
 
@@ -24,6 +24,8 @@ _ROWS = TypeAdapter(Annotated[list[_Row], FailFast()])
 _RAW_DTYPES = {"<f4", "<f8", "<i8"}
 _RAW_FIELDS = {"dtype", "shape", "data"}
 _NUMERIC = {int, float}
+# Of named rows in a record: lengths, places, values.
+_COLUMNS = ("<u4", "<u4", "<f8")
 
 
 class Samples(NamedTuple):
@@ -38,8 +40,8 @@ def read_samples(body: Any) -> Samples:
     fields = _fields(body, ("x", "y"))
     X, single = _read_rows(fields["x"])
     labels = _read_labels(fields["y"], single)
-    if len(labels) != count(X):
-        _refuse("/y", f"there are {count(X)} rows in x and {len(labels)} labels in y")
+    if len(labels) != n_rows(X):
+        _refuse("/y", f"there are {n_rows(X)} rows in x and {len(labels)} labels in y")
     return Samples(X, labels)
 
 
@@ -51,15 +53,13 @@ def read_rows(body: Any) -> Rows:
 def to_record(samples: Samples) -> bytes:
     """The samples as one log entry's payload.
 
-    Arrays: [shape, numbers, labels]. Named rows: [names, nonzeros of each row, features,
-    numbers, labels], where a feature is a place in the names.
+    Arrays: [shape, numbers, labels]. Named rows: [names, lengths, places, numbers, labels].
     """
     packed: bytes
     if isinstance(samples.X, NamedRows):
-        data, features, ends = to_csr(samples.X.numbered)
-        columns = [np.diff(ends).astype("<u4"), features.astype("<u4"), data.astype("<f8")]
-        as_bytes = [column.tobytes() for column in columns]
-        packed = msgpack.packb([samples.X.names, *as_bytes, samples.labels])
+        names, *columns = samples.X
+        as_bytes = [c.astype(t).tobytes() for c, t in zip(columns, _COLUMNS, strict=True)]
+        packed = msgpack.packb([names, *as_bytes, samples.labels])
     else:
         shape = list(samples.X.shape)
         packed = msgpack.packb([shape, samples.X.astype("<f8").tobytes(), samples.labels])
@@ -72,9 +72,7 @@ def from_record(record: bytes) -> Samples:
     if len(columns) == 1:
         # Copied, because compiled code takes a read-only array for another type.
         return Samples(np.frombuffer(columns[0], "<f8").reshape(head).copy(), labels)
-    lengths, features, data = map(np.frombuffer, columns, ("<u4", "<u4", "<f8"))
-    ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    return Samples(NamedRows(head, sparse_from_csr(data, features, ends, len(head))), labels)
+    return Samples(NamedRows(head, *map(np.frombuffer, columns, _COLUMNS)), labels)
 
 
 def one_after_another(parts: Sequence[Samples]) -> Samples:
@@ -112,7 +110,7 @@ def _read_rows(x: Any) -> tuple[Rows, bool]:
         _refuse("/x", "is empty")
     if isinstance(x[0], dict):
         return _read_named_rows(x, (f"/x/{i}" for i in range(len(x)))), False
-    single = not isinstance(x[0], list | dict)
+    single = not isinstance(x[0], list)
     try:
         rows = _ROWS.validate_python([x] if single else x)
     except ValidationError:
@@ -136,7 +134,7 @@ def _read_named_rows(x: list[Any], pointers: Iterable[str]) -> NamedRows:
         except OverflowError:
             pass  # a whole number beyond float64; found below
         else:
-            if np.isfinite(rows.numbered.values).all():
+            if np.isfinite(rows.value).all():
                 return rows
     wrong = (_wrong_named(row, i, at) for i, (row, at) in enumerate(zip(x, pointers, strict=True)))
     _refuse_all("some rows are not objects of named finite numbers", chain.from_iterable(wrong))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from service.head import Head
-from service.names import named_rows
+from service.names import NameTable, named_rows
 from service.samples import Label
 from service.spec import ModelSpec
 from solver.rows import Matrix, take_rows
@@ -20,7 +20,8 @@ def warm_up() -> None:
     X = np.random.default_rng(0).standard_normal((100, 3))
     X[-1] = 1e9
     labels: list[Label] = [["a", "b", "c"][i % 3] for i in range(len(X))]
-    sparse = named_rows([dict(zip("abc", row, strict=True)) for row in X.tolist()]).numbered
+    named = named_rows([dict(zip("abc", row, strict=True)) for row in X.tolist()])
+    sparse = NameTable("abc").matrix(named, 3)
     for kernel in _KERNELS:
         spec = ModelSpec.model_validate(
             {"kernel": kernel, "working_set": {"max_size": 64, "corrective_steps": 1}}

@@ -259,7 +259,7 @@ def nothing_previous(size: int) -> Previous:
 
 
 def refresh_from_gradient(problem: Problem, previous: Previous) -> None:
-    """sum alpha = 1, q = -alpha'g / 2 and PARTAN's W afresh, before rounding adds up."""
+    """sum alpha = 1, q = -alpha'g / 2, PARTAN's W and its q afresh, before rounding adds up."""
     n = problem.size[0]
     alpha, g = problem.alpha[:n], problem.gradient[:n]
     total = alpha.sum()
@@ -267,6 +267,7 @@ def refresh_from_gradient(problem: Problem, previous: Previous) -> None:
     g /= total
     problem.q[0] = -0.5 * (alpha @ g)
     previous.cross[0] = -0.5 * (previous.alpha[:n] @ g)
+    previous.q[0] = -0.5 * (previous.alpha[:n] @ previous.gradient[:n])
 
 
 @compiled

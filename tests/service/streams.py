@@ -1,13 +1,12 @@
 """Small streams for tests of the service."""
 
-from itertools import pairwise
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from service.names import NamedRows, named_rows
 from service.samples import Label, Samples
-from solver.rows import to_csr
 
 
 def two_classes(n: int, seed: int = 0, features: int = 4) -> Samples:
@@ -53,9 +52,9 @@ def plain_rows(samples: Samples) -> list[Any]:
     """The rows as JSON has them."""
     if not isinstance(samples.X, NamedRows):
         return samples.X.tolist()
-    data, features, ends = (array.tolist() for array in to_csr(samples.X.numbered))
-    entries = [(samples.X.names[k], value) for k, value in zip(features, data, strict=True)]
-    return [dict(entries[a:b]) for a, b in pairwise(ends)]
+    names, lengths, places, values = samples.X
+    entries = iter(zip(places.tolist(), values.tolist(), strict=True))
+    return [{names[k]: value for k, value in islice(entries, n)} for n in lengths.tolist()]
 
 
 def part(samples: Samples, start: int, stop: int) -> Samples:

@@ -9,7 +9,7 @@ import pytest
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
-from service.names import matrix_of
+from service.names import NamedRows, NameTable
 from service.samples import Samples
 from solver.asset import Asset
 from solver.asset import predict as predict_asset
@@ -32,6 +32,12 @@ SPEC = {
 def codes_of(labels: list[Any]) -> tuple[np.ndarray[Any, Any], list[Any]]:
     classes = list(dict.fromkeys(labels))
     return np.array([classes.index(label) for label in labels]), classes
+
+
+def matrix_of(samples: Samples) -> Any:
+    """The rows as the library takes them; names in the order of the stream."""
+    X = samples.X
+    return NameTable(X.names).matrix(X, len(X.names)) if isinstance(X, NamedRows) else X
 
 
 def over_http(server: ServerProcess, name: str, samples: Samples) -> list[dict[str, Any]]:
@@ -63,7 +69,7 @@ def test_single_samples_are_absorbed_as_by_the_library(
     results = transport(server, name, samples)
 
     learner = WorkingSet(Kernel("rbf", 0.25), 2.0, "msfw", 2, 100)
-    X = matrix_of(samples.X)
+    X = matrix_of(samples)
     codes, classes = codes_of(samples.labels)
     for i, told in enumerate(results):
         alone = learner.absorb(take_rows(X, slice(i, i + 1)), codes[i : i + 1])
@@ -84,7 +90,7 @@ def test_single_samples_are_absorbed_as_by_the_library(
 @pytest.mark.parametrize("make", [three_classes, few_words])
 def test_asset_steps_are_those_of_the_library(client: httpx.Client, name: str, make: Any) -> None:
     samples = make(300)
-    X = matrix_of(samples.X)
+    X = matrix_of(samples)
     client.put(f"/v1/models/{name}", json=SPEC).raise_for_status()
     told = client.post(f"/v1/models/{name}/asset", json=body(samples)).json()["results"]
 
@@ -106,6 +112,6 @@ def test_automatic_gamma_is_that_of_the_library(client: httpx.Client, name: str,
     head = client.get(f"/v1/models/{name}").json()["heads"]["working_set"]
 
     auto = AutoGamma(lambda gamma: WorkingSet(Kernel("rbf", gamma), 1.0, "msfw", 10, 5000))
-    auto.absorb(matrix_of(samples.X), codes_of(samples.labels)[0])
+    auto.absorb(matrix_of(samples), codes_of(samples.labels)[0])
     assert head["gamma"] == auto.gamma
     assert head["size"] == auto.learner.store.size

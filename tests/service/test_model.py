@@ -339,7 +339,7 @@ class TestNames:
         before = without.published.heads["working_set"].predict(without.published.matrix(rows))
         assert with_it.names is not None
         with_it.names.add(["another", "neither", "never met"])
-        matrix = with_it.names.numbered(rows, 6)
+        matrix = with_it.names.matrix(rows, 6)
         assert with_it.published.heads["working_set"].predict(matrix) == before
 
     def test_names_that_asset_has_not_met_change_nothing(self):
@@ -533,6 +533,16 @@ class TestState:
         assert names_of(again) == names_of(live) == ["b", "\0", "é", "\U0001f600", "a", "c"]
         with pytest.raises(InvalidSamples):
             again.check("asset", of(["a"]), Draft(again), LIMITS)
+
+    def test_a_state_from_before_rows_had_names_is_one_of_arrays(self):
+        live, again = model_of(), model_of()
+        learn(live, [("asset", of(["a", "b"]))])
+        plain, arrays = live.state()
+        assert "names" not in plain
+        for head in plain["heads"].values():
+            del head["features"]
+        again.restore(plain, arrays)
+        assert bits(again) == bits(live)
 
     def test_the_spec_is_part_of_it(self):
         plain, _ = model_of().state()

@@ -1,7 +1,7 @@
 """Names: the numbers that a model gives them, in the order of its log."""
 
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.names import NamedRows, NameTable, joined, named_rows
+from service.names import (
+    NamedRows,
+    NameTable,
+    joined,
+    n_entries,
+    n_rows,
+    named_rows,
+    square_norms,
+)
 from solver.rows import to_csr
 
 NAMES = st.text("abcdefgh", min_size=1, max_size=1)
@@ -17,7 +25,9 @@ ROWS = st.lists(st.dictionaries(NAMES, st.integers(-2, 2).map(float)), min_size=
 
 
 def contents(rows: NamedRows) -> list[dict[str, float]]:
-    return entries(rows.numbered, rows.names)
+    names = [rows.names[k] for k in rows.place]
+    pairs = iter(zip(names, rows.value.tolist(), strict=True))
+    return [dict(islice(pairs, n)) for n in rows.lengths.tolist()]
 
 
 def entries(X: Any, names: Iterable[Any]) -> list[dict[Any, float]]:
@@ -40,12 +50,28 @@ class TestNamedRows:
         together = joined([named_rows(part) for part in parts])
         at_once = named_rows([row for part in parts for row in part])
         assert together.names == at_once.names
-        for one, other in zip(together.numbered, at_once.numbered, strict=True):
+        for one, other in zip(together[1:], at_once[1:], strict=True):
             np.testing.assert_array_equal(one, other)
 
     def test_a_number_beyond_float64_overflows(self):
         with pytest.raises(OverflowError):
             named_rows([{"a": 10**400}])
+
+
+class TestRows:
+    @given(ROWS)
+    def test_answer_alike_named_or_not(self, rows: list[dict[str, float]]):
+        names = sorted({name for row in rows for name in row})
+        X = np.array([[row.get(name, 0.0) for name in names] for row in rows])
+        named = named_rows(rows)
+        np.testing.assert_allclose(square_norms(named), square_norms(X), rtol=1e-15)
+        assert n_rows(named) == n_rows(X)
+        assert n_entries(named) == np.count_nonzero(X)
+        assert n_entries(X) == X.size
+
+    def test_a_square_norm_that_overflows_is_infinite(self):
+        assert square_norms(named_rows([{"a": 1e200}, {}])).tolist() == [np.inf, 0.0]
+        assert square_norms(np.array([[1e200]])).tolist() == [np.inf]
 
 
 class TestNameTable:
@@ -63,7 +89,7 @@ class TestNameTable:
         table = NameTable(known)
         named = named_rows(rows)
         new = table.unknown(named.names)
-        X = table.numbered(named, len(known))
+        X = table.matrix(named, len(known))
         assert entries(X, known + new) == contents(named)
         assert X.width == len(known) + len(new)
         assert len(table) == len(known)
@@ -73,6 +99,6 @@ class TestNameTable:
         """By a reader of a view that was published with fewer names."""
         known = min(known, len(names))
         before, grown = NameTable(names[:known]), NameTable(names)
-        expected = before.numbered(named_rows(rows), known)
-        for one, other in zip(grown.numbered(named_rows(rows), known), expected, strict=True):
+        expected = before.matrix(named_rows(rows), known)
+        for one, other in zip(grown.matrix(named_rows(rows), known), expected, strict=True):
             np.testing.assert_array_equal(one, other)

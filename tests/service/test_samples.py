@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from service.errors import Invalid, InvalidSamples, Refusal
-from service.names import NamedRows, count
+from service.names import NamedRows, n_rows
 from service.samples import (
     Samples,
     from_record,
@@ -22,7 +22,6 @@ from service.samples import (
     to_record,
 )
 from service.wire import JSON, MSGPACK, Format, problem
-from solver.rows import SparseRows, sparse_from_csr, to_csr
 
 DTYPES = ("<f4", "<f8", "<i8")
 MOST_ERRORS = 20
@@ -48,9 +47,8 @@ def named(x: Any) -> tuple[list[str], list[list[float]]]:
 
 
 def dense(rows: NamedRows) -> list[list[float]]:
-    data, indices, ends = to_csr(rows.numbered)
-    full = np.zeros((count(rows), len(rows.names)))
-    full[np.repeat(np.arange(count(rows)), np.diff(ends)), indices] = data
+    full = np.zeros((n_rows(rows), len(rows.names)))
+    full[np.repeat(np.arange(n_rows(rows)), rows.lengths), rows.place] = rows.value
     return full.tolist()
 
 
@@ -505,17 +503,17 @@ BODIES_AS_BYTES = st.one_of(
 
 def check_samples(samples: Samples) -> None:
     if isinstance(samples.X, NamedRows):
-        X = samples.X.numbered
-        assert np.isfinite(X.values).all()
-        assert np.all(X.values != 0.0)
-        assert set(X.indices.tolist()) == set(range(len(samples.X.names)))
+        assert np.isfinite(samples.X.value).all()
+        assert np.all(samples.X.value != 0.0)
+        assert set(samples.X.place.tolist()) == set(range(len(samples.X.names)))
+        assert samples.X.lengths.sum() == len(samples.X.place) == len(samples.X.value)
         assert all(type(name) is str and name.encode() for name in samples.X.names)
     else:
         assert samples.X.dtype == np.float64
         assert samples.X.ndim == 2
         assert samples.X.size > 0
         assert np.isfinite(samples.X).all()
-    assert len(samples.labels) == count(samples.X) > 0
+    assert len(samples.labels) == n_rows(samples.X) > 0
     assert {type(label) for label in samples.labels} <= {bool, int, str}
 
 
@@ -540,7 +538,7 @@ class TestAnything:
         if isinstance(rows, InvalidSamples):
             assert places(rows) == refused_at(x)
         else:
-            samples = attempt(lambda: read_samples({"x": x, "y": [0] * count(rows)}))
+            samples = attempt(lambda: read_samples({"x": x, "y": [0] * n_rows(rows)}))
             if isinstance(samples, Samples):
                 assert to_record(samples) == to_record(Samples(rows, samples.labels))
             else:  # one row without a list, whose label has none either
@@ -594,11 +592,9 @@ class TestRecordOfNamedRows:
         again = from_record(to_record(samples))
         assert isinstance(again.X, NamedRows)
         assert again.X.names == samples.X.names
-        for told, given_ in zip(again.X.numbered[:4], samples.X.numbered[:4], strict=True):
-            assert told.dtype == given_.dtype
-            assert told.tobytes() == given_.tobytes()
-            assert told.flags.c_contiguous
-            assert told.flags.writeable
+        assert again.X.lengths.tolist() == samples.X.lengths.tolist()
+        assert again.X.place.tolist() == samples.X.place.tolist()
+        assert again.X.value.tobytes() == samples.X.value.tobytes()
         assert [(type(label), label) for label in again.labels] == [
             (type(label), label) for label in samples.labels
         ]
@@ -620,14 +616,21 @@ class TestRecordOfNamedRows:
         labels = [label for part in parts for label in part.labels]
         assert to_record(together) == to_record(read_samples({"x": x, "y": labels}))
 
-    def test_rows_need_not_be_compact(self):
-        heap = sparse_from_csr([9, 1, 2, 9], [0, 0, 1, 0], [0, 1, 3, 4], 2)
-        X = SparseRows(heap.start[1:2], heap.stop[1:2], *heap[2:])
-        again = from_record(to_record(Samples(NamedRows(["a", "b"], X), [1])))
-        assert dense(again.X) == [[1.0, 2.0]]
-
 
 class TestRecord:
+    def test_its_form_is_that_of_the_logs_that_exist(self):
+        arrays = Samples(np.array([[1.0, 2.0]]), ["a"])
+        numbers = np.array([1.0, 2.0], "<f8").tobytes()
+        assert msgpack.unpackb(to_record(arrays)) == [[1, 2], numbers, ["a"]]
+        named = read_samples({"x": [{"b": 2.0, "a": 1.0}, {"c": 0}], "y": [1, 2]})
+        assert msgpack.unpackb(to_record(named)) == [
+            ["b", "a"],
+            np.array([2, 0], "<u4").tobytes(),
+            np.array([0, 1], "<u4").tobytes(),
+            np.array([2.0, 1.0], "<f8").tobytes(),
+            [1, 2],
+        ]
+
     @given(SAMPLES)
     def test_the_log_gives_back_every_bit_and_every_type(self, samples: Samples):
         again = from_record(to_record(samples))

@@ -67,7 +67,7 @@ def test_traffic_compiles_nothing(head: Any, kernel: str, make: Any) -> None:
 def put_far_away(samples: Samples, i: int) -> None:
     """Give a row numbers so large that its distances are computed from differences."""
     if isinstance(samples.X, NamedRows):
-        X = samples.X.numbered
-        X.values[X.start[i] : X.stop[i]] = 1e6
+        start = samples.X.lengths[:i].sum()
+        samples.X.value[start : start + samples.X.lengths[i]] = 1e6
     else:
         samples.X[i] = 1e6

@@ -6,6 +6,10 @@ from typing import Any
 
 import pytest
 
+from service.errors import StorageFailed
+from service.log import Log
+from service.names import named_rows
+from service.samples import Samples
 from service.settings import Settings
 from service.snapshots import Snapshots, State
 from service.spec import ModelSpec
@@ -44,3 +48,31 @@ def test_a_failing_snapshot_is_tried_again_after_as_many_samples_and_loses_nothi
     again.recover()
     assert again.models["m"].sequence == 35
     again.close()
+
+
+def test_names_of_samples_that_could_not_be_logged_are_not_met(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replies: list[Any] = []
+    writer = Writer(Settings(data=tmp_path), lambda given, _: replies.extend(given))
+    writer.recover()
+    model, _ = writer.create("m", ModelSpec())
+    loop = asyncio.new_event_loop()
+
+    def learn(**row: float) -> Any:
+        samples = Samples(named_rows([row]), ["a"])
+        writer.handle([LearnRequest(model, "working_set", samples, loop.create_future())])
+        return replies[-1][1]
+
+    def full(*_: Any) -> None:
+        raise StorageFailed("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Log, "append", full)
+        assert isinstance(learn(lost=1.0), StorageFailed)
+    assert model.names is None
+    assert learn(kept=1.0)["sequence"] == 1
+    assert model.names is not None
+    assert model.names.names() == ["kept"]
+    writer.close()
+    loop.close()
