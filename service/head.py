@@ -1,7 +1,7 @@
 """One head of a model: a learner, its labels and its scores. The only absorb function."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from solver.asset import Asset, AssetView
 from solver.bandwidth import AutoGamma
 from solver.kernels import Float64Array, largest_square_norm
 from solver.online import STEP_NAMES
+from solver.rows import Matrix, square_norms
 from solver.view import WorkingSetView
 from solver.working_set import WorkingSet
 
@@ -22,7 +23,7 @@ _RECENT = 1000
 # In multiplications: what a row costs besides them, and a cosine.
 _COST_OF_ROW, _COST_OF_COSINE = 1000, 50
 # Bound on gamma ||x||^2 where gamma is estimated: to the eighth power still below 1e100.
-_LARGEST_POLYNOMIAL_PRODUCT = 1e6
+LARGEST_POLYNOMIAL_PRODUCT = 1e6
 
 
 class Answers(NamedTuple):
@@ -47,7 +48,7 @@ class HeadView(NamedTuple):
     stats: dict[str, Any]
     largest_square_norm: float
 
-    def predict(self, X: Float64Array) -> tuple[list[Label], list[Any]]:
+    def predict(self, X: Matrix) -> tuple[list[Label], list[Any]]:
         """Labels and decisions of finite rows; raises Untrained, InvalidSamples."""
         if self.model is None or len(self.classes) < 2:
             raise Untrained(
@@ -79,10 +80,12 @@ class Head:
         self._spec = spec
         self.classes: list[Label] = []
         self._code_of: dict[tuple[type, Label], int] = {}
+        own = spec.working_set
+        self._weight_of = {_key(w.label): w.weight for w in own.class_weight} if own else {}
         self._judged = self._correct = 0
         self._recent: deque[bool] = deque(maxlen=_RECENT)
         polynomial = spec.kernel.type == "polynomial"
-        limit = _LARGEST_POLYNOMIAL_PRODUCT if polynomial else np.inf
+        limit = LARGEST_POLYNOMIAL_PRODUCT if polynomial else np.inf
         self._auto: AutoGamma[WorkingSet | Asset] | None = None
         self._fixed: WorkingSet | Asset | None = None
         if spec.auto_gamma:
@@ -96,19 +99,36 @@ class Head:
         assert learner is not None
         return learner
 
+    @property
+    def working_set(self) -> WorkingSet:
+        """The learner itself, for what no stream can say: further passes, a solution to adopt."""
+        assert isinstance(self._learner, WorkingSet)
+        return self._learner
+
+    def meet(self, labels: Iterable[Label]) -> list[int]:
+        """The class numbers of labels; new ones are numbered in this order."""
+        return [self._code(label) for label in labels]
+
     def _build(self, gamma: float) -> WorkingSet | Asset:
         kernel = self._spec.kernel_with(gamma)
         if self.name == "working_set":
             own = self._spec.working_set
             assert own is not None
-            return WorkingSet(kernel, own.C, own.algorithm, own.corrective_steps, own.max_size)
+            return WorkingSet(
+                kernel,
+                own.C,
+                own.algorithm,
+                own.corrective_steps,
+                own.max_size,
+                class_weight=[self._weight_of.get(_key(label), 1.0) for label in self.classes],
+            )
         of_asset = self._spec.asset
         assert of_asset is not None
         return Asset(
             kernel.gamma, of_asset.dimension, of_asset.lam, of_asset.average_from, self._spec.seed
         )
 
-    def check(self, X: Float64Array) -> None:
+    def check(self, X: Matrix) -> None:
         """Refuse rows that no kernel value of this model could hold; before they are logged."""
         _check_norms(X, self._largest_square_norm())
 
@@ -189,6 +209,8 @@ class Head:
         if code is None:
             code = self._code_of[key] = len(self.classes)
             self.classes.append(label)
+            if isinstance(self._learner, WorkingSet):
+                self._learner.class_weight.append(self._weight_of.get(key, 1.0))
         return code
 
     def _score(self, said: NDArray[np.int64], codes: NDArray[np.int64]) -> None:
@@ -207,10 +229,9 @@ class Head:
         }
 
 
-def _check_norms(X: Float64Array, limit: float) -> None:
+def _check_norms(X: Matrix, limit: float) -> None:
     with np.errstate(over="ignore"):
-        square_norm = np.einsum("ij,ij->i", X, X)
-    wrong = np.flatnonzero(~(square_norm <= limit))
+        wrong = np.flatnonzero(~(square_norms(X) <= limit))
     if len(wrong):
         detail = f"its norm exceeds {limit**0.5:.3g}, the most this kernel can hold"
         errors: list[SampleError] = [

@@ -15,7 +15,8 @@ Frank-Wolfe Algorithm for Large-Scale SVM Classification"; P5: Lee and Wright 20
     P1 Algorithm 4  AWAY                               simplex.away
     P1 Lemma 4.1    duality gap, over the set          view.view_of (gap)
     P1 section 3.2  b = y'alpha                        view.view_of (bias)
-    P2              one-versus-one, samples shared     working_set.WorkingSet, multiclass
+    P2              one-versus-one, samples shared     working_set.WorkingSet, multiclass,
+                                                       one_versus_one.solve_pairs
     P2              kernel width from mean distance    bandwidth.gamma_from_rows
     P4              SWAP's pairwise step               simplex.swap
     P5 eq. 8        random Fourier features            fourier.fourier_map, fourier_features
@@ -26,6 +27,7 @@ Frank-Wolfe Algorithm for Large-Scale SVM Classification"; P5: Lee and Wright 20
 How they stand on each other (each imports only from those before it):
 compiled; rows; sparse_product; kernels; simplex; hessian; online, removal; multiclass, store;
 view, answers; working_set.
+frank_wolfe, duals; kernel_rows, sampled; batch; one_versus_one.
 compiled, rows; fourier; asset. rows; bandwidth.
 
 Rows come dense or sparse (`rows.Matrix`): rows, sparse_product, kernels and fourier know the
