@@ -48,7 +48,9 @@ class Bar:
             self._bars.update(self._task, completed=min(max(share, 0.0), 1.0), words=words)
         elif time.monotonic() - self._said > _LINE_SECONDS:
             self._said = time.monotonic()
-            self._console.print(f"{self._title}: {words}", highlight=False, markup=False)
+            self._console.print(
+                f"{self._title}: {words}", highlight=False, markup=False, soft_wrap=True
+            )
 
 
 class Interruption:

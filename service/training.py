@@ -12,15 +12,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.datafiles import Label
 from service.errors import InvalidSamples
 from service.head import LARGEST_POLYNOMIAL_PRODUCT, Head
 from service.model import Model
+from service.samples import Label
 from service.snapshots import State
 from service.spec import LARGEST_SET, ModelSpec, read_spec
 from solver import bandwidth
-from solver.batch import Progress
 from solver.bandwidth import gamma_from_rows
+from solver.batch import Progress
 from solver.frank_wolfe import METHODS
 from solver.one_versus_one import PairSolution, Settings, solve_pairs, support_of
 from solver.rows import Matrix, SparseRows, n_rows, square_norms, take_rows
@@ -38,7 +38,7 @@ class Data(NamedTuple):
     """All rows with their labels. first_index: of an svmlight file's features, else None."""
 
     X: Matrix
-    labels: list[Label]
+    labels: list[Any]
     first_index: int | None = None
 
 
@@ -103,7 +103,7 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
     if plan.online:
         report = _stream(model.heads["working_set"], data, plan, observe)
     else:
-        model, report = _batch(spec, data, plan, weights, observe)
+        model, report = _batch(spec, data, plan, observe)
     n, width = n_rows(data.X), _width(data.X)
     model.sequence, model.dimension = n if not plan.online else min(report["samples"], n), width
     model.publish()
@@ -126,7 +126,7 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
     return State(plain, arrays), plain["trained"]
 
 
-def _check_labels(labels: list[Label]) -> list[Label]:
+def _check_labels(labels: list[Any]) -> list[Label]:
     """The different labels. Raises CannotTrain for what the service does not take."""
     classes = list(dict.fromkeys(labels))
     if any(isinstance(label, float) for label in classes):
@@ -242,11 +242,7 @@ def _stands(head: Head) -> tuple[float, float]:
 
 
 def _batch(
-    spec: ModelSpec,
-    data: Data,
-    plan: Plan,
-    weights: Mapping[Label, float],
-    observe: Observe,
+    spec: ModelSpec, data: Data, plan: Plan, observe: Observe
 ) -> tuple[Model, dict[str, Any]]:
     """Solve all pairs; a model whose working set has adopted the solutions."""
     first = Model(0, "", spec).heads["working_set"]

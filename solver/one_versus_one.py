@@ -109,9 +109,7 @@ def solve_pairs(
         yield PairSolution((a, b), own, dual.sign, solution)
 
 
-def support_of(
-    pairs: Sequence[PairSolution], n: int
-) -> tuple[NDArray[np.int64], Float64Array]:
+def support_of(pairs: Sequence[PairSolution], n: int) -> tuple[NDArray[np.int64], Float64Array]:
     """Numbers of the support vectors among n rows, ascending, and alpha, (pairs, support)."""
     carries = np.zeros(n, np.bool_)
     for pair in pairs:
