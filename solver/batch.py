@@ -20,7 +20,13 @@ from solver.frank_wolfe import (
 )
 from solver.kernel_rows import KernelRows
 from solver.kernels import Float64Array
-from solver.simplex import INITIAL, empty_problem, nothing_previous, refresh_from_gradient
+from solver.simplex import (
+    INITIAL,
+    empty_problem,
+    nothing_previous,
+    refresh_from_gradient,
+    tie_width,
+)
 
 Method = Literal["fw", "mfw", "swap", "partan"]
 
@@ -194,8 +200,12 @@ class FullSearch:
             if done < limit and ending != CONVERGED:
                 self._fetch_needed()
         self._refresh()
-        converged = ending == CONVERGED
+        # What rounding had made of q since the last refresh must not end the run.
+        converged = ending == CONVERGED and self._gap() <= tol + tie_width(self._problem)
         return converged, steps.part(0, done + converged)
+
+    def _gap(self) -> float:
+        return float(self._problem.gradient.max()) + 2.0 * self.q
 
     def _fetch_needed(self) -> None:
         """The needed rows, and with them those of the steepest vertices that are not kept."""

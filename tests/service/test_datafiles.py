@@ -156,7 +156,7 @@ class TestSvmlight:
             ("1 1:2\n1 1:nan\n", 2, "'1:nan'"),
             ("1 1:2\n1 12\n", 2, "'12'"),
             ("1 1:2\nnan 1:2\n", 2, "label is nan"),
-            (f"1 1:2\n1 {MAX_FEATURES + 1}:2\n", 2, "rows are sent dense"),
+            (f"1 1:2\n1 {MAX_FEATURES + 1}:2\n", 2, "rows are made dense"),
         ],
     )
     def test_malformed(self, write: Write, content: str, line: int, detail: str):
@@ -246,7 +246,7 @@ class TestNpz:
                     "shape": np.array([1, MAX_FEATURES + 1]),
                     "y": np.ones(1),
                 },
-                "sent dense",
+                "made dense",
             ),
         ],
     )
