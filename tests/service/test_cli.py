@@ -162,7 +162,7 @@ class TestLoadUsage:
         from service.cli import _MODEL_NAME
         from service.spec import MODEL_NAME_PATTERN
 
-        assert MODEL_NAME_PATTERN == "^" + _MODEL_NAME.removesuffix(r"\Z") + "$"
+        assert "^" + _MODEL_NAME.removesuffix(r"\Z") + "$" == MODEL_NAME_PATTERN
 
 
 class TestReplayUsage:
