@@ -374,9 +374,11 @@ def _summary(report: dict[str, Any], seconds: float, out: Path) -> str:
     ended = ""
     if not report["complete"] and report["gap_over"] == "all samples":
         ended = ", above --tol"
+    learned = report.get("learned", 0)
+    again = f", learned {learned:,} times in all" if learned > report["samples"] else ""
     lines = [
-        f"{report['samples']:,} samples, {report['features']:,} features ({report['rows']} rows), "
-        f"{report['classes']} classes",
+        f"{report['samples']:,} samples{again}, {report['features']:,} features "
+        f"({report['rows']} rows), {report['classes']} classes",
         f"{report['support_vectors']:,} support vectors, {report['size']:,} samples in the set",
         f"objective {report['objective']:.6g}, gap {report['gap']:.3g} over "
         f"{report['gap_over']}{ended}",

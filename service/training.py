@@ -104,8 +104,8 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
         report = _stream(model.heads["working_set"], data, plan, observe)
     else:
         model, report = _batch(spec, data, plan, observe)
-    n, width = n_rows(data.X), _width(data.X)
-    model.sequence, model.dimension = n if not plan.online else min(report["samples"], n), width
+    width = _width(data.X)
+    model.sequence, model.dimension = report["samples"], width
     model.publish()
     plain, arrays = model.state()
     if isinstance(data.X, SparseRows):
@@ -204,7 +204,7 @@ def _stream(head: Head, data: Data, plan: Plan, observe: Observe) -> dict[str, A
     n = n_rows(data.X)
     random = np.random.default_rng(plan.seed)
     entered = np.full(n, -1, np.int64)
-    judged = right = samples = 0
+    judged = right = learned = 0
     stopped = False
     for epoch in range(plan.epochs):
         order = random.permutation(n) if plan.shuffle else np.arange(n)
@@ -213,21 +213,21 @@ def _stream(head: Head, data: Data, plan: Plan, observe: Observe) -> dict[str, A
             codes = np.array(head.meet(data.labels[i] for i in part), np.int64)
             answers = head.working_set.absorb(take_rows(data.X, part), codes, entered[part])
             entered[part] = answers.entered
-            samples += len(part)
+            learned += len(part)
             if epoch == 0:
                 said = answers.prediction >= 0
                 judged += int(said.sum())
                 right += int((answers.prediction == codes)[said].sum())
             share = right / judged if judged else None
-            stopped = bool(observe(Learned(samples, n * plan.epochs, *_stands(head), share)))
+            stopped = bool(observe(Learned(learned, n * plan.epochs, *_stands(head), share)))
             if stopped:
                 break
         if stopped:
             break
     objective, gap = _stands(head)
     return {
-        "samples": samples,
-        "epochs": plan.epochs,
+        "samples": min(learned, n),
+        "learned": learned,
         "objective": objective,
         "gap": gap,
         "gap_over": "the set",

@@ -12,6 +12,7 @@ from solver.view import predict
 from solver.working_set import WorkingSet
 
 KERNEL = Kernel("rbf", 0.5)
+TIGHT = Settings(tol=1e-6)
 RIDGE = [0.5, 0.1, 0.25]
 
 
@@ -21,7 +22,7 @@ def three_clusters(n=120, seed=0):
     return random.standard_normal((n, 3)) + 2.0 * np.eye(3)[codes], codes
 
 
-def solved(X, codes, settings=Settings(tol=1e-6), **more):
+def solved(X, codes, settings=TIGHT, **more):
     random = np.random.default_rng(0)
     return list(solve_pairs(KERNEL, X, codes, RIDGE, settings, random, **more))
 
