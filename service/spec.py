@@ -140,7 +140,9 @@ def problems_of(error: ValidationError) -> list[SampleError]:
     problems: list[SampleError] = []
     for item in error.errors(include_url=False, include_context=False, include_input=False):
         *place, last = item["loc"] or ("",)
-        path: list[int | str] = [part for part in place if part in _FIELD_NAMES]
+        path: list[int | str] = [
+            part for part in place if part in _FIELD_NAMES or isinstance(part, int)
+        ]
         if last in _FIELD_NAMES or item["type"] in _BY_NAME:
             path.append(last)
         pointer = pointer_to(*path)

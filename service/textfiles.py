@@ -198,10 +198,10 @@ class SvmlightText:
         """The number of features, once all lines have been read."""
         first = self.first_index
         width = self._width or self._largest + 1 - first
-        if width < 1:
-            raise DataFileError("no line has a feature")
         if self._smallest < first:
             raise DataFileError("index 0 occurs, where features are numbered from 1")
+        if width < 1:
+            raise DataFileError("no line has a feature")
         if first + width <= self._largest:
             raise DataFileError(f"indices go up to {self._largest}: more than {width} features")
         return width

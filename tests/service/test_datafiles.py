@@ -14,6 +14,7 @@ from solver.rows import SparseRows, take_rows, to_csr
 
 DATA = Path(__file__).parent.parent / "data"
 
+ROW = st.lists(st.sampled_from([0.0, -1.5, 2.0]), min_size=3, max_size=3)
 Write = Callable[[str, str | bytes], Path]
 
 
