@@ -138,6 +138,8 @@ def load(path: Path) -> "LoadedModel":
     except ModelFileError as error:
         raise Failure(str(error)) from None
     head = loaded.model.published.heads[loaded.model.spec.serve]
+    if not loaded.numbered:
+        raise Failure(f"{path} is of a model whose features have names; files have numbers")
     if head.model is None or len(head.classes) < 2:
         raise Failure(f"{path} has met the classes {list(head.classes)!r}: two are needed")
     return loaded
@@ -177,8 +179,8 @@ def _open(
     labelled: bool | None,
 ) -> "LabelledFile":
     """The file as the model wants its rows. Raises Failure."""
-    from service.cli_train import open_watched
     from service.datafiles import DataFileError
+    from service.training_display import open_watched
 
     features = loaded.model.dimension
     assert features is not None
@@ -190,7 +192,7 @@ def _open(
             features=features,
             sparse=loaded.sparse,
             labelled=labelled,
-            first_index=loaded.trained.get("first_index"),
+            first_index=loaded.first_index,
         )
     except DataFileError as error:
         raise Failure(f"{file}: {error}") from None

@@ -1,6 +1,7 @@
 """The command `wolfstream train`: a file of labelled samples into a model file."""
 
 import math
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,16 +15,12 @@ from service.failures import Failure, Interrupted
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from service.datafiles import LabelledFile
-    from service.display import Bar
-    from service.training import Data, Learned, Plan
-    from solver.batch import Progress
+    from service.training_plan import Plan
 
 _ONLINE = ("msfw", "sfw")
 _BATCH = ("fw", "mfw", "swap", "partan")
 _ONLINE_ONLY = ("epochs", "shuffle")
 _BATCH_ONLY = ("tol", "max_iter", "sampling", "cache_mb")
-_READ_ROWS = 4096
 
 
 def _read_gamma(_: click.Context, __: click.Parameter, value: str) -> float | None:
@@ -215,14 +212,15 @@ def train(
     from service.datafiles import DataFileError
     from service.errors import Invalid
     from service.snapshots import write_state
-    from service.training import CannotTrain
+    from service.training_display import read, summary, train_shown
+    from service.training_plan import CannotTrain
 
     console = Console(stderr=True)
     try:
         try:
-            data = _read(console, file, label_column, dense)
+            data = read(console, file, label_column, dense)
             began = time.monotonic()
-            state, report = _train(console, data, _plan(options))
+            state, report = train_shown(console, data, _plan(options))
         except DataFileError as error:
             raise Failure(f"{file}: {error}") from None
         except CannotTrain as error:
@@ -237,7 +235,7 @@ def train(
             raise Failure(f"{out} cannot be written: {error.strerror or error}") from None
     except KeyboardInterrupt:
         raise Interrupted("interrupted; nothing was written") from None
-    click.echo(_summary(report, seconds, out))
+    click.echo(summary(report, seconds, out))
     if not report["complete"] and "interrupted" in report:
         raise Interrupted(f"interrupted; {out} has what had been learned until then")
     if test is not None:
@@ -267,10 +265,12 @@ def _check_out(out: Path, force: bool) -> None:
         raise Failure(f"{out} exists; overwrite it with --force")
     if not out.parent.is_dir():
         raise Failure(f"{out} cannot be written: there is no directory {out.parent}")
+    if not os.access(out.parent, os.W_OK):
+        raise Failure(f"{out} cannot be written: {out.parent} may not be written to")
 
 
 def _plan(options: dict[str, Any]) -> "Plan":
-    from service.training import Plan
+    from service.training_plan import Plan
     from solver.one_versus_one import Settings
 
     kernel: dict[str, Any] = {"type": options["kernel"]}
@@ -288,105 +288,6 @@ def _plan(options: dict[str, Any]) -> "Plan":
         ),
         **{name: options[name] for name in Plan._fields if name not in ("kernel", "batch")},
     )
-
-
-def _read(console: "Console", file: Path, label_column: str | None, dense: bool) -> "Data":
-    from service.display import Bar
-    from service.training import Data
-    from solver.rows import concatenate_rows
-
-    opened = open_watched(console, file, label_column=label_column, sparse=False if dense else None)
-    parts, labels = [], []
-    with Bar(console, f"reading {file.name}") as bar:
-        for X, y in opened.batches(_READ_ROWS):
-            parts.append(X)
-            labels += y
-            bar.show(len(labels) / opened.samples, f"{len(labels):,} samples")
-    return Data(concatenate_rows(parts), labels, opened.first_index)
-
-
-def open_watched(console: "Console", file: Path, **wanted: Any) -> "LabelledFile":
-    """`open_data` with a bar for its check of the whole file. Raises DataFileError."""
-    from service.datafiles import open_data
-    from service.display import Bar
-
-    with Bar(console, f"checking {file.name}") as bar:
-        size = max(file.stat().st_size, 1)
-
-        def watch(position: int) -> None:
-            bar.show(position / size, f"{position / 2**20:.1f} of {size / 2**20:.1f} MB")
-
-        return open_data(file, watch=watch, **wanted)
-
-
-def _train(console: "Console", data: "Data", plan: "Plan") -> tuple[Any, dict[str, Any]]:
-    from service.display import Bar, first_interrupt_asks
-    from service.threads import Threads
-    from service.training import Learned, train
-
-    if plan.online:
-        Threads().use(1)  # As the server by default: the same file, bit for bit.
-    falling = _FallingGap(plan.batch.tol)
-    with Bar(console, f"training {plan.algorithm}") as bar, first_interrupt_asks() as interruption:
-
-        def observe(now: "Learned | Progress") -> bool:
-            if isinstance(now, Learned):
-                bar.show(now.samples / now.total, _words_of_stream(now))
-            else:
-                falling.show(bar, now)
-            return interruption.asked
-
-        state, report = train(data, plan, observe)
-    if interruption.asked:
-        report["interrupted"] = True
-    return state, report
-
-
-def _words_of_stream(now: "Learned") -> str:
-    right = "" if now.right is None else f", {now.right:.2%} predicted right beforehand"
-    return (
-        f"{now.samples:,} of {now.total:,} samples, objective {now.objective:.4g}, "
-        f"gap of the set {now.gap:.2g}{right}"
-    )
-
-
-class _FallingGap:
-    """The gap's way from its first value down to tol, on a log scale, problem after problem."""
-
-    def __init__(self, tol: float) -> None:
-        self._tol, self._problem, self._first, self._lowest = tol, -1, tol, tol
-
-    def show(self, bar: "Bar", now: "Progress") -> None:
-        """Show how far the present problem has come, behind those that are done."""
-        gap = max(now.gap, self._tol)
-        if now.problem != self._problem:
-            self._problem, self._first, self._lowest = now.problem, gap, gap
-        self._lowest = min(self._lowest, gap)
-        way = math.log(self._first / self._tol)
-        share = math.log(self._first / self._lowest) / way if way > 0.0 else 1.0
-        problem = f"pair {now.problem + 1} of {now.problems}, " if now.problems > 1 else ""
-        words = f"{problem}iteration {now.iteration:,}, objective {now.objective:.6g}"
-        words += f", gap {now.gap:.2e} of {self._tol:.0e}"
-        bar.show((now.problem + share) / now.problems, words)
-
-
-def _summary(report: dict[str, Any], seconds: float, out: Path) -> str:
-    ended = ""
-    if not report["complete"] and report["gap_over"] == "all samples":
-        ended = ", above --tol"
-    learned = report.get("learned", 0)
-    again = f", learned {learned:,} times in all" if learned > report["samples"] else ""
-    lines = [
-        f"{report['samples']:,} samples{again}, {report['features']:,} features "
-        f"({report['rows']} rows), {report['classes']} classes",
-        f"{report['support_vectors']:,} support vectors, {report['size']:,} samples in the set",
-        f"objective {report['objective']:.6g}, gap {report['gap']:.3g} over "
-        f"{report['gap_over']}{ended}",
-    ]
-    if report.get("prequential") is not None:
-        lines.append(f"{report['prequential']:.2%} predicted right just before they were learned")
-    lines.append(f"{seconds:.1f} s; {out}: {out.stat().st_size / 2**20:.1f} MB")
-    return "\n".join(lines)
 
 
 def _print_accuracy(console: "Console", out: Path, test: Path, label_column: str | None) -> None:

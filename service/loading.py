@@ -16,13 +16,16 @@ class ModelFileError(WolfstreamError):
 class LoadedModel(NamedTuple):
     """A model as it was saved. trained: the record of `wolfstream train`, {} of a snapshot.
 
-    sparse: whether its rows are sparse.
+    sparse: whether its rows are sparse. numbered: whether its features are, as in files; of
+    sparse rows a server may have learned any names. first_index: of svmlight files, if known.
     """
 
     model: Model
     state: State
     trained: dict[str, Any]
     sparse: bool
+    numbered: bool
+    first_index: int | None
 
 
 def load_model(path: Path, name: str = "", model_id: int = 0) -> LoadedModel:
@@ -56,8 +59,13 @@ def revive(path: Path, state: State, model: Model) -> LoadedModel:
         model.publish()
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
         raise ModelFileError(f"{path} cannot be restored: {error!r}") from None
-    sparse = "working_set.rows_indptr" in state.arrays
-    return LoadedModel(model, state, state.plain.get("trained", {}), sparse)
+    trained, names = state.plain.get("trained", {}), state.plain.get("names", [])
+    sparse = any(name.endswith("rows_indptr") for name in state.arrays)
+    first = trained.get("first_index")
+    if names and not trained and names[0].isdecimal():
+        first = int(names[0])
+    numbered = bool(trained) or names == [str((first or 0) + i) for i in range(len(names))]
+    return LoadedModel(model, state, trained, sparse, numbered, first)
 
 
 def refuse_sparse(path: Path, loaded: LoadedModel) -> None:

@@ -4,67 +4,35 @@ A stream goes through the same `WorkingSet.absorb` as in the server. A batch sol
 vectors and weights are adopted by a working set, which can then go on learning.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib.metadata import version
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import InvalidSamples
-from service.head import LARGEST_POLYNOMIAL_PRODUCT, Head
+from service.head import Head
 from service.model import Model
 from service.samples import Label
 from service.snapshots import State
-from service.spec import LARGEST_SET, ModelSpec, read_spec
-from solver import bandwidth
-from solver.bandwidth import gamma_from_rows
+from service.spec import LARGEST_SET, ModelSpec
+from service.training_plan import (
+    DEFAULT_MAX_SIZE,
+    CannotTrain,
+    Data,
+    Plan,
+    check_labels,
+    gamma_for,
+    spec_for,
+    weights_for,
+)
 from solver.batch import Progress
-from solver.frank_wolfe import METHODS
-from solver.one_versus_one import PairSolution, Settings, solve_pairs, support_of
-from solver.rows import Matrix, SparseRows, n_rows, square_norms, take_rows
+from solver.one_versus_one import PairSolution, solve_pairs, support_of
+from solver.rows import Matrix, SparseRows, n_rows, take_rows
 
-ONLINE = ("msfw", "sfw")
-ALGORITHMS = (*ONLINE, *METHODS)
-MOST_CLASSES = 100
-DEFAULT_MAX_SIZE = 5000
 # Samples between two looks at the progress; the set itself works in blocks of 256.
 _PART = 1024
-_LONGEST_LABEL = 256
-
-
-class Data(NamedTuple):
-    """All rows with their labels. first_index: of an svmlight file's features, else None."""
-
-    X: Matrix
-    labels: list[Any]
-    first_index: int | None = None
-
-
-class Plan(NamedTuple):
-    """What to train. kernel: the spec's, without gamma; gamma: None for P2's rule.
-
-    max_size: None for 5,000, or twice a batch solution's support vectors if that is more.
-    class_weight: by a label's text. epochs, shuffle: of a stream. batch: of a batch solver.
-    """
-
-    algorithm: str
-    kernel: Mapping[str, Any]
-    gamma: float | None
-    C: float
-    corrective_steps: int
-    max_size: int | None
-    class_weight: Mapping[str, float] | Literal["balanced"] | None
-    epochs: int
-    shuffle: bool
-    seed: int
-    batch: Settings
-
-    @property
-    def online(self) -> bool:
-        """Whether samples are learned one by one."""
-        return self.algorithm in ONLINE
 
 
 class Learned(NamedTuple):
@@ -80,20 +48,16 @@ class Learned(NamedTuple):
 Observe = Callable[[Learned | Progress], bool | None]
 
 
-class CannotTrain(Exception):
-    """The samples and the plan do not make a model; the message says why."""
-
-
 def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, Any]]:
     """Train, and give the state that `write_state` takes with a report in plain data.
 
     observe: told now and then; where it returns True, training ends with what it has.
     Raises CannotTrain, and Invalid for a spec that the service would refuse.
     """
-    classes = _check_labels(data.labels)
-    gamma = _gamma(data.X, plan)
-    weights = _weights(data.labels, classes, plan.class_weight)
-    spec = _spec(plan, gamma, weights, plan.max_size or DEFAULT_MAX_SIZE)
+    classes = check_labels(data.labels)
+    gamma = gamma_for(data.X, plan)
+    weights = weights_for(data.labels, classes, plan.class_weight)
+    spec = spec_for(plan, gamma, weights, plan.max_size or DEFAULT_MAX_SIZE)
     model = Model(0, "", spec)
     try:
         model.heads["working_set"].check(data.X)
@@ -126,77 +90,8 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
     return State(plain, arrays), plain["trained"]
 
 
-def _check_labels(labels: list[Any]) -> list[Label]:
-    """The different labels. Raises CannotTrain for what the service does not take."""
-    classes = list(dict.fromkeys(labels))
-    if any(isinstance(label, float) for label in classes):
-        raise CannotTrain(
-            "the labels are numbers with fractions: a target to be regressed, not a class"
-        )
-    if len(classes) < 2:
-        raise CannotTrain(f"there is only one class, {classes[0]!r}: two or more are needed")
-    if len(classes) > MOST_CLASSES:
-        raise CannotTrain(
-            f"there are {len(classes):,} different labels, {MOST_CLASSES} are possible; "
-            "is the label a number to be regressed, or is it in another column?"
-        )
-    if any(isinstance(label, str) and len(label) > _LONGEST_LABEL for label in classes):
-        raise CannotTrain(f"a label is longer than {_LONGEST_LABEL} characters")
-    return classes
-
-
 def _width(X: Matrix) -> int:
     return X.width if isinstance(X, SparseRows) else int(X.shape[1])
-
-
-def _gamma(X: Matrix, plan: Plan) -> float | None:
-    """P2's rule: over all rows, in a stream over the first ones, where the service settles it."""
-    if plan.kernel["type"] == "linear" or plan.gamma is not None:
-        return plan.gamma
-    rows = take_rows(X, slice(0, bandwidth.SAMPLES)) if plan.online else X
-    gamma = gamma_from_rows(rows)
-    if plan.kernel["type"] == "polynomial":
-        largest = float(square_norms(rows).max())
-        gamma = min(gamma, LARGEST_POLYNOMIAL_PRODUCT / largest) if largest > 0.0 else gamma
-    return gamma
-
-
-def _weights(
-    labels: list[Label], classes: list[Label], asked: Mapping[str, float] | str | None
-) -> dict[Label, float]:
-    if isinstance(asked, Mapping):
-        by_text = {str(label): label for label in classes}
-        unknown = [text for text in asked if text not in by_text]
-        if unknown:
-            known = ", ".join(by_text)[:200]
-            raise CannotTrain(f"--class-weight: no sample has the label {unknown[0]!r}: {known}")
-        return {by_text[text]: weight for text, weight in asked.items()}
-    if asked == "balanced":
-        count = Counter(labels)
-        return {label: len(labels) / (len(classes) * count[label]) for label in classes}
-    return {}
-
-
-def _spec(
-    plan: Plan, gamma: float | None, weights: Mapping[Label, float], max_size: int
-) -> ModelSpec:
-    own = {} if gamma is None else {"gamma": gamma}
-    return read_spec(
-        {
-            "kernel": {**plan.kernel, **own},
-            "working_set": {
-                "algorithm": plan.algorithm if plan.online else "msfw",
-                "C": plan.C,
-                "corrective_steps": plan.corrective_steps,
-                "max_size": max_size,
-                "class_weight": [
-                    {"label": label, "weight": weight} for label, weight in weights.items()
-                ],
-            },
-            "asset": None,
-            "seed": plan.seed,
-        }
-    )
 
 
 def _stream(head: Head, data: Data, plan: Plan, observe: Observe) -> dict[str, Any]:

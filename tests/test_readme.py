@@ -53,7 +53,7 @@ def test_the_commands_from_a_file_work_as_typed(tmp_path: Path) -> None:
     lines = [f"{a},{b},{'humid' if b > 50 else 'dry'}" for a, b in rows.tolist()]
     (tmp_path / "rooms.csv").write_text("warmth,humidity,y\n" + "\n".join(lines[:100]))
     (tmp_path / "held-out.csv").write_text("\n".join(lines[100:]))
-    (tmp_path / "new.csv").write_text("20,41\n27,75\n")
+    (tmp_path / "new.csv").write_text("20,41\n22,58\n")
     session = shell_block("wolfstream train").replace(
         ".venv/bin/wolfstream", f"{sys.executable} -m service"
     )
