@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.errors import InvalidSamples
 from service.head import Head
 from service.model import Model
 from service.samples import Label
@@ -23,6 +22,7 @@ from service.training_plan import (
     Data,
     Plan,
     check_labels,
+    check_norms,
     gamma_for,
     spec_for,
     weights_for,
@@ -59,11 +59,7 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
     weights = weights_for(data.labels, classes, plan.class_weight)
     spec = spec_for(plan, gamma, weights, plan.max_size or DEFAULT_MAX_SIZE)
     model = Model(0, "", spec)
-    try:
-        model.heads["working_set"].check(data.X)
-    except InvalidSamples as error:
-        first = error.errors[0]
-        raise CannotTrain(f"row {first['row'] + 1} of the samples: {first['detail']}") from None
+    check_norms(data.X, spec.kernel_with(gamma or 1.0))
     if plan.online:
         report = _stream(model.heads["working_set"], data, plan, observe)
     else:

@@ -4,11 +4,14 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from service.head import LARGEST_POLYNOMIAL_PRODUCT
 from service.samples import Label
 from service.spec import ModelSpec, read_spec
 from solver import bandwidth
 from solver.bandwidth import gamma_from_rows
+from solver.kernels import LARGEST_VALUE, Kernel, largest_square_norm
 from solver.one_versus_one import Settings
 from solver.rows import Matrix, square_norms, take_rows
 
@@ -72,6 +75,18 @@ def check_labels(labels: list[Any]) -> list[Label]:
     if any(isinstance(label, str) and len(label) > _LONGEST_LABEL for label in classes):
         raise CannotTrain(f"a label is longer than {_LONGEST_LABEL} characters")
     return classes
+
+
+def check_norms(X: Matrix, kernel: Kernel) -> None:
+    """Raise CannotTrain for rows that the service would refuse: too large for the kernel."""
+    limit = min(largest_square_norm(kernel), LARGEST_VALUE)
+    with np.errstate(over="ignore"):
+        wrong = np.flatnonzero(~(square_norms(X) <= limit))
+    if len(wrong):
+        raise CannotTrain(
+            f"row {wrong[0] + 1} of the samples: its norm exceeds {limit**0.5:.3g}, the most this "
+            "kernel can hold; scale the features"
+        )
 
 
 def gamma_for(X: Matrix, plan: Plan) -> float | None:
