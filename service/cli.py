@@ -1,16 +1,23 @@
-"""The command `wolfstream`: serve models, replay files into them."""
+"""The command `wolfstream`: serve models, replay files into them, train and use model files."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from pydantic import ValidationError
 
-from service.cli_replay import Failure, replay
+from service.cli_predict import evaluate, predict
+from service.cli_replay import replay
+from service.cli_train import train
+from service.failures import Failure
 from service.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+# As `service.spec.MODEL_NAME_PATTERN`, which takes numba to import.
+_MODEL_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z"
 _ON_THE_COMMAND_LINE = ("host", "port", "data", "threads")
 
 
@@ -21,6 +28,8 @@ _ON_THE_COMMAND_LINE = ("host", "port", "data", "threads")
       wolfstream replay stream.csv --model prices
       curl -X POST http://127.0.0.1:8000/v1/models/prices/predict \\
            -H 'content-type: application/json' -d '{"x": [[0.1, 0.2]]}'
+      wolfstream train rooms.csv --model rooms.model
+      wolfstream serve --load rooms.model
 
     Every setting of the server is also a variable, WOLFSTREAM_PORT and so on;
     `wolfstream serve --help` lists them. The interface is described by a running
@@ -32,7 +41,8 @@ def main() -> None:
 
     `serve` runs the server. `replay` is a client: it streams a file of labelled samples into a
     model of a running server, and shows how well the model predicts each sample just before it
-    learns it.
+    learns it. `train`, `predict` and `evaluate` work with files alone; what `train` writes,
+    `serve --load` serves.
     """
 
 
@@ -50,6 +60,23 @@ def _setting(name: str) -> Callable[[Command], Command]:
 _METAVARS = {"host": "ADDRESS", "data": "DIR"}
 
 
+def _read_loads(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, Path]:
+    loads: dict[str, Path] = {}
+    for value in values:
+        name, equals, file = value.partition("=")
+        if not equals or not re.match(_MODEL_NAME, name):
+            name, file = Path(value).stem, value
+        if not re.match(_MODEL_NAME, name) or not file:
+            raise click.BadParameter(
+                f"{value!r}: {name!r} is no name for a model (letters, digits, . _ -, at most "
+                "63); say NAME=FILE"
+            )
+        if name in loads:
+            raise click.BadParameter(f"{name!r} is given twice; say NAME=FILE")
+        loads[name] = Path(file)
+    return loads
+
+
 def _other_settings() -> str:
     lines = [
         f"  {_variable(name)}\n      {field.description} Default: {field.default}."
@@ -64,7 +91,17 @@ def _other_settings() -> str:
 @_setting("port")
 @_setting("data")
 @_setting("threads")
-def serve(**options: str | None) -> None:
+@click.option(
+    "--load",
+    "loads",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    callback=_read_loads,
+    help="Serve the model in FILE, which `wolfstream train` wrote, and let it go on learning; "
+    "repeatable. NAME is by default FILE's name without its suffix. A model of this name that "
+    "--data has already is kept as it is.",
+)
+def serve(loads: dict[str, Path], **options: str | None) -> None:
     """Run the server until SIGTERM or Ctrl-C.
 
     Both let it finish what it has accepted; then it saves a snapshot and exits with 0. All that
@@ -74,6 +111,7 @@ def serve(**options: str | None) -> None:
     \b
     Examples:
       wolfstream serve
+      wolfstream serve --load rooms.model --load mail=/srv/spam.model
       wolfstream serve --host 0.0.0.0 --port 8080 --data /var/lib/wolfstream
       WOLFSTREAM_THREADS=4 wolfstream serve
     """  # noqa: D301  (click wants the control character)
@@ -90,7 +128,7 @@ def serve(**options: str | None) -> None:
     from service.server import serve as run
 
     try:
-        run(settings)
+        run(settings, loads)
     except StartupError as error:
         raise Failure(str(error)) from None
 
@@ -105,4 +143,5 @@ def _wrong_settings(error: ValidationError, given: dict[str, str]) -> str:
     return "; ".join(wrong)
 
 
-main.add_command(replay)
+for command in (train, predict, evaluate, replay):
+    main.add_command(command)

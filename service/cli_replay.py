@@ -7,27 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from service.failures import Failure, Interrupted, NoConnection
+
 # httpx, numpy and rich are imported when there is something to do: help is quick.
 if TYPE_CHECKING:
     from service.client import HttpConnection
     from service.datafiles import LabelledFile
     from service.replay import Replay, Score
-
-
-class Failure(click.ClickException):
-    """An error in one line, `Error: ...`."""
-
-
-class NoConnection(Failure):
-    """The server cannot be reached, or it was lost on the way."""
-
-    exit_code = 3
-
-
-class Interrupted(Failure):
-    """Ctrl-C, with the exit code that shells give to it."""
-
-    exit_code = 130
 
 
 def _read_spec(_: click.Context, __: click.Parameter, value: str | None) -> Any:
@@ -124,6 +110,9 @@ def replay(file: Path, label_column: str | None, features: int | None, **options
       3    the server cannot be reached, or the connection was lost
       130  interrupted
     """  # noqa: D301  (click wants the control character)
+    from service.compile_cache import use_compile_cache
+
+    use_compile_cache()
     from service.client import ClientError, check_url
     from service.datafiles import DataFileError, open_data
 

@@ -5,66 +5,103 @@ samples and to learn what the labels are; then again for the batches. So its siz
 matter. An npz file is held in memory.
 """
 
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from service.npzfiles import Label, dense_rows, read_npz, sparse_rows
 from service.textfiles import (
     MAX_FEATURES,
     CsvText,
     DataFileError,
-    Float64Array,
     SvmlightText,
+    Watch,
     looks_like_svmlight,
     number_in,
 )
+from solver.rows import Matrix, SparseRows, n_rows, take_rows
 
 __all__ = ["MAX_FEATURES", "Batch", "DataFileError", "Label", "LabelledFile", "open_data"]
 
-Label = str | int | float | bool
-Batch = tuple[Float64Array, list[Label]]
+Batch = tuple[Matrix, list[Label]]
 
 _SVMLIGHT_SUFFIXES = {".svm", ".svmlight", ".libsvm"}
 
 
+class Wanted(NamedTuple):
+    """What the reader wants of a file; see `open_data`."""
+
+    label_column: str | None = None
+    features: int | None = None
+    sparse: bool | None = False
+    labelled: bool | None = True
+    first_index: int | None = None
+    watch: Watch | None = None
+
+
 @dataclass(frozen=True)
 class LabelledFile:
-    """A checked file: `samples` rows of `features` numbers, each with a label."""
+    """A checked file: `samples` rows of `features` numbers, each with a label if `labelled`.
+
+    first_index: the index of an svmlight file's first feature, None of other files.
+    """
 
     samples: int
     features: int
+    sparse: bool
+    labelled: bool
+    first_index: int | None
     _read: Callable[[int, int, int], Iterator[Batch]]
 
     def batches(self, size: int, skip: int = 0, limit: int | None = None) -> Iterator[Batch]:
-        """Float64 rows and their labels, `size` at a time: at most `limit` after `skip`."""
-        return self._read(size, skip, self.samples if limit is None else skip + limit)
+        """Float64 or sparse rows and their labels, `size` at a time: at most `limit` after `skip`.
+
+        Without labels the list is empty.
+        """
+        for X, labels in self._read(size, skip, self.samples if limit is None else skip + limit):
+            if self.sparse and not isinstance(X, SparseRows):
+                X = sparse_rows(np.asarray(X, np.float64))
+            elif not self.sparse:
+                dense = dense_rows(X, self.features) if isinstance(X, SparseRows) else X
+                X = np.asarray(dense, np.float64)
+            yield X, labels
 
 
 def open_data(
-    path: Path, label_column: str | None = None, features: int | None = None
+    path: Path,
+    label_column: str | None = None,
+    features: int | None = None,
+    *,
+    sparse: bool | None = False,
+    labelled: bool | None = True,
+    first_index: int | None = None,
+    watch: Watch | None = None,
 ) -> LabelledFile:
     """Check a file from end to end; its suffix, or else its content, says what it is.
 
     label_column: name or number (from 1) of a CSV file's label column. By default the column
     headed y, label, class or target, else the last one.
-    features: width of svmlight rows, by default the largest index in the file.
+    features: width of svmlight and CSR rows, by default what the largest index needs.
+    sparse: whether rows are sparse; None: those of svmlight files and CSR arrays are.
+    labelled: None: rows may come without labels, and a CSV file does if its number of columns
+        is `features`.
+    first_index: of svmlight rows, 0 or 1; by default 0 if that index occurs.
+    watch: told now and then how many bytes of a text file have been read.
     Raises DataFileError.
     """
+    wanted = Wanted(label_column, features, sparse, labelled, first_index, watch)
     try:
         if _is_npz(path):
-            return _open_npz(path)
+            return _open_npz(path, wanted)
         if path.suffix in _SVMLIGHT_SUFFIXES or (
             path.suffix != ".csv" and looks_like_svmlight(path)
         ):
-            return _open_text(SvmlightText(path, features))
-        return _open_text(CsvText(path, label_column))
+            return _open_svmlight(path, wanted)
+        return _open_csv(path, wanted)
     except OSError as error:
         raise DataFileError(f"cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
@@ -76,27 +113,52 @@ def _is_npz(path: Path) -> bool:
         return path.suffix == ".npz" or file.read(4) == b"PK\x03\x04"
 
 
-def _open_text(lines: CsvText | SvmlightText) -> LabelledFile:
-    samples = widest = 0
+def _open_csv(path: Path, wanted: Wanted) -> LabelledFile:
+    unlabelled_columns = wanted.features if wanted.labelled is None else None
+    lines = CsvText(
+        path,
+        wanted.label_column,
+        wanted.labelled is not False,
+        unlabelled_columns,
+        wanted.watch,
+    )
+    return _open_text(lines, bool(wanted.sparse), None)
+
+
+def _open_svmlight(path: Path, wanted: Wanted) -> LabelledFile:
+    sparse = wanted.sparse is not False
+    lines = SvmlightText(
+        path,
+        wanted.features,
+        sparse,
+        wanted.first_index,
+        wanted.labelled is not False,
+        wanted.watch,
+    )
+    return _open_text(lines, sparse, lines)
+
+
+def _open_text(
+    lines: CsvText | SvmlightText, sparse: bool, indexed: SvmlightText | None
+) -> LabelledFile:
+    samples = 0
     kinds: set[type] = set()
-    for row, text in lines:
+    for _, text in lines:
         samples += 1
-        widest = max(widest, len(row))
         kinds.add(_kind_of(text))
     if not samples:
         raise DataFileError("has no samples")
-    features = lines.features(widest)
+    features = lines.features()
     label = _label_reader(kinds)
 
     def read(size: int, skip: int, stop: int) -> Iterator[Batch]:
         wanted = islice(lines, skip, stop)
         while batch := list(islice(wanted, size)):
-            X = np.zeros((len(batch), features.stop))
-            for i, (row, _) in enumerate(batch):
-                X[i, : len(row)] = row
-            yield X[:, features], [label(text) for _, text in batch]
+            X = lines.matrix([row for row, _ in batch])  # type: ignore[misc]  # its own rows
+            yield X, [label(text) for _, text in batch] if lines.labelled else []
 
-    return LabelledFile(samples, features.stop - features.start, read)
+    first = indexed.first_index if indexed else None
+    return LabelledFile(samples, features, sparse, lines.labelled, first, read)
 
 
 def _kind_of(text: str) -> type:
@@ -121,84 +183,19 @@ def _is_integer(text: str) -> bool:
     return text.lstrip("+-").isdecimal()
 
 
-def _open_npz(path: Path) -> LabelledFile:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files if not name.endswith("_test")}
-    except (ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataFileError(f"cannot be read as npz: {error}") from None
-    if "y" not in arrays:
-        raise DataFileError(f"has no array y; its arrays are {', '.join(arrays) or 'none'}")
-    labels = _labels(arrays["y"])
-    X: NDArray[Any] | CsrRows
-    X = _dense(arrays["X"]) if "X" in arrays else CsrRows(arrays)
-    if len(X) != len(labels) or not labels:
-        raise DataFileError(f"has {len(X)} rows and {len(labels)} labels")
+def _open_npz(path: Path, wanted: Wanted) -> LabelledFile:
+    sparse = wanted.sparse
+    X, labels = read_npz(path, sparse is not False, wanted.labelled)
+    stays_sparse = isinstance(X, SparseRows) if sparse is None else sparse
+    width = X.width if isinstance(X, SparseRows) else X.shape[1]
 
     def read(size: int, skip: int, stop: int) -> Iterator[Batch]:
-        for start in range(skip, min(stop, len(labels)), size):
-            end = min(start + size, stop)
-            yield np.asarray(X[start:end], np.float64), labels[start:end]
+        for start in range(skip, min(stop, n_rows(X)), size):
+            part = slice(start, min(start + size, stop))
+            yield take_rows(X, part), labels[part]
 
-    return LabelledFile(len(labels), X.shape[1], read)
-
-
-def _dense(X: NDArray[Any]) -> NDArray[Any]:
-    if X.ndim != 2 or X.shape[1] == 0 or X.dtype.kind not in "biuf":
-        raise DataFileError(f"X must be two-dimensional and numeric, not {X.dtype} {X.shape}")
-    wrong = np.flatnonzero(~np.isfinite(X).all(axis=1))
-    if len(wrong):
-        raise DataFileError(f"row {wrong[0]} of X (counted from 0) has NaN or infinity")
-    return X
-
-
-def _labels(y: NDArray[Any]) -> list[Label]:
-    if y.ndim != 1 or y.dtype.kind not in "biufSU":
-        raise DataFileError(f"y must be one-dimensional labels, not {y.dtype} {y.shape}")
-    if y.dtype.kind == "S":
-        y = np.char.decode(y, "utf-8")
-    if y.dtype.kind == "f":
-        wrong = np.flatnonzero(~np.isfinite(y))
-        if len(wrong):
-            raise DataFileError(f"label {wrong[0]} (counted from 0) is {y[wrong[0]]}")
-        if (y == np.trunc(y)).all() and (np.abs(y) <= 2**53).all():
-            y = y.astype(np.int64)
-    labels: list[Label] = y.tolist()
-    return labels
-
-
-class CsrRows:
-    """Rows of the CSR arrays data, indices, indptr, shape; a slice of them is dense."""
-
-    def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
-        missing = [name for name in ("data", "indices", "indptr", "shape") if name not in arrays]
-        if missing:
-            raise DataFileError(f"has neither X nor the CSR array {missing[0]}")
-        self.data = _dense(arrays["data"].reshape(-1, 1))[:, 0]
-        self.indices, self.indptr = arrays["indices"], arrays["indptr"]
-        rows, columns = arrays["shape"].tolist()
-        self.shape = (int(rows), int(columns))
-        ends = np.concatenate([self.indptr[:1], self.indptr[-1:], [len(self.indices)]])
-        if (
-            self.indptr.shape != (rows + 1,)
-            or ends.tolist() != [0, len(self.data), len(self.data)]
-            or (np.diff(self.indptr) < 0).any()
-            or (self.indices < 0).any()
-            or (self.indices >= columns).any()
-        ):
-            raise DataFileError("its CSR arrays contradict each other")
-        if columns > MAX_FEATURES:
-            detail = f"has {columns:,} features: rows are sent dense, at most {MAX_FEATURES:,}"
-            raise DataFileError(detail)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, wanted: slice) -> Float64Array:
-        start, stop, _ = wanted.indices(len(self))
-        first, last = self.indptr[start], self.indptr[stop]
-        X = np.zeros((stop - start, self.shape[1]))
-        row = np.repeat(np.arange(stop - start), np.diff(self.indptr[start : stop + 1]))
-        # CSR sums entries that stand in the same place.
-        np.add.at(X, (row, self.indices[first:last]), self.data[first:last])
-        return X
+    if wanted.features and isinstance(X, SparseRows):
+        if width > wanted.features and not stays_sparse:
+            raise DataFileError(f"has {width} features: more than {wanted.features}")
+        width = wanted.features
+    return LabelledFile(n_rows(X), width, stays_sparse, bool(labels), None, read)

@@ -8,7 +8,8 @@ Everything here runs on the event loop, except `_run`, which is the writer's thr
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from service.errors import ModelBroken, NotReached, NotReady, StorageFailed, UnknownModel
@@ -26,10 +27,14 @@ class Engine:
     """Live models behind one writer.
 
     warm_up: compiles the numerics; runs on the writer's thread before it is ready.
+    loads: model files, by the names of the models that they become after recovery.
     """
 
-    def __init__(self, settings: Settings, warm_up: Callable[[], None]) -> None:
+    def __init__(
+        self, settings: Settings, warm_up: Callable[[], None], loads: Mapping[str, Path]
+    ) -> None:
         self._settings = settings
+        self._loads = loads
         self._warm_up = warm_up
         self._queue: GroupQueue[LearnRequest | Order] = GroupQueue(
             settings.queue_samples, settings.group_samples
@@ -142,6 +147,8 @@ class Engine:
     def _run(self) -> None:
         try:
             self._writer.recover()
+            for name, path in self._loads.items():
+                self._writer.load(name, path)
             self._warm_up()
         except Exception as error:
             self._loop.call_soon_threadsafe(self.ready.set_exception, error)

@@ -1,7 +1,7 @@
 """One head of a model: a learner, its labels and its scores. The only absorb function."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ _RECENT = 1000
 # In multiplications: what a row costs besides them, a cosine, and finding a sparse row's number.
 _COST_OF_ROW, _COST_OF_COSINE, _COST_OF_LOOKUP = 1000, 50, 30
 # Bound on gamma ||x||^2 where gamma is estimated: to the eighth power still below 1e100.
-_LARGEST_POLYNOMIAL_PRODUCT = 1e6
+LARGEST_POLYNOMIAL_PRODUCT = 1e6
 
 
 class Answers(NamedTuple):
@@ -110,10 +110,12 @@ class Head:
         self.classes: list[Label] = []
         self._code_of: dict[tuple[type, Label], int] = {}
         self._features = 0
+        own = spec.working_set
+        self._weight_of = {_key(w.label): w.weight for w in own.class_weight} if own else {}
         self._judged = self._correct = 0
         self._recent: deque[bool] = deque(maxlen=_RECENT)
         polynomial = spec.kernel.type == "polynomial"
-        limit = _LARGEST_POLYNOMIAL_PRODUCT if polynomial else np.inf
+        limit = LARGEST_POLYNOMIAL_PRODUCT if polynomial else np.inf
         self._auto: AutoGamma[WorkingSet | Asset] | None = None
         self._fixed: WorkingSet | Asset | None = None
         if spec.auto_gamma:
@@ -127,12 +129,29 @@ class Head:
         assert learner is not None
         return learner
 
+    @property
+    def working_set(self) -> WorkingSet:
+        """The learner itself, for what no stream can say: further passes, a solution to adopt."""
+        assert isinstance(self._learner, WorkingSet)
+        return self._learner
+
+    def meet(self, labels: Iterable[Label]) -> list[int]:
+        """The class numbers of labels; new ones are numbered in this order."""
+        return [self._code(label) for label in labels]
+
     def _build(self, gamma: float) -> WorkingSet | Asset:
         kernel = self._spec.kernel_with(gamma)
         if self.name == "working_set":
             own = self._spec.working_set
             assert own is not None
-            return WorkingSet(kernel, own.C, own.algorithm, own.corrective_steps, own.max_size)
+            return WorkingSet(
+                kernel,
+                own.C,
+                own.algorithm,
+                own.corrective_steps,
+                own.max_size,
+                class_weight=[self._weight_of.get(_key(label), 1.0) for label in self.classes],
+            )
         of_asset = self._spec.asset
         assert of_asset is not None
         return Asset(
@@ -228,6 +247,8 @@ class Head:
         if code is None:
             code = self._code_of[key] = len(self.classes)
             self.classes.append(label)
+            if isinstance(self._learner, WorkingSet):
+                self._learner.class_weight.append(self._weight_of.get(key, 1.0))
         return code
 
     def _score(self, said: NDArray[np.int64], codes: NDArray[np.int64]) -> None:

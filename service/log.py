@@ -111,6 +111,12 @@ class Log:
         row = self._db.execute("SELECT id FROM models WHERE name = ?", (name,)).fetchone()
         return int(row[0])
 
+    @contextmanager
+    def creating(self, name: str, spec: dict[str, Any]) -> Iterator[int]:
+        """Add a model that exists once the block has ended without an error; durable then."""
+        with self._transaction():
+            yield self.create(name, spec)
+
     def delete(self, model: int) -> None:
         """Forget a model and its entries; durable on return. Raises StorageFailed."""
         self._run("DELETE FROM models WHERE id = ?", (model,))

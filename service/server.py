@@ -7,7 +7,8 @@ import gc
 import logging
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import uvicorn
 
@@ -24,8 +25,11 @@ logger = logging.getLogger(__name__)
 _PATIENCE_SECONDS = 5
 
 
-def serve(settings: Settings) -> None:
-    """Run until SIGTERM or SIGINT. Raises StartupError."""
+def serve(settings: Settings, loads: Mapping[str, Path]) -> None:
+    """Run until SIGTERM or SIGINT. Raises StartupError.
+
+    loads: model files, by the names of the models that they become.
+    """
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -40,11 +44,16 @@ def serve(settings: Settings) -> None:
             timeout_graceful_shutdown=_PATIENCE_SECONDS,
         )
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-            runner.run(_serve(settings, config, listener))
+            runner.run(_serve(settings, loads, config, listener))
 
 
-async def _serve(settings: Settings, config: uvicorn.Config, listener: socket.socket) -> None:
-    engine, streams = Engine(settings, warm_up), Streams()
+async def _serve(
+    settings: Settings,
+    loads: Mapping[str, Path],
+    config: uvicorn.Config,
+    listener: socket.socket,
+) -> None:
+    engine, streams = Engine(settings, warm_up, loads), Streams()
     engine.start()
     config.app = create_app(engine, settings, streams)
     server = _Server(config, engine, streams)

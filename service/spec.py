@@ -8,6 +8,7 @@ from service.errors import Invalid, SampleError, pointer_to
 from solver.kernels import Kernel
 
 HeadName = Literal["working_set", "asset"]
+LARGEST_SET = 50_000
 MODEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 
 Gamma = Literal["auto"] | Annotated[float, Field(gt=0, le=1e12)]
@@ -39,13 +40,23 @@ class LinearSpec(_Part):
     type: Literal["linear"]
 
 
+class ClassWeight(_Part):
+    """How much samples of one class count: their C is `weight` times the C of the spec."""
+
+    label: str | int | bool
+    weight: float = Field(ge=1e-6, le=1e6)
+
+
 class WorkingSetSpec(_Part):
     """The working set: SFW or MSFW; the set holds at most `max_size` samples."""
 
     algorithm: Literal["sfw", "msfw"] = "msfw"
     C: float = Field(1.0, ge=1e-9, le=1e9)
     corrective_steps: int = Field(10, ge=0, le=100)
-    max_size: int = Field(5000, ge=2, le=50_000)
+    max_size: int = Field(5000, ge=2, le=LARGEST_SET)
+    class_weight: list[ClassWeight] = Field(
+        [], max_length=1000, description="Classes that are not named count 1."
+    )
 
 
 class AssetSpec(_Part):
@@ -129,7 +140,9 @@ def problems_of(error: ValidationError) -> list[SampleError]:
     problems: list[SampleError] = []
     for item in error.errors(include_url=False, include_context=False, include_input=False):
         *place, last = item["loc"] or ("",)
-        path: list[int | str] = [part for part in place if part in _FIELD_NAMES]
+        path: list[int | str] = [
+            part for part in place if part in _FIELD_NAMES or isinstance(part, int)
+        ]
         if last in _FIELD_NAMES or item["type"] in _BY_NAME:
             path.append(last)
         pointer = pointer_to(*path)
@@ -140,6 +153,14 @@ def problems_of(error: ValidationError) -> list[SampleError]:
 _BY_NAME = {"extra_forbidden", "missing"}
 _FIELD_NAMES = {
     field.alias or name
-    for part in (ModelSpec, RbfSpec, PolynomialSpec, LinearSpec, WorkingSetSpec, AssetSpec)
+    for part in (
+        ModelSpec,
+        RbfSpec,
+        PolynomialSpec,
+        LinearSpec,
+        WorkingSetSpec,
+        ClassWeight,
+        AssetSpec,
+    )
     for name, field in part.model_fields.items()
 }

@@ -3,21 +3,27 @@
 import csv
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.rows import Matrix, sparse_from_csr
+
 Float64Array = NDArray[np.float64]
+Entries = tuple[list[int], list[float]]
+Watch = Callable[[int], None]
 
 MAX_FEATURES = 10_000
-"""Widest row of a sparse format: the server takes dense rows, so the zeros are sent too."""
+"""Widest row of a sparse format that is made dense: all its zeros are sent or stored too."""
 
 LABEL_COLUMNS = ("y", "label", "class", "target")
 
+_LARGEST_INDEX = 2**31 - 2
+_LINES_BETWEEN_LOOKS = 512
 _NOT_A_NUMBER = {"nan", "inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"}
 _SVMLIGHT_LINE = re.compile(r"\S+(\s+(\d+|qid):\S+)+\s*(#.*)?$")
 
@@ -40,30 +46,55 @@ def number_in(text: str) -> float | None:
 
 
 class CsvText:
-    """A CSV file with the place of its label; iterating gives each row and its label's text."""
+    """A CSV file with the place of its label; iterating gives each row and its label's text.
 
-    def __init__(self, path: Path, label_column: str | None) -> None:
-        self.path = path
+    label_column: name or number (from 1) of the label's column, see `datafiles.open_data`.
+    labelled: False where no column is a label; the text is "" then.
+    unlabelled_columns: a file of so many columns has no label.
+    watch: told now and then how many bytes have been read.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        label_column: str | None,
+        labelled: bool = True,
+        unlabelled_columns: int | None = None,
+        watch: Watch | None = None,
+    ) -> None:
+        self.path, self._watch = path, watch
         first = next((row for _, row in self._records()), None)
         if first is None:
             raise DataFileError("is empty")
-        if len(first) < 2:
-            detail = "there is one column; a label and at least one number are needed"
-            raise DataFileError(detail, 1)
         self.columns = len(first)
-        self.label, self.has_header = _find_label([name.strip() for name in first], label_column)
+        self.labelled = labelled and (
+            label_column is not None or self.columns != unlabelled_columns
+        )
+        names = [name.strip() for name in first]
+        self.label, self.has_header = len(first), _all_words(names)
+        if self.labelled:
+            if len(first) < 2:
+                detail = "there is one column; a label and at least one number are needed"
+                raise DataFileError(detail, 1)
+            self.label, self.has_header = _find_label(names, label_column)
 
-    def features(self, widest: int) -> slice:
-        """Which places of the rows are features, once all lines have been read."""
-        return slice(0, widest)
+    def features(self) -> int:
+        """The number of features."""
+        return self.columns - self.labelled
+
+    def matrix(self, rows: Sequence[Float64Array]) -> Matrix:
+        """Some of the rows as one matrix."""
+        return np.array(rows)
 
     def __iter__(self) -> Iterator[tuple[Float64Array, str]]:
         for line, row in islice(self._records(), int(self.has_header), None):
             if len(row) != self.columns:
                 detail = f"has {len(row)} columns, the first line has {self.columns}"
                 raise DataFileError(detail, line)
-            label = row.pop(self.label).strip()
-            _check_label(label, line)
+            label = ""
+            if self.labelled:
+                label = row.pop(self.label).strip()
+                _check_label(label, line)
             try:
                 numbers = np.array(list(map(float, row)))
             except ValueError:
@@ -75,7 +106,7 @@ class CsvText:
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Records that are not blank, each with the line on which it ends."""
         with self.path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
+            reader = csv.reader(_watched(file, self._watch), strict=True)
             try:
                 for row in reader:
                     if row:
@@ -89,6 +120,13 @@ class CsvText:
         column = place + 1 + (place >= self.label)
         what = f"{field[:40]!r} is not a finite number" if field else "a number is missing"
         raise DataFileError(f"column {column}: {what}", line)
+
+
+def _watched(file: TextIO, watch: Watch | None) -> Iterator[str]:
+    for number, line in enumerate(file):
+        if watch and number % _LINES_BETWEEN_LOOKS == 0:
+            watch(file.buffer.tell())
+        yield line
 
 
 def _check_label(label: str, line: int) -> None:
@@ -112,8 +150,11 @@ def _find_label(names: list[str], wanted: str | None) -> tuple[int, bool]:
         if named:
             return named[0], True
         label = len(names) - 1
-    others = names[:label] + names[label + 1 :]
-    return label, all(name and number_in(name) is None for name in others)
+    return label, _all_words(names[:label] + names[label + 1 :])
+
+
+def _all_words(names: list[str]) -> bool:
+    return all(name and number_in(name) is None for name in names)
 
 
 def looks_like_svmlight(path: Path) -> bool:
@@ -124,51 +165,92 @@ def looks_like_svmlight(path: Path) -> bool:
 
 
 class SvmlightText:
-    """An svmlight file; iterating gives each row as far as it is written, and its label's text.
+    """An svmlight file; iterating gives the entries of each row, and its label's text.
 
-    Place k of a row is index k; whether indices start at 0 or 1 is known at the file's end.
+    width: number of features, by default what the largest index needs.
+    sparse: whether matrices are sparse; only dense ones have a bound on the width.
+    first_index: 0 or 1, the index of the first feature; by default 0 if that index occurs,
+        which is known once all lines have been read.
+    labelled: False where lines may begin with an entry; a label is passed over then.
+    watch: told now and then how many bytes have been read.
     """
 
-    def __init__(self, path: Path, width: int | None) -> None:
-        self.path = path
-        self.width = width
-        self.zero_based = False
+    def __init__(
+        self,
+        path: Path,
+        width: int | None,
+        sparse: bool = False,
+        first_index: int | None = None,
+        labelled: bool = True,
+        watch: Watch | None = None,
+    ) -> None:
+        self.path, self._watch = path, watch
+        self.labelled = labelled
+        self._width, self._sparse, self._given_first = width, sparse, first_index
+        self._smallest, self._largest = 1, 0
 
-    def features(self, widest: int) -> slice:
-        """Which places of the rows are features, once all lines have been read."""
-        first = 0 if self.zero_based else 1
-        width = self.width or widest - first
+    @property
+    def first_index(self) -> int:
+        """The index of the first feature, once all lines have been read."""
+        return min(self._smallest, 1) if self._given_first is None else self._given_first
+
+    def features(self) -> int:
+        """The number of features, once all lines have been read."""
+        first = self.first_index
+        width = self._width or self._largest + 1 - first
+        if self._smallest < first:
+            raise DataFileError("index 0 occurs, where features are numbered from 1")
         if width < 1:
             raise DataFileError("no line has a feature")
-        if first + width < widest:
-            raise DataFileError(f"indices go up to {widest - 1}: more than {width} features")
-        return slice(first, first + width)
+        if first + width <= self._largest:
+            raise DataFileError(f"indices go up to {self._largest}: more than {width} features")
+        return width
 
-    def __iter__(self) -> Iterator[tuple[Float64Array, str]]:
+    def matrix(self, rows: Sequence[Entries]) -> Matrix:
+        """Some of the rows as one matrix."""
+        ends = np.cumsum([0, *(len(indices) for indices, _ in rows)])
+        column = np.array([i for indices, _ in rows for i in indices], np.int64) - self.first_index
+        value = np.array([value for _, values in rows for value in values], np.float64)
+        if self._sparse:
+            return sparse_from_csr(value, column, ends, self.features())
+        X = np.zeros((len(rows), self.features()))
+        X[np.repeat(np.arange(len(rows)), np.diff(ends)), column] = value
+        return X
+
+    def __iter__(self) -> Iterator[tuple[Entries, str]]:
         with self.path.open(encoding="utf-8-sig") as file:
-            for number, line in enumerate(file, 1):
-                label, *fields = line.split("#", 1)[0].split() or [""]
-                if label:
-                    _check_label(label, number)
-                    yield self._row(fields, number), label
+            for number, line in enumerate(_watched(file, self._watch), 1):
+                fields = line.split("#", 1)[0].split()
+                if not fields:
+                    continue
+                if self.labelled:
+                    _check_label(fields[0], number)
+                has_label = self.labelled or ":" not in fields[0]
+                label = fields[0] if self.labelled else ""
+                yield self._entries(fields[has_label:], number), label
 
-    def _row(self, fields: list[str], line: int) -> Float64Array:
+    def _entries(self, fields: list[str], line: int) -> Entries:
         if fields and fields[0].startswith("qid:"):
             fields = fields[1:]
         entries = [_entry(field, line) for field in fields]
         indices = [index for index, _ in entries]
         if any(left >= right for left, right in pairwise(indices)):
             raise DataFileError("indices must grow from left to right", line)
-        if indices and indices[-1] > MAX_FEATURES:
+        if indices:
+            self._check_index(indices[-1], line)
+            self._smallest = min(self._smallest, indices[0])
+            self._largest = max(self._largest, indices[-1])
+        return indices, [value for _, value in entries]
+
+    def _check_index(self, largest: int, line: int) -> None:
+        if not self._sparse and largest > MAX_FEATURES:
             raise DataFileError(
-                f"index {indices[-1]}: rows are sent dense, so at most {MAX_FEATURES:,} features "
+                f"index {largest}: rows are made dense, so at most {MAX_FEATURES:,} features "
                 "are possible",
                 line,
             )
-        self.zero_based = self.zero_based or indices[:1] == [0]
-        row = np.zeros(indices[-1] + 1 if indices else 1)
-        row[indices] = [value for _, value in entries]
-        return row
+        if largest > _LARGEST_INDEX:
+            raise DataFileError(f"index {largest} is larger than {_LARGEST_INDEX}", line)
 
 
 def _entry(field: str, line: int) -> tuple[int, float]:

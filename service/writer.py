@@ -10,9 +10,24 @@ import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import groupby
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from service.errors import ModelBroken, ModelExists, Refusal, StorageFailed, UnknownModel
+from service.errors import (
+    ModelBroken,
+    ModelExists,
+    Refusal,
+    StartupError,
+    StorageFailed,
+    UnknownModel,
+)
+from service.loading import (
+    ModelFileError,
+    describe,
+    read_model_file,
+    refuse_sparse,
+    revive,
+)
 from service.log import Entry, Log
 from service.model import Draft, Limits, Model
 from service.recovery import recover, samples_of
@@ -74,6 +89,31 @@ class Writer:
             self.models[model.name] = model
         self._snapshots.keep_only({model.id for model in self.models.values()})
         self._threads.use(self._settings.threads)
+
+    def load(self, name: str, path: Path) -> None:
+        """Make the model in a file a live one, unless there is one of its name.
+
+        The model's row in the log is committed after its snapshot is on disk, so at no moment
+        does an empty model of this name exist. Raises StartupError.
+        """
+        if name in self.models:
+            logger.info(
+                "model %s: exists at sequence %d and goes on; %s is not loaded",
+                name,
+                self.models[name].sequence,
+                path,
+            )
+            return
+        try:
+            state, spec = read_model_file(path)
+            with self._log.creating(name, spec.plain()) as model_id:
+                loaded = revive(path, state, Model(model_id, name, spec))
+                refuse_sparse(path, loaded)
+                self._snapshots.save(model_id, state)
+        except (ModelFileError, StorageFailed, OSError) as error:
+            raise StartupError(f"--load: {error}") from None
+        self.models[name] = loaded.model
+        logger.info("model %s: loaded %s, %s", name, path, describe(loaded))
 
     def close(self) -> None:
         """Save a snapshot of every model that has learned since its last one."""

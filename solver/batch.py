@@ -20,7 +20,13 @@ from solver.frank_wolfe import (
 )
 from solver.kernel_rows import KernelRows
 from solver.kernels import Float64Array
-from solver.simplex import INITIAL, empty_problem, nothing_previous, refresh_from_gradient
+from solver.simplex import (
+    INITIAL,
+    empty_problem,
+    nothing_previous,
+    refresh_from_gradient,
+    tie_width,
+)
 
 Method = Literal["fw", "mfw", "swap", "partan"]
 
@@ -64,7 +70,7 @@ class Solution(NamedTuple):
     alpha, gradient: (v,) weights and g = -2 A alpha of all vertices.
     objective: f = -q. gap: max g + 2q over ALL vertices: f* - f is at most this.
     n_iter: steps taken. converged: the gap, or with sampling its confirmed estimate, was at
-        most `tol`; False where `max_iter` ended the run.
+        most `tol`; False where `max_iter` or `observe` ended the run.
     """
 
     alpha: Float64Array
@@ -95,27 +101,29 @@ def solve(
     method: Method,
     tol: float,
     max_iter: int,
-    observe: Callable[[Progress], None] | None = None,
+    observe: Callable[[Progress], bool | None] | None = None,
     clock: Callable[[], float] | None = None,
 ) -> Solution:
     """Iterate until the duality gap is at most tol (P4 eq. 3), or max_iter >= 1 steps are taken.
 
-    observe: called after every chunk of iterations; what it raises ends the run.
+    observe: called after every chunk of iterations; where it returns True, the run ends at the
+        present point, and what it raises ends it without one.
     clock: seconds, for a trace; without one no trace is kept.
     """
     number = METHODS.index(method)
     began = clock() if clock else 0.0
     pieces: list[Steps] = []
     ends: list[float] = []
-    n_iter, converged = 0, False
-    while not converged and n_iter < max_iter:
+    n_iter, converged, stopped = 0, False, False
+    while not (converged or stopped) and n_iter < max_iter:
         converged, steps = search.iterate(number, tol, min(_CHUNK, max_iter - n_iter))
         n_iter += len(steps.gap) - converged
         if clock:
             pieces.append(steps)
             ends.append(clock() - began)
         if observe and len(steps.gap):
-            observe(Progress(n_iter, float(steps.objective[-1]), float(steps.gap[-1])))
+            now = Progress(n_iter, float(steps.objective[-1]), float(steps.gap[-1]))
+            stopped = bool(observe(now))
     alpha, gradient = search.certify()
     q = -0.5 * float(alpha @ gradient)
     gap = float(gradient.max()) + 2.0 * q
@@ -192,8 +200,12 @@ class FullSearch:
             if done < limit and ending != CONVERGED:
                 self._fetch_needed()
         self._refresh()
-        converged = ending == CONVERGED
+        # What rounding had made of q since the last refresh must not end the run.
+        converged = ending == CONVERGED and self._gap() <= tol + tie_width(self._problem)
         return converged, steps.part(0, done + converged)
+
+    def _gap(self) -> float:
+        return float(self._problem.gradient.max()) + 2.0 * self.q
 
     def _fetch_needed(self) -> None:
         """The needed rows, and with them those of the steepest vertices that are not kept."""

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.service.process import free_port
@@ -61,6 +62,37 @@ def test_the_notebook_works_as_typed(capsys: pytest.CaptureFixture[str]) -> None
     assert gap <= 1e-5
     assert inside > 0.7
     assert outside < 0.05
+
+
+def test_the_commands_from_a_file_work_as_typed(tmp_path: Path) -> None:
+    """The last one, which serves, is started as typed and stopped once it is ready."""
+    random = np.random.default_rng(0)
+    rows = random.standard_normal((150, 2)) * 5 + [20, 50]
+    lines = [f"{a},{b},{'humid' if b > 50 else 'dry'}" for a, b in rows.tolist()]
+    (tmp_path / "rooms.csv").write_text("warmth,humidity,y\n" + "\n".join(lines[:100]))
+    (tmp_path / "held-out.csv").write_text("\n".join(lines[100:]))
+    (tmp_path / "new.csv").write_text("20,41\n22,58\n")
+    session = shell_block("wolfstream train").replace(
+        ".venv/bin/wolfstream", f"{sys.executable} -m service"
+    )
+    port = str(free_port())
+    wait = f"until curl -sf http://127.0.0.1:{port}/readyz; do sleep 0.2; done"
+    done = subprocess.run(
+        ["bash", "-e", "-m", "-c", f"{session.rstrip()} &\n{wait}\nkill %1\nwait"],
+        cwd=tmp_path,
+        env=os.environ | {"WOLFSTREAM_PORT": port, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert "model rooms: loaded rooms.model, trained by mfw on 100 samples" in done.stderr
+    accuracy = re.search(r"accuracy ([\d.]+)% of 50 samples", done.stdout)
+    assert accuracy
+    assert float(accuracy[1]) > 85
+    assert '{"status":"ready"}' in done.stdout
+    said = (tmp_path / "predictions.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in said] == ["prediction", "dry", "humid"]
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,10 @@ class ServerProcess:
         self.log_path = data.parent / f"{data.name}.log"
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> "ServerProcess":
-        """Start it and wait until it is ready."""
+    def start(self, *more: str) -> "ServerProcess":
+        """Start it, with more arguments, and wait until it is ready."""
         variables = {f"WOLFSTREAM_{name.upper()}": str(v) for name, v in self.settings.items()}
-        arguments = ["--port", str(self.port), "--data", str(self.data)]
+        arguments = ["--port", str(self.port), "--data", str(self.data), *more]
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "service", "serve", *arguments],

@@ -26,8 +26,16 @@ def no_variables(monkeypatch: pytest.MonkeyPatch):
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """The settings with which `serve` would have started."""
     settings: list[Settings] = []
-    monkeypatch.setattr(service.server, "serve", settings.append)
+    monkeypatch.setattr(service.server, "serve", lambda given, _: settings.append(given))
     return settings
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    """The model files with which `serve` would have started."""
+    loads: dict[str, Path] = {}
+    monkeypatch.setattr(service.server, "serve", lambda _, given: loads.update(given))
+    return loads
 
 
 @pytest.fixture
@@ -53,7 +61,16 @@ class TestHelp:
     def test_says_which_command_is_for_what(self):
         result = run("--help")
         assert result.exit_code == 0
-        for word in ("serve", "replay", "Examples", "WOLFSTREAM_PORT", "/docs"):
+        for word in (
+            "serve",
+            "replay",
+            "train",
+            "predict",
+            "evaluate",
+            "Examples",
+            "WOLFSTREAM_PORT",
+            "/docs",
+        ):
             assert word in result.output
 
     def test_serve_names_every_setting_with_its_default(self):
@@ -74,7 +91,7 @@ class TestHelp:
     def test_help_does_not_load_the_server(self):
         script = (
             "import sys; from service.cli import main; main(['--help'], standalone_mode=False); "
-            "assert not {'numba', 'fastapi', 'httpx', 'rich'} & set(sys.modules)"
+            "assert not {'numba', 'numpy', 'fastapi', 'httpx', 'rich'} & set(sys.modules)"
         )
         subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
 
@@ -110,13 +127,42 @@ class TestServe:
         assert not served
 
     def test_cannot_start(self, monkeypatch: pytest.MonkeyPatch):
-        def fail(_: Settings) -> None:
+        def fail(_: Settings, __: dict[str, Path]) -> None:
             raise StartupError("the data directory is in use")
 
         monkeypatch.setattr(service.server, "serve", fail)
         result = run("serve")
         assert result.exit_code == 1
         assert error_line(result) == "Error: the data directory is in use"
+
+
+class TestLoadUsage:
+    def test_names_are_given_or_those_of_the_files(self, loaded: dict[str, Path]):
+        arguments = ["--load", "a/rooms.model", "--load", "mail=b=c.model", "--load", "./d=e.x"]
+        result = run("serve", *arguments)
+        assert result.exit_code == 2
+        assert "'d=e' is no name" in error_line(result)
+        assert run("serve", *arguments[:4]).exit_code == 0
+        assert loaded == {"rooms": Path("a/rooms.model"), "mail": Path("b=c.model")}
+
+    @pytest.mark.parametrize("value", ["", "m=", "a b.model", "_a.model", "x" * 64, "..", "é.m"])
+    def test_no_name(self, loaded: dict[str, Path], value: str):
+        result = run("serve", "--load", value)
+        assert result.exit_code == 2
+        assert "--load" in error_line(result)
+        assert not loaded
+
+    def test_one_name_twice(self, loaded: dict[str, Path]):
+        result = run("serve", "--load", "a/m.model", "--load", "m=b.model")
+        assert result.exit_code == 2
+        assert "'m' is given twice" in error_line(result)
+        assert not loaded
+
+    def test_the_rule_for_names_is_that_of_the_service(self):
+        from service.cli import _MODEL_NAME
+        from service.spec import MODEL_NAME_PATTERN
+
+        assert "^" + _MODEL_NAME.removesuffix(r"\Z") + "$" == MODEL_NAME_PATTERN
 
 
 class TestReplayUsage:

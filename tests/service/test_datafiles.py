@@ -5,11 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from service.datafiles import MAX_FEATURES, DataFileError, LabelledFile, open_data
+from service.npzfiles import dense_rows, sparse_rows
+from solver.rows import SparseRows, take_rows, to_csr
 
 DATA = Path(__file__).parent.parent / "data"
 
+ROW = st.lists(st.sampled_from([0.0, -1.5, 2.0]), min_size=3, max_size=3)
 Write = Callable[[str, str | bytes], Path]
 
 
@@ -156,7 +161,7 @@ class TestSvmlight:
             ("1 1:2\n1 1:nan\n", 2, "'1:nan'"),
             ("1 1:2\n1 12\n", 2, "'12'"),
             ("1 1:2\nnan 1:2\n", 2, "label is nan"),
-            (f"1 1:2\n1 {MAX_FEATURES + 1}:2\n", 2, "rows are sent dense"),
+            (f"1 1:2\n1 {MAX_FEATURES + 1}:2\n", 2, "rows are made dense"),
         ],
     )
     def test_malformed(self, write: Write, content: str, line: int, detail: str):
@@ -172,6 +177,94 @@ class TestSvmlight:
     def test_no_features_at_all(self, write: Write):
         with pytest.raises(DataFileError, match="no line has a feature"):
             open_data(write("a.svm", "1\n2\n"))
+
+
+class TestSparse:
+    def test_svmlight_and_csr_may_stay_sparse_and_csv_may_become(self, write: Write):
+        for name, content in [("a.svm", "1 1:5 3:7\n2 2:0\n"), ("a.csv", "5,0,7,1\n0,0,0,2\n")]:
+            data = open_data(write(name, content), sparse=True)
+            assert (data.sparse, data.features) == (True, 3)
+            ((X, labels),) = data.batches(9)
+            assert isinstance(X, SparseRows)
+            assert [array.tolist() for array in to_csr(X)] == [[5, 7], [0, 2], [0, 2, 2]]
+            assert labels == [1, 2]
+
+    def test_the_file_decides_where_nobody_does(self, tmp_path: Path, write: Write):
+        assert open_data(write("a.svm", "1 1:5\n"), sparse=None).sparse
+        assert not open_data(write("a.csv", "5,1\n"), sparse=None).sparse
+        np.savez(tmp_path / "a.npz", X=np.eye(2), y=np.ones(2))
+        assert not open_data(tmp_path / "a.npz", sparse=None).sparse
+
+    def test_sparse_rows_are_as_wide_as_indices_can_be(self, write: Write):
+        data = open_data(write("a.svm", f"1 1:1 {2**31 - 2}:2\n"), sparse=None)
+        assert data.features == 2**31 - 2
+        with pytest.raises(DataFileError, match="line 1: index 2147483647 is larger"):
+            open_data(write("b.svm", f"1 1:1 {2**31 - 1}:2\n"), sparse=None)
+
+    @pytest.mark.parametrize("sparse", [True, False])
+    def test_the_first_index_may_be_given(self, write: Write, sparse: bool):
+        path = write("a.svm", "1 2:5\n")
+        ((X, _),) = open_data(path, features=3, sparse=sparse, first_index=0).batches(1)
+        dense = dense_rows(X, 3) if isinstance(X, SparseRows) else X
+        assert dense.tolist() == [[0, 0, 5]]
+        assert open_data(path).first_index == 1
+        with pytest.raises(DataFileError, match="index 0 occurs"):
+            open_data(write("b.svm", "1 0:5\n"), sparse=sparse, first_index=1)
+
+    @given(
+        st.lists(st.lists(st.sampled_from([0.0, -1.5, 2.0]), min_size=3, max_size=3), min_size=1)
+    )
+    def test_dense_and_back(self, rows: list[list[float]]):
+        X = np.array(rows)
+        sparse = sparse_rows(X)
+        assert dense_rows(sparse, 3).tolist() == rows
+        backwards = take_rows(sparse, slice(None, None, -1))
+        assert isinstance(backwards, SparseRows)
+        assert dense_rows(backwards, 3).tolist() == rows[::-1]
+        if sparse.stop[-1] and sparse.indices.max() == 2:
+            with pytest.raises(DataFileError, match="beyond the first 2"):
+                dense_rows(sparse, 2)
+
+
+class TestUnlabelled:
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("a.csv", "1,2\n3,4\n"),
+            ("a.csv", "a,b\n1,2\n3,4\n"),
+            ("a.svm", "1:1 2:2\n1:3 2:4\n"),
+            ("a.svm", "7 1:1 2:2\nx 1:3 2:4\n"),
+        ],
+    )
+    def test_no_labels(self, write: Write, name: str, content: str):
+        data = open_data(write(name, content), labelled=False)
+        assert (data.samples, data.features, data.labelled) == (2, 2, False)
+        ((X, labels),) = data.batches(9)
+        assert np.asarray(X).tolist() == [[1, 2], [3, 4]]
+        assert labels == []
+
+    def test_the_number_of_columns_decides(self, write: Write):
+        path = write("a.csv", "1,2\n3,4\n")
+        assert not open_data(path, features=2, labelled=None).labelled
+        assert open_data(path, features=1, labelled=None).labelled
+        assert open_data(path, "1", features=2, labelled=None).labelled
+
+    def test_npz_without_y(self, tmp_path: Path):
+        np.savez(tmp_path / "a.npz", X=np.eye(2))
+        assert not open_data(tmp_path / "a.npz", labelled=None).labelled
+        np.savez(tmp_path / "a.npz", X=np.eye(2), y=np.ones(2))
+        assert not open_data(tmp_path / "a.npz", labelled=False).labelled
+        assert open_data(tmp_path / "a.npz", labelled=None).labelled
+
+
+def test_watchers_see_the_bytes_go_by(write: Write):
+    content = "1,2\n" * 5000
+    for name, text in [("a.csv", content), ("a.svm", content.replace(",", " 1:"))]:
+        seen: list[int] = []
+        open_data(write(name, text), watch=seen.append)
+        assert len(seen) > 5
+        assert seen == sorted(seen)
+        assert 0 < seen[0] <= seen[-1] <= len(text)
 
 
 class TestNpz:
@@ -246,7 +339,7 @@ class TestNpz:
                     "shape": np.array([1, MAX_FEATURES + 1]),
                     "y": np.ones(1),
                 },
-                "sent dense",
+                "made dense",
             ),
         ],
     )

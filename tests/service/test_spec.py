@@ -13,7 +13,13 @@ from service.spec import ModelSpec, read_spec
 DEFAULTS = {
     "task": "classification",
     "kernel": {"type": "rbf", "gamma": "auto"},
-    "working_set": {"algorithm": "msfw", "C": 1.0, "corrective_steps": 10, "max_size": 5000},
+    "working_set": {
+        "algorithm": "msfw",
+        "C": 1.0,
+        "corrective_steps": 10,
+        "max_size": 5000,
+        "class_weight": [],
+    },
     "asset": {
         "algorithm": "asset",
         "features": "fourier",
@@ -189,6 +195,28 @@ class TestRefusals:
     )
     def test_working_set(self, field: str, wrong: Any):
         assert pointers({"working_set": {field: wrong}}) == {f"/working_set/{field}"}
+
+    @pytest.mark.parametrize(
+        ("wrong", "place"),
+        [
+            ({"a": 2.0}, ""),
+            ([{"label": "a"}], "/0/weight"),
+            ([{"label": "a", "weight": 1}, {"label": "b", "weight": 0}], "/1/weight"),
+            ([{"label": "a", "weight": True}], "/0/weight"),
+            ([{"label": 1.5, "weight": 1}], "/0/label"),
+            ([{"label": None, "weight": 1}], "/0/label"),
+        ],
+    )
+    def test_class_weight(self, wrong: Any, place: str):
+        assert pointers({"working_set": {"class_weight": wrong}}) == {
+            f"/working_set/class_weight{place}"
+        }
+
+    def test_labels_of_class_weights_keep_their_type(self):
+        weights = [{"label": label, "weight": 2.0} for label in (True, 1, "1")]
+        read = plain(working_set={"class_weight": weights})["working_set"]["class_weight"]
+        assert [type(item["label"]) for item in read] == [bool, int, str]
+        assert read == weights
 
     @pytest.mark.parametrize(
         ("field", "wrong"),

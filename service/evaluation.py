@@ -1,0 +1,78 @@
+"""How predictions compare with labels: accuracy, each class, confusions."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rich.table import Table
+
+from service.datafiles import Label
+
+# A larger confusion matrix is no longer read, and no longer fits a screen.
+_LARGEST_MATRIX = 20
+
+
+@dataclass
+class Evaluation:
+    """Counts of (label, prediction) pairs. classes: those that the model knows.
+
+    seconds: spent predicting, not reading.
+    """
+
+    classes: list[Label]
+    pairs: Counter[tuple[Label, Label]] = field(default_factory=Counter)
+    seconds: float = 0.0
+
+    def count(self, labels: Sequence[Label], said: Sequence[Label]) -> None:
+        """Take predictions into account."""
+        self.pairs.update(zip(labels, said, strict=True))
+
+    @property
+    def samples(self) -> int:
+        """How many there were."""
+        return self.pairs.total()
+
+    @property
+    def accuracy(self) -> float:
+        """Share of right predictions."""
+        right = sum(count for (label, said), count in self.pairs.items() if label == said)
+        return right / max(self.samples, 1)
+
+    @property
+    def labels(self) -> list[Label]:
+        """The model's classes, and behind them what else stands in the file."""
+        return list(dict.fromkeys([*self.classes, *(label for label, _ in self.pairs)]))
+
+    def of_class(self, label: Label) -> tuple[int, float | None, float | None]:
+        """Samples of a class, precision and recall; None where there is nothing to divide by."""
+        right = self.pairs[label, label]
+        count = sum(n for (given, _), n in self.pairs.items() if given == label)
+        claimed = sum(n for (_, said), n in self.pairs.items() if said == label)
+        return count, right / claimed if claimed else None, right / count if count else None
+
+
+def tables(result: Evaluation) -> list[Table]:
+    """Precision, recall and count of each class; and the confusion matrix, if it is small."""
+    labels = sorted(result.labels, key=lambda label: (isinstance(label, str), label))
+    by_class = Table(box=None, pad_edge=False)
+    by_class.add_column("class")
+    for heading in ("precision", "recall", "samples"):
+        by_class.add_column(heading, justify="right")
+    for label in labels:
+        count, precision, recall = result.of_class(label)
+        known = "" if label in result.classes else " (unknown to the model)"
+        by_class.add_row(f"{label}{known}", _share(precision), _share(recall), f"{count:,}")
+    if len(labels) > _LARGEST_MATRIX:
+        return [by_class]
+    matrix = Table(title="confusion: label down, prediction across", box=None, pad_edge=False)
+    matrix.add_column("")
+    for label in labels:
+        matrix.add_column(str(label), justify="right")
+    for label in labels:
+        counts = (result.pairs[label, said] for said in labels)
+        matrix.add_row(str(label), *(f"{n:,}" if n else "." for n in counts))
+    return [by_class, matrix]
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2%}"

@@ -1,0 +1,109 @@
+"""What a user sees of training: the file being read, the gap falling, what came out."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from service.datafiles import LabelledFile, open_data
+from service.display import Bar, first_interrupt_asks
+from service.snapshots import State
+from service.threads import Threads
+from service.training import Learned, train
+from service.training_plan import Data, Plan
+from solver.batch import Progress
+from solver.rows import concatenate_rows
+
+_READ_ROWS = 4096
+
+
+def read(console: Console, file: Path, label_column: str | None, dense: bool) -> Data:
+    """All samples of a file, in memory. Raises DataFileError."""
+    opened = open_watched(console, file, label_column=label_column, sparse=False if dense else None)
+    parts, labels = [], []
+    with Bar(console, f"reading {file.name}") as bar:
+        for X, y in opened.batches(_READ_ROWS):
+            parts.append(X)
+            labels += y
+            bar.show(len(labels) / opened.samples, f"{len(labels):,} samples")
+    return Data(concatenate_rows(parts), labels, opened.first_index)
+
+
+def open_watched(console: Console, file: Path, **wanted: Any) -> LabelledFile:
+    """`open_data` with a bar for its check of the whole file. Raises DataFileError."""
+    with Bar(console, f"checking {file.name}") as bar:
+        size = max(file.stat().st_size, 1)
+
+        def watch(position: int) -> None:
+            bar.show(position / size, f"{position / 2**20:.1f} of {size / 2**20:.1f} MB")
+
+        return open_data(file, watch=watch, **wanted)
+
+
+def train_shown(console: Console, data: Data, plan: Plan) -> tuple[State, dict[str, Any]]:
+    """`training.train` with a bar; the first Ctrl-C ends it. Raises what `train` raises."""
+    if plan.online:
+        Threads().use(1)  # As the server by default: the same file, bit for bit.
+    falling = _FallingGap(plan.batch.tol)
+    with Bar(console, f"training {plan.algorithm}") as bar, first_interrupt_asks() as interruption:
+
+        def observe(now: Learned | Progress) -> bool:
+            if isinstance(now, Learned):
+                bar.show(now.samples / now.total, _words_of_stream(now))
+            else:
+                falling.show(bar, now)
+            return interruption.asked
+
+        state, report = train(data, plan, observe)
+    if interruption.asked:
+        report["interrupted"] = True
+    return state, report
+
+
+def _words_of_stream(now: Learned) -> str:
+    right = "" if now.right is None else f", {now.right:.2%} predicted right beforehand"
+    return (
+        f"{now.samples:,} of {now.total:,} samples, objective {now.objective:.4g}, "
+        f"gap of the set {now.gap:.2g}{right}"
+    )
+
+
+class _FallingGap:
+    """The gap's way from its first value down to tol, on a log scale, problem after problem."""
+
+    def __init__(self, tol: float) -> None:
+        self._tol, self._problem, self._first, self._lowest = tol, -1, tol, tol
+
+    def show(self, bar: Bar, now: Progress) -> None:
+        """Show how far the present problem has come, behind those that are done."""
+        gap = max(now.gap, self._tol)
+        if now.problem != self._problem:
+            self._problem, self._first, self._lowest = now.problem, gap, gap
+        self._lowest = min(self._lowest, gap)
+        way = math.log(self._first / self._tol)
+        share = math.log(self._first / self._lowest) / way if way > 0.0 else 1.0
+        problem = f"pair {now.problem + 1} of {now.problems}, " if now.problems > 1 else ""
+        words = f"{problem}iteration {now.iteration:,}, objective {now.objective:.6g}"
+        words += f", gap {now.gap:.2e} of {self._tol:.0e}"
+        bar.show((now.problem + share) / now.problems, words)
+
+
+def summary(report: dict[str, Any], seconds: float, out: Path) -> str:
+    """What was trained, in a few lines."""
+    ended = ""
+    if not report["complete"] and report["gap_over"] == "all samples":
+        ended = ", above --tol"
+    learned = report.get("learned", 0)
+    again = f", learned {learned:,} times in all" if learned > report["samples"] else ""
+    lines = [
+        f"{report['samples']:,} samples{again}, {report['features']:,} features "
+        f"({report['rows']} rows), {report['classes']} classes",
+        f"{report['support_vectors']:,} support vectors, {report['size']:,} samples in the set",
+        f"objective {report['objective']:.6g}, gap {report['gap']:.3g} over "
+        f"{report['gap_over']}{ended}",
+    ]
+    if report.get("prequential") is not None:
+        lines.append(f"{report['prequential']:.2%} predicted right just before they were learned")
+    lines.append(f"{seconds:.1f} s; {out}: {out.stat().st_size / 2**20:.1f} MB")
+    return "\n".join(lines)

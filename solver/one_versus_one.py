@@ -1,0 +1,123 @@
+"""A batch problem for each pair of classes (P2's one-versus-one), over shared kernel rows.
+
+    minimise alpha'A alpha over the unit simplex,
+    A_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / (2 C w_y)
+
+The rows are sorted by class, so that the samples of a pair lie in two runs of columns, and all
+pairs read the same kept kernel rows.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.batch import (
+    START_SIZE,
+    FullSearch,
+    Method,
+    Progress,
+    Search,
+    Solution,
+    initial_ball,
+    solve,
+)
+from solver.duals import classification_dual
+from solver.kernel_rows import KernelRows
+from solver.kernels import Float64Array, Kernel, prepare_rows
+from solver.multiclass import pairs_of
+from solver.rows import Matrix, origin_of, take_rows
+from solver.sampled import SampledSearch
+
+
+class Settings(NamedTuple):
+    """How each problem is solved.
+
+    tol: absolute duality gap. max_iter: of each problem. sampling: None for a full search, or
+    the number of random vertices. start_size: the run starts at the optimum over so many random
+    vertices. cache_bytes: for kernel rows.
+    """
+
+    method: Method = "mfw"
+    tol: float = 1e-4
+    max_iter: int = 1_000_000
+    sampling: int | None = None
+    start_size: int = START_SIZE
+    cache_bytes: int = 1 << 30
+
+
+class PairSolution(NamedTuple):
+    """Where the problem of a pair ended.
+
+    pair: class numbers, first the one with y = -1. rows: (v,) numbers of the rows that the
+    weights `solution.alpha` belong to. sign: (v,) their y.
+    """
+
+    pair: tuple[int, int]
+    rows: NDArray[np.int64]
+    sign: Float64Array
+    solution: Solution
+
+
+def solve_pairs(
+    kernel: Kernel,
+    X: Matrix,
+    codes: NDArray[np.int64],
+    ridge: Sequence[float],
+    settings: Settings,
+    random: np.random.Generator,
+    starts: Float64Array | None = None,
+    observe: Callable[[Progress], bool | None] | None = None,
+    clock: Callable[[], float] | None = None,
+) -> Iterator[PairSolution]:
+    """Solve the problems of all pairs, in the order of `multiclass.pairs_of`.
+
+    X: (n, d) rows. codes: (n,) class numbers 0, 1, ..., each of which occurs. ridge: 1/(2 C w)
+    of each class. starts: (pairs, n) weights >= 0, scaled here to sum one; where they are all
+    zero, and without them, a random ball. observe, clock: see `solver.batch.solve`. Raises
+    ValueError where `cache_bytes` does not hold two kernel rows.
+    """
+    order = np.argsort(codes, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(np.bincount(codes))])
+    rows = take_rows(X, order)
+    source = KernelRows(
+        kernel, prepare_rows(kernel, rows, origin_of(rows), kernel.dtype), settings.cache_bytes
+    )
+    pairs = pairs_of(len(ends) - 1)
+
+    def observe_pair(progress: Progress) -> bool | None:
+        return observe(progress._replace(problem=i, problems=len(pairs))) if observe else None
+
+    for i, (a, b) in enumerate(pairs):
+        minus, plus = ((int(ends[c]), int(ends[c + 1])) for c in (a, b))
+        dual = classification_dual(minus, plus, ridge[a], ridge[b])
+        own = order[dual.column]
+        start = None if starts is None else starts[i, own]
+        if start is not None and start.any():
+            start = start / start.sum()
+        else:
+            start = initial_ball(dual, source, settings.start_size, random)
+        search: Search
+        if settings.sampling is None:
+            search = FullSearch(dual, source, start)
+        else:
+            search = SampledSearch(dual, kernel, source.rows, start, settings.sampling, random)
+        solution = solve(
+            search, settings.method, settings.tol, settings.max_iter, observe_pair, clock
+        )
+        yield PairSolution((a, b), own, dual.sign, solution)
+
+
+def support_of(pairs: Sequence[PairSolution], n: int) -> tuple[NDArray[np.int64], Float64Array]:
+    """Numbers of the support vectors among n rows, ascending, and alpha, (pairs, support)."""
+    carries = np.zeros(n, np.bool_)
+    for pair in pairs:
+        carries[pair.rows[pair.solution.alpha > 0.0]] = True
+    support = np.flatnonzero(carries)
+    place = np.cumsum(carries) - 1
+    alpha = np.zeros((len(pairs), len(support)))
+    for i, pair in enumerate(pairs):
+        own = pair.solution.alpha > 0.0
+        alpha[i, place[pair.rows[own]]] = pair.solution.alpha[own]
+    return support, alpha
