@@ -25,7 +25,11 @@ in 12 clusters, a tenth of the labels wrong; covtype: 60,000 shuffled rows:
     smallest weight of the older half          75.0%         62.9%              63.0%
     smallest weight                            55.4%         52.2%              57.1%
 
-The smaller the weights that leave, the lower q and the worse the predictions.
+The smaller the weights that leave, the worse the predictions, though q is the lowest. With ten
+steps, in slow drift and on covtype in file order (100,000 samples each), the first four rules
+lie within 1.2 points of each other, and on shuffled covtype the third one falls behind by 9.7
+again. The oldest are never far from the best, and need no weights to be compared.
+`benchmarks.bound` runs a million samples.
 """
 
 import numpy as np
