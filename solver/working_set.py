@@ -45,7 +45,7 @@ class WorkingSet:
     kernel: with a number as gamma.
     C: the ridge of the dual is 1/(2C), of class c 1/(2 C class_weight[c]).
     corrective_steps: at most so many swap steps after each of P1's own steps; 0 is P1 to the
-        letter. Two are always taken, more only while the set's duality gap exceeds q / 2,
+        letter. Two for a sample in the set, more only while the set's duality gap exceeds q / 2,
         which is where noisy labels keep it (`online.walk`).
     max_size: bound on the number of stored samples, None for no bound. At the multiples of
         max_size // 32 samples seen, a set closer than that to its bound lets samples go

@@ -81,7 +81,7 @@ class Sfw:
         kind = self._decide_step(best) if self.away_steps else self._toward(best)
         for count in range(self.corrective_steps):
             gap = max(self.g[p] for p in self.S) + 2.0 * self.q
-            if count >= 2 and gap <= 0.5 * self.q:
+            if (count >= 2 or not admitted) and gap <= 0.5 * self.q:
                 break
             self._swap()
         return self._moment(admitted, kind)
