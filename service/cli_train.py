@@ -271,7 +271,7 @@ def _check_out(out: Path, force: bool) -> None:
 
 def _plan(options: dict[str, Any]) -> "Plan":
     from service.training_plan import Plan
-    from solver.one_versus_one import Settings
+    from solver.solve_dual import Settings
 
     kernel: dict[str, Any] = {"type": options["kernel"]}
     if options["kernel"] == "polynomial":

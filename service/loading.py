@@ -68,15 +68,6 @@ def revive(path: Path, state: State, model: Model) -> LoadedModel:
     return LoadedModel(model, state, trained, sparse, numbered, first)
 
 
-def refuse_sparse(path: Path, loaded: LoadedModel) -> None:
-    """Raise ModelFileError for a model of sparse rows, which requests cannot carry."""
-    if loaded.sparse:
-        raise ModelFileError(
-            f"{path} was trained on sparse rows, and this server takes dense ones; train with "
-            "--dense"
-        )
-
-
 def describe(loaded: LoadedModel) -> str:
     """How the model came to be, in one line."""
     sequence, head = loaded.model.sequence, loaded.model.published.heads[loaded.model.spec.serve]

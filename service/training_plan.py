@@ -12,8 +12,8 @@ from service.spec import ModelSpec, read_spec
 from solver import bandwidth
 from solver.bandwidth import gamma_from_rows
 from solver.kernels import LARGEST_VALUE, Kernel, largest_square_norm
-from solver.one_versus_one import Settings
 from solver.rows import Matrix, square_norms, take_rows
+from solver.solve_dual import Settings
 
 ONLINE = ("msfw", "sfw")
 MOST_CLASSES = 100

@@ -25,7 +25,6 @@ from service.loading import (
     ModelFileError,
     describe,
     read_model_file,
-    refuse_sparse,
     revive,
 )
 from service.log import Entry, Log
@@ -108,7 +107,6 @@ class Writer:
             state, spec = read_model_file(path)
             with self._log.creating(name, spec.plain()) as model_id:
                 loaded = revive(path, state, Model(model_id, name, spec))
-                refuse_sparse(path, loaded)
                 self._snapshots.save(model_id, state)
         except (ModelFileError, StorageFailed, OSError) as error:
             raise StartupError(f"--load: {error}") from None

@@ -48,7 +48,7 @@ Regression on the simplex, which the papers leave out: duals.regression_dual.
 How they stand on each other (each imports only from those before it):
 compiled; rows; sparse_product, slots; kernels; simplex; hessian; online, removal; multiclass,
 store; view, answers; working_set.
-duals; frank_wolfe; kernel_rows; batch; sampled; one_versus_one.
+duals; frank_wolfe; kernel_rows; batch, sampled; solve_dual; one_versus_one.
 compiled, rows; fourier; asset. rows; bandwidth.
 All of these; estimator_base; sfw_classifier, batch_estimator; frank_wolfe_classifier,
 frank_wolfe_regressor, enclosing_ball.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from solver.batch import FullSearch, Method, Progress, Search, Solution, initial_ball, solve
+from solver.batch import Method, Progress, Solution
 from solver.duals import Dual
 from solver.estimator_base import (
     PROBED,
@@ -26,7 +26,7 @@ from solver.frank_wolfe import METHODS
 from solver.kernel_rows import KernelRows
 from solver.kernels import Float64Array, Kernel, prepare_rows
 from solver.rows import Matrix, origin_of, take_rows
-from solver.sampled import SampledSearch
+from solver.solve_dual import Settings, kernel_rows_bytes, solve_dual
 
 
 class BatchEstimator(KernelEstimator):
@@ -77,63 +77,61 @@ class BatchEstimator(KernelEstimator):
             traces = [s.trace for s in solutions]
             self.trace_ = traces[0] if len(traces) == 1 else traces
 
-    def _solver(self, kernel: Kernel, X: Matrix) -> "DualSolver":
+    def _settings(self) -> Settings:
+        return Settings(
+            self.algorithm,
+            self.tol,
+            self.max_iter,
+            self.sampling,
+            self.start_size,
+            self.cache_bytes,
+        )
+
+    def _observe(self, now: Progress) -> None:
+        if self.progress is not None:
+            self.progress(now)
+
+    def _clock(self) -> Callable[[], float] | None:
+        return time.perf_counter if self.trace else None
+
+    def _solve(self, kernel: Kernel, X: Matrix, dual: Dual) -> Solution:
+        """Solve the one problem over all rows of X; warns as `_judge` does."""
         warn_of_rounding(kernel, X, self.tol)
-        return DualSolver(self, kernel, X)
-
-
-class DualSolver:
-    """Solves duals over the same rows one after another; they share what is kept of the kernel."""
-
-    def __init__(self, estimator: BatchEstimator, kernel: Kernel, X: Matrix) -> None:
-        self._estimator = estimator
+        settings, random = self._settings(), generator(self.random_state)
         rows = prepare_rows(kernel, X, origin_of(X), kernel.dtype)
-        least = 2 * len(rows.far) * kernel.dtype.itemsize
-        budget = estimator.cache_bytes if estimator.sampling is None else least
-        self._source = KernelRows(kernel, rows, budget)
-        self._random = generator(estimator.random_state)
+        budget = kernel_rows_bytes(settings, len(rows.far), kernel.dtype.itemsize)
+        source = KernelRows(kernel, rows, budget)
+        solution = solve_dual(
+            dual, source, settings, random, observe=self._observe, clock=self._clock()
+        )
+        self._judge(solution, kernel, take_rows(X, dual.column), dual.sign, dual.ridge)
+        return solution
 
-    def solve(self, dual: Dual, start: Float64Array | None, problem: int, of: int) -> Solution:
-        """Solve one of several problems; warns where `max_iter` ended it above tol.
+    def _judge(
+        self,
+        solution: Solution,
+        kernel: Kernel,
+        X: Matrix,
+        sign: Float64Array,
+        ridge: Float64Array,
+    ) -> None:
+        """Warn where `max_iter` ended a run above tol, and of an indefinite matrix.
 
-        start: (v,) weights >= 0, scaled here to sum one; None or all zero for the random ball.
+        X, sign, ridge: of the (v,) vertices. An indefinite matrix is looked for among the
+        heaviest vertices and some of all others.
         """
-        own = self._estimator
-        if start is not None and start.any():
-            start = start / start.sum()
-        else:
-            start = initial_ball(dual, self._source, own.start_size, self._random)
-        search: Search
-        if own.sampling is None:
-            search = FullSearch(dual, self._source, start)
-        else:
-            kernel, rows = self._source.kernel, self._source.rows
-            search = SampledSearch(dual, kernel, rows, start, own.sampling, self._random)
-        progress = own.progress
-
-        def observe(now: Progress) -> None:
-            if progress is not None:
-                progress(now._replace(problem=problem, problems=of))
-
-        clock = time.perf_counter if own.trace else None
-        solution = solve(search, own.algorithm, own.tol, own.max_iter, observe, clock)
-        if not solution.converged and solution.gap > own.tol:
+        if not solution.converged and solution.gap > self.tol:
             warnings.warn(
-                f"max_iter={own.max_iter} iterations ended with a duality gap of "
-                f"{solution.gap:.3g}, above tol={own.tol:.3g}; the gap bounds how far the "
+                f"max_iter={self.max_iter} iterations ended with a duality gap of "
+                f"{solution.gap:.3g}, above tol={self.tol:.3g}; the gap bounds how far the "
                 "objective is from its optimum",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self._probe(dual, solution.alpha)
-        return solution
-
-    def _probe(self, dual: Dual, alpha: Float64Array) -> None:
-        """Warn of an indefinite matrix among the heaviest vertices and some of all others."""
+        alpha = solution.alpha
         heaviest = np.argsort(-alpha, kind="stable")[: PROBED // 2]
         some = np.union1d(heaviest, evenly(len(alpha), PROBED // 2))
-        X = take_rows(self._source.rows.exact, dual.column[some])
-        if is_indefinite(self._source.kernel, X, dual.sign[some], dual.ridge[some]):
+        if is_indefinite(kernel, take_rows(X, some), sign[some], ridge[some]):
             warn_of_indefinite_matrix()
 
 

@@ -87,7 +87,7 @@ class EnclosingBall(OutlierMixin, BatchEstimator):
         self.gamma_ = kernel.gamma
         diagonal = kernel_diagonal(kernel, rows)
         dual = ball_dual(diagonal, self.C)
-        solution = self._solver(kernel, rows).solve(dual, None, 0, 1)
+        solution = self._solve(kernel, rows, dual)
         alpha = solution.alpha
         self._keep_solutions([solution])
         square_radius = ball_square_radius(dual, alpha, solution.objective)

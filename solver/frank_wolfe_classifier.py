@@ -10,17 +10,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solver.batch import Method, Progress, Solution
 from solver.batch_estimator import BatchEstimator
-from solver.duals import classification_dual
 from solver.estimator_base import (
     PREDICTION_DTYPE,
     as_given,
     as_matrix,
     class_codes,
     class_weights,
+    generator,
     same_kind,
+    warn_of_rounding,
 )
 from solver.kernels import Float64Array
 from solver.multiclass import pairs_of
+from solver.one_versus_one import solve_pairs
 from solver.rows import Matrix, n_rows, row_keys, take_rows
 from solver.view import expansion, predict
 
@@ -96,21 +98,27 @@ class FrankWolfeClassifier(ClassifierMixin, BatchEstimator):
         X = as_matrix(X)
         kernel = self._kernel_for(X)
         self.gamma_ = kernel.gamma
-        order = np.argsort(codes, kind="stable")
-        rows = take_rows(X, order)
-        ends = [0, *np.cumsum(np.bincount(codes)).tolist()]
         ridge = 0.5 / (self.C * class_weights(y, self.class_weight))
         self.pairs_ = pairs_of(len(self.classes_))
-        starts = self._warm_start(rows, self.classes_[codes[order]])
-        solver = self._solver(kernel, rows)
+        starts = self._warm_start(X, y)
+        warn_of_rounding(kernel, X, self.tol)
         weights = np.zeros((len(self.pairs_), len(codes)))
         solutions = []
-        for i, (a, b) in enumerate(self.pairs_):
-            minus, plus = (ends[a], ends[a + 1]), (ends[b], ends[b + 1])
-            dual = classification_dual(minus, plus, ridge[a], ridge[b])
-            start = None if starts is None else starts[i, dual.column]
-            solution = solver.solve(dual, start, i, len(self.pairs_))
-            weights[i, order[dual.column]] = solution.alpha * dual.sign
+        for i, (_, rows, sign, solution) in enumerate(
+            solve_pairs(
+                kernel,
+                X,
+                codes,
+                ridge.tolist(),
+                self._settings(),
+                generator(self.random_state),
+                starts,
+                self._observe,
+                self._clock(),
+            )
+        ):
+            self._judge(solution, kernel, take_rows(X, rows), sign, ridge[codes[rows]])
+            weights[i, rows] = solution.alpha * sign
             solutions.append(solution)
         self._keep(kernel, X, codes, weights, solutions)
         return self

@@ -84,7 +84,7 @@ class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
         self.gamma_ = kernel.gamma
         middle, unit = _middle_and_unit(y)
         dual = regression_dual((y - middle) / (unit or 1.0), self.C, self.mu)
-        solution = self._solver(kernel, rows).solve(dual, None, 0, 1)
+        solution = self._solve(kernel, rows, dual)
         self._keep_solutions([solution])
         self.epsilon_ = unit * regression_epsilon(dual, solution.alpha, solution.gradient, self.C)
         weight = self.C * unit * (solution.alpha * dual.sign).reshape(2, -1).sum(axis=0)

@@ -13,38 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.batch import (
-    START_SIZE,
-    FullSearch,
-    Method,
-    Progress,
-    Search,
-    Solution,
-    initial_ball,
-    solve,
-)
+from solver.batch import Progress, Solution
 from solver.duals import classification_dual
 from solver.kernel_rows import KernelRows
 from solver.kernels import Float64Array, Kernel, prepare_rows
 from solver.multiclass import pairs_of
 from solver.rows import Matrix, origin_of, take_rows
-from solver.sampled import SampledSearch
-
-
-class Settings(NamedTuple):
-    """How each problem is solved.
-
-    tol: absolute duality gap. max_iter: of each problem. sampling: None for a full search, or
-    the number of random vertices. start_size: the run starts at the optimum over so many random
-    vertices. cache_bytes: for kernel rows.
-    """
-
-    method: Method = "mfw"
-    tol: float = 1e-4
-    max_iter: int = 1_000_000
-    sampling: int | None = None
-    start_size: int = START_SIZE
-    cache_bytes: int = 1 << 30
+from solver.solve_dual import Settings, kernel_rows_bytes, solve_dual
 
 
 class PairSolution(NamedTuple):
@@ -81,9 +56,9 @@ def solve_pairs(
     order = np.argsort(codes, kind="stable")
     ends = np.concatenate([[0], np.cumsum(np.bincount(codes))])
     rows = take_rows(X, order)
-    source = KernelRows(
-        kernel, prepare_rows(kernel, rows, origin_of(rows), kernel.dtype), settings.cache_bytes
-    )
+    prepared = prepare_rows(kernel, rows, origin_of(rows), kernel.dtype)
+    budget = kernel_rows_bytes(settings, len(codes), kernel.dtype.itemsize)
+    source = KernelRows(kernel, prepared, budget)
     pairs = pairs_of(len(ends) - 1)
 
     def observe_pair(progress: Progress) -> bool | None:
@@ -94,18 +69,7 @@ def solve_pairs(
         dual = classification_dual(minus, plus, ridge[a], ridge[b])
         own = order[dual.column]
         start = None if starts is None else starts[i, own]
-        if start is not None and start.any():
-            start = start / start.sum()
-        else:
-            start = initial_ball(dual, source, settings.start_size, random)
-        search: Search
-        if settings.sampling is None:
-            search = FullSearch(dual, source, start)
-        else:
-            search = SampledSearch(dual, kernel, source.rows, start, settings.sampling, random)
-        solution = solve(
-            search, settings.method, settings.tol, settings.max_iter, observe_pair, clock
-        )
+        solution = solve_dual(dual, source, settings, random, start, observe_pair, clock)
         yield PairSolution((a, b), own, dual.sign, solution)
 
 

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from service.cli import main
 from service.errors import StartupError
 from service.loading import ModelFileError, load_model
+from service.names import named_rows
 from service.settings import Settings
 from service.snapshots import Snapshots, State, read_state, write_state
 from service.writer import Writer
@@ -135,16 +136,15 @@ class TestWriter:
         assert "\n" not in str(caught.value)
         assert not writer.models
 
-    def test_sparse_rows_are_refused(self, writer: Writer, tmp_path: Path):
+    def test_sparse_rows_become_named_numbers(self, writer: Writer, tmp_path: Path):
         (tmp_path / "a.svm").write_text("".join(f"{i % 2} 1:{i % 2} {i + 2}:1\n" for i in range(9)))
         arguments = [str(tmp_path / "a.svm"), "--model", str(tmp_path / "a.model")]
         assert CliRunner().invoke(main, ["train", *arguments]).exit_code == 0
-        with pytest.raises(StartupError, match="--dense"):
-            writer.load("m", tmp_path / "a.model")
-        assert CliRunner().invoke(main, ["train", *arguments, "--force", "--dense"]).exit_code == 0
         writer.load("m", tmp_path / "a.model")
-        assert writer.models["m"].dimension == 10
-
+        model = writer.models["m"]
+        assert model.describe()["rows"] == "named"
+        X = model.published.matrix(named_rows([{"1": 1.0, "3": 1.0}, {"2": 1.0}]))
+        assert model.published.heads["working_set"].predict(X)[0] == [1, 0]
 
 def broken(trained: Path, folder: Path, kind: str) -> Path:
     path = folder / "broken.model"

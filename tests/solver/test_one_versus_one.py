@@ -6,8 +6,9 @@ import pytest
 from solver.batch import Progress
 from solver.kernels import Kernel
 from solver.multiclass import pairs_of
-from solver.one_versus_one import Settings, solve_pairs, support_of
+from solver.one_versus_one import solve_pairs, support_of
 from solver.rows import sparse_from_csr, to_csr
+from solver.solve_dual import Settings
 from solver.view import predict
 from solver.working_set import WorkingSet
 
