@@ -200,8 +200,10 @@ class FullSearch:
             if done < limit and ending != CONVERGED:
                 self._fetch_needed()
         self._refresh()
-        # What rounding had made of q since the last refresh must not end the run.
-        converged = ending == CONVERGED and self._gap() <= tol + tie_width(self._problem)
+        # What rounding had made of q since the last refresh must not end the run; where no step
+        # was taken since, there is nothing better to go by.
+        settled = done == 0 or self._gap() <= tol + tie_width(self._problem)
+        converged = ending == CONVERGED and settled
         return converged, steps.part(0, done + converged)
 
     def _gap(self) -> float:

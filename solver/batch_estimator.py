@@ -104,7 +104,7 @@ class BatchEstimator(KernelEstimator):
         solution = solve_dual(
             dual, source, settings, random, observe=self._observe, clock=self._clock()
         )
-        self._judge(solution, kernel, take_rows(X, dual.column), dual.sign, dual.ridge)
+        self._judge(solution, kernel, take_rows(X, dual.column), dual.sign, dual.ridge, 4)
         return solution
 
     def _judge(
@@ -114,11 +114,12 @@ class BatchEstimator(KernelEstimator):
         X: Matrix,
         sign: Float64Array,
         ridge: Float64Array,
+        stacklevel: int = 3,
     ) -> None:
         """Warn where `max_iter` ended a run above tol, and of an indefinite matrix.
 
-        X, sign, ridge: of the (v,) vertices. An indefinite matrix is looked for among the
-        heaviest vertices and some of all others.
+        X, sign, ridge: of the (v,) vertices. stacklevel: of the warning. An indefinite matrix
+        is looked for among the heaviest vertices and some of all others.
         """
         if not solution.converged and solution.gap > self.tol:
             warnings.warn(
@@ -126,7 +127,7 @@ class BatchEstimator(KernelEstimator):
                 f"{solution.gap:.3g}, above tol={self.tol:.3g}; the gap bounds how far the "
                 "objective is from its optimum",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=stacklevel,
             )
         alpha = solution.alpha
         heaviest = np.argsort(-alpha, kind="stable")[: PROBED // 2]

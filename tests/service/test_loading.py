@@ -146,6 +146,7 @@ class TestWriter:
         X = model.published.matrix(named_rows([{"1": 1.0, "3": 1.0}, {"2": 1.0}]))
         assert model.published.heads["working_set"].predict(X)[0] == [1, 0]
 
+
 def broken(trained: Path, folder: Path, kind: str) -> Path:
     path = folder / "broken.model"
     if kind == "damaged":
