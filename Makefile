@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: demo test check format bench bench-solvers clean
+.PHONY: demo test check format bench bench-solvers bench-bound clean
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "wolfstream needs Python 3.11 or newer; say make PYTHON=/path/to/python")'
@@ -29,13 +29,20 @@ format: .venv/installed
 
 # The allocator keeps what it has: on a virtual machine memory that is touched for the first
 # time can cost more than the whole pass that is measured.
+KEEP_MEMORY := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=17179869184
+
 bench: .venv/installed
-	MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=17179869184 $(BIN)/python -m benchmarks.absorb --data $(DATA)
+	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.absorb --data $(DATA)
 	$(BIN)/python -m benchmarks.serve
 
 # Each contender runs in a process of its own, so its memory is measured with the usual allocator.
 bench-solvers: .venv/installed
 	$(BIN)/python -m benchmarks.solvers --data $(DATA)
+	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.paper_tables --data $(DATA)
+	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.rates --data $(DATA)
+
+bench-bound: .venv/installed
+	$(BIN)/python -m benchmarks.bound --data $(DATA)
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache

@@ -62,14 +62,14 @@ def pendigits() -> Stream:
     with np.load(DATA / "pendigits.npz") as data:
         parts = [data[name].astype(np.float64) for name in ("X", "X_test")]
         labels = [data[name].astype(np.int64) for name in ("y", "y_test")]
-    spec = {"working_set": {"algorithm": "msfw", "C": 10.0, "corrective_steps": 1}, "asset": ASSET}
+    spec = {"working_set": {"algorithm": "msfw", "C": 10.0}, "asset": ASSET}
     return Stream("pendigits", "10 classes", spec, parts[0], labels[0], parts[1], labels[1])
 
 
 def elec2(held_back: int = 2000) -> Stream:
     with np.load(DATA / "elec2.npz") as data:
         X, y = data["X"].astype(np.float64), data["y"].astype(np.int64)
-    working_set = {"algorithm": "msfw", "C": 1.0, "corrective_steps": 10, "max_size": 2000}
+    working_set = {"algorithm": "msfw", "C": 1.0, "max_size": 2000}
     spec = {"working_set": working_set, "asset": ASSET}
     head, tail = slice(None, -held_back), slice(-held_back, None)
     return Stream("elec2", "with drift", spec, X[head], y[head], X[tail], y[tail])
