@@ -33,10 +33,10 @@ Frank-Wolfe Algorithm for Large-Scale SVM Classification"; P5: Lee and Wright 20
     P4 section 2.2       SWAP: the pairwise step               simplex.swap;
                          against FW's, the larger gain         frank_wolfe.take_step
     P4 eq. 5, 6          the dual, its best vertex             duals.Dual, simplex.best_vertex
-    P4 Algorithm 2       PARTAN                                simplex.partan
+    P4 Algorithm 2       PARTAN                                partan.partan
     P4 eq. 7, 11, 12     its toward step: length, objective    simplex.toward_length
-    P4 eq. 8             its extrapolation                     simplex.partan
-    P4 eq. 13, 14, 15    its second length, W, objective       simplex.partan
+    P4 eq. 8             its extrapolation                     partan.partan
+    P4 eq. 13, 14, 15    its second length, W, objective       partan.partan
     P4 section 4.2       sampling repeated before stopping     sampled.SampledSearch
     P5 eq. 8             random Fourier features               fourier.fourier_map,
                                                                fourier.fourier_features
@@ -46,9 +46,9 @@ Frank-Wolfe Algorithm for Large-Scale SVM Classification"; P5: Lee and Wright 20
 Regression on the simplex, which the papers leave out: duals.regression_dual.
 
 How they stand on each other (each imports only from those before it):
-compiled; rows; sparse_product, slots; kernels; simplex; hessian; online, removal; multiclass,
-store; view, answers; working_set.
-duals; frank_wolfe; kernel_rows; batch, sampled; solve_dual; one_versus_one.
+compiled; rows; sparse_product, slots; kernels; simplex; hessian; online, removal,
+problem_arrays; multiclass, store; view, answers; working_set.
+duals, partan; frank_wolfe; kernel_rows; batch, sampled; solve_dual; one_versus_one.
 compiled, rows; fourier; asset. rows; bandwidth.
 All of these; estimator_base; sfw_classifier, batch_estimator; frank_wolfe_classifier,
 frank_wolfe_regressor, enclosing_ball.

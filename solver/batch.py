@@ -20,11 +20,10 @@ from solver.frank_wolfe import (
 )
 from solver.kernel_rows import KernelRows
 from solver.kernels import Float64Array
+from solver.partan import nothing_previous, refresh_from_gradient
 from solver.simplex import (
     INITIAL,
     empty_problem,
-    nothing_previous,
-    refresh_from_gradient,
     tie_width,
 )
 

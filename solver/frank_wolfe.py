@@ -20,18 +20,17 @@ from numpy.typing import NDArray
 from solver.compiled import compiled
 from solver.duals import Dual
 from solver.kernels import Float64Array, FloatArray
+from solver.partan import Previous, partan
 from solver.simplex import (
     AWAY,
     DROP,
     PARTAN,
     SWAP,
     TOWARD,
-    Previous,
     Problem,
     away,
     away_is_steeper,
     best_vertex,
-    partan,
     swap,
     swap_gain,
     toward,

@@ -7,7 +7,7 @@ several members at once, with W their weight, these steps come to
 
     alpha <- alpha / (1 - W),  g <- (g + 2 sum_p alpha_p A_p) / (1 - W),  q = -alpha'g / 2.
 
-Which samples leave is decided by `WorkingSet`: first those without weight in any problem,
+Which samples leave (`leaving_slots`): first those without weight in any problem,
 then the oldest. A rule that keeps the samples whose removal would cost the objective most
 looks natural and fails on noisy data: what costs most are outliers and wrong labels, and a
 set of 5,000 of these on a9a predicts worse (23.6% correct) than the larger class alone
@@ -44,6 +44,21 @@ from solver.simplex import Problem
 _ROUNDING = 1e-12
 # Below this, dividing by the weight that stays would enlarge the rounding of g too much.
 _FEW_DIGITS = 1e-3
+
+
+def leaving_slots(
+    held: NDArray[np.int64], entered: NDArray[np.int64], problems: list[Problem], count: int
+) -> NDArray[np.int64]:
+    """`count` of the held slots: those without weight in any problem first, then the oldest.
+
+    held: (n,) slots. entered: (slots,) when each sample was stored.
+    """
+    weighted = np.zeros(len(entered), np.bool_)
+    for problem in problems:
+        n = problem.size[0]
+        weighted[problem.column[:n][problem.alpha[:n] > 0.0]] = True
+    order = np.lexsort((entered[held], weighted[held]))
+    return held[order[:count]]
 
 
 @compiled

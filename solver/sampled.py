@@ -21,13 +21,11 @@ from numpy.typing import NDArray
 from solver.duals import Dual
 from solver.frank_wolfe import MFW, SWAP_METHOD, Scratch, Steps, take_step
 from solver.kernels import Float64Array, FloatArray, Kernel, Rows, kernel_block, take
+from solver.partan import Previous, nothing_previous, refresh_from_gradient
 from solver.simplex import (
-    Previous,
     away_is_steeper,
     best_vertex,
     empty_problem,
-    nothing_previous,
-    refresh_from_gradient,
     with_capacity,
     worst_vertex,
 )

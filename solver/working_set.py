@@ -17,7 +17,8 @@ from solver.hessian import KernelValues, Ridge, layout_of, refresh
 from solver.kernels import Float64Array, FloatArray, Kernel, Rows, kernel_block, prepare_rows
 from solver.multiclass import pairs_of
 from solver.online import Arrivals, Rule, Trace, walk
-from solver.removal import discard
+from solver.problem_arrays import problems_from_arrays, problems_to_arrays
+from solver.removal import discard, leaving_slots
 from solver.rows import (
     Matrix,
     check_same_kind,
@@ -317,13 +318,7 @@ class WorkingSet:
         excess = store.size - (self.max_size - self._period())
         if excess <= 0:
             return
-        weighted = np.zeros(store.used, np.bool_)
-        for problem in self.problems:
-            n = problem.size[0]
-            weighted[problem.column[:n][problem.alpha[:n] > 0.0]] = True
-        held = store.held_slots()
-        order = np.lexsort((store.entered[held], weighted[held]))
-        leaving = held[order[:excess]]
+        leaving = leaving_slots(store.held_slots(), store.entered, self.problems, excess)
         flags = np.zeros(store.used, np.bool_)
         flags[leaving] = True
         values = KernelValues(store.gram, np.empty((0, store.used), self.dtype), store.used)
@@ -344,13 +339,7 @@ class WorkingSet:
         counts = np.array([self.n_classes, self.seen, added], np.int64)
         if self._store is None or self.origin is None:
             return {"counts": counts}
-        store, problems = self._store, self.problems
-        sizes = [int(problem.size[0]) for problem in problems]
-
-        def members(field: str) -> NDArray[Any]:
-            arrays = [getattr(p, field)[:n] for p, n in zip(problems, sizes, strict=True)]
-            return np.concatenate(arrays)
-
+        store = self._store
         return {
             "counts": counts,
             "origin": self.origin,
@@ -358,13 +347,7 @@ class WorkingSet:
             "codes": store.code[: store.used].copy(),
             "entered": store.entered[: store.used].copy(),
             "gram": pack_triangle(store.gram, store.used),
-            "sizes": np.array(sizes, np.int64),
-            "alpha": members("alpha"),
-            "gradient": members("gradient"),
-            "sign": members("sign"),
-            "column": members("column"),
-            "q": np.array([p.q[0] for p in problems]),
-            "steps": np.array([p.steps[0] for p in problems], np.int64),
+            **problems_to_arrays(self.problems),
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -380,19 +363,7 @@ class WorkingSet:
         gram = unpack_triangle(state["gram"], used, used)
         self._store = SampleStore(rows, self.max_size)
         self._store.take_over(rows, codes, entered, added, gram)
-        ends = np.cumsum(state["sizes"])
-        self.problems = []
-        for i, end in enumerate(ends):
-            problem = empty_problem(max(1, int(state["sizes"][i])))
-            part = slice(int(end - state["sizes"][i]), int(end))
-            for field in ("alpha", "gradient", "sign", "column"):
-                getattr(problem, field)[: state["sizes"][i]] = state[field][part]
-            column = problem.column[: state["sizes"][i]]
-            problem.diagonal[: len(column)] = gram.diagonal()[column] + 1.0
-            problem.q[0] = state["q"][i]
-            problem.size[0] = state["sizes"][i]
-            problem.steps[0] = state["steps"][i]
-            self.problems.append(problem)
+        self.problems = problems_from_arrays(state, gram.diagonal())
 
 
 def _bound(max_size: int | None, gram_bytes_max: int | None, itemsize: int) -> int | None:

@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from solver.partan import Previous, nothing_previous, partan, refresh_from_gradient
 from solver.simplex import (
-    Previous,
     best_vertex,
-    nothing_previous,
-    partan,
-    refresh_from_gradient,
 )
 from tests.solver.test_simplex import assert_consistent, points, problem_at, unit
 

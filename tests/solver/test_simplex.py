@@ -6,10 +6,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from solver.simplex import (
-    _clamped_ratio,
     away,
     away_is_steeper,
     best_vertex,
+    clamped_ratio,
     empty_problem,
     swap,
     swap_gain,
@@ -293,14 +293,14 @@ class TestClampedRatio:
         ],
     )
     def test_minimiser(self, numerator, curvature, bound, expected):
-        assert _clamped_ratio(numerator, curvature, bound) == expected
+        assert clamped_ratio(numerator, curvature, bound) == expected
 
     @given(st.floats(-5.0, 5.0), st.floats(-5.0, 5.0), st.floats(0.0, 10.0))
     def test_no_point_of_the_interval_is_lower(self, numerator, curvature, bound):
         def height(t):
             return curvature * t**2 - 2.0 * numerator * t
 
-        t = _clamped_ratio(numerator, curvature, bound)
+        t = clamped_ratio(numerator, curvature, bound)
         assert 0.0 <= t <= bound
         assert height(t) <= height(bound * GRID).min() + 1e-9
 
