@@ -12,6 +12,10 @@ DATA ?= ../shared/data
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
 	touch $@
 
+.venv/peers: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[peers]'
+	touch $@
+
 demo: .venv/installed
 	$(BIN)/python -m benchmarks.demo
 
@@ -36,7 +40,7 @@ bench: .venv/installed
 	$(BIN)/python -m benchmarks.serve
 
 # Each contender runs in a process of its own, so its memory is measured with the usual allocator.
-bench-solvers: .venv/installed
+bench-solvers: .venv/peers
 	$(BIN)/python -m benchmarks.solvers --data $(DATA)
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.paper_tables --data $(DATA)
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.rates --data $(DATA)
