@@ -2,12 +2,14 @@
 
 import asyncio
 import re
+from collections.abc import Callable
 from typing import Any
 
 from service.engine import Engine
-from service.errors import Invalid, ModelBroken, NoSuchHead
+from service.errors import Invalid, ModelBroken, NoSuchHead, Refusal
 from service.model import HEADS, Model
 from service.names import NamedRows, Rows, n_entries, n_rows
+from service.refits import Job
 from service.samples import Label, Samples
 from service.spec import MODEL_NAME_PATTERN, HeadName, read_spec
 from service.writer import Answer
@@ -76,6 +78,32 @@ async def create(engine: Engine, name: str, body: Any) -> tuple[dict[str, Any], 
         )
     model, new = await engine.create(name, read_spec(body))
     return model.describe(), new
+
+
+def refit(engine: Engine, model: Model) -> Job:
+    """The model's refit that is queued or runs, or else a new one.
+
+    Raises JobsFull, ModelBroken, NoSuchHead, NotReady.
+    """
+    if "semiparametric" not in model.heads:
+        raise NoSuchHead(f"the spec of model {model.name!r} has null for semiparametric")
+    return engine.refit(model)
+
+
+def describe_job(job: Job, describe: Callable[[Refusal], dict[str, Any]]) -> dict[str, Any]:
+    """A job as plain data. describe: turns a refusal into the problem that the client gets."""
+    return {
+        "job": job.id,
+        "model": job.model.name,
+        "status": job.status,
+        "href": f"/v1/models/{job.model.name}/jobs/{job.id}",
+        "sequence": job.sequence,
+        "samples": job.samples,
+        "seconds": round(job.seconds, 3),
+        "progress": job.progress._asdict() if job.progress else None,
+        "result": job.result,
+        "error": describe(job.error) if job.error else None,
+    }
 
 
 def list_models(engine: Engine) -> dict[str, Any]:

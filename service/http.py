@@ -9,8 +9,9 @@ from starlette.exceptions import HTTPException
 
 from service import api, errors
 from service.engine import Engine
-from service.errors import NotReady, Refusal, TooLarge, Unavailable
-from service.openapi import SPEC, body_of, learning_paths, problems
+from service.errors import Invalid, NotReady, Refusal, TooLarge, Unavailable
+from service.openapi import JOB, SPEC, body_of, learning_paths, problems
+from service.refits import Job
 from service.samples import read_rows, read_samples
 from service.settings import Settings
 from service.spec import HeadName
@@ -34,12 +35,14 @@ _SPEC_BYTES = 1 << 16
 _STATUS: dict[type[Refusal], int] = {
     errors.Unreadable: 400,
     errors.UnknownModel: 404,
+    errors.UnknownJob: 404,
     errors.ModelExists: 409,
     errors.NoSuchHead: 409,
     errors.Untrained: 409,
     errors.TooLarge: 413,
     errors.UnsupportedFormat: 415,
     errors.Invalid: 422,
+    errors.RefitFailed: 422,
     errors.Unavailable: 503,
 }
 
@@ -63,6 +66,7 @@ def create_app(engine: Engine, settings: Settings, streams: Streams) -> FastAPI:
     )
     _add_errors(app)
     _add_learning(app, engine, settings)
+    _add_refits(app, engine)
     _add_health(app, engine)
     _add_models(app, engine, settings)
     _add_stream(app, engine, settings, streams)
@@ -145,6 +149,46 @@ def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
     app.add_route("/v1/models/{name}/samples", learning("working_set"), methods=["POST"])
     app.add_route("/v1/models/{name}/asset", learning("asset"), methods=["POST"])
     app.add_route("/v1/models/{name}/predict", predict, methods=["POST"])
+
+
+def _add_refits(app: FastAPI, engine: Engine) -> None:
+    @app.post(
+        "/v1/models/{name}/refit",
+        tags=["refitting"],
+        status_code=202,
+        responses={202: JOB, **problems(404, 409, 413, 422, 503)},
+    )
+    async def refit(request: Request, name: str) -> Response:
+        """Fit the semiparametric head to the model's window of recent samples, as a job.
+
+        The window is taken when the job begins to run. While a refit of the model is queued or
+        runs, it is the answer to further requests. The body is empty.
+        """
+        if await _read_body(request, _SPEC_BYTES) not in (b"", b"{}"):
+            raise Invalid("a refit takes no body; what it fits is in the model's spec")
+        answer = _told(api.refit(engine, engine.model(name)))
+        response = _respond(request, JSON, answer, 202)
+        response.headers["Location"] = answer["href"]
+        return response
+
+    @app.get("/v1/models/{name}/jobs", tags=["refitting"], responses=problems(404, 503))
+    async def list_jobs(request: Request, name: str) -> Response:
+        """The model's refits that are remembered, newest first."""
+        jobs = engine.refits.jobs(engine.model(name))
+        return _respond(request, JSON, {"jobs": [_told(job) for job in jobs]})
+
+    @app.get(
+        "/v1/models/{name}/jobs/{job}",
+        tags=["refitting"],
+        responses={200: JOB, **problems(404, 503)},
+    )
+    async def describe_job(request: Request, name: str, job: str) -> Response:
+        """A refit: how far it is, and how it ended."""
+        return _respond(request, JSON, _told(engine.refits.job(engine.model(name), job)))
+
+
+def _told(job: Job) -> dict[str, Any]:
+    return api.describe_job(job, lambda error: problem(error, _status_of(error)))
 
 
 def _add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Streams) -> None:

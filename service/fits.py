@@ -1,0 +1,74 @@
+"""Fits: what a refit makes of a window of samples, and how it stands in the log."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+from service.errors import RefitFailed
+from service.spec import ModelSpec
+from solver.rows import Float64Array
+
+
+class Window(NamedTuple):
+    """Samples to be fitted: rows (n, d) and targets (n,), the oldest first.
+
+    sequence: of the model when they were its most recent ones.
+    """
+
+    sequence: int
+    X: Float64Array
+    y: Float64Array
+    spec: ModelSpec
+
+
+class Progress(NamedTuple):
+    """How far a solver is: it ends at a violation of at most `tol`."""
+
+    iteration: int
+    kkt_violation: float
+    tol: float
+
+
+Observe = Callable[[Progress], None]
+
+
+class Fit(NamedTuple):
+    """A fitted model.
+
+    plain: what a client is told of it. model, arrays: the solver's view as plain data and arrays.
+    """
+
+    plain: dict[str, Any]
+    model: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+
+def fit_window(window: Window, job: str, observe: Observe) -> Fit:
+    raise RefitFailed("x")
+
+
+def fit_to_record(fit: Fit) -> bytes:
+    """A fit as a log entry's payload: [plain, model, [name, dtype, shape, bytes] of each array]."""
+    arrays = [
+        [name, array.dtype.str, list(array.shape), array.tobytes()]
+        for name, array in fit.arrays.items()
+    ]
+    packed: bytes = msgpack.packb([fit.plain, fit.model, arrays])
+    return packed
+
+
+def fit_from_record(record: bytes) -> Fit:
+    """Inverse of `fit_to_record`."""
+    plain, model, arrays = msgpack.unpackb(record)
+    # Copied, because compiled code takes a read-only array for another type.
+    return Fit(
+        plain,
+        model,
+        {
+            name: np.frombuffer(data, dtype).reshape(shape).copy()
+            for name, dtype, shape, data in arrays
+        },
+    )
