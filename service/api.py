@@ -6,9 +6,9 @@ from typing import Any
 
 from service.engine import Engine
 from service.errors import Invalid, ModelBroken, NoSuchHead
-from service.model import HEADS, Model
+from service.model import HEADS, Model, classes_of
 from service.names import NamedRows, Rows, n_entries, n_rows
-from service.samples import Label, Samples
+from service.samples import Samples
 from service.spec import MODEL_NAME_PATTERN, HeadName, read_spec
 from service.writer import Answer
 
@@ -46,7 +46,7 @@ async def predict(
     published = model.published
     view = published.heads[name]
 
-    def answer() -> tuple[list[Label], list[Any]]:
+    def answer() -> tuple[list[Any], list[Any]]:
         return view.predict(published.matrix(rows))
 
     entries = n_entries(rows)
@@ -58,7 +58,7 @@ async def predict(
         "model": model.name,
         "sequence": published.sequence,
         "head": name,
-        "classes": list(view.classes),
+        **classes_of(view),
         "prediction": prediction,
         "decision": decision,
     }

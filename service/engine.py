@@ -97,7 +97,7 @@ class Engine:
         if model.broken:
             raise ModelBroken(f"model {model.name!r}: {model.broken}")
         answer: asyncio.Future[Answer] = self._loop.create_future()
-        self._queue.put(LearnRequest(model, head, samples, answer), len(samples.labels))
+        self._queue.put(LearnRequest(model, head, samples, answer), len(samples.y))
         return answer
 
     async def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:

@@ -7,7 +7,8 @@ from typing import Any
 from service.errors import StartupError
 from service.log import Entry, Log
 from service.model import Model
-from service.samples import Samples, from_record, one_after_another
+from service.records import from_record, one_after_another
+from service.samples import Samples
 from service.snapshots import DamagedSnapshot, Snapshots
 from service.spec import ModelSpec
 
