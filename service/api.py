@@ -7,10 +7,10 @@ from typing import Any
 
 from service.engine import Engine
 from service.errors import Invalid, ModelBroken, NoSuchHead, Refusal
-from service.model import HEADS, Model
+from service.model import HEADS, Model, classes_of
 from service.names import NamedRows, Rows, n_entries, n_rows
 from service.refits import Job
-from service.samples import Label, Samples
+from service.samples import Samples
 from service.spec import MODEL_NAME_PATTERN, HeadName, read_spec
 from service.writer import Answer
 
@@ -48,7 +48,7 @@ async def predict(
     published = model.published
     view = published.heads[name]
 
-    def answer() -> tuple[list[Label], list[Any]]:
+    def answer() -> tuple[list[Any], list[Any]]:
         return view.predict(published.matrix(rows))
 
     entries = n_entries(rows)
@@ -60,7 +60,7 @@ async def predict(
         "model": model.name,
         "sequence": published.sequence,
         "head": name,
-        "classes": list(view.classes),
+        **classes_of(view),
         "prediction": prediction,
         "decision": decision,
     }

@@ -140,8 +140,10 @@ def load(path: Path) -> "LoadedModel":
     head = loaded.model.published.heads[loaded.model.spec.serve]
     if not loaded.numbered:
         raise Failure(f"{path} is of a model whose features have names; files have numbers")
-    if head.model is None or len(head.classes) < 2:
-        raise Failure(f"{path} has met the classes {list(head.classes)!r}: two are needed")
+    if not head.trained:
+        met = "no sample" if head.classes is None else f"the classes {list(head.classes)!r}"
+        needed = "one is" if head.classes is None else "two are"
+        raise Failure(f"{path} has met {met}: {needed} needed")
     return loaded
 
 
@@ -154,7 +156,7 @@ def judge(
 
     data = _open(console, loaded, file, label_column, True)
     head = loaded.model.published.heads[loaded.model.spec.serve]
-    result = Evaluation(list(head.classes))
+    result = Evaluation(list(head.classes or ()))
     with Bar(console, f"evaluating {file.name}") as bar:
         for X, labels in data.batches(_ROWS_AT_ONCE):
             began = time.perf_counter()
@@ -225,7 +227,7 @@ def _write(
 ) -> None:
     from service.display import Bar
 
-    classes = loaded.model.published.heads[loaded.model.spec.serve].classes
+    classes = loaded.model.published.heads[loaded.model.spec.serve].classes or ()
     heads = [classes[1]] if len(classes) == 2 else list(classes)
     table.writerow(["prediction", *(f"decision {label}" for label in heads if decision)])
     done = 0

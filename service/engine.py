@@ -100,7 +100,7 @@ class Engine:
         """
         self._check_usable(model)
         answer: asyncio.Future[Answer] = self._loop.create_future()
-        self._queue.put(LearnRequest(model, head, samples, answer), len(samples.labels))
+        self._queue.put(LearnRequest(model, head, samples, answer), len(samples.y))
         return answer
 
     async def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:

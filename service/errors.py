@@ -24,7 +24,11 @@ WolfstreamError
         └── ModelBroken       this model's learner failed; the others go on
 """
 
-from typing import ClassVar, TypedDict
+from collections.abc import Iterable
+from itertools import islice
+from typing import ClassVar, NoReturn, TypedDict
+
+MOST_ERRORS = 20
 
 
 class WolfstreamError(Exception):
@@ -176,3 +180,15 @@ class ModelBroken(Unavailable):
 
     slug, title = "model-broken", "The model stopped learning"
     retry_after_seconds = 60
+
+
+def refuse(pointer: str, detail: str) -> NoReturn:
+    """Raise InvalidSamples for one place."""
+    raise InvalidSamples(f"{pointer} {detail}", [{"pointer": pointer, "detail": detail}])
+
+
+def refuse_all(detail: str, wrong: Iterable[SampleError]) -> None:
+    """Raise with the first of the wrong places, if there is any; no more are looked for."""
+    errors = list(islice(wrong, MOST_ERRORS))
+    if errors:
+        raise InvalidSamples(detail, errors)

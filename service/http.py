@@ -131,9 +131,12 @@ def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
 
     def learning(head: HeadName) -> Callable[[Request], Awaitable[Response]]:
         async def learn(request: Request) -> Response:
-            model_name = request.path_params["name"]
-            body_format, samples = await _read(request, settings.body_bytes, read_samples)
-            answer = await api.learn(engine, engine.model(model_name), head, samples)
+            body_format, data = await _receive(request, settings.body_bytes)
+            model = engine.model(request.path_params["name"])
+            samples = await _decoded(
+                body_format, data, lambda body: read_samples(body, model.spec.task)
+            )
+            answer = await api.learn(engine, model, head, samples)
             return _respond(request, body_format, answer)
 
         return learn
@@ -141,7 +144,8 @@ def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
     async def predict(request: Request) -> Response:
         model_name, query = request.path_params["name"], request.query_params
         min_sequence = api.read_min_sequence(query.get("min_sequence"))
-        body_format, rows = await _read(request, settings.body_bytes, read_rows)
+        body_format, data = await _receive(request, settings.body_bytes)
+        rows = await _decoded(body_format, data, read_rows)
         model = engine.model(model_name)
         answer = await api.predict(engine, model, query.get("head"), min_sequence, rows)
         return _respond(request, body_format, answer)
@@ -239,13 +243,17 @@ def _plain_problem(slug: str, detail: str, status: int, headers: Any = None) -> 
     return Response(JSON.encode(body), status, headers, PROBLEM_MEDIA_TYPE)
 
 
-async def _read(request: Request, most_bytes: int, check: Callable[[Any], T]) -> tuple[Format, T]:
-    """The body, decoded and checked; a large one beside the event loop."""
+async def _receive(request: Request, most_bytes: int) -> tuple[Format, bytes]:
+    """The body and the format it is in. Raises UnsupportedFormat, TooLarge."""
     body_format = format_of_body(request.headers.get("content-type"))
-    data = await _read_body(request, most_bytes)
+    return body_format, await _read_body(request, most_bytes)
+
+
+async def _decoded(body_format: Format, data: bytes, check: Callable[[Any], T]) -> T:
+    """The body, decoded and checked; a large one beside the event loop."""
     if len(data) > _INLINE_BYTES:
-        return body_format, await asyncio.to_thread(lambda: check(body_format.decode(data)))
-    return body_format, check(body_format.decode(data))
+        return await asyncio.to_thread(lambda: check(body_format.decode(data)))
+    return check(body_format.decode(data))
 
 
 async def _read_body(request: Request, most_bytes: int) -> bytes:

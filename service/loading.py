@@ -71,7 +71,8 @@ def revive(path: Path, state: State, model: Model) -> LoadedModel:
 def describe(loaded: LoadedModel) -> str:
     """How the model came to be, in one line."""
     sequence, head = loaded.model.sequence, loaded.model.published.heads[loaded.model.spec.serve]
-    text = f"{len(head.classes)} classes, {loaded.model.dimension} features"
+    what = "regression" if head.classes is None else f"{len(head.classes)} classes"
+    text = f"{what}, {loaded.model.dimension} features"
     trained = loaded.trained
     if not trained:
         return f"a snapshot of a server at sequence {sequence:,}: {text}"

@@ -8,7 +8,8 @@ from service.errors import StartupError
 from service.fits import fit_from_record
 from service.log import Entry, Log
 from service.model import Model
-from service.samples import Samples, from_record, one_after_another
+from service.records import from_record, one_after_another
+from service.samples import Samples
 from service.snapshots import DamagedSnapshot, Snapshots
 from service.spec import ModelSpec
 

@@ -150,7 +150,8 @@ class Session:
             else:
                 body = {name: frame[name] for name in ("x", "y") if name in frame}
                 head: HeadName = "asset" if op == "asset" else "working_set"
-                answer = api.learn(self._engine, model, head, read_samples(body))
+                samples = read_samples(body, model.spec.task)
+                answer = api.learn(self._engine, model, head, samples)
                 answer.add_done_callback(lambda done: self._learned(frame_id, done))
         except Refusal as error:
             self._refuse(frame_id, error)

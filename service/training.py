@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.head import Head
+from service.classification_head import ClassificationHead
 from service.model import Model
-from service.samples import Label
 from service.snapshots import State
 from service.spec import LARGEST_SET, ModelSpec
+from service.targets import Label
 from service.training_plan import (
     DEFAULT_MAX_SIZE,
     CannotTrain,
@@ -61,7 +61,7 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
     model = Model(0, "", spec)
     check_norms(data.X, spec.kernel_with(gamma or 1.0))
     if plan.online:
-        report = _stream(model.heads["working_set"], data, plan, observe)
+        report = _stream(_head_of(model), data, plan, observe)
     else:
         model, report = _batch(spec, data, plan, observe)
     width = _width(data.X)
@@ -86,11 +86,17 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
     return State(plain, arrays), plain["trained"]
 
 
+def _head_of(model: Model) -> ClassificationHead:
+    head = model.heads["working_set"]
+    assert isinstance(head, ClassificationHead)
+    return head
+
+
 def _width(X: Matrix) -> int:
     return X.width if isinstance(X, SparseRows) else int(X.shape[1])
 
 
-def _stream(head: Head, data: Data, plan: Plan, observe: Observe) -> dict[str, Any]:
+def _stream(head: ClassificationHead, data: Data, plan: Plan, observe: Observe) -> dict[str, Any]:
     """Pass after pass; a later pass does not store a sample again that is still in the set."""
     n = n_rows(data.X)
     random = np.random.default_rng(plan.seed)
@@ -127,7 +133,7 @@ def _stream(head: Head, data: Data, plan: Plan, observe: Observe) -> dict[str, A
     }
 
 
-def _stands(head: Head) -> tuple[float, float]:
+def _stands(head: ClassificationHead) -> tuple[float, float]:
     stats = head.view().stats
     return stats["objective"], stats["gap"]
 
@@ -136,7 +142,7 @@ def _batch(
     spec: ModelSpec, data: Data, plan: Plan, observe: Observe
 ) -> tuple[Model, dict[str, Any]]:
     """Solve all pairs; a model whose working set has adopted the solutions."""
-    first = Model(0, "", spec).heads["working_set"]
+    first = _head_of(Model(0, "", spec))
     codes = np.array(first.meet(data.labels), np.int64)
     ridge = [first.working_set.ridge_of(code) for code in range(len(first.classes))]
     random = np.random.default_rng(plan.seed)
@@ -173,7 +179,7 @@ def _adopting(
     bound = max(plan.max_size or roomy, count)
     own = spec.working_set.model_copy(update={"max_size": bound})
     model = Model(0, "", spec.model_copy(update={"working_set": own}))
-    head = model.heads["working_set"]
+    head = _head_of(model)
     head.meet(classes)
     head.working_set.adopt(take_rows(data.X, support), codes, alpha)
     return model

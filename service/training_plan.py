@@ -6,9 +6,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from service.head import LARGEST_POLYNOMIAL_PRODUCT
-from service.samples import Label
+from service.learner import LARGEST_POLYNOMIAL_PRODUCT
 from service.spec import ModelSpec, read_spec
+from service.targets import Label
 from solver import bandwidth
 from solver.bandwidth import gamma_from_rows
 from solver.kernels import LARGEST_VALUE, Kernel, largest_square_norm

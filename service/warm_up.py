@@ -3,9 +3,10 @@
 import numpy as np
 
 from service.head import Head
+from service.model import head_for
 from service.names import NameTable, named_rows
-from service.samples import Label
 from service.spec import ModelSpec
+from service.targets import Label
 from solver.rows import Matrix, take_rows
 
 _KERNELS = ({"type": "rbf"}, {"type": "polynomial"}, {"type": "linear"})
@@ -27,9 +28,9 @@ def warm_up() -> None:
             {"kernel": kernel, "working_set": {"max_size": 64, "corrective_steps": 1}}
         )
         for rows in (X, sparse):
-            _use(Head("working_set", spec), Head("working_set", spec), rows, labels)
+            _use(head_for("working_set", spec), head_for("working_set", spec), rows, labels)
             if spec.asset is not None:
-                _use(Head("asset", spec), Head("asset", spec), rows, labels)
+                _use(head_for("asset", spec), head_for("asset", spec), rows, labels)
 
 
 def _use(head: Head, restored: Head, X: Matrix, labels: list[Label]) -> None:

@@ -30,8 +30,9 @@ from service.loading import (
 )
 from service.log import Entry, Log
 from service.model import Draft, Limits, Model
+from service.records import to_record
 from service.recovery import recover, samples_of
-from service.samples import Samples, to_record
+from service.samples import Samples
 from service.settings import Settings
 from service.snapshots import Snapshots, State
 from service.spec import HeadName, ModelSpec
@@ -242,7 +243,7 @@ class Writer:
                 Entry(
                     model=request.model.id,
                     sequence=sequence,
-                    samples=len(request.samples.labels),
+                    samples=len(request.samples.y),
                     block=block[-1][1],
                     head=request.head,
                     threads=self._settings.threads,

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from service.names import NamedRows, named_rows
-from service.samples import Label, Samples
+from service.samples import Samples
+from service.targets import Label
 
 
 def two_classes(n: int, seed: int = 0, features: int = 4) -> Samples:
@@ -45,7 +46,7 @@ def few_words(n: int, seed: int = 0) -> Samples:
 def named(samples: Samples) -> Samples:
     """The samples with each column under a name."""
     rows = [{f"x{k}": value for k, value in enumerate(row)} for row in samples.X.tolist()]
-    return Samples(named_rows(rows), samples.labels)
+    return Samples(named_rows(rows), samples.y)
 
 
 def plain_rows(samples: Samples) -> list[Any]:
@@ -59,7 +60,7 @@ def plain_rows(samples: Samples) -> list[Any]:
 
 def part(samples: Samples, start: int, stop: int) -> Samples:
     """A run of samples."""
-    labels = samples.labels[start:stop]
+    labels = samples.y[start:stop]
     if isinstance(samples.X, NamedRows):
         return Samples(named_rows(plain_rows(samples)[start:stop]), labels)
     return Samples(samples.X[start:stop], labels)
@@ -67,4 +68,4 @@ def part(samples: Samples, start: int, stop: int) -> Samples:
 
 def body(samples: Samples) -> dict[str, object]:
     """The JSON body that posts them."""
-    return {"x": plain_rows(samples), "y": samples.labels}
+    return {"x": plain_rows(samples), "y": samples.y}

@@ -10,7 +10,8 @@ import pytest
 import solver
 from service.model import Draft, Limits, Model
 from service.names import NamedRows
-from service.samples import Samples, from_record, to_record
+from service.records import from_record, to_record
+from service.samples import Samples
 from service.spec import ModelSpec
 from service.warm_up import warm_up
 from tests.service.streams import few_words, part, three_classes, two_classes
