@@ -8,9 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import RefitFailed
+from service.kernel_spec import KernelSpec, PolynomialSpec, has_auto_gamma, kernel_with
+from service.learner import LARGEST_POLYNOMIAL_PRODUCT
 from service.spec import ModelSpec
+from solver.bandwidth import gamma_from_rows
 from solver.basis import basis_from_data, training_matrix
-from solver.rows import Float64Array
+from solver.kernels import Kernel
+from solver.rows import Float64Array, square_norms
 from solver.semiparametric import (
     SemiparametricSettings,
     solve_semiparametric,
@@ -57,17 +61,14 @@ class Fit(NamedTuple):
 
 
 def fit_window(window: Window, job: str, observe: Observe) -> Fit:
-    """Solve P3's problem over a window. Raises RefitFailed, and what `observe` raises.
-
-    A gamma of "auto" is P2's rule over the window.
-    """
+    """Solve P3's problem over a window. Raises RefitFailed, and what `observe` raises."""
     own = window.spec.semiparametric
     assert own is not None
     if not len(window.y):
         raise RefitFailed("the window is empty; post samples to the model first")
     bases = [basis_from_data(basis.model_dump()) for basis in own.basis]
     settings = SemiparametricSettings(
-        window.spec.semiparametric_kernel(window.X),
+        _kernel(own.kernel or window.spec.kernel, window.X),
         own.C,
         own.epsilon,
         own.solver,
@@ -102,6 +103,16 @@ def fit_window(window: Window, job: str, observe: Observe) -> Fit:
         ],
     }
     return Fit(plain, model, arrays)
+
+
+def _kernel(spec: KernelSpec, X: Float64Array) -> Kernel:
+    """The kernel; a gamma of "auto" is P2's rule over these rows."""
+    gamma = 1.0
+    if has_auto_gamma(spec):
+        gamma = gamma_from_rows(X)
+        if isinstance(spec, PolynomialSpec) and (largest := float(square_norms(X).max())) > 0.0:
+            gamma = min(gamma, LARGEST_POLYNOMIAL_PRODUCT / largest)
+    return kernel_with(spec, gamma)
 
 
 def fit_to_record(fit: Fit) -> bytes:

@@ -7,14 +7,16 @@ from numpy.typing import NDArray
 
 from service.classification_head import ClassificationHead
 from service.errors import InvalidSamples, NoSuchHead
+from service.fits import Fit, Window
 from service.head import Answers, Head, HeadView, LabelKey
 from service.names import NamedRows, NameTable, Rows
 from service.regression_head import RegressionHead
 from service.samples import Samples
+from service.semiparametric_head import SemiparametricHead
 from service.spec import HeadName, ModelSpec
 from solver.rows import Matrix
 
-HEADS: tuple[HeadName, ...] = ("working_set", "asset")
+HEADS: tuple[HeadName, ...] = ("working_set", "asset", "semiparametric")
 
 
 class Limits(NamedTuple):
@@ -57,11 +59,17 @@ class Draft:
 
 def head_for(name: HeadName, spec: ModelSpec) -> Head:
     """A fresh head of the kind that the spec asks for."""
+    if name == "semiparametric":
+        return SemiparametricHead(spec)
     return RegressionHead(spec) if spec.task == "regression" else ClassificationHead(name, spec)
 
 
 class Model:
-    """One model. Only the engine's writer changes it; everyone may read `published`."""
+    """One model. Only the engine's writer changes it; everyone may read `published`.
+
+    snapshot_sequence: of the newest snapshot. snapshot_attempt: where one was last begun.
+    fitted: samples in the windows of the fits since then.
+    """
 
     def __init__(self, model_id: int, name: str, spec: ModelSpec) -> None:
         self.id = model_id
@@ -72,6 +80,7 @@ class Model:
         self.names: NameTable | None = None
         self.snapshot_sequence = 0
         self.snapshot_attempt = 0
+        self.fitted = 0
         self.broken = ""
         self.heads = {n: head_for(n, spec) for n in HEADS if getattr(spec, n) is not None}
         self.published = Published(0, None, None, {})
@@ -85,12 +94,15 @@ class Model:
         if head not in self.heads:
             raise NoSuchHead(f"the spec of model {self.name!r} has null for {head}")
         check_rows(samples.X, draft.dimension, draft.named)
-        labels = self.heads[head].check(samples, draft.labels[head], limits.classes)
+        labels = {
+            name: self.heads[name].check(samples, draft.labels[name], limits.classes)
+            for name in self.taught(head)
+        }
         if isinstance(samples.X, NamedRows):
             self._draft_names(samples.X.names, draft, limits.features)
         else:
             draft.dimension = samples.X.shape[1]
-        draft.labels[head] = labels
+        draft.labels |= labels
         draft.sequence += len(samples.y)
 
     def _draft_names(self, names: list[str], draft: Draft, most: int) -> None:
@@ -112,9 +124,31 @@ class Model:
 
     def absorb(self, head: HeadName, samples: Samples) -> Answers:
         """Learn one block of the log. Live requests and replay both come through here."""
-        answers = self.heads[head].absorb(self._matrix(samples.X), samples.y)
+        X = self._matrix(samples.X)
+        answers = [self.heads[name].absorb(X, samples.y) for name in self.taught(head)]
         self.sequence += len(samples.y)
-        return answers
+        return answers[0]
+
+    def taught(self, head: HeadName) -> tuple[HeadName, ...]:
+        """The heads that samples for one of them go to: the window takes all that are learned."""
+        if head == "semiparametric" or "semiparametric" not in self.heads:
+            return (head,)
+        return (head, "semiparametric")
+
+    def window(self) -> Window:
+        """The samples that a refit is over, copied."""
+        return Window(self.sequence, *self._fitted.window(), self.spec)
+
+    def adopt(self, fit: Fit) -> None:
+        """Serve what a refit found. Live refits and replay both come through here."""
+        self._fitted.adopt(fit)
+        self.fitted += fit.plain["samples"]
+
+    @property
+    def _fitted(self) -> SemiparametricHead:
+        head = self.heads["semiparametric"]
+        assert isinstance(head, SemiparametricHead)
+        return head
 
     def _matrix(self, rows: Rows) -> Matrix:
         """Rows to learn; their names, if they have any, become known."""

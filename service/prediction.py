@@ -45,7 +45,12 @@ def cost(model: LearnerView, rows: int, entries: int) -> int:
             # Each stored number is looked up once and multiplied with at most every row.
             lookups = _COST_OF_LOOKUP * n_nonzeros(stored)
             return lookups + rows * (_COST_OF_ROW + n_rows(stored) + n_nonzeros(stored))
-        return rows * _COST_OF_ROW + entries * n_rows(stored)
+        return cost_of_expansion(n_rows(stored), rows, entries)
     frequencies, classes = len(model.features.phase), len(model.b)
     each = _COST_OF_ROW + frequencies * (_COST_OF_COSINE + classes)
     return rows * each + frequencies * entries
+
+
+def cost_of_expansion(vectors: int, rows: int, entries: int) -> int:
+    """Multiplications of a kernel expansion of so many dense vectors; see `HeadView.cost`."""
+    return rows * _COST_OF_ROW + entries * vectors

@@ -7,7 +7,6 @@ are forgotten with the process. What a job that is done has found is in the mode
 """
 
 import asyncio
-import contextlib
 import logging
 import threading
 import time

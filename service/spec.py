@@ -1,14 +1,31 @@
 """The spec of a model: what a client may choose, with a default for everything."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, ValidationError, model_validator
 
 from service.errors import Invalid, SampleError, pointer_to
+from service.kernel_spec import (
+    KernelSpec,
+    LinearSpec,
+    Part,
+    PolynomialSpec,
+    RbfSpec,
+    contradiction,
+    has_auto_gamma,
+    kernel_with,
+    with_type,
+)
+from service.semiparametric_spec import (
+    ConstantBasis,
+    PeriodicBasis,
+    SemiparametricSpec,
+    SincBasis,
+    TrendBasis,
+)
 from solver.kernels import Kernel
 
-HeadName = Literal["working_set", "asset"]
+HeadName = Literal["working_set", "asset", "semiparametric"]
 Task = Literal["classification", "regression"]
 FeatureMap = Literal["fourier", "nystrom", "identity"]
 LARGEST_SET = 50_000
@@ -16,47 +33,19 @@ LARGEST_SET = 50_000
 MOST_LANDMARKS = 2048
 MODEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 
-Gamma = Literal["auto"] | Annotated[float, Field(gt=0, le=1e12)]
-
 _DIMENSION = 512
 _EPSILON = 0.1
 _DEFAULT_FEATURES: dict[Any, FeatureMap] = {"polynomial": "nystrom", "linear": "identity"}
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-
-class RbfSpec(_Part):
-    """exp(-gamma ||x - z||^2)."""
-
-    type: Literal["rbf"] = "rbf"
-    gamma: Gamma = "auto"
-
-
-class PolynomialSpec(_Part):
-    """(gamma x'z + coef0)^degree."""
-
-    type: Literal["polynomial"]
-    degree: int = Field(3, ge=1, le=8)
-    gamma: Gamma = "auto"
-    coef0: float = Field(1.0, ge=-1e6, le=1e6)
-
-
-class LinearSpec(_Part):
-    """x'z."""
-
-    type: Literal["linear"]
-
-
-class ClassWeight(_Part):
+class ClassWeight(Part):
     """How much samples of one class count: their C is `weight` times the C of the spec."""
 
     label: str | int | bool
     weight: float = Field(ge=1e-6, le=1e6)
 
 
-class WorkingSetSpec(_Part):
+class WorkingSetSpec(Part):
     """The working set: SFW or MSFW; the set holds at most `max_size` samples."""
 
     algorithm: Literal["sfw", "msfw"] = "msfw"
@@ -68,7 +57,7 @@ class WorkingSetSpec(_Part):
     )
 
 
-class AssetSpec(_Part):
+class AssetSpec(Part):
     """ASSET on a feature map of the kernel; classes one-versus-rest, or one real number."""
 
     algorithm: Literal["asset", "asset*"] = Field(
@@ -106,17 +95,18 @@ class AssetSpec(_Part):
     )
 
 
-class ModelSpec(_Part):
+class ModelSpec(Part):
     """What a model is. `{}` is a valid spec; a head that is null does not exist."""
 
     task: Task = "classification"
-    kernel: RbfSpec | PolynomialSpec | LinearSpec = Field(
-        default_factory=RbfSpec, discriminator="type"
-    )
+    kernel: KernelSpec = Field(default_factory=RbfSpec, discriminator="type")
     working_set: WorkingSetSpec | None = Field(
         default=WorkingSetSpec(), description="null for regression."
     )
     asset: AssetSpec | None = Field(default=AssetSpec())
+    semiparametric: SemiparametricSpec | None = Field(
+        default=None, description="Of regression, with rows that are arrays."
+    )
     serve: HeadName = "working_set"
     seed: int = Field(0, ge=0, lt=2**53)
 
@@ -126,48 +116,52 @@ class ModelSpec(_Part):
         """Defaults that depend on other fields."""
         if not isinstance(given, dict):
             return given
-        kernel, regression = given.get("kernel"), given.get("task") == "regression"
-        kind: Any = "rbf"
-        if isinstance(kernel, dict):
-            given = given | {"kernel": {"type": "rbf"} | kernel}
-            kind = given["kernel"]["type"]
+        regression = given.get("task") == "regression"
+        kernel = with_type(given.get("kernel", {}))
+        given = given | {"kernel": kernel}
+        kind: Any = kernel["type"] if isinstance(kernel, dict) else "rbf"
         if isinstance(asset := given.get("asset", {}), dict):
             given = given | {"asset": _with_defaults(asset, kind, regression)}
         if regression:
             given = {"working_set": None} | given
         if given.get("working_set", ()) is None:
-            given = {"serve": "asset"} | given
+            only_fitted = given["asset"] is None and given.get("semiparametric") is not None
+            given = {"serve": "semiparametric" if only_fitted else "asset"} | given
         return given
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.task == "regression" and self.working_set is not None:
-            raise _contradiction(
+            raise contradiction(
                 "/working_set",
                 "the working set learns classes only; regression is learned by asset: leave "
                 "working_set out, or set it to null",
             )
+        if self.task == "classification" and self.semiparametric is not None:
+            raise contradiction(
+                "/semiparametric",
+                "the semiparametric head learns numbers only: leave it out, or say "
+                '"task": "regression"',
+            )
         if self.asset is not None:
             _check_asset(self.asset, self.kernel.type, self.task)
         if getattr(self, self.serve) is None:
-            raise _contradiction("/serve", f"the head {self.serve!r} is null")
+            raise contradiction("/serve", f"the head {self.serve!r} is null")
         return self
 
     def kernel_with(self, gamma: float) -> Kernel:
         """The solver's kernel, gamma given where the spec says "auto"."""
-        kernel = self.kernel
-        if isinstance(kernel, LinearSpec):
-            return Kernel("linear")
-        if kernel.gamma != "auto":
-            gamma = kernel.gamma
-        if isinstance(kernel, PolynomialSpec):
-            return Kernel("polynomial", gamma, kernel.degree, kernel.coef0)
-        return Kernel("rbf", gamma)
+        return kernel_with(self.kernel, gamma)
 
     @property
     def auto_gamma(self) -> bool:
         """Whether gamma is to be estimated from the stream."""
-        return not isinstance(self.kernel, LinearSpec) and self.kernel.gamma == "auto"
+        return has_auto_gamma(self.kernel)
+
+    @property
+    def samples_head(self) -> HeadName:
+        """The head that `POST .../samples` feeds: the window where there is one to be refitted."""
+        return "working_set" if self.semiparametric is None else "semiparametric"
 
     def plain(self) -> dict[str, Any]:
         """As JSON-able data with every default filled in."""
@@ -189,30 +183,26 @@ def _check_asset(asset: AssetSpec, kernel: str, task: Task) -> None:
     """Refuse what contradicts the kernel, the features, the task or the algorithm."""
     if asset.features == "fourier" and kernel != "rbf":
         detail = f"Fourier features are of the rbf kernel; {kernel} has {_DEFAULT_FEATURES[kernel]}"
-        raise _contradiction("/asset/features", detail)
+        raise contradiction("/asset/features", detail)
     if asset.features == "identity" and kernel != "linear":
         detail = f"the rows themselves are features of the linear kernel; {kernel} has nystrom"
-        raise _contradiction("/asset/features", detail)
+        raise contradiction("/asset/features", detail)
     if (asset.dimension is None) != (asset.features == "identity"):
         detail = "identity has the features of the rows: leave dimension out, or set it to null"
         if asset.dimension is None:
             detail = f"{asset.features} needs a number of features"
-        raise _contradiction("/asset/dimension", detail)
+        raise contradiction("/asset/dimension", detail)
     if asset.features == "nystrom" and (asset.dimension or 0) > MOST_LANDMARKS:
         detail = f"nystrom takes at most {MOST_LANDMARKS} landmarks"
-        raise _contradiction("/asset/dimension", detail)
+        raise contradiction("/asset/dimension", detail)
     if (asset.epsilon is None) != (task == "classification"):
         detail = "is of regression; classification has the hinge loss: leave it out, or null"
         if asset.epsilon is None:
             detail = "regression needs a number, zero or more"
-        raise _contradiction("/asset/epsilon", detail)
+        raise contradiction("/asset/epsilon", detail)
     if asset.algorithm == "asset*" and asset.average_from is not None:
         detail = "asset* does not average: leave it out, or set it to null"
-        raise _contradiction("/asset/average_from", detail)
-
-
-def _contradiction(pointer: str, detail: str) -> PydanticCustomError:
-    return PydanticCustomError("contradiction", "{detail}", {"detail": detail, "pointer": pointer})
+        raise contradiction("/asset/average_from", detail)
 
 
 def read_spec(given: Any) -> ModelSpec:
@@ -251,6 +241,11 @@ _FIELD_NAMES = {
         WorkingSetSpec,
         ClassWeight,
         AssetSpec,
+        SemiparametricSpec,
+        ConstantBasis,
+        TrendBasis,
+        PeriodicBasis,
+        SincBasis,
     )
     for name, field in part.model_fields.items()
 }

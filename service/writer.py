@@ -272,7 +272,7 @@ class Writer:
         try:
             self._check_living(model)
             answers = model.absorb(head, samples_of([item.entry for item in block]))
-            model.publish([head])
+            model.publish(model.taught(head))
         except ModelBroken as error:
             return [(item.request.answer, error) for item in block]
         except Exception as error:
