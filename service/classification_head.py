@@ -67,12 +67,12 @@ class ClassificationHead:
         own = spec.working_set
         self._weight_of = {_key(w.label): w.weight for w in own.class_weight} if own else {}
         self._score = Hits()
-        self._learner: HeadLearner[WorkingSet | Asset] = HeadLearner(spec, self._build)
+        self.learner: HeadLearner[WorkingSet | Asset] = HeadLearner(spec, self._build)
 
     @property
     def working_set(self) -> WorkingSet:
         """The learner itself, for what no stream can say: further passes, a solution to adopt."""
-        learner = self._learner.current
+        learner = self.learner.current
         assert isinstance(learner, WorkingSet)
         return learner
 
@@ -97,7 +97,7 @@ class ClassificationHead:
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
         """Refuse rows that no kernel value could hold, and too many labels; see `Head.check`."""
         assert isinstance(samples.y, list)
-        check_norms(square_norms(samples.X), self._learner.largest_square_norm())
+        check_norms(square_norms(samples.X), self.learner.largest_square_norm())
         new = self.unknown(samples.y) | drafted
         if len(new) + len(self.classes) > most_classes:
             raise InvalidSamples(
@@ -114,7 +114,7 @@ class ClassificationHead:
         """Learn samples in order, test-then-train; the same for live requests and for replay."""
         assert isinstance(y, list)
         codes = np.array(self.meet(y), np.int64)
-        parts = self._learner.absorb(X, codes)
+        parts = self.learner.absorb(X, codes)
         said = np.concatenate([part.prediction for part in parts])
         judged = said >= 0
         self._score.count((said == codes)[judged])
@@ -131,7 +131,7 @@ class ClassificationHead:
 
     def view(self) -> ClassificationView:
         """What predictions and descriptions read from now on."""
-        learner = self._learner.current
+        learner = self.learner.current
         model = learner.view() if self.classes else None
         if isinstance(learner, Asset):
             stats = asset_stats(self._spec, learner)
@@ -140,21 +140,21 @@ class ClassificationHead:
         return ClassificationView(
             model,
             tuple(self.classes),
-            {**stats, **self._learner.gamma, "prequential": self._score.told()},
-            self._learner.largest_square_norm(),
-            self._learner.features,
+            {**stats, **self.learner.gamma, "prequential": self._score.told()},
+            self.learner.largest_square_norm(),
+            self.learner.features,
         )
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""
-        plain, arrays = self._learner.state()
+        plain, arrays = self.learner.state()
         return {"classes": list(self.classes), **plain, **self._score.state()}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
         self.meet(plain["classes"])
         self._score.restore(plain)
-        self._learner.restore(plain, arrays)
+        self.learner.restore(plain, arrays)
 
     def _code(self, label: Label) -> int:
         key = _key(label)
@@ -162,7 +162,7 @@ class ClassificationHead:
         if code is None:
             code = self._code_of[key] = len(self.classes)
             self.classes.append(label)
-            learner = self._learner.current
+            learner = self.learner.current
             if isinstance(learner, WorkingSet):
                 learner.class_weight.append(self._weight_of.get(key, 1.0))
         return code

@@ -57,19 +57,19 @@ class RegressionHead:
     def __init__(self, spec: ModelSpec) -> None:
         self._spec = spec
         self._score = Errors()
-        self._learner: HeadLearner[Asset] = HeadLearner(spec, partial(asset_of, spec))
+        self.learner: HeadLearner[Asset] = HeadLearner(spec, partial(asset_of, spec))
 
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
         """Refuse rows that no kernel value could hold; there are no labels to meet."""
         del most_classes
         assert not isinstance(samples.y, list)
-        check_norms(square_norms(samples.X), self._learner.largest_square_norm())
+        check_norms(square_norms(samples.X), self.learner.largest_square_norm())
         return drafted
 
     def absorb(self, X: Matrix, y: Targets) -> Answers:
         """Learn samples in order, test-then-train; the same for live requests and for replay."""
         assert not isinstance(y, list)
-        said = np.concatenate([part.prediction for part in self._learner.absorb(X, y)])
+        said = np.concatenate([part.prediction for part in self.learner.absorb(X, y)])
         judged = ~np.isnan(said)
         self._score.count((said - y)[judged])
         told = [value if value == value else None for value in said.tolist()]
@@ -77,21 +77,21 @@ class RegressionHead:
 
     def view(self) -> RegressionView:
         """What predictions and descriptions read from now on."""
-        learner = self._learner.current
-        stats = asset_stats(self._spec, learner) | self._learner.gamma
+        learner = self.learner.current
+        stats = asset_stats(self._spec, learner) | self.learner.gamma
         return RegressionView(
             learner.view() if learner.steps else None,
             {**stats, "prequential": self._score.told()},
-            self._learner.largest_square_norm(),
-            self._learner.features,
+            self.learner.largest_square_norm(),
+            self.learner.features,
         )
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""
-        plain, arrays = self._learner.state()
+        plain, arrays = self.learner.state()
         return {**plain, **self._score.state()}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
         self._score.restore(plain)
-        self._learner.restore(plain, arrays)
+        self.learner.restore(plain, arrays)
