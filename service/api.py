@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from service.engine import Engine
 from service.errors import Invalid, ModelBroken, NoSuchHead, Refusal
@@ -14,6 +14,9 @@ from service.samples import Samples
 from service.spec import MODEL_NAME_PATTERN, HeadName, read_spec
 from service.writer import Answer
 
+# The calls that bring samples, by their names under /v1/models/{name}.
+LearningCall = Literal["samples", "asset"]
+
 # A prediction of more multiplications than this (about a millisecond) leaves the event loop.
 _INLINE_COST = 20_000_000
 # Numbering the features of so many named numbers takes about a millisecond too.
@@ -22,12 +25,14 @@ _MODEL_NAME = re.compile(MODEL_NAME_PATTERN)
 
 
 def learn(
-    engine: Engine, model: Model, head: HeadName, samples: Samples
+    engine: Engine, model: Model, call: LearningCall, samples: Samples
 ) -> "asyncio.Future[Answer]":
     """Queue checked samples, in the order of the calls; the future is the answer.
 
-    Raises NotReady, QueueFull, ModelBroken.
+    `samples` feeds the working set, or the window of a model that has one to be refitted; what
+    `asset` brings passes through the window as well. Raises NotReady, QueueFull, ModelBroken.
     """
+    head = "asset" if call == "asset" else model.spec.samples_head
     return engine.submit(model, head, samples)
 
 

@@ -96,7 +96,7 @@ def fit_window(window: Window, job: str, observe: Observe) -> Fit:
         "kkt_violation": solution.kkt_violation,
         "converged": solution.converged,
         "n_iter": solution.n_iter,
-        "kernel": model["kernel"],
+        "gamma": None if settings.kernel.type == "linear" else settings.kernel.gamma,
         "beta": [
             {"basis": basis, "beta": beta}
             for basis, beta in zip(model["basis"], solution.beta.tolist(), strict=True)

@@ -14,7 +14,6 @@ from service.openapi import JOB, SPEC, body_of, learning_paths, problems
 from service.refits import Job
 from service.samples import read_rows, read_samples
 from service.settings import Settings
-from service.spec import HeadName
 from service.stream import Session, Streams
 from service.wire import (
     JSON,
@@ -129,14 +128,14 @@ def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
     They read their bodies themselves in any case; `openapi.learning_paths` describes them.
     """
 
-    def learning(head: HeadName) -> Callable[[Request], Awaitable[Response]]:
+    def learning(call: api.LearningCall) -> Callable[[Request], Awaitable[Response]]:
         async def learn(request: Request) -> Response:
             body_format, data = await _receive(request, settings.body_bytes)
             model = engine.model(request.path_params["name"])
             samples = await _decoded(
                 body_format, data, lambda body: read_samples(body, model.spec.task)
             )
-            answer = await api.learn(engine, model, head, samples)
+            answer = await api.learn(engine, model, call, samples)
             return _respond(request, body_format, answer)
 
         return learn
@@ -150,7 +149,7 @@ def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
         answer = await api.predict(engine, model, query.get("head"), min_sequence, rows)
         return _respond(request, body_format, answer)
 
-    app.add_route("/v1/models/{name}/samples", learning("working_set"), methods=["POST"])
+    app.add_route("/v1/models/{name}/samples", learning("samples"), methods=["POST"])
     app.add_route("/v1/models/{name}/asset", learning("asset"), methods=["POST"])
     app.add_route("/v1/models/{name}/predict", predict, methods=["POST"])
 

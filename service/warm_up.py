@@ -2,12 +2,14 @@
 
 import numpy as np
 
+from service.fits import Window, fit_window
 from service.head import Head
 from service.model import head_for
 from service.names import NameTable, named_rows
+from service.semiparametric_head import SemiparametricHead
 from service.spec import ModelSpec
 from service.targets import Label
-from solver.rows import Matrix, take_rows
+from solver.rows import Float64Array, Matrix, take_rows
 
 _KERNELS = ({"type": "rbf"}, {"type": "polynomial"}, {"type": "linear"})
 
@@ -31,6 +33,24 @@ def warm_up() -> None:
             _use(head_for("working_set", spec), head_for("working_set", spec), rows, labels)
             if spec.asset is not None:
                 _use(head_for("asset", spec), head_for("asset", spec), rows, labels)
+        for solver in ("pdsg", "mpd"):
+            _refit(kernel, solver, X)
+
+
+def _refit(kernel: dict[str, str], solver: str, X: Float64Array) -> None:
+    spec = ModelSpec.model_validate(
+        {
+            "task": "regression",
+            "kernel": kernel,
+            "asset": None,
+            "semiparametric": {"solver": solver},
+        }
+    )
+    head, y = SemiparametricHead(spec), np.sin(X[:, 0])
+    head.adopt(fit_window(Window(0, X[:20], y[:20], spec), "", lambda _: None))
+    head.absorb(X, y)
+    for rows in (X[:1], X):
+        head.view().predict(rows)
 
 
 def _use(head: Head, restored: Head, X: Matrix, labels: list[Label]) -> None:
