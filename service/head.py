@@ -96,7 +96,7 @@ class HeadView(NamedTuple):
                 lookups = _COST_OF_LOOKUP * n_nonzeros(stored)
                 return lookups + rows * (_COST_OF_ROW + n_rows(stored) + n_nonzeros(stored))
             return rows * _COST_OF_ROW + entries * n_rows(stored)
-        frequencies, classes = len(self.model.features.phase), len(self.model.b)
+        frequencies, classes = self.model.dimension, len(self.model.b)
         each = _COST_OF_ROW + frequencies * (_COST_OF_COSINE + classes)
         return rows * each + frequencies * entries
 
@@ -155,7 +155,11 @@ class Head:
         of_asset = self._spec.asset
         assert of_asset is not None
         return Asset(
-            kernel.gamma, of_asset.dimension, of_asset.lam, of_asset.average_from, self._spec.seed
+            kernel,
+            dimension=of_asset.dimension,
+            lam=of_asset.lam,
+            average_from=of_asset.average_from,
+            seed=self._spec.seed,
         )
 
     def check(self, square_norm: Float64Array) -> None:
