@@ -10,8 +10,10 @@ from service.errors import MOST_ERRORS, InvalidSamples, SampleError
 from service.spec import ModelSpec
 from solver.asset import Asset
 from solver.bandwidth import AutoGamma, Learner
+from solver.features import dimension_of
 from solver.kernels import Float64Array, Kernel, largest_square_norm
-from solver.rows import Matrix, SparseRows, largest_feature
+from solver.nystrom import NystromMap
+from solver.rows import Matrix, SparseRows, largest_feature, n_rows
 
 # Bound on gamma ||x||^2 where gamma is estimated: to the eighth power still below 1e100.
 LARGEST_POLYNOMIAL_PRODUCT = 1e6
@@ -96,16 +98,32 @@ def asset_of(spec: ModelSpec, kernel: Kernel) -> Asset:
     """ASSET as the spec has it."""
     own = spec.asset
     assert own is not None
-    return Asset(kernel.gamma, own.dimension or 0, own.lam, own.average_from, spec.seed)
+    return Asset(
+        kernel,
+        task=spec.task,
+        algorithm=own.algorithm,
+        features=own.features,
+        dimension=own.dimension or 1,  # identity looks at none
+        epsilon=own.epsilon or 0.0,  # nor does classification here
+        lam=own.lam,
+        average_from=own.average_from,
+        horizon=own.horizon,
+        seed=spec.seed,
+    )
 
 
 def asset_stats(spec: ModelSpec, learner: Asset) -> dict[str, Any]:
-    """What a description says of ASSET."""
-    own = spec.asset
+    """What a description says of ASSET; dimension is that of the features in use."""
+    own, features = spec.asset, learner.features
     assert own is not None
-    return {
+    stats: dict[str, Any] = {
         "algorithm": own.algorithm,
         "features": own.features,
-        "dimension": learner.dimension,
+        "dimension": None if features is None else dimension_of(features),
         "steps": learner.steps,
+        "bytes": learner.nbytes,
     }
+    if own.features == "nystrom":
+        used = n_rows(features.landmarks.exact) if isinstance(features, NystromMap) else 0
+        stats["landmarks"] = {"used": used, "frozen": learner.frozen}
+    return stats

@@ -62,7 +62,7 @@ class FittedView(NamedTuple):
 
     def cost(self, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""
-        return cost_of_expansion(len(self.model.dual_coef), rows, entries) if self.model else 0
+        return cost_of_expansion(self.model.rows.exact, rows, entries) if self.model else 0
 
 
 class SemiparametricHead:

@@ -40,8 +40,14 @@ Frank-Wolfe Algorithm for Large-Scale SVM Classification"; P5: Lee and Wright 20
     P4 section 4.2       sampling repeated before stopping     sampled.SampledSearch
     P5 eq. 8             random Fourier features               fourier.fourier_map,
                                                                fourier.fourier_features
-    P5 Algorithm 1       ASSET                                 asset.Asset
-    P5 section 2.4       prediction without samples            asset.predict
+    P5 eq. 4, 5          V, a row for each sample              features.transform
+    P5 eq. 6, 7          Nystrom features                      nystrom.nystrom_map,
+                                                               nystrom.nystrom_features
+    P5 Algorithm 1       ASSET, ASSET*                         asset.Asset, subgradient.walk
+    P5 section 3         feasible sets, D_G, steps             subgradient.StepRule
+    P3 conclusion        average of parallel learners          merge.merge
+    P5 section 2.4       prediction without samples            asset.predict,
+                                                               features.expansion
 
 Regression on the simplex, which the papers leave out: duals.regression_dual.
 
@@ -49,7 +55,7 @@ How they stand on each other (each imports only from those before it):
 compiled; rows; sparse_product, slots; kernels; simplex; hessian; online, removal,
 problem_arrays; multiclass, store; view, answers; working_set.
 duals, partan; frank_wolfe; kernel_rows; batch, sampled; solve_dual; one_versus_one.
-compiled, rows; fourier; asset. rows; bandwidth.
+compiled, rows, kernels; fourier, nystrom; features, subgradient; asset; merge. rows; bandwidth.
 All of these; estimator_base; sfw_classifier, batch_estimator; frank_wolfe_classifier,
 frank_wolfe_regressor, enclosing_ball.
 

@@ -421,7 +421,7 @@ class TestPublish:
         assert [published.sequence for published, _ in seen] == list(range(120, 1201, 120))
 
     def test_a_description_before_the_first_sample(self):
-        spec = {"kernel": {"type": "linear"}, "seed": 3}
+        spec = {"kernel": {"type": "linear"}, "asset": None, "seed": 3}
         model = model_of(spec)
         description = model.describe()
         assert description == {

@@ -25,7 +25,7 @@ def double_working_set(gamma):
 
 
 def small_asset(gamma):
-    return Asset(gamma, dimension=16)
+    return Asset(Kernel("rbf", gamma), dimension=16)
 
 
 def predict(learner, X):
