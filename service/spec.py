@@ -224,7 +224,7 @@ def problems_of(error: ValidationError) -> list[SampleError]:
         path: list[int | str] = [
             part for part in place if part in _FIELD_NAMES or isinstance(part, int)
         ]
-        if last in _FIELD_NAMES or item["type"] in _BY_NAME:
+        if last in _FIELD_NAMES or isinstance(last, int) or item["type"] in _BY_NAME:
             path.append(last)
         problems.append({"pointer": pointer_to(*path), "detail": item["msg"]})
     return problems

@@ -156,7 +156,11 @@ class TestCheck:
         draft = Draft(model)
         before = model.describe()
         model.check("asset", of(["a", "b", "b"]), draft, LIMITS)
-        assert draft.labels == {"working_set": set(), "asset": {(str, "b")}}
+        assert draft.labels == {
+            "working_set": set(),
+            "asset": {(str, "b")},
+            "semiparametric": set(),
+        }
         assert (draft.sequence, draft.dimension) == (4, 2)
         assert model.describe() == before
         assert (model.sequence, model.dimension) == (1, 2)

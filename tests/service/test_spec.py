@@ -30,6 +30,7 @@ DEFAULTS = {
         "average_from": None,
         "horizon": None,
     },
+    "semiparametric": None,
     "serve": "working_set",
     "seed": 0,
 }
@@ -392,6 +393,7 @@ ALMOST_SPECS = st.fixed_dictionaries(
         "working_set": some_of("algorithm", "C", "corrective_steps", "max_size") | st.none(),
         "asset": some_of("algorithm", "lambda", "dimension", "features", "epsilon", "average_from")
         | st.none(),
+        "semiparametric": some_of("basis", "C", "epsilon", "window", "kernel") | st.none(),
         "serve": st.sampled_from(["working_set", "asset"]) | VALUES,
         "seed": st.integers(0, 2**53 - 1) | VALUES,
         "other": VALUES,
