@@ -13,7 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.basis import BasisFunction, basis_from_data, basis_to_data, evaluate
-from solver.decomposition import Iterate, whole_problem
+from solver.decomposition import (
+    Advance,
+    Point,
+    Problem,
+    least_squares,
+    semiparametric_problem,
+    solve,
+    whole,
+    working_sets,
+)
 from solver.kernel_rows import KernelRows
 from solver.kernels import Kernel, Rows, kernel_block, prepare_rows
 from solver.rows import (
@@ -27,8 +36,7 @@ from solver.rows import (
     rows_to_arrays,
     take_rows,
 )
-from solver.semiparametric_dual import kkt_violation, semiparametric_dual
-
+from solver.semiparametric_dual import semiparametric_dual
 
 # Kernel values of so many rows to predict are at hand at once.
 _ROWS_AT_ONCE = 1024
@@ -66,13 +74,13 @@ class SemiparametricProgress(NamedTuple):
 
 
 class SemiparametricTrace(NamedTuple):
-    """A run's points after each outer iteration, (n_iter,) each.
+    """A run's points: the first and that after each outer iteration.
 
-    steps: the subproblem solver's steps so far. dual_infeasibility, equality_violation: the two
-    parts of the KKT violation. beta: (n_iter, K).
+    iteration: (points,) steps so far. dual_infeasibility, equality_violation: (points,) the two
+    parts of the KKT violation. beta: (points, K).
     """
 
-    steps: NDArray[np.int64]
+    iteration: NDArray[np.int64]
     dual_infeasibility: Float64Array
     equality_violation: Float64Array
     beta: Float64Array
@@ -113,15 +121,51 @@ def solve_semiparametric(
     kernel = settings.kernel
     rows = prepare_rows(kernel, X, origin_of(X), _DTYPE)
     source = KernelRows(kernel, rows, settings.cache_bytes)
-    dual = semiparametric_dual(y, Psi, settings.C, settings.epsilon)
-    M, K = Psi.shape
-    it = Iterate(np.zeros(M), -y, np.zeros(K), np.zeros(K))
-    converged, steps = whole_problem(dual, source, it, settings.tol, 100_000)
-    violation = kkt_violation(dual, kernel, rows, it.theta, it.beta)
-    if progress is not None:
-        progress(SemiparametricProgress(1, violation))
+    problem = semiparametric_problem(
+        semiparametric_dual(y, Psi, settings.C, settings.epsilon), source
+    )
+    points: list[Point] = []
+
+    def observe(point: Point) -> bool | None:
+        if trace:
+            points.append(point)
+        if progress is None:
+            return False
+        return progress(SemiparametricProgress(point.steps, point.violation))
+
+    iterate, point, converged = solve(
+        problem,
+        _advance(problem, settings),
+        least_squares(problem.dual),
+        settings.tol,
+        settings.max_iter,
+        observe,
+    )
     return SemiparametricSolution(
-        kernel, it.theta, it.beta, violation, 1, violation <= settings.tol, None
+        kernel,
+        iterate.theta,
+        iterate.beta,
+        point.violation,
+        point.steps,
+        converged,
+        _trace(points) if trace else None,
+    )
+
+
+def _advance(problem: Problem, settings: SemiparametricSettings) -> Advance:
+    size = settings.working_set_size
+    if not settings.decomposition or size >= problem.source.n:
+        return whole(problem, settings.solver)
+    fresh = max(size // 5, 1) if settings.fresh is None else settings.fresh
+    return working_sets(problem, settings.solver, size, fresh)
+
+
+def _trace(points: list[Point]) -> SemiparametricTrace:
+    return SemiparametricTrace(
+        np.array([point.steps for point in points]),
+        np.array([point.dual_infeasibility for point in points]),
+        np.array([point.equality_violation for point in points]),
+        np.array([point.beta for point in points]),
     )
 
 

@@ -15,10 +15,7 @@ coefficients of the basis, and one vector of M residuals is all that has to be k
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from solver.compiled import compiled
-from solver.kernels import Kernel, Rows, kernel_block, take
 from solver.rows import Float64Array
 
 # Rows of kernel values that are computed at once for the final certificate.
@@ -57,29 +54,13 @@ def lagrangian_gradient(epsilon: float, residual: Float64Array) -> Float64Array:
     return np.concatenate([epsilon + residual, epsilon - residual])
 
 
-def dual_infeasibility(z: Float64Array, gradient: Float64Array, upper: float) -> float:
-    """The largest violation of P3 eq. 15a to 15c, in units of y; 0 without variables."""
-    wrong = np.where(z <= 0.0, -gradient, np.where(z >= upper, gradient, np.abs(gradient)))
-    return float(wrong.max(initial=0.0))
+def dual_violations(z: Float64Array, gradient: Float64Array, upper: float) -> Float64Array:
+    """By how much P3 eq. 15a to 15c are violated, (2M,), >= 0, in units of y."""
+    at_zero, at_bound = z <= 0.0, z >= upper
+    wrong = np.where(at_zero, -gradient, np.where(at_bound, gradient, np.abs(gradient)))
+    return np.maximum(wrong, 0.0)
 
 
 def equality_violation(dual: SemiparametricDual, equality: Float64Array) -> float:
     """max_j |A z|_j / (C mean_i |psi_j(x_i)|), between 0 and 1; 0 without constraints."""
     return float((np.abs(equality) / dual.largest).max(initial=0.0))
-
-
-def kkt_violation(
-    dual: SemiparametricDual, kernel: Kernel, rows: Rows, theta: Float64Array, beta: Float64Array
-) -> float:
-    """The larger of `dual_infeasibility` and `equality_violation`, all computed from scratch.
-
-    The box is kept exactly. rows: prepared in float64. Costs (support vectors) M kernel values.
-    """
-    residual = dual.Psi @ beta - dual.y
-    support = np.flatnonzero(theta)
-    for start in range(0, len(support), _ROWS_AT_ONCE):
-        part = support[start : start + _ROWS_AT_ONCE]
-        residual += theta[part] @ kernel_block(kernel, take(rows, part), rows)
-    gradient = lagrangian_gradient(dual.epsilon, residual)
-    infeasibility = dual_infeasibility(variables(theta), gradient, dual.upper)
-    return max(infeasibility, equality_violation(dual, dual.Psi.T @ theta))

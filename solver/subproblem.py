@@ -4,6 +4,11 @@ The theta of the working set's samples move, all others stay. A sample's alpha a
 its kernel row and its residual, and at most one of them is above zero (with both, lowering both
 lowers F): they are one variable theta_i = alpha_i - alpha*_i in [-C/M, C/M], whose loss
 epsilon |theta_i| bends at zero, and one exact step may lead through it.
+
+Both solvers use multipliers beta = lambda + rho A z (elementwise), so that the gradient of the
+Lagrangian at beta is that of the augmented Lagrangian, F + lambda'A z + 1/2 sum rho_j (A z)_j^2,
+at lambda: a step by d in theta_i changes the residuals by d times the i-th row of
+K + Psi diag(rho) Psi', and beta_j by d rho_j psi_j(x_i).
 """
 
 from typing import NamedTuple
@@ -22,60 +27,80 @@ class KernelValues(NamedTuple):
     """Kernel values of the samples among themselves, by rows.
 
     values: (slots, n). slot_of: (n,) where a sample's row stands, -1 where it is missing.
-    diagonal: (n,) k(x, x). needed: (2,) rows that the next step needs, -1 for none.
+    last_used: (slots,) the step that last read the row; clock: (1,) the present one.
     """
 
     values: Float64Array
     slot_of: NDArray[np.int64]
-    diagonal: Float64Array
-    needed: NDArray[np.int64]
+    last_used: NDArray[np.int64]
+    clock: NDArray[np.int64]
 
 
 class Subproblem(NamedTuple):
     """The working set's n samples; solvers change theta, residual, equality and beta in place.
 
     theta: (n,) alpha - alpha*. residual: (n,) r = h - y at the present theta and beta.
-    Psi: (K, n), a row for each basis function. square: (K,) mean of psi_j^2 over all samples.
+    Psi: (K, n), a row for each basis function.
+    curvature: (n,) k(x, x) + sum_j rho_j psi_j(x)^2.
     equality: (K,) A z, with the part of the samples that stay.
-    largest: (K,) what |A z|_j is measured by. beta: (K,) the multipliers.
+    largest: (K,) what |A z|_j is measured by. beta, rho: (K,).
     """
 
     theta: Float64Array
     residual: Float64Array
     Psi: Float64Array
-    square: Float64Array
+    curvature: Float64Array
     equality: Float64Array
     largest: Float64Array
     beta: Float64Array
+    rho: Float64Array
     epsilon: float
     upper: float
 
 
+class Scratch(NamedTuple):
+    """Room and memory of a solver between two calls.
+
+    row, gain: (n,). inner: (1,) the present tolerance of MPD's minimisation.
+    needed: (2,) the samples whose rows the next step needs, -1 for none.
+    """
+
+    row: Float64Array
+    gain: Float64Array
+    inner: Float64Array
+    needed: NDArray[np.int64]
+
+
+def scratch_for(n: int) -> Scratch:
+    """Room for a subproblem of n samples."""
+    return Scratch(np.empty(n), np.empty(n), np.full(1, np.inf), np.full(2, -1, np.int64))
+
+
 @compiled
-def violation_of(sub: Subproblem, i: int) -> float:
+def descent(theta: float, r: float, epsilon: float, upper: float) -> float:
     """How much P3 eq. 15a to 15c are violated by alpha_i and alpha*_i, the larger; >= 0.
 
-    Raising theta_i lowers the Lagrangian at the rate -(r + epsilon) from zero on, and at
-    -(r - epsilon) below; lowering it, at r + epsilon above zero and r - epsilon otherwise.
+    Raising theta lowers the Lagrangian at the rate -(r + epsilon) from zero on and -(r - epsilon)
+    below; lowering it at the rate r + epsilon above zero and r - epsilon otherwise.
     """
-    theta, r = sub.theta[i], sub.residual[i]
-    raising = -(r + sub.epsilon) if theta >= 0.0 else -(r - sub.epsilon)
-    lowering = r + sub.epsilon if theta > 0.0 else r - sub.epsilon
-    raising = raising if theta < sub.upper else 0.0
-    lowering = lowering if theta > -sub.upper else 0.0
+    raising = -(r + epsilon) if theta >= 0.0 else -(r - epsilon)
+    lowering = r + epsilon if theta > 0.0 else r - epsilon
+    raising = raising if theta < upper else 0.0
+    lowering = lowering if theta > -upper else 0.0
     return max(max(raising, lowering), 0.0)
 
 
 @compiled
 def steepest(sub: Subproblem) -> tuple[int, float]:
     """The sample with the largest violation, and that."""
+    # The first loop becomes vector code, which one that also keeps the place would not.
     largest = 0.0
     for i in range(len(sub.theta)):
-        largest = max(largest, violation_of(sub, i))
+        largest = max(largest, descent(sub.theta[i], sub.residual[i], sub.epsilon, sub.upper))
     for i in range(len(sub.theta)):
-        if violation_of(sub, i) >= largest:
+        if descent(sub.theta[i], sub.residual[i], sub.epsilon, sub.upper) >= largest:
             return i, largest
-    return -1, largest
+    return 0, largest
 
 
 @compiled
@@ -88,31 +113,43 @@ def equality_share(sub: Subproblem) -> float:
 
 
 @compiled
-def best_theta(sub: Subproblem, i: int, curvature: float) -> float:
-    """argmin over [-upper, upper] of curvature/2 (t - theta_i)^2 + r_i t + epsilon |t|."""
-    if curvature <= 0.0:
-        return -sub.upper if sub.residual[i] > 0.0 else sub.upper
-    t = sub.theta[i] - sub.residual[i] / curvature
-    narrow = sub.epsilon / curvature
+def best_theta(theta: float, r: float, curvature: float, epsilon: float, upper: float) -> float:
+    """argmin over t in [-upper, upper] of curvature/2 (t - theta)^2 + r (t - theta) + epsilon |t|.
+
+    Without curvature the bound, or zero, that it falls toward.
+    """
+    if not curvature > 0.0:
+        if abs(r) <= epsilon:
+            return 0.0
+        return -upper if r > 0.0 else upper
+    t = theta - r / curvature
+    narrow = epsilon / curvature
     t = t - narrow if t > narrow else (t + narrow if t < -narrow else 0.0)
-    return min(max(t, -sub.upper), sub.upper)
+    return min(max(t, -upper), upper)
 
 
 @compiled
-def move(sub: Subproblem, kernel: KernelValues, i: int, change: float) -> None:
-    """theta_i += change, and with it the residuals and A z; O(n)."""
-    sub.theta[i] += change
-    row = kernel.values[kernel.slot_of[i]]
+def move(
+    sub: Subproblem, kernel: KernelValues, i: int, change_i: float, j: int, change_j: float
+) -> None:
+    """theta_i and theta_j change, and with them the residuals, A z and beta; O(n K)."""
+    sub.theta[i] += change_i
+    sub.theta[j] += change_j
+    row_i, row_j = kernel.values[kernel.slot_of[i]], kernel.values[kernel.slot_of[j]]
     for t in range(len(sub.residual)):
-        sub.residual[t] += change * row[t]
-    for j in range(len(sub.equality)):
-        sub.equality[j] += change * sub.Psi[j, i]
+        sub.residual[t] += change_i * row_i[t] + change_j * row_j[t]
+    kernel.last_used[kernel.slot_of[i]] = kernel.clock[0]
+    kernel.last_used[kernel.slot_of[j]] = kernel.clock[0]
+    for k in range(len(sub.beta)):
+        change = change_i * sub.Psi[k, i] + change_j * sub.Psi[k, j]
+        sub.equality[k] += change
+        raise_beta(sub, k, sub.rho[k] * change)
 
 
 @compiled
-def raise_beta(sub: Subproblem, j: int, change: float) -> None:
-    """beta_j += change, and with it the residuals; O(n)."""
-    sub.beta[j] += change
-    psi = sub.Psi[j]
+def raise_beta(sub: Subproblem, k: int, change: float) -> None:
+    """beta_k changes, and with it the residuals; O(n)."""
+    sub.beta[k] += change
+    psi = sub.Psi[k]
     for t in range(len(sub.residual)):
         sub.residual[t] += change * psi[t]
