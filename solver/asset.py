@@ -161,7 +161,7 @@ class Asset:
             epsilon,
             algorithm == "asset",
             average_from or 0,
-            horizon or math.inf,
+            float(horizon or math.inf),  # one type, so that one compilation is enough
         )
         landmarks = dimension if features == "nystrom" else 0
         self._warm_up = max(landmarks, TARGET_SAMPLES if self.rule.regression else 0)
