@@ -60,7 +60,7 @@ class World:
         self.sequence += 1
         return Window(self.sequence, np.zeros((3, 1)), np.zeros(3), model.spec)
 
-    async def keep(self, model: Model, fit: Fit) -> dict[str, Any]:
+    async def keep(self, _: Model, fit: Fit) -> dict[str, Any]:
         if self.full:
             raise StorageFailed("no space left on device")
         self.kept.append(fit)
@@ -85,7 +85,7 @@ def run(scenario: Callable[[World], Awaitable[None]], waiting: int = 4) -> World
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
-        while not condition():
+        while not condition():  # noqa: ASYNC110  (the solver's thread has no events)
             await asyncio.sleep(0.001)
 
 
@@ -214,7 +214,8 @@ def test_the_last_ones_of_a_model_are_remembered(solver: Solver) -> None:
     run(scenario)
 
 
-def test_the_refit_of_a_deleted_model_ends_and_makes_room(solver: Solver) -> None:
+@pytest.mark.usefixtures("solver")
+def test_the_refit_of_a_deleted_model_ends_and_makes_room() -> None:
     async def scenario(world: World) -> None:
         deleted, other = a_model("deleted"), a_model("other")
         jobs = [world.refits.start(deleted), world.refits.start(other)]
