@@ -23,13 +23,15 @@ from solver.semiparametric_dual import (
     lagrangian_gradient,
     variables,
 )
-from solver.subproblem import MISSING, KernelValues, Subproblem, scratch_for
+from solver.subproblem import MISSING, KernelValues, Subproblem, scratch_for, slopes_at
 
 SOLVERS = {"pdsg": pdsg, "mpd": mpd}
 SolverName = Literal["pdsg", "mpd"]
 
 # rho_j as a share of (mean k(x, x) + spread / C) / (mean psi_j^2): see `penalty`.
-_PENALTY = 0.2
+_PENALTY = 0.1
+# Of a row that no kernel and no basis function knows; a step then leads to a bound.
+_LEAST_CURVATURE = 1e-150
 # Steps on all samples between two looks at the whole.
 _CHUNK = 256
 # Steps on a working set, in units of its size.
@@ -98,7 +100,7 @@ def semiparametric_problem(dual: SemiparametricDual, source: KernelRows) -> Prob
     spread = float((dual.y - dual.Psi @ least_squares(dual)).std())
     C = dual.upper * len(dual.y)
     rho = _PENALTY * (float(diagonal.mean()) + spread / C) / square
-    curvature = diagonal + (dual.Psi * dual.Psi) @ rho
+    curvature = np.maximum(diagonal + (dual.Psi * dual.Psi) @ rho, _LEAST_CURVATURE)
     return Problem(dual, source, rho, curvature, np.ascontiguousarray(dual.Psi.T))
 
 
@@ -281,6 +283,7 @@ def _subproblem(
     dual = problem.dual
     return Subproblem(
         iterate.theta,
+        slopes_at(iterate.theta, dual.epsilon, dual.upper),
         iterate.residual,
         Psi,
         curvature,
