@@ -60,7 +60,7 @@ def _specs() -> Iterator[ModelSpec]:
 
 def _refit(kernel: str, solver: str, X: Float64Array) -> None:
     """Fit windows that are solved as a whole and in parts, and predict with the fits."""
-    own = {"solver": solver, "tol": 0.1}
+    own: dict[str, Any] = {"solver": solver, "tol": 0.1}
     spec = ModelSpec.model_validate(
         {"task": "regression", "kernel": {"type": kernel}, "asset": None, "semiparametric": own}
     )

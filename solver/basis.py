@@ -11,7 +11,7 @@ Any other function of the rows may stand beside them, but cannot be saved.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -69,8 +69,8 @@ def basis_from_data(data: Mapping[str, Any]) -> Basis:
     Raises ValueError for an unknown type, for a parameter that the type does not have, and for
     values that are no numbers of their kind.
     """
-    kind = data.get("type")
-    if kind not in get_args(BasisType):
+    kind = str(data.get("type"))
+    if kind not in _PARAMETERS:
         raise ValueError(f"type is {kind!r}; it must be one of {', '.join(_PARAMETERS)}")
     for name in data:
         if name not in ("type", *_PARAMETERS[kind]):
@@ -139,15 +139,15 @@ def check_independent(bases: Sequence[BasisFunction], Psi: Float64Array) -> None
     those before it.
     """
     largest = np.abs(Psi).max(axis=0, initial=0.0)
-    for j in np.flatnonzero(largest == 0.0):
+    for j in np.flatnonzero(largest == 0.0).tolist():
         raise ValueError(f"{describe(bases, j)} is zero at every row: leave it out")
     unit = Psi / largest
     unit /= np.sqrt((unit * unit).sum(axis=0))
     dependent = np.flatnonzero(np.abs(np.diag(np.linalg.qr(unit, mode="r"))) < _DEPENDENT)
     if len(dependent):
-        j = dependent[0]
+        j = int(dependent[0])
         share = np.linalg.lstsq(unit[:, :j], unit[:, j], rcond=None)[0]
-        parts = [describe(bases, i) for i in np.flatnonzero(np.abs(share) > _PART)]
+        parts = [describe(bases, i) for i in np.flatnonzero(np.abs(share) > _PART).tolist()]
         raise ValueError(
             f"{describe(bases, j)} is a combination of {', '.join(parts)} at every row: leave "
             "one of them out"

@@ -34,7 +34,7 @@ def mpd(
     Returns why it ended and the number of steps.
     """
     for step in range(limit):
-        i, violation = steepest(sub)
+        i, violation = steepest(sub, scratch.gain)
         if violation <= tol and equality_share(sub) <= tol:
             return CONVERGED, step
         scratch.inner[0] = min(scratch.inner[0], max(_SHRINK * violation, tol))
@@ -47,6 +47,6 @@ def mpd(
             scratch.needed[0], scratch.needed[1] = i, -1
             return MISSING, step
         theta = best_theta(sub.theta[i], sub.residual[i], sub.curvature[i], sub.epsilon, sub.upper)
-        move(sub, kernel, i, theta - sub.theta[i], i, 0.0)
+        move(sub, kernel, i, theta, i, theta, 0.0)
         kernel.clock[0] += 1
     return LIMIT, limit

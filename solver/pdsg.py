@@ -21,17 +21,18 @@ from solver.subproblem import (
     MISSING,
     KernelValues,
     Scratch,
+    Slopes,
     Subproblem,
+    add_multiple,
     best_theta,
-    descent,
     equality_share,
+    first_largest,
     move,
-    raise_beta,
     steepest,
 )
 
 # The dual step (its factor of A z) as a share of rho.
-_DUAL_STEP = 0.2
+_DUAL_STEP = 0.3
 # Less than this share of a curvature is rounding.
 _FLAT = 1e-10
 # A pair's minimum is found after two or three pieces; this many are visited at most.
@@ -47,7 +48,7 @@ def pdsg(
     Returns why it ended and the number of steps.
     """
     for step in range(limit):
-        i, violation = steepest(sub)
+        i, violation = steepest(sub, scratch.gain)
         if violation <= tol and equality_share(sub) <= tol:
             return CONVERGED, step
         if kernel.slot_of[i] < 0:
@@ -59,9 +60,7 @@ def pdsg(
             scratch.needed[0], scratch.needed[1] = i, j
             return MISSING, step
         theta_i, theta_j = pair_minimum(sub, i, j, scratch.row[j])
-        move(sub, kernel, i, theta_i - sub.theta[i], j, theta_j - sub.theta[j])
-        for k in range(len(sub.beta)):
-            raise_beta(sub, k, _DUAL_STEP * sub.rho[k] * sub.equality[k])
+        move(sub, kernel, i, theta_i, j, theta_j, _DUAL_STEP)
         kernel.clock[0] += 1
     return LIMIT, limit
 
@@ -72,9 +71,7 @@ def augmented_row(sub: Subproblem, kernel_row: Float64Array, i: int, row: Float6
     for t in range(len(row)):
         row[t] = kernel_row[t]
     for k in range(len(sub.rho)):
-        factor, psi = sub.rho[k] * sub.Psi[k, i], sub.Psi[k]
-        for t in range(len(row)):
-            row[t] += factor * psi[t]
+        add_multiple(row, sub.rho[k] * sub.Psi[k, i], sub.Psi[k])
 
 
 @compiled
@@ -87,28 +84,33 @@ def partner(sub: Subproblem, row: Float64Array, i: int, gain: Float64Array) -> i
     """
     theta_i = best_theta(sub.theta[i], sub.residual[i], sub.curvature[i], sub.epsilon, sub.upper)
     change = theta_i - sub.theta[i]
-    free = theta_i != 0.0 and abs(theta_i) < sub.upper and sub.curvature[i] > 0.0
+    free = theta_i != 0.0 and abs(theta_i) < sub.upper
     inverse = 1.0 / sub.curvature[i] if free else 0.0
-    for j in range(len(row)):
-        theta, r = sub.theta[j], sub.residual[j] + change * row[j]
-        raising = -(r + sub.epsilon) if theta >= 0.0 else -(r - sub.epsilon)
-        room = sub.upper - theta if theta >= 0.0 else -theta
-        lowering = r + sub.epsilon if theta > 0.0 else r - sub.epsilon
-        back = theta if theta > 0.0 else sub.upper + theta
-        room = room if raising > lowering else back
-        v = max(max(raising, lowering), 0.0)
-        c = max(sub.curvature[j] - row[j] * row[j] * inverse, _FLAT * sub.curvature[j])
-        s = min(v / (c + 1e-300), room)
-        gain[j] = s * (v - 0.5 * c * s)
+    _gains(sub.residual, change, row, sub.slopes, sub.curvature, inverse, gain)
     gain[i] = 0.0
-    largest = 0.0
-    for j in range(len(row)):
-        largest = max(largest, gain[j])
-    if largest > 0.0:
-        for j in range(len(row)):
-            if gain[j] >= largest:
-                return j
-    return i
+    j = first_largest(gain)
+    return j if gain[j] > 0.0 else i
+
+
+@compiled
+def _gains(
+    residual: Float64Array,
+    change: float,
+    row: Float64Array,
+    slopes: Slopes,
+    curvature: Float64Array,
+    inverse: float,
+    gain: Float64Array,
+) -> None:
+    raising, lowering, raise_room, lower_room = slopes
+    for j in range(len(gain)):
+        r = residual[j] + change * row[j]
+        up, down = -(r + raising[j]), r - lowering[j]
+        room = raise_room[j] if up > down else lower_room[j]
+        v = max(max(up, down), 0.0)
+        c = max(curvature[j] - row[j] * row[j] * inverse, _FLAT * curvature[j])
+        s = min(v / c, room)
+        gain[j] = s * (v - 0.5 * c * s)
 
 
 @compiled
@@ -126,9 +128,9 @@ def pair_minimum(sub: Subproblem, i: int, j: int, shared: float) -> tuple[float,
     if i == j:
         return best_theta(a, r_a, A, epsilon, upper), b
     determinant = A * B - shared * shared
-    rounding = _FLAT * max(descent(a, r_a, epsilon, upper), descent(b, r_b, epsilon, upper))
+    rounding = _FLAT * max(_descent(a, r_a, epsilon, upper), _descent(b, r_b, epsilon, upper))
     for _ in range(_PIECES):
-        v_a, v_b = descent(a, r_a, epsilon, upper), descent(b, r_b, epsilon, upper)
+        v_a, v_b = _descent(a, r_a, epsilon, upper), _descent(b, r_b, epsilon, upper)
         if max(v_a, v_b) <= rounding:
             break
         step_a, step_b, part = 0.0, 0.0, 0.0
@@ -173,3 +175,11 @@ def _snapped(theta: float, upper: float) -> float:
         if abs(theta) < (1.0 - _FLAT) * upper
         else (upper if theta > 0.0 else -upper)
     )
+
+
+@compiled
+def _descent(theta: float, r: float, epsilon: float, upper: float) -> float:
+    """How fast the objective falls as theta moves the one way or the other; >= 0."""
+    raising = -(r + epsilon) if theta >= 0.0 else -(r - epsilon)
+    lowering = r + epsilon if theta > 0.0 else r - epsilon
+    return max(max(raising if theta < upper else 0.0, lowering if theta > -upper else 0.0), 0.0)

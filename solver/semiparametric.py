@@ -7,24 +7,25 @@ no penalty; they are the multipliers of the dual's K equality constraints.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.basis import BasisFunction, basis_from_data, basis_to_data, evaluate
-from solver.decomposition import (
+from solver.decomposition import working_sets
+from solver.kernel_rows import KernelRows
+from solver.kernels import Kernel, Rows, kernel_block, prepare_rows
+from solver.primal_dual import (
     Advance,
     Point,
     Problem,
+    SolverName,
     least_squares,
     semiparametric_problem,
     solve,
     whole,
-    working_sets,
 )
-from solver.kernel_rows import KernelRows
-from solver.kernels import Kernel, Rows, kernel_block, prepare_rows
 from solver.rows import (
     Float64Array,
     Matrix,
@@ -57,7 +58,7 @@ class SemiparametricSettings(NamedTuple):
     kernel: Kernel
     C: float = 1.0
     epsilon: float = 0.1
-    solver: Literal["pdsg", "mpd"] = "pdsg"
+    solver: SolverName = "pdsg"
     decomposition: bool = True
     working_set_size: int = 500
     fresh: int | None = None
@@ -121,14 +122,15 @@ def solve_semiparametric(
     kernel = settings.kernel
     rows = prepare_rows(kernel, X, origin_of(X), _DTYPE)
     source = KernelRows(kernel, rows, settings.cache_bytes)
-    problem = semiparametric_problem(
-        semiparametric_dual(y, Psi, settings.C, settings.epsilon), source
-    )
+    # Functions of very different size would lose each other's digits.
+    scale = np.abs(Psi).max(axis=0)
+    dual = semiparametric_dual(y, Psi / scale, settings.C, settings.epsilon)
+    problem = semiparametric_problem(dual, source)
     points: list[Point] = []
 
     def observe(point: Point) -> bool | None:
         if trace:
-            points.append(point)
+            points.append(point._replace(beta=point.beta / scale))
         if progress is None:
             return False
         return progress(SemiparametricProgress(point.steps, point.violation))
@@ -136,7 +138,7 @@ def solve_semiparametric(
     iterate, point, converged = solve(
         problem,
         _advance(problem, settings),
-        least_squares(problem.dual),
+        least_squares(dual),
         settings.tol,
         settings.max_iter,
         observe,
@@ -144,7 +146,7 @@ def solve_semiparametric(
     return SemiparametricSolution(
         kernel,
         iterate.theta,
-        iterate.beta,
+        iterate.beta / scale,
         point.violation,
         point.steps,
         converged,
@@ -156,7 +158,7 @@ def _advance(problem: Problem, settings: SemiparametricSettings) -> Advance:
     size = settings.working_set_size
     if not settings.decomposition or size >= problem.source.n:
         return whole(problem, settings.solver)
-    fresh = max(size // 5, 1) if settings.fresh is None else settings.fresh
+    fresh = max(size // 5, 1) if settings.fresh is None else min(settings.fresh, size)
     return working_sets(problem, settings.solver, size, fresh)
 
 
