@@ -17,9 +17,10 @@ from solver.view import WorkingSetView
 
 LearnerView: TypeAlias = WorkingSetView | AssetView
 
-# In multiplications: what a row costs besides them, a cosine or an exponential in float64, and
-# finding a sparse row's number.
-_COST_OF_ROW, _COST_OF_FUNCTION, _COST_OF_LOOKUP = 1000, 50, 30
+# In multiplications, as measured: what a row costs besides them, each of its decisions as a
+# number to be sent, a cosine, an exponential, and finding a sparse row's number.
+_COST_OF_ROW, _COST_OF_DECISION = 1000, 400
+_COST_OF_COSINE, _COST_OF_EXPONENTIAL, _COST_OF_LOOKUP = 300, 50, 30
 
 
 def predict(
@@ -47,11 +48,13 @@ def cost(model: LearnerView, rows: int, entries: int) -> int:
         return cost_of_expansion(model.rows.exact, rows, entries)
     features = model.features
     machines, columns = len(model.coefficients), int(model.coefficients.shape[1])
+    each = _COST_OF_ROW + machines * _COST_OF_DECISION
     if isinstance(features, IdentityMap):
-        return rows * _COST_OF_ROW + entries * machines
-    each = _COST_OF_ROW + columns * (_COST_OF_FUNCTION + machines)
+        return rows * each + entries * machines
     if isinstance(features, NystromMap):
+        each += columns * (_COST_OF_EXPONENTIAL + machines)
         return rows * each + _cost_of_kernel(features.landmarks.exact, rows, entries)
+    each += columns * (_COST_OF_COSINE + machines)
     return rows * each + entries * columns
 
 

@@ -50,7 +50,7 @@ def _specs() -> Iterator[ModelSpec]:
         own = {"max_size": 64, "corrective_steps": 1}
         yield ModelSpec.model_validate({**common, "working_set": own, "asset": None})
         for features in of_kernel:
-            asset = {"features": features}
+            asset: dict[str, Any] = {"features": features}
             if features != "identity":
                 asset |= {"dimension": 16}
             common |= {"asset": asset, "working_set": None}
