@@ -20,9 +20,10 @@ from rich.table import Table
 from benchmarks.load import Load, post_all, post_request
 from benchmarks.machine import machine_line
 from benchmarks.processes import bare_fastapi, wolfstream
-from service.head import Head
-from service.samples import Label, Samples
+from service.model import head_for
+from service.samples import Samples
 from service.spec import ModelSpec
+from service.targets import Label
 
 FEATURES, CONNECTIONS = 20, 32
 SINGLES, BATCHES, BATCH = 20_000, 200, 256
@@ -66,7 +67,7 @@ def singles(folder: Path) -> tuple[Load, Load]:
     samples = stream(SINGLES, 0)
     bodies = [
         json.dumps({"x": x, "y": y}).encode()
-        for x, y in zip(samples.X.tolist(), samples.labels, strict=True)
+        for x, y in zip(samples.X.tolist(), samples.y, strict=True)
     ]
     bare, learn = [], []
     with bare_fastapi(folder / "bare.log") as bare_url, wolfstream(folder / "singles") as url:
@@ -100,10 +101,10 @@ def in_process() -> float:
     rates = []
     with threadpoolctl.threadpool_limits(1):
         for _ in range(4):
-            head = Head("working_set", ModelSpec.model_validate(SPEC))
+            head = head_for("working_set", ModelSpec.model_validate(SPEC))
             start = time.perf_counter()
             for i in range(0, len(samples.X), BATCH):
-                head.absorb(samples.X[i : i + BATCH], samples.labels[i : i + BATCH])
+                head.absorb(samples.X[i : i + BATCH], samples.y[i : i + BATCH])
             rates.append(len(samples.X) / (time.perf_counter() - start))
     return max(rates)
 
@@ -113,7 +114,7 @@ def _batch_bodies(samples: Samples) -> list[bytes]:
     for i in range(0, len(samples.X), BATCH):
         X = samples.X[i : i + BATCH]
         raw = {"dtype": "<f8", "shape": list(X.shape), "data": X.tobytes()}
-        bodies.append(msgpack.packb({"x": raw, "y": samples.labels[i : i + BATCH]}))
+        bodies.append(msgpack.packb({"x": raw, "y": samples.y[i : i + BATCH]}))
     return bodies
 
 

@@ -2,15 +2,20 @@
 
 import asyncio
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 from service.engine import Engine
-from service.errors import Invalid, ModelBroken, NoSuchHead
-from service.model import HEADS, Model
+from service.errors import Invalid, ModelBroken, NoSuchHead, Refusal
+from service.model import HEADS, Model, classes_of
 from service.names import NamedRows, Rows, n_entries, n_rows
-from service.samples import Label, Samples
+from service.refits import Job
+from service.samples import Samples
 from service.spec import MODEL_NAME_PATTERN, HeadName, read_spec
 from service.writer import Answer
+
+# The calls that bring samples, by their names under /v1/models/{name}.
+LearningCall = Literal["samples", "asset"]
 
 # A prediction of more multiplications than this (about a millisecond) leaves the event loop.
 _INLINE_COST = 20_000_000
@@ -20,12 +25,14 @@ _MODEL_NAME = re.compile(MODEL_NAME_PATTERN)
 
 
 def learn(
-    engine: Engine, model: Model, head: HeadName, samples: Samples
+    engine: Engine, model: Model, call: LearningCall, samples: Samples
 ) -> "asyncio.Future[Answer]":
     """Queue checked samples, in the order of the calls; the future is the answer.
 
-    Raises NotReady, QueueFull, ModelBroken.
+    `samples` feeds the working set, or the window of a model that has one to be refitted; what
+    `asset` brings passes through the window as well. Raises NotReady, QueueFull, ModelBroken.
     """
+    head = "asset" if call == "asset" else model.spec.samples_head
     return engine.submit(model, head, samples)
 
 
@@ -46,7 +53,7 @@ async def predict(
     published = model.published
     view = published.heads[name]
 
-    def answer() -> tuple[list[Label], list[Any]]:
+    def answer() -> tuple[list[Any], list[Any]]:
         return view.predict(published.matrix(rows))
 
     entries = n_entries(rows)
@@ -58,7 +65,7 @@ async def predict(
         "model": model.name,
         "sequence": published.sequence,
         "head": name,
-        "classes": list(view.classes),
+        **classes_of(view),
         "prediction": prediction,
         "decision": decision,
     }
@@ -76,6 +83,32 @@ async def create(engine: Engine, name: str, body: Any) -> tuple[dict[str, Any], 
         )
     model, new = await engine.create(name, read_spec(body))
     return model.describe(), new
+
+
+def refit(engine: Engine, model: Model) -> Job:
+    """The model's refit that is queued or runs, or else a new one.
+
+    Raises JobsFull, ModelBroken, NoSuchHead, NotReady.
+    """
+    if "semiparametric" not in model.heads:
+        raise NoSuchHead(f"the spec of model {model.name!r} has null for semiparametric")
+    return engine.refit(model)
+
+
+def describe_job(job: Job, describe: Callable[[Refusal], dict[str, Any]]) -> dict[str, Any]:
+    """A job as plain data. describe: turns a refusal into the problem that the client gets."""
+    return {
+        "job": job.id,
+        "model": job.model.name,
+        "status": job.status,
+        "href": f"/v1/models/{job.model.name}/jobs/{job.id}",
+        "sequence": job.sequence,
+        "samples": job.samples,
+        "seconds": round(job.seconds, 3),
+        "progress": job.progress._asdict() if job.progress else None,
+        "result": job.result,
+        "error": describe(job.error) if job.error else None,
+    }
 
 
 def list_models(engine: Engine) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 import click
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from service.datafiles import LabelledFile
-    from service.evaluation import Evaluation
+    from service.evaluation import Evaluation, RegressionEvaluation
     from service.loading import LoadedModel
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -95,7 +95,10 @@ def predict(
 @_file("file")
 @_label_column("  [default: the one headed y, label, class or target, else the last]")
 def evaluate(model: Path, file: Path, label_column: str | None) -> None:
-    """Compare predictions with the labels of a file: accuracy, each class, confusions.
+    """Compare predictions with the labels of a file.
+
+    Of classes: accuracy, precision and recall of each, confusions. Of a regression: mean
+    absolute error, root of the mean square, and R2.
 
     MODEL is what `wolfstream train` wrote, or a snapshot of the server. FILE is CSV, svmlight or
     npz with labels.
@@ -112,14 +115,16 @@ def evaluate(model: Path, file: Path, label_column: str | None) -> None:
         raise Interrupted("interrupted") from None
     from rich.console import Console
 
-    from service.evaluation import tables
+    from service.evaluation import Evaluation, tables
     from service.loading import describe
 
     click.echo(f"{model}: {describe(loaded)}")
     click.echo(
-        f"accuracy {result.accuracy:.2%} of {result.samples:,} samples; "
+        f"{result.words()} of {result.samples:,} samples; "
         f"{result.samples / max(result.seconds, 1e-9):,.0f} rows/s"
     )
+    if not isinstance(result, Evaluation):
+        return
     # Wide enough where nobody looks: a pipe has no width.
     plain = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
     for table in tables(result):
@@ -140,29 +145,31 @@ def load(path: Path) -> "LoadedModel":
     head = loaded.model.published.heads[loaded.model.spec.serve]
     if not loaded.numbered:
         raise Failure(f"{path} is of a model whose features have names; files have numbers")
-    if head.model is None or len(head.classes) < 2:
-        raise Failure(f"{path} has met the classes {list(head.classes)!r}: two are needed")
+    if not head.trained:
+        met = "no sample" if head.classes is None else f"the classes {list(head.classes)!r}"
+        needed = "one is" if head.classes is None else "two are"
+        raise Failure(f"{path} has met {met}: {needed} needed")
     return loaded
 
 
 def judge(
     console: "Console", loaded: "LoadedModel", file: Path, label_column: str | None
-) -> "Evaluation":
+) -> "Evaluation | RegressionEvaluation":
     """Predict all rows of a labelled file and count. Raises Failure."""
     from service.display import Bar
-    from service.evaluation import Evaluation
+    from service.evaluation import Evaluation, RegressionEvaluation
 
     data = _open(console, loaded, file, label_column, True)
-    head = loaded.model.published.heads[loaded.model.spec.serve]
-    result = Evaluation(list(head.classes))
+    classes = loaded.model.published.heads[loaded.model.spec.serve].classes
+    result: Any = RegressionEvaluation() if classes is None else Evaluation(list(classes))
     with Bar(console, f"evaluating {file.name}") as bar:
         for X, labels in data.batches(_ROWS_AT_ONCE):
             began = time.perf_counter()
             said, _ = _said(loaded, X, file, result.samples)
             result.seconds += time.perf_counter() - began
             result.count(labels, said)
-            bar.show(result.samples / data.samples, f"{result.accuracy:.2%} right")
-    return result
+            bar.show(result.samples / data.samples, result.words())
+    return cast("Evaluation | RegressionEvaluation", result)
 
 
 def _console() -> "Console":
@@ -194,6 +201,8 @@ def _open(
             labelled=labelled,
             first_index=loaded.first_index,
         )
+        if labelled and loaded.model.spec.task == "regression":
+            data = data.with_targets()
     except DataFileError as error:
         raise Failure(f"{file}: {error}") from None
     if data.features != features:
@@ -226,7 +235,9 @@ def _write(
     from service.display import Bar
 
     classes = loaded.model.published.heads[loaded.model.spec.serve].classes
-    heads = [classes[1]] if len(classes) == 2 else list(classes)
+    if classes is None and decision:
+        raise Failure("--decision is of classes; the prediction of a regression is its decision")
+    heads = list(classes or ())[1:] if len(classes or ()) == 2 else list(classes or ())
     table.writerow(["prediction", *(f"decision {label}" for label in heads if decision)])
     done = 0
     with Bar(console, f"predicting {file.name}") as bar:

@@ -39,9 +39,7 @@ def _read_spec(_: click.Context, __: click.Parameter, value: str | None) -> Any:
 @click.option(
     "--head",
     type=click.Choice(["working_set", "asset", "both"]),
-    default="working_set",
-    show_default=True,
-    help="Which learner of the model takes the samples.",
+    help="Which learner of the model takes the samples.  [default: the one that serves]",
 )
 @click.option(
     "--spec",
@@ -91,7 +89,8 @@ def replay(file: Path, label_column: str | None, features: int | None, **options
     """Stream a file of labelled samples into a model.
 
     FILE is CSV (with or without a header), svmlight, or npz with arrays X and y (or the CSR
-    arrays data, indices, indptr, shape, and y). It is checked as a whole before the first sample
+    arrays data, indices, indptr, shape, and y). Labels are classes, or numbers for a model whose
+    task is regression. FILE is checked as a whole before the first sample
     leaves. Samples are learned in the order of the file; no sample is sent a second time unless
     the server said that it did not take it.
 
@@ -101,6 +100,7 @@ def replay(file: Path, label_column: str | None, features: int | None, **options
       wolfstream replay train.svm --model ads --head both --transport websocket
       wolfstream replay digits.npz --model digits --rate 500 \\
           --spec '{"working_set": {"C": 10}}'
+      wolfstream replay rents.csv --model rents --spec '{"task": "regression"}'
 
     \b
     Exit codes:
@@ -134,7 +134,7 @@ def _stream(
     *,
     url: str,
     model: str,
-    head: str,
+    head: str | None,
     spec: Any,
     transport: str,
     rate: float | None,
@@ -149,7 +149,6 @@ def _stream(
     from service.client_stream import WebsocketConnection
     from service.replay import Display, Replay
 
-    heads = ["working_set", "asset"] if head == "both" else [head]
     total = min(max(0, data.samples - skip), data.samples if limit is None else limit)
     # A second's worth at most: a slow stream should not come in bursts.
     size = batch if rate is None else max(1, min(batch, int(rate)))
@@ -157,7 +156,10 @@ def _stream(
     try:
         with ExitStack() as stack:
             http = stack.enter_context(HttpConnection(url, model))
-            _ensure_model(http, spec)
+            model_spec = _ensure_model(http, spec)
+            if model_spec["task"] == "regression":
+                data = data.with_targets()
+            heads = _heads(head, model_spec)
             stream = WebsocketConnection(url, model) if transport == "websocket" else None
             run = Replay(stack.enter_context(stream) if stream else http, heads, rate)
             display = stack.enter_context(Display(Console(stderr=True), model, heads, total))
@@ -170,18 +172,25 @@ def _stream(
         raise kind(reason + _how_far(run, skip)) from None
 
 
-def _ensure_model(http: "HttpConnection", spec: Any) -> None:
-    from service.client import Refused
+def _ensure_model(http: "HttpConnection", spec: Any) -> dict[str, Any]:
+    """The spec of the model, which exists from now on. Raises ClientError."""
+    from service.client import ClientError, Refused
 
-    if spec is not None:
-        http.create(spec)
-        return
     try:
-        http.describe()
+        told = http.describe() if spec is None else http.create(spec)
     except Refused as refused:
-        if refused.status != 404:
+        if spec is not None or refused.status != 404:
             raise
-        http.create({})
+        told = http.create({})
+    if not isinstance(told.get("spec"), dict):
+        raise ClientError(f"{http.url} describes no model: is this wolfstream?")
+    return dict(told["spec"])
+
+
+def _heads(asked: str | None, spec: dict[str, Any]) -> list[str]:
+    if asked == "both":
+        return ["working_set", "asset"]
+    return [asked or str(spec["serve"])]
 
 
 def _how_far(run: "Replay | None", skip: int) -> str:
@@ -205,5 +214,7 @@ def _result(score: "Score") -> str:
     text += f" ({score.rate:,.0f} samples/s)"
     if score.accuracy is not None:
         text += f", {score.accuracy:.2%} of {score.judged:,} predictions right"
+    if score.mae is not None:
+        text += f", MAE {score.mae:.4g} of {score.measured:,} predictions"
     size = score.answer.get("size")
     return text if size is None else f"{text}, {size:,} samples in the set"

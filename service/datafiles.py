@@ -6,7 +6,7 @@ matter. An npz file is held in memory.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -48,6 +48,7 @@ class LabelledFile:
     """A checked file: `samples` rows of `features` numbers, each with a label if `labelled`.
 
     first_index: the index of an svmlight file's first feature, None of other files.
+    word: the first label that is not a number, and its sample's number from 1; "" if all are.
     """
 
     samples: int
@@ -55,7 +56,19 @@ class LabelledFile:
     sparse: bool
     labelled: bool
     first_index: int | None
+    word: str
     _read: Callable[[int, int, int], Iterator[Batch]]
+
+    def with_targets(self) -> "LabelledFile":
+        """The same file for regression, its labels float64. Raises DataFileError."""
+        if self.word:
+            raise DataFileError(f"the task is regression, but {self.word}, not a number")
+
+        def read(size: int, skip: int, stop: int) -> Iterator[Batch]:
+            for X, labels in self._read(size, skip, stop):
+                yield X, [float(label) for label in labels]
+
+        return replace(self, _read=read)
 
     def batches(self, size: int, skip: int = 0, limit: int | None = None) -> Iterator[Batch]:
         """Float64 or sparse rows and their labels, `size` at a time: at most `limit` after `skip`.
@@ -143,9 +156,12 @@ def _open_text(
 ) -> LabelledFile:
     samples = 0
     kinds: set[type] = set()
+    word = ""
     for _, text in lines:
         samples += 1
         kinds.add(_kind_of(text))
+        if str in kinds and not word and number_in(text) is None:
+            word = _word(samples, text)
     if not samples:
         raise DataFileError("has no samples")
     features = lines.features()
@@ -158,7 +174,11 @@ def _open_text(
             yield X, [label(text) for _, text in batch] if lines.labelled else []
 
     first = indexed.first_index if indexed else None
-    return LabelledFile(samples, features, sparse, lines.labelled, first, read)
+    return LabelledFile(samples, features, sparse, lines.labelled, first, word, read)
+
+
+def _word(sample: int, label: Label) -> str:
+    return f"the label of sample {sample:,} is {str(label)[:40]!r}"
 
 
 def _kind_of(text: str) -> type:
@@ -198,4 +218,6 @@ def _open_npz(path: Path, wanted: Wanted) -> LabelledFile:
         if width > wanted.features and not stays_sparse:
             raise DataFileError(f"has {width} features: more than {wanted.features}")
         width = wanted.features
-    return LabelledFile(n_rows(X), width, stays_sparse, bool(labels), None, read)
+    words = (_word(i, y) for i, y in enumerate(labels, 1) if type(y) not in (int, float))
+    word = next(words, "")
+    return LabelledFile(n_rows(X), width, stays_sparse, bool(labels), None, word, read)

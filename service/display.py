@@ -8,30 +8,23 @@ from types import FrameType, TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
 _LINE_SECONDS = 2.0
 
 
-class Bar:
-    """One bar, with words that change; gone at the end, when the result says it all."""
+class Frame:
+    """Bars on a terminal; elsewhere nothing is drawn, and a line is due now and then."""
 
-    def __init__(self, console: Console, title: str) -> None:
-        self._console, self._title = console, title
-        self._said = time.monotonic()
-        self._bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[words]}", markup=False),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_interactive,
+    def __init__(self, console: Console, *columns: ProgressColumn, transient: bool) -> None:
+        self.console = console
+        self.bars = Progress(
+            *columns, console=console, transient=transient, disable=not console.is_interactive
         )
-        self._task = self._bars.add_task(title, total=1.0, words="")
+        self._said = time.monotonic()
 
     def __enter__(self) -> Self:
-        self._bars.start()
+        self.bars.start()
         return self
 
     def __exit__(
@@ -40,15 +33,35 @@ class Bar:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._bars.stop()
+        self.bars.stop()
+
+    def line_is_due(self) -> bool:
+        """Whether it is time for a line where no bars are drawn."""
+        if not self.bars.disable or time.monotonic() - self._said <= _LINE_SECONDS:
+            return False
+        self._said = time.monotonic()
+        return True
+
+
+class Bar(Frame):
+    """One bar, with words that change; gone at the end, when the result says it all."""
+
+    def __init__(self, console: Console, title: str) -> None:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[words]}", markup=False),
+            TimeElapsedColumn(),
+        )
+        super().__init__(console, *columns, transient=True)
+        self._title = title
+        self._task = self.bars.add_task(title, total=1.0, words="")
 
     def show(self, share: float, words: str) -> None:
         """How much is done, from 0 to 1, and what to say beside it."""
-        if not self._bars.disable:
-            self._bars.update(self._task, completed=min(max(share, 0.0), 1.0), words=words)
-        elif time.monotonic() - self._said > _LINE_SECONDS:
-            self._said = time.monotonic()
-            self._console.print(
+        self.bars.update(self._task, completed=min(max(share, 0.0), 1.0), words=words)
+        if self.line_is_due():
+            self.console.print(
                 f"{self._title}: {words}", highlight=False, markup=False, soft_wrap=True
             )
 

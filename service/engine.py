@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from service.errors import ModelBroken, NotReached, NotReady, StorageFailed, UnknownModel
+from service.fits import Fit, Window
 from service.model import Model
 from service.queue import GroupQueue
+from service.refits import Job, Refits
 from service.samples import Samples
 from service.settings import Settings
 from service.spec import HeadName, ModelSpec
@@ -39,6 +41,7 @@ class Engine:
         self._queue: GroupQueue[LearnRequest | Order] = GroupQueue(
             settings.queue_samples, settings.group_samples
         )
+        self.refits = Refits(self._take_window, self._keep_fit, settings.refits)
         self._waiters: dict[Model, list[tuple[int, asyncio.Future[None]]]] = {}
         self._accepting = False
         self._stopping = False
@@ -61,13 +64,15 @@ class Engine:
     async def stop(self) -> None:
         """Accept nothing more, learn what was accepted, save a snapshot of each model."""
         self.refuse()
+        await self.refits.stop()
         self._queue.close()
         await asyncio.to_thread(self._thread.join)
 
     def refuse(self) -> None:
-        """From now on every new request is NotReady; what was accepted goes on."""
+        """From now on every new request is NotReady; what was accepted goes on, refits end."""
         self._accepting = False
         self._stopping = True
+        self.refits.ask_to_stop()
 
     @property
     def accepting(self) -> bool:
@@ -93,11 +98,9 @@ class Engine:
         Requests are learned in the order of these calls. Raises NotReady, QueueFull and
         ModelBroken at once; the future raises what the writer finds.
         """
-        self._check_accepting()
-        if model.broken:
-            raise ModelBroken(f"model {model.name!r}: {model.broken}")
+        self._check_usable(model)
         answer: asyncio.Future[Answer] = self._loop.create_future()
-        self._queue.put(LearnRequest(model, head, samples, answer), len(samples.labels))
+        self._queue.put(LearnRequest(model, head, samples, answer), len(samples.y))
         return answer
 
     async def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
@@ -109,6 +112,12 @@ class Engine:
         """Forget a model with its log and snapshots. Raises UnknownModel, StorageFailed."""
         model = self.model(name)
         await self._in_order(lambda: self._writer.delete(model))
+        self.refits.forget(model)
+
+    def refit(self, model: Model) -> Job:
+        """The job that fits a model's window anew. Raises JobsFull, ModelBroken, NotReady."""
+        self._check_usable(model)
+        return self.refits.start(model)
 
     async def reached(self, model: Model, sequence: int) -> None:
         """Wait until the published view of a model has a sequence. Raises NotReached."""
@@ -131,11 +140,25 @@ class Engine:
             what = "stopping" if self._stopping else "recovering and compiling"
             raise NotReady(f"the server is {what}")
 
-    async def _in_order(self, run: Callable[[], Any]) -> Any:
+    def _check_usable(self, model: Model) -> None:
+        self._check_accepting()
+        if model.broken:
+            raise ModelBroken(f"model {model.name!r}: {model.broken}")
+
+    async def _in_order(self, run: Callable[[], Any], samples: int = 1) -> Any:
         self._check_accepting()
         answer: asyncio.Future[Any] = self._loop.create_future()
-        self._queue.put(Order(run, answer), 1)
+        self._queue.put(Order(run, answer), samples)
         return await answer
+
+    # A refit that has begun finds room in any queue.
+    async def _take_window(self, model: Model) -> Window:
+        window: Window = await self._in_order(lambda: self._writer.window(model), samples=0)
+        return window
+
+    async def _keep_fit(self, model: Model, fit: Fit) -> dict[str, Any]:
+        told: dict[str, Any] = await self._in_order(lambda: self._writer.keep(model, fit), 0)
+        return told
 
     def _forget(self, model: Model, waiter: "asyncio.Future[None]") -> None:
         left = [item for item in self._waiters.get(model, []) if item[1] is not waiter]

@@ -9,18 +9,26 @@ WolfstreamError
     ├── Invalid               readable but wrong: the spec, a field, a parameter
     │   └── InvalidSamples    with the rows that are wrong
     ├── UnknownModel
+    ├── UnknownJob            never asked for, or forgotten
     ├── ModelExists           under this name, with another spec
     ├── NoSuchHead            the model's spec has null for it
     ├── Untrained             there is nothing to predict with yet
+    ├── RefitFailed           the window and the spec do not make a model; the old one serves on
     └── Unavailable           try again later
         ├── QueueFull
+        ├── JobsFull
+        ├── RefitStopped      the server stopped, or the model was deleted
         ├── NotReady          starting or stopping
         ├── NotReached        the asked-for sequence did not come in time
         ├── StorageFailed     the log could not be written
         └── ModelBroken       this model's learner failed; the others go on
 """
 
-from typing import ClassVar, TypedDict
+from collections.abc import Iterable
+from itertools import islice
+from typing import ClassVar, NoReturn, TypedDict
+
+MOST_ERRORS = 20
 
 
 class WolfstreamError(Exception):
@@ -92,6 +100,12 @@ class UnknownModel(Refusal):
     slug, title = "unknown-model", "There is no such model"
 
 
+class UnknownJob(Refusal):
+    """No job of this model has this id, or no longer."""
+
+    slug, title = "unknown-job", "There is no such job"
+
+
 class ModelExists(Refusal):
     """The name is taken by a model with another spec."""
 
@@ -110,6 +124,12 @@ class Untrained(Refusal):
     slug, title = "untrained", "The model has not learned enough to predict"
 
 
+class RefitFailed(Refusal):
+    """The samples in the window and the spec do not make a model."""
+
+    slug, title = "refit-failed", "The refit failed"
+
+
 class Unavailable(Refusal):
     """The request may succeed later; `retry_after_seconds` says when to try."""
 
@@ -121,6 +141,19 @@ class QueueFull(Unavailable):
     """Too many samples wait to be learned."""
 
     slug, title = "queue-full", "Too many samples are waiting"
+
+
+class JobsFull(Unavailable):
+    """Too many refits wait for their turn."""
+
+    slug, title = "jobs-full", "Too many refits are waiting"
+    retry_after_seconds = 10
+
+
+class RefitStopped(Unavailable):
+    """A refit was ended before its time."""
+
+    slug, title = "refit-stopped", "The refit was stopped"
 
 
 class NotReady(Unavailable):
@@ -147,3 +180,15 @@ class ModelBroken(Unavailable):
 
     slug, title = "model-broken", "The model stopped learning"
     retry_after_seconds = 60
+
+
+def refuse(pointer: str, detail: str) -> NoReturn:
+    """Raise InvalidSamples for one place."""
+    raise InvalidSamples(f"{pointer} {detail}", [{"pointer": pointer, "detail": detail}])
+
+
+def refuse_all(detail: str, wrong: Iterable[SampleError]) -> None:
+    """Raise with the first of the wrong places, if there is any; no more are looked for."""
+    errors = list(islice(wrong, MOST_ERRORS))
+    if errors:
+        raise InvalidSamples(detail, errors)

@@ -1,5 +1,6 @@
-"""How predictions compare with labels: accuracy, each class, confusions."""
+"""How predictions compare with labels: accuracy, each class, confusions; errors of numbers."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -38,6 +39,10 @@ class Evaluation:
         right = sum(count for (label, said), count in self.pairs.items() if label == said)
         return right / max(self.samples, 1)
 
+    def words(self) -> str:
+        """The score in a few words."""
+        return f"accuracy {self.accuracy:.2%}"
+
     @property
     def labels(self) -> list[Label]:
         """The model's classes, and behind them what else stands in the file."""
@@ -49,6 +54,52 @@ class Evaluation:
         count = sum(n for (given, _), n in self.pairs.items() if given == label)
         claimed = sum(n for (_, said), n in self.pairs.items() if said == label)
         return count, right / claimed if claimed else None, right / count if count else None
+
+
+@dataclass
+class RegressionEvaluation:
+    """Sums over errors and over what was to be predicted. seconds: as in `Evaluation`.
+
+    centre, scatter: mean of the targets and sum of their squared distances from it, each
+    sample at its time (Welford), so that a large mean costs no digits.
+    """
+
+    samples: int = 0
+    absolute: float = 0.0
+    square: float = 0.0
+    centre: float = 0.0
+    scatter: float = 0.0
+    seconds: float = 0.0
+
+    def count(self, targets: Sequence[float], said: Sequence[float]) -> None:
+        """Take predictions into account."""
+        for y, value in zip(targets, said, strict=True):
+            self.samples += 1
+            self.absolute += abs(value - y)
+            self.square += (value - y) ** 2
+            before = y - self.centre
+            self.centre += before / self.samples
+            self.scatter += before * (y - self.centre)
+
+    @property
+    def mae(self) -> float:
+        """Mean absolute error."""
+        return self.absolute / max(self.samples, 1)
+
+    @property
+    def rmse(self) -> float:
+        """Root of the mean squared error."""
+        return math.sqrt(self.square / max(self.samples, 1))
+
+    @property
+    def r2(self) -> float | None:
+        """1 - squared errors / squared distances from the mean; None where those are zero."""
+        return 1.0 - self.square / self.scatter if self.scatter > 0.0 else None
+
+    def words(self) -> str:
+        """The score in a few words."""
+        r2 = "-" if self.r2 is None else f"{self.r2:.4f}"
+        return f"MAE {self.mae:.6g}, RMSE {self.rmse:.6g}, R2 {r2}"
 
 
 def tables(result: Evaluation) -> list[Table]:

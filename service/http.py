@@ -9,11 +9,11 @@ from starlette.exceptions import HTTPException
 
 from service import api, errors
 from service.engine import Engine
-from service.errors import NotReady, Refusal, TooLarge, Unavailable
-from service.openapi import SPEC, body_of, learning_paths, problems
+from service.errors import Invalid, NotReady, Refusal, TooLarge, Unavailable
+from service.openapi import JOB, SPEC, body_of, learning_paths, problems
+from service.refits import Job
 from service.samples import read_rows, read_samples
 from service.settings import Settings
-from service.spec import HeadName
 from service.stream import Session, Streams
 from service.wire import (
     JSON,
@@ -34,12 +34,14 @@ _SPEC_BYTES = 1 << 16
 _STATUS: dict[type[Refusal], int] = {
     errors.Unreadable: 400,
     errors.UnknownModel: 404,
+    errors.UnknownJob: 404,
     errors.ModelExists: 409,
     errors.NoSuchHead: 409,
     errors.Untrained: 409,
     errors.TooLarge: 413,
     errors.UnsupportedFormat: 415,
     errors.Invalid: 422,
+    errors.RefitFailed: 422,
     errors.Unavailable: 503,
 }
 
@@ -63,6 +65,7 @@ def create_app(engine: Engine, settings: Settings, streams: Streams) -> FastAPI:
     )
     _add_errors(app)
     _add_learning(app, engine, settings)
+    _add_refits(app, engine)
     _add_health(app, engine)
     _add_models(app, engine, settings)
     _add_stream(app, engine, settings, streams)
@@ -125,11 +128,14 @@ def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
     They read their bodies themselves in any case; `openapi.learning_paths` describes them.
     """
 
-    def learning(head: HeadName) -> Callable[[Request], Awaitable[Response]]:
+    def learning(call: api.LearningCall) -> Callable[[Request], Awaitable[Response]]:
         async def learn(request: Request) -> Response:
-            model_name = request.path_params["name"]
-            body_format, samples = await _read(request, settings.body_bytes, read_samples)
-            answer = await api.learn(engine, engine.model(model_name), head, samples)
+            body_format, data = await _receive(request, settings.body_bytes)
+            model = engine.model(request.path_params["name"])
+            samples = await _decoded(
+                body_format, data, lambda body: read_samples(body, model.spec.task)
+            )
+            answer = await api.learn(engine, model, call, samples)
             return _respond(request, body_format, answer)
 
         return learn
@@ -137,14 +143,55 @@ def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
     async def predict(request: Request) -> Response:
         model_name, query = request.path_params["name"], request.query_params
         min_sequence = api.read_min_sequence(query.get("min_sequence"))
-        body_format, rows = await _read(request, settings.body_bytes, read_rows)
+        body_format, data = await _receive(request, settings.body_bytes)
+        rows = await _decoded(body_format, data, read_rows)
         model = engine.model(model_name)
         answer = await api.predict(engine, model, query.get("head"), min_sequence, rows)
         return _respond(request, body_format, answer)
 
-    app.add_route("/v1/models/{name}/samples", learning("working_set"), methods=["POST"])
+    app.add_route("/v1/models/{name}/samples", learning("samples"), methods=["POST"])
     app.add_route("/v1/models/{name}/asset", learning("asset"), methods=["POST"])
     app.add_route("/v1/models/{name}/predict", predict, methods=["POST"])
+
+
+def _add_refits(app: FastAPI, engine: Engine) -> None:
+    @app.post(
+        "/v1/models/{name}/refit",
+        tags=["refitting"],
+        status_code=202,
+        responses={202: JOB, **problems(404, 409, 413, 422, 503)},
+    )
+    async def refit(request: Request, name: str) -> Response:
+        """Fit the semiparametric head to the model's window of recent samples, as a job.
+
+        The window is taken when the job begins to run. While a refit of the model is queued or
+        runs, it is the answer to further requests. The body is empty.
+        """
+        if await _read_body(request, _SPEC_BYTES) not in (b"", b"{}"):
+            raise Invalid("a refit takes no body; what it fits is in the model's spec")
+        answer = _told(api.refit(engine, engine.model(name)))
+        response = _respond(request, JSON, answer, 202)
+        response.headers["Location"] = answer["href"]
+        return response
+
+    @app.get("/v1/models/{name}/jobs", tags=["refitting"], responses=problems(404, 503))
+    async def list_jobs(request: Request, name: str) -> Response:
+        """The model's refits that are remembered, newest first."""
+        jobs = engine.refits.jobs(engine.model(name))
+        return _respond(request, JSON, {"jobs": [_told(job) for job in jobs]})
+
+    @app.get(
+        "/v1/models/{name}/jobs/{job}",
+        tags=["refitting"],
+        responses={200: JOB, **problems(404, 503)},
+    )
+    async def describe_job(request: Request, name: str, job: str) -> Response:
+        """A refit: how far it is, and how it ended."""
+        return _respond(request, JSON, _told(engine.refits.job(engine.model(name), job)))
+
+
+def _told(job: Job) -> dict[str, Any]:
+    return api.describe_job(job, lambda error: problem(error, _status_of(error)))
 
 
 def _add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Streams) -> None:
@@ -195,13 +242,17 @@ def _plain_problem(slug: str, detail: str, status: int, headers: Any = None) -> 
     return Response(JSON.encode(body), status, headers, PROBLEM_MEDIA_TYPE)
 
 
-async def _read(request: Request, most_bytes: int, check: Callable[[Any], T]) -> tuple[Format, T]:
-    """The body, decoded and checked; a large one beside the event loop."""
+async def _receive(request: Request, most_bytes: int) -> tuple[Format, bytes]:
+    """The body and the format it is in. Raises UnsupportedFormat, TooLarge."""
     body_format = format_of_body(request.headers.get("content-type"))
-    data = await _read_body(request, most_bytes)
+    return body_format, await _read_body(request, most_bytes)
+
+
+async def _decoded(body_format: Format, data: bytes, check: Callable[[Any], T]) -> T:
+    """The body, decoded and checked; a large one beside the event loop."""
     if len(data) > _INLINE_BYTES:
-        return body_format, await asyncio.to_thread(lambda: check(body_format.decode(data)))
-    return body_format, check(body_format.decode(data))
+        return await asyncio.to_thread(lambda: check(body_format.decode(data)))
+    return check(body_format.decode(data))
 
 
 async def _read_body(request: Request, most_bytes: int) -> bytes:

@@ -60,7 +60,7 @@ def revive(path: Path, state: State, model: Model) -> LoadedModel:
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
         raise ModelFileError(f"{path} cannot be restored: {error!r}") from None
     trained, names = state.plain.get("trained", {}), state.plain.get("names", [])
-    sparse = any(name.endswith("rows_indptr") for name in state.arrays)
+    sparse = "names" in state.plain
     first = trained.get("first_index")
     if names and not trained and names[0].isdecimal():
         first = int(names[0])
@@ -71,14 +71,17 @@ def revive(path: Path, state: State, model: Model) -> LoadedModel:
 def describe(loaded: LoadedModel) -> str:
     """How the model came to be, in one line."""
     sequence, head = loaded.model.sequence, loaded.model.published.heads[loaded.model.spec.serve]
-    text = f"{len(head.classes)} classes, {loaded.model.dimension} features"
+    what = "regression" if head.classes is None else f"{len(head.classes)} classes"
+    text = f"{what}, {loaded.model.dimension} features"
     trained = loaded.trained
     if not trained:
         return f"a snapshot of a server at sequence {sequence:,}: {text}"
     how = f"trained by {trained['algorithm']} on {trained['samples']:,} samples"
     ended = "" if trained["complete"] else ", stopped early"
+    text = f"{how}{ended} (wolfstream {trained['version']}): {text}, "
+    if "steps" in trained:
+        return f"{text}{trained['steps']:,} steps"
     return (
-        f"{how}{ended} (wolfstream {trained['version']}): {text}, "
-        f"{trained['support_vectors']:,} support vectors, gap {trained['gap']:.3g} "
+        f"{text}{trained['support_vectors']:,} support vectors, gap {trained['gap']:.3g} "
         f"over {trained['gap_over']}"
     )

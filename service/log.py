@@ -4,8 +4,14 @@ SQLite in write-ahead mode with synchronous=FULL: when `append` returns, the ent
 fsynced. One entry is one request; entries with the same `block` were absorbed together, and
 replay keeps these boundaries and the thread setting, because the rounding of a matrix product
 depends on both.
+
+A fit is an entry of another kind: what a refit found, to be served from this place on. It has no
+samples and shares its sequence with the sample before it. A fit replaces an earlier one at the
+same sequence, and to apply it twice is to apply it once; so replay may begin with the fit at a
+snapshot's own sequence, whether it came before the snapshot or after it.
 """
 
+import heapq
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -17,16 +23,12 @@ from typing import Any, NamedTuple
 from service.errors import StartupError, StorageFailed
 from service.spec import HeadName
 
-_FORMAT = 1
+# Format 1 had no fits; it is read, and becomes 2 when it is opened.
+_FORMAT = 2
+_READ = (0, 1, _FORMAT)
 # SQLite takes 32,766 values in a statement.
 _ENTRIES_A_STATEMENT = 1024
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS models (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    name TEXT NOT NULL UNIQUE,
-    spec TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS entries (
+_COLUMNS = """
     model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
     sequence INTEGER NOT NULL,  -- of the request's last sample
     samples INTEGER NOT NULL,
@@ -35,12 +37,20 @@ CREATE TABLE IF NOT EXISTS entries (
     threads INTEGER NOT NULL,
     record BLOB NOT NULL,
     PRIMARY KEY (model, sequence)
-) WITHOUT ROWID;
+"""
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS models (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL UNIQUE,
+    spec TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS entries ({_COLUMNS}) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS fits ({_COLUMNS});
 """
 
 
 class Entry(NamedTuple):
-    """One accepted request of one model."""
+    """One accepted request of one model; or a fit, which has no samples and is its own block."""
 
     model: int
     sequence: int
@@ -73,7 +83,7 @@ class Log:
 
     def _open(self) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, _FORMAT):
+        if version not in _READ:
             raise StartupError(
                 f"{self._path} has log format {version}, this version reads {_FORMAT}; "
                 "start the version that wrote it, or choose another --data directory"
@@ -133,19 +143,34 @@ class Log:
                 rows = ", ".join([_PLACES] * len(part))
                 self._run(f"INSERT INTO entries VALUES {rows}", [v for e in part for v in e])
 
+    def append_fit(self, fit: Entry) -> None:
+        """Write a fit behind all entries of its model; fsynced on return, or StorageFailed."""
+        self._run(f"INSERT OR REPLACE INTO fits VALUES {_PLACES}", fit)
+
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
-        """The entries behind a sequence, grouped as they were absorbed."""
+        """The entries behind a sequence, grouped as they were absorbed; each fit is a block.
+
+        A fit of the sequence itself is among them: see above.
+        """
         with self._reading():
-            rows = self._db.execute(
-                "SELECT * FROM entries WHERE model = ? AND sequence > ? ORDER BY sequence",
-                (model, after),
+            order = "ORDER BY sequence"
+            entries, fits = (
+                map(Entry._make, self._db.execute(f"SELECT * FROM {which} {order}", (model, after)))
+                for which in (
+                    "entries WHERE model = ? AND sequence > ?",
+                    "fits WHERE model = ? AND sequence >= ?",
+                )
             )
-            for _, block in groupby((Entry(*row) for row in rows), key=lambda entry: entry.block):
+            # Of the same sequence, merge gives the entry first.
+            merged = heapq.merge(entries, fits, key=lambda entry: entry.sequence)
+            for _, block in groupby(merged, lambda entry: (entry.block, entry.samples == 0)):
                 yield list(block)
 
     def drop(self, model: int, up_to: int) -> None:
-        """Forget the entries up to a sequence. Raises StorageFailed."""
-        self._run("DELETE FROM entries WHERE model = ? AND sequence <= ?", (model, up_to))
+        """Forget what a snapshot at a sequence makes superfluous. Raises StorageFailed."""
+        with self._transaction():
+            self._run("DELETE FROM entries WHERE model = ? AND sequence <= ?", (model, up_to))
+            self._run("DELETE FROM fits WHERE model = ? AND sequence < ?", (model, up_to))
 
     def _run(self, statement: str, values: Sequence[Any]) -> None:
         """One statement; outside a transaction it is durable on return."""

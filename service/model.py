@@ -5,14 +5,18 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from service.classification_head import ClassificationHead
 from service.errors import InvalidSamples, NoSuchHead
-from service.head import Answers, Head, HeadView
-from service.names import NamedRows, NameTable, Rows, square_norms
-from service.samples import Label, Samples
+from service.fits import Fit, Window
+from service.head import Answers, Head, HeadView, LabelKey
+from service.names import NamedRows, NameTable, Rows
+from service.regression_head import RegressionHead
+from service.samples import Samples
+from service.semiparametric_head import SemiparametricHead
 from service.spec import HeadName, ModelSpec
 from solver.rows import Matrix
 
-HEADS: tuple[HeadName, ...] = ("working_set", "asset")
+HEADS: tuple[HeadName, ...] = ("working_set", "asset", "semiparametric")
 
 
 class Limits(NamedTuple):
@@ -50,11 +54,22 @@ class Draft:
         self.dimension = model.dimension
         self.named = model.names is not None
         self.names: set[str] = set()
-        self.labels: dict[HeadName, set[tuple[type, Label]]] = {name: set() for name in HEADS}
+        self.labels: dict[HeadName, set[LabelKey]] = {name: set() for name in HEADS}
+
+
+def head_for(name: HeadName, spec: ModelSpec) -> Head:
+    """A fresh head of the kind that the spec asks for."""
+    if name == "semiparametric":
+        return SemiparametricHead(spec)
+    return RegressionHead(spec) if spec.task == "regression" else ClassificationHead(name, spec)
 
 
 class Model:
-    """One model. Only the engine's writer changes it; everyone may read `published`."""
+    """One model. Only the engine's writer changes it; everyone may read `published`.
+
+    snapshot_sequence: of the newest snapshot. snapshot_attempt: where one was last begun.
+    fitted: samples in the windows of the fits since then.
+    """
 
     def __init__(self, model_id: int, name: str, spec: ModelSpec) -> None:
         self.id = model_id
@@ -65,8 +80,9 @@ class Model:
         self.names: NameTable | None = None
         self.snapshot_sequence = 0
         self.snapshot_attempt = 0
+        self.fitted = 0
         self.broken = ""
-        self.heads = {head: Head(head, spec) for head in HEADS if getattr(spec, head) is not None}
+        self.heads = {n: head_for(n, spec) for n in HEADS if getattr(spec, n) is not None}
         self.published = Published(0, None, None, {})
         self.publish()
 
@@ -78,19 +94,16 @@ class Model:
         if head not in self.heads:
             raise NoSuchHead(f"the spec of model {self.name!r} has null for {head}")
         check_rows(samples.X, draft.dimension, draft.named)
-        self.heads[head].check(square_norms(samples.X))
-        new = self.heads[head].unknown(samples.labels) | draft.labels[head]
-        if len(new) + len(self.heads[head].classes) > limits.classes:
-            raise InvalidSamples(
-                f"the model would meet more than {limits.classes} different labels; "
-                "is y a number to be regressed, not a class?"
-            )
+        labels = {
+            name: self.heads[name].check(samples, draft.labels[name], limits.classes)
+            for name in self.taught(head)
+        }
         if isinstance(samples.X, NamedRows):
             self._draft_names(samples.X.names, draft, limits.features)
         else:
             draft.dimension = samples.X.shape[1]
-        draft.labels[head] = new
-        draft.sequence += len(samples.labels)
+        draft.labels |= labels
+        draft.sequence += len(samples.y)
 
     def _draft_names(self, names: list[str], draft: Draft, most: int) -> None:
         known = self.names or NameTable()
@@ -111,9 +124,31 @@ class Model:
 
     def absorb(self, head: HeadName, samples: Samples) -> Answers:
         """Learn one block of the log. Live requests and replay both come through here."""
-        answers = self.heads[head].absorb(self._matrix(samples.X), samples.labels)
-        self.sequence += len(samples.labels)
-        return answers
+        X = self._matrix(samples.X)
+        answers = [self.heads[name].absorb(X, samples.y) for name in self.taught(head)]
+        self.sequence += len(samples.y)
+        return answers[0]
+
+    def taught(self, head: HeadName) -> tuple[HeadName, ...]:
+        """The heads that samples for one of them go to: the window takes all that are learned."""
+        if head == "semiparametric" or "semiparametric" not in self.heads:
+            return (head,)
+        return (head, "semiparametric")
+
+    def window(self) -> Window:
+        """The samples that a refit is over, copied."""
+        return Window(self.sequence, *self._fitted.window(), self.spec)
+
+    def adopt(self, fit: Fit) -> None:
+        """Serve what a refit found. Live refits and replay both come through here."""
+        self._fitted.adopt(fit)
+        self.fitted += fit.plain["samples"]
+
+    @property
+    def _fitted(self) -> SemiparametricHead:
+        head = self.heads["semiparametric"]
+        assert isinstance(head, SemiparametricHead)
+        return head
 
     def _matrix(self, rows: Rows) -> Matrix:
         """Rows to learn; their names, if they have any, become known."""
@@ -144,7 +179,7 @@ class Model:
             "sequence": sequence,
             "rows": kind,
             "features": dimension,
-            "heads": {name: {"classes": list(h.classes), **h.stats} for name, h in heads.items()},
+            "heads": {name: {**classes_of(view), **view.stats} for name, view in heads.items()},
             "snapshot_sequence": self.snapshot_sequence,
             "status": "broken" if self.broken else "ok",
         }
@@ -176,6 +211,11 @@ class Model:
                 key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)
             }
             head.restore(plain["heads"][name], own)
+
+
+def classes_of(view: HeadView) -> dict[str, Any]:
+    """The classes that a head has met, as answers name them; nothing of a regression."""
+    return {} if view.classes is None else {"classes": list(view.classes)}
 
 
 def check_rows(rows: Rows, dimension: int | None, named: bool) -> None:

@@ -64,7 +64,7 @@ _PROBLEM = {
 }
 _MEANING = {
     400: "The body cannot be read.",
-    404: "There is no such model.",
+    404: "There is no such model, or no such job.",
     409: "Another spec under this name, no such head, or nothing learned yet.",
     413: "The body is too large.",
     415: "The content type is not supported.",
@@ -74,6 +74,41 @@ _MEANING = {
 
 _SAMPLES = {"type": "object", "required": ["x", "y"], "properties": {"x": _X, "y": _Y}}
 _ROWS = {"type": "object", "required": ["x"], "properties": {"x": _X}}
+
+_JOB = {
+    "type": "object",
+    "required": ["job", "model", "status", "href"],
+    "properties": {
+        "job": {"type": "string"},
+        "model": {"type": "string"},
+        "status": {"enum": ["queued", "running", "done", "failed"]},
+        "href": {"type": "string", "examples": ["/v1/models/m/jobs/4a3f"]},
+        "sequence": {
+            "type": ["integer", "null"],
+            "description": "The model's when the window was taken, which is when the job began.",
+        },
+        "samples": {"type": ["integer", "null"], "description": "Samples in the window."},
+        "seconds": {"type": "number"},
+        "progress": {
+            "type": ["object", "null"],
+            "properties": {
+                "iteration": {"type": "integer"},
+                "kkt_violation": {"type": "number"},
+                "tol": {"type": "number"},
+            },
+        },
+        "result": {
+            "type": ["object", "null"],
+            "description": "Of a job that is done: the fit, which is on disk and served.",
+        },
+        "error": {"oneOf": [_PROBLEM, {"type": "null"}]},
+    },
+}
+# The answer that describes a job, among a route's `responses`.
+JOB: dict[str, Any] = {
+    "description": "The job.",
+    "content": {name: {"schema": _JOB} for name in MEDIA_TYPES},
+}
 
 
 def _inlined(schema: Any, parts: dict[str, Any]) -> Any:

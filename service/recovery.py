@@ -5,9 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 from service.errors import StartupError
+from service.fits import fit_from_record
 from service.log import Entry, Log
 from service.model import Model
-from service.samples import Samples, from_record, one_after_another
+from service.records import from_record, one_after_another
+from service.samples import Samples
 from service.snapshots import DamagedSnapshot, Snapshots
 from service.spec import ModelSpec
 
@@ -40,7 +42,7 @@ def _recover_model(
         _check_continuous(model, block)
         use_threads(block[0].threads)
         try:
-            model.absorb(block[0].head, samples_of(block))
+            _replay(model, block)
         except Exception as error:
             logger.exception("model %s: replay failed at sequence %d", name, model.sequence)
             model.broken = f"replay failed behind sequence {model.sequence}: {error}"
@@ -48,6 +50,13 @@ def _recover_model(
     model.publish()
     logger.info("model %s: recovered at sequence %d", name, model.sequence)
     return model
+
+
+def _replay(model: Model, block: list[Entry]) -> None:
+    if block[0].samples:
+        model.absorb(block[0].head, samples_of(block))
+    else:
+        model.adopt(fit_from_record(block[0].record))
 
 
 def _from_newest_whole_snapshot(model: Model, snapshots: Snapshots) -> Model:

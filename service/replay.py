@@ -8,22 +8,16 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
 from service.client import ClientError, Connection, Refused, Unreachable
 from service.datafiles import Batch, Label
+from service.display import Frame
 
 _MOST_SAMPLES_IN_FLIGHT = 8192
-_LINE_SECONDS = 2.0
 
 
 @dataclass
@@ -33,7 +27,8 @@ class Score:
     samples: acknowledged by the server.
     sent: samples that have left; those without an answer are the difference.
     seconds: spent waiting for answers, or until the asked-for rate allowed the next batch.
-    judged, correct: samples for which there was a prediction, and for which it was right.
+    judged, correct: samples for which a class was predicted, and for which it was right.
+    measured, off: samples for which a number was predicted, and the sum of absolute errors.
     answer: the server's last description of the head.
     """
 
@@ -43,6 +38,8 @@ class Score:
     seconds: float = 0.0
     judged: int = 0
     correct: int = 0
+    measured: int = 0
+    off: float = 0.0
     answer: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -52,16 +49,23 @@ class Score:
 
     @property
     def accuracy(self) -> float | None:
-        """Share of right predictions; None before the first one."""
+        """Share of right predictions; None before the first one, and of a regression."""
         return self.correct / self.judged if self.judged else None
+
+    @property
+    def mae(self) -> float | None:
+        """Mean absolute error; None before the first prediction of a number."""
+        return self.off / self.measured if self.measured else None
 
     def count(self, labels: Sequence[Label], answer: dict[str, Any]) -> None:
         """Take the answer to a batch into account."""
         self.samples += len(labels)
         self.answer = answer.get("head", {})
         for label, said in zip(labels, answer["results"]["prediction"], strict=True):
-            # A predicted real number is regression: it is never exactly right.
-            if said is not None and not isinstance(said, float):
+            if isinstance(said, float):  # which no label is: the task is regression
+                self.measured += 1
+                self.off += abs(said - float(label))
+            elif said is not None:
                 self.judged += 1
                 self.correct += type(said) is type(label) and said == label
 
@@ -171,51 +175,37 @@ def _place(flight: _Flight) -> str:
     return f"in samples {flight.first + 1:,} to {last:,} of what was sent to {flight.score.head}"
 
 
-class Display:
+class Display(Frame):
     """Progress and score while a replay runs: a bar a head, or now and then a line in a log."""
 
     def __init__(self, console: Console, title: str, heads: Iterable[str], total: int) -> None:
-        self._console = console
-        self._title = title
-        self._total = total
-        self._said = time.monotonic()
-        self._bars = Progress(
+        columns = (
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.completed:>7,.0f}/{task.total:,.0f}", style="progress.download"),
             TextColumn("{task.fields[score]}"),
             TimeRemainingColumn(compact=True, elapsed_when_finished=True),
-            console=console,
-            disable=not console.is_interactive,
         )
+        super().__init__(console, *columns, transient=False)
+        self._title, self._total = title, total
         self._tasks = [
-            self._bars.add_task(f"{title} [bold]{head}", total=total, score="") for head in heads
+            self.bars.add_task(f"{title} [bold]{head}", total=total, score="") for head in heads
         ]
 
-    def __enter__(self) -> Self:
-        self._bars.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._bars.stop()
-
-    def update(self, scores: Iterable[Score]) -> None:
+    def update(self, scores: Sequence[Score]) -> None:
         """Show the scores."""
-        if not self._bars.disable:
-            for task, score in zip(self._tasks, scores, strict=True):
-                self._bars.update(task, completed=score.samples, score=_summary(score))
-        elif time.monotonic() - self._said > _LINE_SECONDS:
-            self._said = time.monotonic()
+        for task, score in zip(self._tasks, scores, strict=True):
+            self.bars.update(task, completed=score.samples, score=_summary(score))
+        if self.line_is_due():
             for score in scores:
                 done = f"{score.samples:,} of {self._total:,} samples"
-                self._console.print(f"{self._title} {score.head}: {done}, {_summary(score)}")
+                self.console.print(f"{self._title} {score.head}: {done}, {_summary(score)}")
 
 
 def _summary(score: Score) -> str:
-    right = "" if score.accuracy is None else f", {score.accuracy:6.2%} right"
-    return f"{score.rate:>7,.0f} samples/s{right}"
+    text = f"{score.rate:>7,.0f} samples/s"
+    if score.accuracy is not None:
+        text += f", {score.accuracy:6.2%} right"
+    if score.mae is not None:
+        text += f", MAE {score.mae:.4g}"
+    return text

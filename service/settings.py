@@ -23,6 +23,7 @@ class Settings(BaseSettings):
     features: int = Field(
         100_000, ge=1, description="Different feature names that one model may meet."
     )
+    refits: int = Field(16, ge=1, description="Refits that may wait for their turn.")
     snapshot_samples: int = Field(
         100_000, ge=1, description="Samples learned between two snapshots of a model."
     )

@@ -1,53 +1,51 @@
 """The spec of a model: what a client may choose, with a default for everything."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from service.errors import Invalid, SampleError, pointer_to
+from service.kernel_spec import (
+    KernelSpec,
+    LinearSpec,
+    Part,
+    PolynomialSpec,
+    RbfSpec,
+    contradiction,
+    has_auto_gamma,
+    kernel_with,
+    with_type,
+)
+from service.semiparametric_spec import (
+    ConstantBasis,
+    PeriodicBasis,
+    SemiparametricSpec,
+    SincBasis,
+    TrendBasis,
+)
 from solver.kernels import Kernel
 
-HeadName = Literal["working_set", "asset"]
+HeadName = Literal["working_set", "asset", "semiparametric"]
+Task = Literal["classification", "regression"]
+FeatureMap = Literal["fourier", "nystrom", "identity"]
 LARGEST_SET = 50_000
+# Nystrom's map is made once, from so many samples, by an eigenvalue problem of this size: 2 s.
+MOST_LANDMARKS = 2048
 MODEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 
-Gamma = Literal["auto"] | Annotated[float, Field(gt=0, le=1e12)]
+_DIMENSION = 512
+_EPSILON = 0.1
+_DEFAULT_FEATURES: dict[Any, FeatureMap] = {"polynomial": "nystrom", "linear": "identity"}
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-
-class RbfSpec(_Part):
-    """exp(-gamma ||x - z||^2)."""
-
-    type: Literal["rbf"] = "rbf"
-    gamma: Gamma = "auto"
-
-
-class PolynomialSpec(_Part):
-    """(gamma x'z + coef0)^degree."""
-
-    type: Literal["polynomial"]
-    degree: int = Field(3, ge=1, le=8)
-    gamma: Gamma = "auto"
-    coef0: float = Field(1.0, ge=-1e6, le=1e6)
-
-
-class LinearSpec(_Part):
-    """x'z."""
-
-    type: Literal["linear"]
-
-
-class ClassWeight(_Part):
+class ClassWeight(Part):
     """How much samples of one class count: their C is `weight` times the C of the spec."""
 
     label: str | int | bool
     weight: float = Field(ge=1e-6, le=1e6)
 
 
-class WorkingSetSpec(_Part):
+class WorkingSetSpec(Part):
     """The working set: SFW or MSFW; the set holds at most `max_size` samples."""
 
     algorithm: Literal["sfw", "msfw"] = "msfw"
@@ -59,72 +57,152 @@ class WorkingSetSpec(_Part):
     )
 
 
-class AssetSpec(_Part):
-    """ASSET on `dimension` random Fourier features; classes one-versus-rest."""
+class AssetSpec(Part):
+    """ASSET on a feature map of the kernel; classes one-versus-rest, or one real number."""
 
-    algorithm: Literal["asset"] = "asset"
-    features: Literal["fourier"] = "fourier"
-    dimension: int = Field(512, ge=1, le=16_384)
+    algorithm: Literal["asset", "asset*"] = Field(
+        "asset", description="asset*: strongly convex; no intercept, no averaging."
+    )
+    features: FeatureMap = Field(
+        "fourier",
+        description="fourier: random features of rbf, its default. nystrom: landmarks among the "
+        "first samples, for every kernel, polynomial's default. identity: the rows themselves, "
+        "the linear kernel's default.",
+    )
+    dimension: int | None = Field(
+        _DIMENSION,
+        ge=1,
+        le=16_384,
+        description=f"Number of features, of nystrom at most {MOST_LANDMARKS}; null for "
+        "identity, which has those of the rows.",
+    )
     lam: float = Field(1e-4, gt=1e-12, le=1e6, alias="lambda")
+    epsilon: float | None = Field(
+        None,
+        ge=0,
+        le=1e100,
+        description="Of regression, in units of y: smaller errors count nothing. "
+        f"{_EPSILON} by default; null for classification.",
+    )
     average_from: int | None = Field(
         None, ge=1, description="First averaged step; null averages a suffix of the stream."
     )
+    horizon: int | None = Field(
+        None,
+        ge=1,
+        description="The step length never falls below that of this step: the model goes on "
+        "following a stream that drifts. null: it falls for ever.",
+    )
 
 
-class ModelSpec(_Part):
+class ModelSpec(Part):
     """What a model is. `{}` is a valid spec; a head that is null does not exist."""
 
-    task: Literal["classification"] = "classification"
-    kernel: RbfSpec | PolynomialSpec | LinearSpec = Field(
-        default_factory=RbfSpec, discriminator="type"
+    task: Task = "classification"
+    kernel: KernelSpec = Field(default_factory=RbfSpec, discriminator="type")
+    working_set: WorkingSetSpec | None = Field(
+        default=WorkingSetSpec(), description="null for regression."
     )
-    working_set: WorkingSetSpec | None = Field(default=WorkingSetSpec())
     asset: AssetSpec | None = Field(default=AssetSpec())
+    semiparametric: SemiparametricSpec | None = Field(
+        default=None, description="Of regression, with rows that are arrays."
+    )
     serve: HeadName = "working_set"
     seed: int = Field(0, ge=0, lt=2**53)
 
     @model_validator(mode="before")
     @classmethod
     def _fill_what_follows(cls, given: Any) -> Any:
-        """Defaults that depend on other fields: Fourier features need rbf; serve what exists."""
+        """Defaults that depend on other fields."""
         if not isinstance(given, dict):
             return given
-        kernel = given.get("kernel")
-        if isinstance(kernel, dict):
-            given = given | {"kernel": {"type": "rbf"} | kernel}
-            if given["kernel"]["type"] in ("polynomial", "linear"):
-                given = {"asset": None} | given
+        regression = given.get("task") == "regression"
+        kernel = with_type(given.get("kernel", {}))
+        given = given | {"kernel": kernel}
+        kind: Any = kernel["type"] if isinstance(kernel, dict) else "rbf"
+        if isinstance(asset := given.get("asset", {}), dict):
+            given = given | {"asset": _with_defaults(asset, kind, regression)}
+        if regression:
+            given = {"working_set": None} | given
         if given.get("working_set", ()) is None:
-            given = {"serve": "asset"} | given
+            only_fitted = given["asset"] is None and given.get("semiparametric") is not None
+            given = {"serve": "semiparametric" if only_fitted else "asset"} | given
         return given
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.asset is not None and self.kernel.type != "rbf":
-            raise ValueError("asset: Fourier features need the rbf kernel; set asset to null")
+        if self.task == "regression" and self.working_set is not None:
+            raise contradiction(
+                "/working_set",
+                "the working set learns classes only; regression is learned by asset: leave "
+                "working_set out, or set it to null",
+            )
+        if self.task == "classification" and self.semiparametric is not None:
+            raise contradiction(
+                "/semiparametric",
+                "the semiparametric head learns numbers only: leave it out, or say "
+                '"task": "regression"',
+            )
+        if self.asset is not None:
+            _check_asset(self.asset, self.kernel.type, self.task)
         if getattr(self, self.serve) is None:
-            raise ValueError(f"serve: the head {self.serve!r} is null")
+            raise contradiction("/serve", f"the head {self.serve!r} is null")
         return self
 
     def kernel_with(self, gamma: float) -> Kernel:
         """The solver's kernel, gamma given where the spec says "auto"."""
-        kernel = self.kernel
-        if isinstance(kernel, LinearSpec):
-            return Kernel("linear")
-        if kernel.gamma != "auto":
-            gamma = kernel.gamma
-        if isinstance(kernel, PolynomialSpec):
-            return Kernel("polynomial", gamma, kernel.degree, kernel.coef0)
-        return Kernel("rbf", gamma)
+        return kernel_with(self.kernel, gamma)
 
     @property
     def auto_gamma(self) -> bool:
         """Whether gamma is to be estimated from the stream."""
-        return not isinstance(self.kernel, LinearSpec) and self.kernel.gamma == "auto"
+        return has_auto_gamma(self.kernel)
+
+    @property
+    def samples_head(self) -> HeadName:
+        """The head that `POST .../samples` feeds: the window where there is one to be refitted."""
+        return "working_set" if self.semiparametric is None else "semiparametric"
 
     def plain(self) -> dict[str, Any]:
         """As JSON-able data with every default filled in."""
         return self.model_dump(mode="json", by_alias=True)
+
+
+def _with_defaults(asset: dict[str, Any], kernel: Any, regression: bool) -> dict[str, Any]:
+    """ASSET's part with the defaults that depend on the kernel, the features and the task."""
+    features = "fourier"
+    if isinstance(kernel, str):
+        features = _DEFAULT_FEATURES.get(kernel, features)
+    asset = {"features": features} | asset
+    if asset["features"] == "identity":
+        asset = {"dimension": None} | asset
+    return {"epsilon": _EPSILON if regression else None} | asset
+
+
+def _check_asset(asset: AssetSpec, kernel: str, task: Task) -> None:
+    """Refuse what contradicts the kernel, the features, the task or the algorithm."""
+    if asset.features == "fourier" and kernel != "rbf":
+        detail = f"Fourier features are of the rbf kernel; {kernel} has {_DEFAULT_FEATURES[kernel]}"
+        raise contradiction("/asset/features", detail)
+    if asset.features == "identity" and kernel != "linear":
+        detail = f"the rows themselves are features of the linear kernel; {kernel} has nystrom"
+        raise contradiction("/asset/features", detail)
+    if (asset.dimension is None) != (asset.features == "identity"):
+        detail = "identity has the features of the rows: leave dimension out, or set it to null"
+        if asset.dimension is None:
+            detail = f"{asset.features} needs a number of features"
+        raise contradiction("/asset/dimension", detail)
+    if asset.features == "nystrom" and (asset.dimension or 0) > MOST_LANDMARKS:
+        detail = f"nystrom takes at most {MOST_LANDMARKS} landmarks"
+        raise contradiction("/asset/dimension", detail)
+    if (asset.epsilon is None) != (task == "classification"):
+        detail = "is of regression; classification has the hinge loss: leave it out, or null"
+        if asset.epsilon is None:
+            detail = "regression needs a number, zero or more"
+        raise contradiction("/asset/epsilon", detail)
+    if asset.algorithm == "asset*" and asset.average_from is not None:
+        detail = "asset* does not average: leave it out, or set it to null"
+        raise contradiction("/asset/average_from", detail)
 
 
 def read_spec(given: Any) -> ModelSpec:
@@ -138,15 +216,17 @@ def read_spec(given: Any) -> ModelSpec:
 def problems_of(error: ValidationError) -> list[SampleError]:
     """pydantic's findings as pointers and details; names of union members are not places."""
     problems: list[SampleError] = []
-    for item in error.errors(include_url=False, include_context=False, include_input=False):
+    for item in error.errors(include_url=False, include_input=False):
+        if item["type"] == "contradiction":
+            problems.append({"pointer": item["ctx"]["pointer"], "detail": item["msg"]})
+            continue
         *place, last = item["loc"] or ("",)
         path: list[int | str] = [
             part for part in place if part in _FIELD_NAMES or isinstance(part, int)
         ]
-        if last in _FIELD_NAMES or item["type"] in _BY_NAME:
+        if last in _FIELD_NAMES or isinstance(last, int) or item["type"] in _BY_NAME:
             path.append(last)
-        pointer = pointer_to(*path)
-        problems.append({"pointer": pointer, "detail": item["msg"].removeprefix("Value error, ")})
+        problems.append({"pointer": pointer_to(*path), "detail": item["msg"]})
     return problems
 
 
@@ -161,6 +241,11 @@ _FIELD_NAMES = {
         WorkingSetSpec,
         ClassWeight,
         AssetSpec,
+        SemiparametricSpec,
+        ConstantBasis,
+        TrendBasis,
+        PeriodicBasis,
+        SincBasis,
     )
     for name, field in part.model_fields.items()
 }

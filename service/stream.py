@@ -17,7 +17,6 @@ from service.engine import Engine
 from service.errors import Invalid, Refusal, SampleError, Unreadable
 from service.model import Model
 from service.samples import read_rows, read_samples
-from service.spec import HeadName
 from service.wire import JSON, MSGPACK, Format
 from service.writer import Answer
 
@@ -149,8 +148,9 @@ class Session:
                 task.add_done_callback(self._predictions.discard)
             else:
                 body = {name: frame[name] for name in ("x", "y") if name in frame}
-                head: HeadName = "asset" if op == "asset" else "working_set"
-                answer = api.learn(self._engine, model, head, read_samples(body))
+                call: api.LearningCall = "asset" if op == "asset" else "samples"
+                samples = read_samples(body, model.spec.task)
+                answer = api.learn(self._engine, model, call, samples)
                 answer.add_done_callback(lambda done: self._learned(frame_id, done))
         except Refusal as error:
             self._refuse(frame_id, error)

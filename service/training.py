@@ -1,21 +1,22 @@
 """Train a model from samples in memory: as a stream, or by a batch solver; a state comes out.
 
-A stream goes through the same `WorkingSet.absorb` as in the server. A batch solver's support
-vectors and weights are adopted by a working set, which can then go on learning.
+A stream goes through the same learner as in the server. A batch solver's support vectors and
+weights are adopted by a working set, which can then go on learning.
 """
 
-from collections.abc import Callable
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from service.classification_head import ClassificationHead
 from service.head import Head
 from service.model import Model
-from service.samples import Label
+from service.regression_head import RegressionHead
 from service.snapshots import State
 from service.spec import LARGEST_SET, ModelSpec
+from service.targets import Label
 from service.training_plan import (
     DEFAULT_MAX_SIZE,
     CannotTrain,
@@ -23,29 +24,14 @@ from service.training_plan import (
     Plan,
     check_labels,
     check_norms,
+    check_targets,
     gamma_for,
     spec_for,
     weights_for,
 )
-from solver.batch import Progress
+from service.training_stream import Observe, learn_classes, learn_set, learn_targets
 from solver.one_versus_one import PairSolution, solve_pairs, support_of
 from solver.rows import Matrix, SparseRows, n_rows, take_rows
-
-# Samples between two looks at the progress; the set itself works in blocks of 256.
-_PART = 1024
-
-
-class Learned(NamedTuple):
-    """How far a stream has come: samples of all passes, and over the set objective and gap."""
-
-    samples: int
-    total: int
-    objective: float
-    gap: float
-    right: float | None
-
-
-Observe = Callable[[Learned | Progress], bool | None]
 
 
 def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, Any]]:
@@ -54,14 +40,22 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
     observe: told now and then; where it returns True, training ends with what it has.
     Raises CannotTrain, and Invalid for a spec that the service would refuse.
     """
-    classes = check_labels(data.labels)
+    regression = plan.task == "regression"
+    classes = [] if regression else check_labels(data.labels)
+    y = check_targets(data.labels) if regression else None
     gamma = gamma_for(data.X, plan)
     weights = weights_for(data.labels, classes, plan.class_weight)
     spec = spec_for(plan, gamma, weights, plan.max_size or DEFAULT_MAX_SIZE)
     model = Model(0, "", spec)
     check_norms(data.X, spec.kernel_with(gamma or 1.0))
-    if plan.online:
-        report = _stream(model.heads["working_set"], data, plan, observe)
+    head = model.heads[plan.head]
+    if isinstance(head, RegressionHead):
+        assert y is not None
+        report = learn_targets(head, y, data, plan, observe)
+    elif plan.head == "asset":
+        report = learn_classes(_classifying(head), data, plan, observe)
+    elif plan.online:
+        report = learn_set(_classifying(head), data, plan, observe)
     else:
         model, report = _batch(spec, data, plan, observe)
     width = _width(data.X)
@@ -71,72 +65,36 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
     if isinstance(data.X, SparseRows):
         first_index = data.first_index or 0
         plain["names"] = [str(first_index + i) for i in range(width)]
-    stats = model.published.heads["working_set"].stats
+    stats = model.published.heads[plan.head].stats
+    own = ("size", "support_vectors") if plan.head == "working_set" else ("dimension", "steps")
     plain["trained"] = {
         "version": version("wolfstream"),
+        "task": plan.task,
         "algorithm": plan.algorithm,
         "rows": "sparse" if isinstance(data.X, SparseRows) else "dense",
         "first_index": data.first_index,
         "features": width,
         "classes": len(classes),
-        "size": stats["size"],
-        "support_vectors": stats["support_vectors"],
+        **{name: stats[name] for name in own},
         **report,
     }
     return State(plain, arrays), plain["trained"]
+
+
+def _classifying(head: Head) -> ClassificationHead:
+    assert isinstance(head, ClassificationHead)
+    return head
 
 
 def _width(X: Matrix) -> int:
     return X.width if isinstance(X, SparseRows) else int(X.shape[1])
 
 
-def _stream(head: Head, data: Data, plan: Plan, observe: Observe) -> dict[str, Any]:
-    """Pass after pass; a later pass does not store a sample again that is still in the set."""
-    n = n_rows(data.X)
-    random = np.random.default_rng(plan.seed)
-    entered = np.full(n, -1, np.int64)
-    judged = right = learned = 0
-    stopped = False
-    for epoch in range(plan.epochs):
-        order = random.permutation(n) if plan.shuffle else np.arange(n)
-        for start in range(0, n, _PART):
-            part = order[start : start + _PART]
-            codes = np.array(head.meet(data.labels[i] for i in part), np.int64)
-            answers = head.working_set.absorb(take_rows(data.X, part), codes, entered[part])
-            entered[part] = answers.entered
-            learned += len(part)
-            if epoch == 0:
-                said = answers.prediction >= 0
-                judged += int(said.sum())
-                right += int((answers.prediction == codes)[said].sum())
-            share = right / judged if judged else None
-            stopped = bool(observe(Learned(learned, n * plan.epochs, *_stands(head), share)))
-            if stopped:
-                break
-        if stopped:
-            break
-    objective, gap = _stands(head)
-    return {
-        "samples": min(learned, n),
-        "learned": learned,
-        "objective": objective,
-        "gap": gap,
-        "gap_over": "the set",
-        "prequential": right / judged if judged else None,
-        "complete": not stopped,
-    }
-
-
-def _stands(head: Head) -> tuple[float, float]:
-    stats = head.view().stats
-    return stats["objective"], stats["gap"]
-
-
 def _batch(
     spec: ModelSpec, data: Data, plan: Plan, observe: Observe
 ) -> tuple[Model, dict[str, Any]]:
     """Solve all pairs; a model whose working set has adopted the solutions."""
-    first = Model(0, "", spec).heads["working_set"]
+    first = _classifying(Model(0, "", spec).heads["working_set"])
     codes = np.array(first.meet(data.labels), np.int64)
     ridge = [first.working_set.ridge_of(code) for code in range(len(first.classes))]
     random = np.random.default_rng(plan.seed)
@@ -173,7 +131,7 @@ def _adopting(
     bound = max(plan.max_size or roomy, count)
     own = spec.working_set.model_copy(update={"max_size": bound})
     model = Model(0, "", spec.model_copy(update={"working_set": own}))
-    head = model.heads["working_set"]
+    head = _classifying(model.heads["working_set"])
     head.meet(classes)
     head.working_set.adopt(take_rows(data.X, support), codes, alpha)
     return model

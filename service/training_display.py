@@ -9,18 +9,22 @@ from rich.console import Console
 from service.datafiles import LabelledFile, open_data
 from service.display import Bar, first_interrupt_asks
 from service.snapshots import State
+from service.spec import Task
 from service.threads import Threads
-from service.training import Learned, train
+from service.training import train
 from service.training_plan import Data, Plan
+from service.training_stream import Learned
 from solver.batch import Progress
 from solver.rows import concatenate_rows
 
 _READ_ROWS = 4096
 
 
-def read(console: Console, file: Path, label_column: str | None, dense: bool) -> Data:
+def read(console: Console, file: Path, label_column: str | None, dense: bool, task: Task) -> Data:
     """All samples of a file, in memory. Raises DataFileError."""
     opened = open_watched(console, file, label_column=label_column, sparse=False if dense else None)
+    if task == "regression":
+        opened = opened.with_targets()
     parts, labels = [], []
     with Bar(console, f"reading {file.name}") as bar:
         for X, y in opened.batches(_READ_ROWS):
@@ -62,11 +66,14 @@ def train_shown(console: Console, data: Data, plan: Plan) -> tuple[State, dict[s
 
 
 def _words_of_stream(now: Learned) -> str:
-    right = "" if now.right is None else f", {now.right:.2%} predicted right beforehand"
-    return (
-        f"{now.samples:,} of {now.total:,} samples, objective {now.objective:.4g}, "
-        f"gap of the set {now.gap:.2g}{right}"
-    )
+    words = [f"{now.samples:,} of {now.total:,} samples"]
+    if now.objective is not None:
+        words.append(f"objective {now.objective:.4g}, gap of the set {now.gap:.2g}")
+    if now.accuracy is not None:
+        words.append(f"{now.accuracy:.2%} predicted right beforehand")
+    if now.mae is not None:
+        words.append(f"MAE {now.mae:.4g} beforehand")
+    return ", ".join(words)
 
 
 class _FallingGap:
@@ -91,19 +98,36 @@ class _FallingGap:
 
 def summary(report: dict[str, Any], seconds: float, out: Path) -> str:
     """What was trained, in a few lines."""
+    learned = report.get("learned", 0)
+    again = f", learned {learned:,} times in all" if learned > report["samples"] else ""
+    what = "regression" if report["task"] == "regression" else f"{report['classes']} classes"
+    lines = [
+        f"{report['samples']:,} samples{again}, {report['features']:,} features "
+        f"({report['rows']} rows), {what}",
+        *(_of_asset(report) if "steps" in report else _of_set(report)),
+    ]
+    before = report.get("prequential") or {}
+    if before.get("accuracy") is not None:
+        lines.append(f"{before['accuracy']:.2%} predicted right just before they were learned")
+    if before.get("mae") is not None:
+        lines.append(
+            f"predicted just before they were learned: MAE {before['mae']:.4g}, "
+            f"RMSE {before['rmse']:.4g}"
+        )
+    lines.append(f"{seconds:.1f} s; {out}: {out.stat().st_size / 2**20:.1f} MB")
+    return "\n".join(lines)
+
+
+def _of_set(report: dict[str, Any]) -> list[str]:
     ended = ""
     if not report["complete"] and report["gap_over"] == "all samples":
         ended = ", above --tol"
-    learned = report.get("learned", 0)
-    again = f", learned {learned:,} times in all" if learned > report["samples"] else ""
-    lines = [
-        f"{report['samples']:,} samples{again}, {report['features']:,} features "
-        f"({report['rows']} rows), {report['classes']} classes",
+    return [
         f"{report['support_vectors']:,} support vectors, {report['size']:,} samples in the set",
         f"objective {report['objective']:.6g}, gap {report['gap']:.3g} over "
         f"{report['gap_over']}{ended}",
     ]
-    if report.get("prequential") is not None:
-        lines.append(f"{report['prequential']:.2%} predicted right just before they were learned")
-    lines.append(f"{seconds:.1f} s; {out}: {out.stat().st_size / 2**20:.1f} MB")
-    return "\n".join(lines)
+
+
+def _of_asset(report: dict[str, Any]) -> list[str]:
+    return [f"{report['steps']:,} steps of {report['algorithm']} on {report['dimension']} features"]

@@ -6,23 +6,24 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from service.head import LARGEST_POLYNOMIAL_PRODUCT
-from service.samples import Label
-from service.spec import ModelSpec, read_spec
+from service.learner import LARGEST_POLYNOMIAL_PRODUCT
+from service.spec import HeadName, ModelSpec, Task, read_spec
+from service.targets import LARGEST_TARGET, Label
 from solver import bandwidth
 from solver.bandwidth import gamma_from_rows
 from solver.kernels import LARGEST_VALUE, Kernel, largest_square_norm
-from solver.rows import Matrix, square_norms, take_rows
+from solver.rows import Float64Array, Matrix, square_norms, take_rows
 from solver.solve_dual import Settings
 
-ONLINE = ("msfw", "sfw")
+SETS = ("msfw", "sfw")
+ASSET = ("asset", "asset*")
 MOST_CLASSES = 100
 DEFAULT_MAX_SIZE = 5000
 _LONGEST_LABEL = 256
 
 
 class Data(NamedTuple):
-    """All rows with their labels. first_index: of an svmlight file's features, else None."""
+    """All rows with their labels or numbers. first_index: of an svmlight file's, else None."""
 
     X: Matrix
     labels: list[Any]
@@ -32,10 +33,12 @@ class Data(NamedTuple):
 class Plan(NamedTuple):
     """What to train. kernel: the spec's, without gamma; gamma: None for P2's rule.
 
+    asset: what was asked for of the spec's part.
     max_size: None for 5,000, or twice a batch solution's support vectors if that is more.
     class_weight: by a label's text. epochs, shuffle: of a stream. batch: of a batch solver.
     """
 
+    task: Task
     algorithm: str
     kernel: Mapping[str, Any]
     gamma: float | None
@@ -46,12 +49,18 @@ class Plan(NamedTuple):
     epochs: int
     shuffle: bool
     seed: int
+    asset: Mapping[str, Any]
     batch: Settings
 
     @property
     def online(self) -> bool:
         """Whether samples are learned one by one."""
-        return self.algorithm in ONLINE
+        return self.algorithm in SETS + ASSET
+
+    @property
+    def head(self) -> HeadName:
+        """The head that learns, alone in its model."""
+        return "asset" if self.algorithm in ASSET else "working_set"
 
 
 class CannotTrain(Exception):
@@ -63,18 +72,29 @@ def check_labels(labels: list[Any]) -> list[Label]:
     classes = list(dict.fromkeys(labels))
     if any(isinstance(label, float) for label in classes):
         raise CannotTrain(
-            "the labels are numbers with fractions: a target to be regressed, not a class"
+            "the labels are numbers with fractions: a target to be regressed, not a class; "
+            "--task regression does that"
         )
     if len(classes) < 2:
         raise CannotTrain(f"there is only one class, {classes[0]!r}: two or more are needed")
     if len(classes) > MOST_CLASSES:
         raise CannotTrain(
             f"there are {len(classes):,} different labels, {MOST_CLASSES} are possible; "
-            "is the label a number to be regressed, or is it in another column?"
+            "is the label a number to be regressed (--task regression), or is it in another column?"
         )
     if any(isinstance(label, str) and len(label) > _LONGEST_LABEL for label in classes):
         raise CannotTrain(f"a label is longer than {_LONGEST_LABEL} characters")
     return classes
+
+
+def check_targets(targets: list[Any]) -> Float64Array:
+    """The numbers to be regressed. Raises CannotTrain for what the service does not take."""
+    y = np.array(targets, np.float64)
+    wrong = np.flatnonzero(~(np.abs(y) <= LARGEST_TARGET))
+    if len(wrong):
+        detail = f"y of sample {wrong[0] + 1:,} is {y[wrong[0]]:g}: beyond {LARGEST_TARGET:g}"
+        raise CannotTrain(detail)
+    return y
 
 
 def check_norms(X: Matrix, kernel: Kernel) -> None:
@@ -123,19 +143,25 @@ def spec_for(
 ) -> ModelSpec:
     """The spec, every choice a number in it. Raises Invalid where the service would refuse it."""
     own = {} if gamma is None else {"gamma": gamma}
+    working_set, asset = None, None
+    if plan.head == "asset":
+        asset = {"algorithm": plan.algorithm, **plan.asset}
+    else:
+        working_set = {
+            "algorithm": plan.algorithm if plan.online else "msfw",
+            "C": plan.C,
+            "corrective_steps": plan.corrective_steps,
+            "max_size": max_size,
+            "class_weight": [
+                {"label": label, "weight": weight} for label, weight in weights.items()
+            ],
+        }
     return read_spec(
         {
+            "task": plan.task,
             "kernel": {**plan.kernel, **own},
-            "working_set": {
-                "algorithm": plan.algorithm if plan.online else "msfw",
-                "C": plan.C,
-                "corrective_steps": plan.corrective_steps,
-                "max_size": max_size,
-                "class_weight": [
-                    {"label": label, "weight": weight} for label, weight in weights.items()
-                ],
-            },
-            "asset": None,
+            "working_set": working_set,
+            "asset": asset,
             "seed": plan.seed,
         }
     )

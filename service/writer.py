@@ -21,6 +21,7 @@ from service.errors import (
     StorageFailed,
     UnknownModel,
 )
+from service.fits import Fit, Window, fit_from_record, fit_to_record
 from service.loading import (
     ModelFileError,
     describe,
@@ -29,8 +30,9 @@ from service.loading import (
 )
 from service.log import Entry, Log
 from service.model import Draft, Limits, Model
+from service.records import to_record
 from service.recovery import recover, samples_of
-from service.samples import Samples, to_record
+from service.samples import Samples
 from service.settings import Settings
 from service.snapshots import Snapshots, State
 from service.spec import HeadName, ModelSpec
@@ -156,6 +158,35 @@ class Writer:
         del self.models[model.name]
         self._snapshots.delete(model.id)
 
+    def window(self, model: Model) -> Window:
+        """The samples that a refit of a model is over, copied. Raises UnknownModel, ModelBroken."""
+        self._check_living(model)
+        return model.window()
+
+    def keep(self, model: Model, fit: Fit) -> dict[str, Any]:
+        """Persist, apply and publish a fit; how it is described from now on.
+
+        Raises UnknownModel, ModelBroken, StorageFailed.
+        """
+        self._check_living(model)
+        entry = Entry(
+            model=model.id,
+            sequence=model.sequence,
+            samples=0,
+            block=model.sequence,
+            head="semiparametric",
+            threads=self._settings.threads,
+            record=fit_to_record(fit),
+        )
+        self._log.append_fit(entry)
+        try:
+            model.adopt(fit_from_record(entry.record))
+            model.publish([entry.head])
+        except Exception as error:
+            raise self._break(model, error) from None
+        self._save_when_due(model)
+        return fit.plain
+
     def _obey(self, order: Order) -> None:
         try:
             result = order.run()
@@ -212,7 +243,7 @@ class Writer:
                 Entry(
                     model=request.model.id,
                     sequence=sequence,
-                    samples=len(request.samples.labels),
+                    samples=len(request.samples.y),
                     block=block[-1][1],
                     head=request.head,
                     threads=self._settings.threads,
@@ -229,19 +260,23 @@ class Writer:
         if model.broken:
             raise ModelBroken(f"model {model.name!r}: {model.broken}")
 
+    def _break(self, model: Model, error: Exception) -> ModelBroken:
+        """Let a model learn no more, as its state is between two entries of the log."""
+        logger.exception("model %s: learning failed", model.name)
+        model.broken = f"learning failed behind sequence {model.sequence}: {error}"
+        return ModelBroken(f"model {model.name!r}: {model.broken}")
+
     def _learn_block(self, model: Model, block: list[_Logged]) -> list[Reply]:
         """Absorb and publish one block; the answers to its requests."""
         head = block[0].entry.head
         try:
             self._check_living(model)
             answers = model.absorb(head, samples_of([item.entry for item in block]))
-            model.publish([head])
+            model.publish(model.taught(head))
         except ModelBroken as error:
             return [(item.request.answer, error) for item in block]
         except Exception as error:
-            logger.exception("model %s: learning failed", model.name)
-            model.broken = f"learning failed behind sequence {model.sequence}: {error}"
-            broken = ModelBroken(f"model {model.name!r}: {model.broken}")
+            broken = self._break(model, error)
             return [(item.request.answer, broken) for item in block]
         stats = model.published.heads[head].stats
         replies: list[Reply] = []
@@ -263,14 +298,16 @@ class Writer:
         """Copy the state here, write it on another thread: learning goes on meanwhile."""
         self._finish_saves(wait=False)
         # Counted from the last attempt: a full disk is not tried again with every group.
+        # A fit weighs as much as the samples that it was made of.
         learned = model.sequence - max(model.snapshot_sequence, model.snapshot_attempt)
+        learned += model.fitted
         if learned >= self._settings.snapshot_samples and model not in self._saving:
             self._start_save(model)
 
     def _start_save(self, model: Model) -> None:
         if not model.broken:
             state = State(*model.state())
-            model.snapshot_attempt = model.sequence
+            model.snapshot_attempt, model.fitted = model.sequence, 0
             self._saving[model] = self._saver.submit(self._snapshots.save, model.id, state)
 
     def _finish_saves(self, wait: bool) -> None:

@@ -3,7 +3,8 @@
 Where each algorithm and equation stands (P1: Ouyang and Gray 2010, "Fast Stochastic
 Frank-Wolfe Algorithms for Nonlinear SVMs"; P2: Frandi et al. 2012, "Training Support Vector
 Machines Using Frank-Wolfe Optimization Methods"; P4: Frandi et al. 2015, "A PARTAN-Accelerated
-Frank-Wolfe Algorithm for Large-Scale SVM Classification"; P5: Lee and Wright 2012, "ASSET"):
+Frank-Wolfe Algorithm for Large-Scale SVM Classification"; P5: Lee and Wright 2012, "ASSET"; P3:
+Lee and Wright 2009, "Decomposition and Stochastic Subgradient Algorithms for SVMs", slides):
 
     P1 eq. 2.4, 2.5      the best vertex of a simplex          simplex.best_vertex
     P1 section 3.1, aD   L2-SVM on the simplex                 duals.classification_dual
@@ -28,6 +29,17 @@ Frank-Wolfe Algorithm for Large-Scale SVM Classification"; P5: Lee and Wright 20
                                                                kernel_rows.KernelRows
     P2                   kernel width from mean distance       bandwidth.gamma_from_rows
     P2, P4 eq. 10        best of a random sample of vertices   sampled.SampledSearch
+    P3 eq. 2             semiparametric regression             semiparametric.solve_semiparametric
+    P3 eq. 3             its dual                              semiparametric_dual.variables
+    P3 eq. 4             subproblem of a working set           subproblem.Subproblem
+    P3 eq. 5, 14         the Lagrangian's gradient             primal_dual.violations
+    P3 eq. 6             working set selection                 decomposition.choose
+    P3 eq. 7, 8          PDSG: primal and dual steps           pdsg.pdsg
+    P3 eq. 9, 10         the gradient updated                  primal_dual.add_kernel_part
+    P3 eq. 15            KKT conditions                        semiparametric_dual.dual_violations
+    P3 Algorithm 1       decomposition                         primal_dual.solve,
+                                                               decomposition.working_sets
+    P3 [KS05]            MPD: method of multipliers            mpd.mpd
     P4 Algorithm 1       FW, exact line search                 frank_wolfe.advance
     P4 eq. 3, 9          stop on the duality gap               batch.solve
     P4 section 2.2       SWAP: the pairwise step               simplex.swap;
@@ -40,8 +52,14 @@ Frank-Wolfe Algorithm for Large-Scale SVM Classification"; P5: Lee and Wright 20
     P4 section 4.2       sampling repeated before stopping     sampled.SampledSearch
     P5 eq. 8             random Fourier features               fourier.fourier_map,
                                                                fourier.fourier_features
-    P5 Algorithm 1       ASSET                                 asset.Asset
-    P5 section 2.4       prediction without samples            asset.predict
+    P5 eq. 4, 5          V, a row for each sample              features.transform
+    P5 eq. 6, 7          Nystrom features                      nystrom.nystrom_map,
+                                                               nystrom.nystrom_features
+    P5 Algorithm 1       ASSET, ASSET*                         asset.Asset, subgradient.walk
+    P5 section 3         feasible sets, D_G, steps             subgradient.StepRule
+    P3 conclusion        average of parallel learners          merge.merge
+    P5 section 2.4       prediction without samples            asset.predict,
+                                                               features.expansion
 
 Regression on the simplex, which the papers leave out: duals.regression_dual.
 
@@ -49,9 +67,11 @@ How they stand on each other (each imports only from those before it):
 compiled; rows; sparse_product, slots; kernels; simplex; hessian; online, removal,
 problem_arrays; multiclass, store; view, answers; working_set.
 duals, partan; frank_wolfe; kernel_rows; batch, sampled; solve_dual; one_versus_one.
-compiled, rows; fourier; asset. rows; bandwidth.
+compiled, rows, kernels; fourier, nystrom; features, subgradient; asset; merge. rows; bandwidth.
+rows; basis. kernel_rows, semiparametric_dual, subproblem; mpd, pdsg; primal_dual; decomposition;
+semiparametric.
 All of these; estimator_base; sfw_classifier, batch_estimator; frank_wolfe_classifier,
-frank_wolfe_regressor, enclosing_ball.
+frank_wolfe_regressor, enclosing_ball, semiparametric_regressor.
 
 Rows come dense or sparse (`rows.Matrix`): rows, slots, sparse_product, kernels and
 fourier know the difference, and everything else hands them on.
@@ -65,15 +85,23 @@ if TYPE_CHECKING:
     from solver.enclosing_ball import EnclosingBall
     from solver.frank_wolfe_classifier import FrankWolfeClassifier
     from solver.frank_wolfe_regressor import FrankWolfeRegressor
+    from solver.semiparametric_regressor import SemiparametricSVR
     from solver.sfw_classifier import SFWClassifier
 
-__all__ = ["EnclosingBall", "FrankWolfeClassifier", "FrankWolfeRegressor", "SFWClassifier"]
+__all__ = [
+    "EnclosingBall",
+    "FrankWolfeClassifier",
+    "FrankWolfeRegressor",
+    "SFWClassifier",
+    "SemiparametricSVR",
+]
 
 _MODULES = {
     "EnclosingBall": "enclosing_ball",
     "FrankWolfeClassifier": "frank_wolfe_classifier",
     "FrankWolfeRegressor": "frank_wolfe_regressor",
     "SFWClassifier": "sfw_classifier",
+    "SemiparametricSVR": "semiparametric_regressor",
 }
 
 

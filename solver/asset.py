@@ -1,197 +1,441 @@
-"""ASSET: robust stochastic subgradient steps on random features (P5 Algorithm 1).
+"""ASSET and ASSET*: stochastic subgradient steps on approximate features (P5 Algorithm 1).
 
-    minimise  lambda/2 ||gamma||^2 + 1/m sum_i max(1 - y_i (V_i gamma + b), 0)   (P5 PL)
+    minimise  lambda/2 ||gamma||^2 + 1/m sum_i loss(y_i, V_i gamma + b)            (P5 PL)
+
+    classification  max(1 - y (V gamma + b), 0)
+    regression      max(|y - (V gamma + b)| - epsilon, 0)
 
 Many classes are learned one-versus-rest with a common step length: machine c has y = +1 for
 class c. One more machine has y = -1 for every sample, as any class would that has not been
 met yet; a class that appears late starts as a copy of it. So every class has the machine that
 it would have, had all classes been known from the first sample on.
+
+Targets are taken as (y - centre) / unit, the mean and standard deviation of the first 128.
 """
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.compiled import compiled
-from solver.fourier import FourierMap, fourier_features, fourier_map, widened
-from solver.rows import Float64Array, Matrix, origin_of, take_rows
+from solver.features import (
+    FeatureKind,
+    FeatureMap,
+    check_kernel,
+    dimension_of,
+    expansion,
+    linear_values,
+    make_map,
+    map_arrays,
+    map_from_arrays,
+    transform,
+    widened,
+)
+from solver.kernels import Kernel
+from solver.rows import (
+    Float64Array,
+    Matrix,
+    concatenate_rows,
+    rows_from_arrays,
+    rows_to_arrays,
+    take_rows,
+)
+from solver.subgradient import (
+    Machines,
+    Progress,
+    StepRule,
+    averaged,
+    mirror,
+    next_window,
+    no_machines,
+    no_progress,
+    refresh,
+    walk,
+    widened_machines,
+)
 
+Task = Literal["classification", "regression"]
+Algorithm = Literal["asset", "asset*"]
 BLOCK_ROWS = 256
-# D_G is the running estimate over the first samples (P5's M), then frozen.
-_D_G_SAMPLES = 128
-# What a state keeps of the feature map; gamma and the seed are the learner's parameters.
-_MAP_ARRAYS = ("frequency", "phase", "origin")
+# The targets' centre and unit are those of so many first samples.
+TARGET_SAMPLES = 128
+_REFRESHED_EVERY = 4096
+_LARGEST_TARGET = 1e100
 
 
 class AssetAbsorbed(NamedTuple):
-    """What the averaged model said of each sample just before learning it.
+    """What the model said of each of n samples just before learning it.
 
-    prediction: (n,) class numbers; -1 while fewer than two classes were known.
+    prediction: (n,) class numbers; -1 while fewer than two classes were known. Of regression
+        (n,) values, NaN before the first sample.
     decision: (n,) for at most two classes after the last sample, otherwise (n, classes); NaN
-        where there was nothing to say yet.
+        where there was nothing to say yet. Of regression the prediction.
     """
 
-    prediction: NDArray[np.int64]
+    prediction: NDArray[Any]
     decision: Float64Array
 
 
-class Machines(NamedTuple):
-    """The iterates of all machines; row c is class c, the last row in use the unmet class.
-
-    gamma, b: the iterate (gamma_j, b_j) of P5.
-    average, average_b: eta-weighted average of the present window.
-    previous, previous_b: that of the window before.
-    weight: (2,) the sums of eta of both windows (P5's eta-tilde).
-    """
-
-    gamma: Float64Array
-    b: Float64Array
-    average: Float64Array
-    average_b: Float64Array
-    previous: Float64Array
-    previous_b: Float64Array
-    weight: Float64Array
-
-
-class StepRule(NamedTuple):
-    """Constants of Algorithm 1.
-
-    lam: lambda. radius: bound of ||gamma|| and of |b|, 1 / sqrt(lambda). D_X: the largest norm
-    in the feasible set, sqrt(2 / lambda). average_from: N-bar, the first step that is averaged;
-    0 means windows that restart at every power of two.
-    """
-
-    lam: float
-    radius: float
-    D_X: float
-    average_from: int
-
-
 class AssetView(NamedTuple):
-    """An immutable picture: the feature map and the averaged (gamma, b) of each class."""
+    """An immutable picture: the feature map and the averaged (gamma, b) of each class.
 
-    features: FourierMap
+    gamma: (classes, D), of regression (1, D). coefficients: what `features.linear_values`
+    takes. centre, unit: a value is centre + unit (phi(x)'gamma + b).
+    """
+
+    task: Task
+    features: FeatureMap
     gamma: Float64Array
     b: Float64Array
+    coefficients: Float64Array
     n_classes: int
+    centre: float
+    unit: float
+
+    @property
+    def dimension(self) -> int:
+        """D, the number of columns that the features have."""
+        return int(self.gamma.shape[1])
 
 
 class Asset:
-    """ASSET with Fourier features for any number of classes.
+    """ASSET or ASSET* on features of a kernel, for a stream of samples.
 
-    gamma: of the rbf kernel. dimension: number D of features. lam: lambda.
+    task: "classification", of any number of classes, or "regression".
+    algorithm: "asset": steps D_X / (D_G sqrt(j)), an intercept, averaged iterates. "asset*":
+        steps 1 / (lambda j), neither; with identity features this is Pegasos.
+    features: "fourier" (rbf), "nystrom" (any kernel) or "identity" (linear: the features are
+        the rows). dimension: number of Fourier features, or of Nystrom's landmarks.
+    lam: lambda > 0. epsilon: of regression, in units of the targets' standard deviation.
     average_from: P5's N-bar. None averages a suffix of an endless stream: windows restart at
         steps 1, 2, 4, 8, ...; the model is the average over the present window and the one
         before, the last half to three quarters of all steps, and no iterate is stored.
-    seed: of the feature map.
+    horizon: N, for streams that drift: steps never become shorter than that of step N, and
+        windows restart every N steps.
+    seed: of Fourier's map.
+
+    Nystrom's landmarks are the first samples. The learner works from the first one on: at 2,
+    4, 8, ..., s samples the map is made of all of them and they are learned again in their
+    order; at s it is frozen and the landmarks alone stay. So it is with the targets' centre and
+    unit, up to 128 samples. As these points are counts of samples, the cutting of the stream
+    into calls does not matter.
+
+    Raises ValueError for parameters that do not fit together.
     """
 
     def __init__(
         self,
-        gamma: float,
+        kernel: Kernel,
+        *,
+        task: Task = "classification",
+        algorithm: Algorithm = "asset",
+        features: FeatureKind = "fourier",
         dimension: int = 512,
         lam: float = 1e-4,
+        epsilon: float = 0.1,
         average_from: int | None = None,
+        horizon: int | None = None,
         seed: int = 0,
     ) -> None:
-        self.gamma, self.dimension, self.seed = gamma, dimension, seed
-        # |b| <= 1/sqrt(lambda) is "sufficiently large": b moves by eta d like gamma does, and
-        # |V gamma| <= sqrt(2)/sqrt(lambda) is all that an intercept could have to balance.
-        first = 0 if average_from is None else max(1, average_from)
-        self.rule = StepRule(lam, 1.0 / math.sqrt(lam), math.sqrt(2.0 / lam), first)
+        check_kernel(features, kernel)
+        _check_parameters(task, algorithm, dimension, lam, epsilon, average_from, horizon)
+        self.parameters: dict[str, Any] = {
+            "kernel": kernel,
+            "task": task,
+            "algorithm": algorithm,
+            "features": features,
+            "dimension": dimension,
+            "lam": lam,
+            "epsilon": epsilon,
+            "average_from": average_from,
+            "horizon": horizon,
+            "seed": seed,
+        }
+        self.kernel, self.kind, self.dimension, self.seed = kernel, features, dimension, seed
+        self.average_from, self.horizon = average_from, horizon
+        self.rule = StepRule(
+            lam,
+            task == "regression",
+            epsilon,
+            algorithm == "asset",
+            average_from or 0,
+            float(horizon or math.inf),  # one type, so that one compilation is enough
+        )
+        landmarks = dimension if features == "nystrom" else 0
+        self._warm_up = max(landmarks, TARGET_SAMPLES if self.rule.regression else 0)
+        self._seen = 0
+        self._rows: Matrix | None = None
+        self._y: NDArray[Any] = np.empty(0)
         self.n_classes = 0
-        self.steps = 0
-        self.square_norm_sum = 0.0
-        self.features: FourierMap | None = None
-        self.machines = _no_machines(dimension)
+        self.features: FeatureMap | None = None
+        self.centre, self.unit = 0.0, 1.0
+        self._forget()
 
-    def absorb(self, X: Matrix, codes: NDArray[np.int64]) -> AssetAbsorbed:
-        """Take one step for each of (n, d) finite rows with class numbers (n,), in order.
+    def _forget(self) -> None:
+        """No steps; the map and the scale of targets stay."""
+        regression = self.rule.regression
+        count = 1 if regression else self.n_classes + 1
+        width = 0 if self.features is None else dimension_of(self.features)
+        self.machines = no_machines(count, width, self.rule.robust)
+        self.progress = no_progress()
 
-        A new class must carry the next number. Raises TypeError for sparse rows after dense
-        ones, or the other way round.
+    @property
+    def steps(self) -> int:
+        """j, the number of samples learned."""
+        return int(self.progress.steps[0])
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the feature map and the scale of the targets are final."""
+        return self._seen >= self._warm_up
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays that the learner holds."""
+        return sum(array.nbytes for array in self.state().values())
+
+    def begin(self, X: Matrix, y: NDArray[Any]) -> None:
+        """Take the map and the targets' scale from these rows instead of the first samples.
+
+        Nothing is learned of them, and what had been is forgotten.
         """
-        if self.features is None:
-            self.features = fourier_map(self.gamma, origin_of(X), self.dimension, self.seed)
-        self.features = widened(self.features, X)
-        known = np.maximum(np.maximum.accumulate(codes) + 1, self.n_classes)
-        known = np.concatenate([[self.n_classes], known[:-1]])
-        while self.n_classes <= codes.max():
-            self._meet_class()
-        scores = np.full((len(codes), self.n_classes), np.nan)
-        for start in range(0, len(codes), BLOCK_ROWS):
-            part = slice(start, start + BLOCK_ROWS)
-            self._absorb_block(take_rows(X, part), codes[part], scores[part])
+        self._take_scales(X, y)
+        self._seen, self._rows, self._y = self._warm_up, None, np.empty(0)
+        self._forget()
+
+    def absorb(self, X: Matrix, y: NDArray[Any]) -> AssetAbsorbed:
+        """Take one step for each of (n, d) finite rows, n > 0, in order.
+
+        y: (n,) int64 class numbers, a new class carrying the next one; or finite float64
+        targets. Raises TypeError for sparse rows after dense ones, or the other way round, and
+        ValueError for targets beyond 1e100.
+        """
+        known = self._known_before(y)
+        said, start = [], 0
+        while start < len(y):
+            stop = len(y)
+            if not self.frozen:
+                stop = min(stop, start + self._next_start() - self._seen)
+            part = slice(start, stop)
+            said.append(self._learn(take_rows(X, part), y[part]))
+            if not self.frozen:
+                self._keep(take_rows(X, part), y[part])
+            start = stop
+        if self.rule.regression:
+            value = np.concatenate(said)[:, 0]
+            value[: int(known[0] == 0)] = np.nan
+            return AssetAbsorbed(value, value.copy())
+        scores = np.full((len(y), self.n_classes), np.nan)
+        start = 0
+        for part_said in said:
+            rows, columns = part_said.shape
+            scores[start : start + rows, :columns] = part_said
+            start += rows
         return _answers(scores, known)
 
-    def _absorb_block(self, X: Matrix, codes: NDArray[np.int64], scores: Float64Array) -> None:
-        assert self.features is not None
-        V = fourier_features(self.features, X)
-        state = np.array([float(self.steps), self.square_norm_sum])
-        _walk(self.machines, V, codes, self.n_classes, self.rule, state, scores)
-        self.steps, self.square_norm_sum = int(state[0]), float(state[1])
+    def _known_before(self, y: NDArray[Any]) -> NDArray[np.int64]:
+        """(n,) classes, or samples in regression, known before each sample; checks targets."""
+        if self.rule.regression:
+            largest = float(np.abs(y).max())
+            if not largest <= _LARGEST_TARGET:
+                raise ValueError(f"a target is {largest:.3g}: scale targets below 1e100")
+            return self.steps + np.arange(len(y))
+        known = np.maximum(np.maximum.accumulate(y) + 1, self.n_classes)
+        return np.concatenate([[self.n_classes], known[:-1]])
 
-    def _meet_class(self) -> None:
-        """The machine of the unmet class becomes the new class's; a copy of it stays last."""
-        m, unmet = self.machines, self.n_classes
-        grown = [np.concatenate([field, field[unmet : unmet + 1]]) for field in m[:-1]]
-        self.machines = Machines(*[*grown, m.weight])
-        self.n_classes += 1
+    def _next_start(self) -> int:
+        """The number of samples at which the warm-up begins anew."""
+        count = 1
+        while count <= self._seen:
+            count *= 2
+        ends = [end for end in (self.dimension, self._warm_up) if end > self._seen]
+        return min(count, *ends)
+
+    def _keep(self, X: Matrix, y: NDArray[Any]) -> None:
+        """Remember samples of the warm-up; at its counts begin anew with all of them."""
+        self._rows = X if self._rows is None else concatenate_rows([self._rows, X])
+        self._y = np.concatenate([self._y, y]) if self._seen else y.copy()
+        again = self._seen + len(y) == self._next_start() and self._seen
+        self._seen += len(y)
+        if again:
+            self._take_scales(self._rows, self._y)
+            self._forget()
+            self._learn(self._rows, self._y)
+        if self.frozen:
+            self._rows, self._y = None, np.empty(0)
+
+    def _take_scales(self, X: Matrix, y: NDArray[Any]) -> None:
+        """The feature map, and the targets' centre and unit, from first samples."""
+        self.features = make_map(self.kind, self.kernel, X, self.dimension, self.seed)
+        if self.rule.regression:
+            self.centre, self.unit = _centre_and_unit(y[:TARGET_SAMPLES])
+
+    def _learn(self, X: Matrix, y: NDArray[Any]) -> Float64Array:
+        """Steps for rows in order; returns what was said before each, (n, classes)."""
+        if self.features is None:
+            self._take_scales(X, y)
+            self._forget()
+        assert self.features is not None
+        self.features = widened(self.features, X)
+        said = []
+        for start in range(0, len(y), BLOCK_ROWS):
+            part = slice(start, start + BLOCK_ROWS)
+            said.append(self.step(transform(self.features, take_rows(X, part)), y[part]))
+        columns = said[-1].shape[1]
+        scores = np.full((len(y), columns), np.nan)
+        for start, block in zip(range(0, len(y), BLOCK_ROWS), said, strict=True):
+            scores[start : start + len(block), : block.shape[1]] = block
+        return scores
+
+    def step(self, V: Float64Array, y: NDArray[Any]) -> Float64Array:
+        """The steps for (n, D) features, made by the learner's map, with y as in `absorb`.
+
+        Returns what the model said before each: (n, classes) scores, or (n, 1) values.
+        """
+        self._fit_machines(V.shape[1], y)
+        if self.rule.regression:
+            target, scores = (y - self.centre) / self.unit, np.empty((len(y), 1))
+        else:
+            target, scores = y.astype(np.float64), np.empty((len(y), self.n_classes))
+        start = 0
+        while start < len(y):
+            part = slice(start, min(len(y), start + self._undisturbed(self.steps + 1)))
+            walk(self.machines, V[part], target[part], self.rule, self.progress, scores[part])
+            start = part.stop
+            if self.rule.robust and self._restarts(self.steps + 1):
+                next_window(self.machines)
+            if self.steps % _REFRESHED_EVERY == 0:
+                refresh(self.machines)
+        if not self.rule.regression:
+            if self.n_classes == 2:
+                mirror(self.machines)
+            return scores
+        return self.centre + self.unit * scores
+
+    def _restarts(self, j: int) -> bool:
+        """Whether a window of averages begins with step j."""
+        horizon = self.rule.horizon
+        if self.horizon is not None and j >= horizon:
+            return j % self.horizon == 0 and j > self.rule.average_from
+        return self.average_from is None and j & (j - 1) == 0
+
+    def _undisturbed(self, j: int) -> int:
+        """How many steps, from step j on, nothing interrupts."""
+        ahead = [_REFRESHED_EVERY - (j - 1) % _REFRESHED_EVERY, (1 << j.bit_length()) - j]
+        if self.horizon is not None:
+            ahead.append(self.horizon - j % self.horizon)
+        return min(ahead)
+
+    def _fit_machines(self, width: int, y: NDArray[Any]) -> None:
+        """A machine for each class, and a column for each feature.
+
+        The machine of the unmet class becomes a new class's; a copy of it stays last.
+        """
+        m = widened_machines(self.machines, width)
+        if not self.rule.regression:
+            for _ in range(self.n_classes, int(y.max()) + 1):
+                fields = [np.concatenate([field, field[-1:]]) for field in m[:-1]]
+                m = Machines(*[*fields, m.weight])
+                self.n_classes += 1
+        self.machines = m
 
     def view(self) -> AssetView:
-        """The averaged model for predictions by other threads."""
+        """The model for predictions by other threads. Raises RuntimeError before any sample."""
         if self.features is None:
             raise RuntimeError("no sample has been absorbed yet")
-        m, c = self.machines, self.n_classes
-        total = m.weight.sum()
-        present, before = (m.weight / total) if total > 0.0 else (1.0, 0.0)
+        gamma, b = averaged(self.machines)
+        if not self.rule.regression:
+            gamma, b = gamma[:-1], b[:-1]
+        coefficients = expansion(self.features, gamma)
         return AssetView(
+            self.parameters["task"],
             self.features,
-            present * m.average[:c] + before * m.previous[:c],
-            present * m.average_b[:c] + before * m.previous_b[:c],
-            c,
+            gamma,
+            b,
+            coefficients,
+            self.n_classes,
+            self.centre,
+            self.unit,
         )
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All that `restore` needs to go on bit for bit, as plain arrays."""
-        counts = np.array([self.n_classes, self.steps], np.int64)
         arrays = {name: array.copy() for name, array in self.machines._asdict().items()}
-        arrays |= {"counts": counts, "square_norm_sum": np.array([self.square_norm_sum])}
+        arrays |= {f"progress_{name}": a.copy() for name, a in self.progress._asdict().items()}
+        arrays["counts"] = np.array([self.n_classes, self._seen], np.int64)
+        arrays["target_scale"] = np.array([self.centre, self.unit])
         if self.features is not None:
-            arrays |= {name: getattr(self.features, name) for name in _MAP_ARRAYS}
+            arrays |= map_arrays(self.features)
+        if self._rows is not None:
+            arrays |= rows_to_arrays("rows", self._rows) | {"y": self._y}
         return arrays
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state of a learner with the same parameters."""
-        self.n_classes, self.steps = (int(count) for count in state["counts"])
-        self.square_norm_sum = float(state["square_norm_sum"][0])
+        self.n_classes, self._seen = (int(count) for count in state["counts"])
+        self.centre, self.unit = (float(value) for value in state["target_scale"])
         self.machines = Machines(*(np.array(state[name]) for name in Machines._fields))
-        if "frequency" in state:
-            frequency, phase, origin = (np.array(state[name]) for name in _MAP_ARRAYS)
-            self.features = FourierMap(frequency, phase, origin, self.gamma, self.seed)
+        self.progress = Progress(
+            *(np.array(state[f"progress_{name}"]) for name in Progress._fields)
+        )
+        self.features = map_from_arrays(self.kind, self.kernel, self.seed, state)
+        self._rows = rows_from_arrays("rows", state)
+        self._y = np.empty(0) if self._rows is None else np.array(state["y"])
 
 
-def predict(view: AssetView, X: Matrix) -> tuple[NDArray[np.int64], Float64Array]:
-    """Class numbers (n,) and decisions V gamma + b: (n,) for two classes, else (n, classes).
+def predict(view: AssetView, X: Matrix) -> tuple[NDArray[Any], Float64Array]:
+    """(prediction, decision) of (n, d) rows, without training samples (P5 section 2.4).
 
-    O(n d D), without training samples (P5 section 2.4). Raises ValueError while fewer than
-    two classes are known.
+    Class numbers (n,) and decisions V gamma + b: (n,) for two classes, else (n, classes); of
+    regression the values (n,) twice. Raises ValueError while fewer than two classes are known.
     """
+    if view.task == "regression":
+        values = linear_values(view.features, view.coefficients, X)[:, 0] + view.b[0]
+        values = view.centre + view.unit * values
+        return values, values.copy()
     if view.n_classes < 2:
         raise ValueError("a prediction needs two classes")
-    scores = fourier_features(view.features, X) @ view.gamma.T + view.b
+    scores = linear_values(view.features, view.coefficients, X) + view.b
     if view.n_classes == 2:
         return (scores[:, 1] > 0.0).astype(np.int64), scores[:, 1]
     return np.argmax(scores, axis=1), scores
 
 
-def _no_machines(dimension: int) -> Machines:
-    """Only the unmet class's machine, at zero."""
-    row, scalar = np.zeros((1, dimension)), np.zeros(1)
-    return Machines(row, scalar, row.copy(), scalar.copy(), row.copy(), scalar.copy(), np.zeros(2))
+def _check_parameters(
+    task: str,
+    algorithm: str,
+    dimension: int,
+    lam: float,
+    epsilon: float,
+    average_from: int | None,
+    horizon: int | None,
+) -> None:
+    if task not in ("classification", "regression"):
+        raise ValueError(f"task is {task!r}; it must be classification or regression")
+    if algorithm not in ("asset", "asset*"):
+        raise ValueError(f"algorithm is {algorithm!r}; it must be asset or asset*")
+    if not 0.0 < lam < math.inf:
+        raise ValueError(
+            f"lam is {lam}; it must be a finite number above zero: the steps of asset* are "
+            "1 / (lam j), and those of asset as long as the feasible set is wide, 1 / sqrt(lam)"
+        )
+    if not 0.0 <= epsilon < math.inf:
+        raise ValueError(f"epsilon is {epsilon}; it must be a finite number, at least zero")
+    counts = {"dimension": dimension, "average_from": average_from, "horizon": horizon}
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise ValueError(f"{name} is {count}; it must be at least 1")
+    if algorithm == "asset*" and average_from is not None:
+        raise ValueError("asset* does not average: leave average_from out")
+
+
+def _centre_and_unit(y: Float64Array) -> tuple[float, float]:
+    """Mean and standard deviation, 1 where all are equal; nothing overflows up to 1e100."""
+    centre = float(y.mean())
+    unit = float(y.std())
+    return centre, unit if unit > 0.0 else 1.0
 
 
 def _answers(scores: Float64Array, known: NDArray[np.int64]) -> AssetAbsorbed:
@@ -205,99 +449,3 @@ def _answers(scores: Float64Array, known: NDArray[np.int64]) -> AssetAbsorbed:
     scores[untrained] = np.nan
     said[~untrained] = np.nanargmax(scores[~untrained], axis=1)
     return AssetAbsorbed(said, scores)
-
-
-@compiled
-def _walk(
-    machines: Machines,
-    V: Float64Array,
-    codes: NDArray[np.int64],
-    n_classes: int,
-    rule: StepRule,
-    state: Float64Array,
-    scores: Float64Array,
-) -> None:
-    """P5 Algorithm 1, lines 2-11, for each row of V in order; state = (steps, sum ||V||^2)."""
-    for i in range(V.shape[0]):
-        steps = state[0]
-        for c in range(n_classes):
-            scores[i, c] = _average_decision(machines, c, V[i])
-        if steps < _D_G_SAMPLES:
-            state[1] += _dot(V[i], V[i])
-        # D_G^2 = mean d^2 (||V||^2 + 1), where d^2 = 1 at the first iterate (0, 0).
-        D_G = math.sqrt(state[1] / min(steps + 1.0, _D_G_SAMPLES) + 1.0)
-        j = steps + 1.0
-        eta = rule.D_X / (D_G * math.sqrt(j))
-        averaging = j >= rule.average_from
-        if rule.average_from == 0 and _is_power_of_two(int(j)):
-            _next_window(machines)
-        for c in range(n_classes + 1):
-            y = 1.0 if codes[i] == c else -1.0
-            _step(machines, c, V[i], y, eta, rule)
-            if averaging:
-                _average(machines, c, eta)
-        if averaging:
-            machines.weight[0] += eta
-        state[0] = j
-
-
-@compiled
-def _step(
-    machines: Machines, c: int, V_i: Float64Array, y: float, eta: float, rule: StepRule
-) -> None:
-    """(gamma, b) <- Pi_X((gamma, b) - eta (lambda gamma + d V', d)), P5 lines 6-7 and Table 1."""
-    gamma = machines.gamma[c]
-    d = -y if y * (_dot(V_i, gamma) + machines.b[c]) < 1.0 else 0.0
-    shrink = 1.0 - eta * rule.lam
-    square_norm = 0.0
-    for k in range(len(V_i)):
-        gamma[k] = shrink * gamma[k] - eta * d * V_i[k]
-        square_norm += gamma[k] * gamma[k]
-    if square_norm > rule.radius * rule.radius:
-        scale = rule.radius / math.sqrt(square_norm)
-        for k in range(len(V_i)):
-            gamma[k] *= scale
-    machines.b[c] = min(max(machines.b[c] - eta * d, -rule.radius), rule.radius)
-
-
-@compiled
-def _average(machines: Machines, c: int, eta: float) -> None:
-    """P5 line 9: the average moves by eta / (eta-tilde + eta) toward the iterate."""
-    share = eta / (machines.weight[0] + eta)
-    average, gamma = machines.average[c], machines.gamma[c]
-    for k in range(len(gamma)):
-        average[k] += share * (gamma[k] - average[k])
-    machines.average_b[c] += share * (machines.b[c] - machines.average_b[c])
-
-
-@compiled
-def _average_decision(machines: Machines, c: int, V_i: Float64Array) -> float:
-    present, before = machines.weight[0], machines.weight[1]
-    if present + before == 0.0:
-        return 0.0
-    of_present = _dot(V_i, machines.average[c]) + machines.average_b[c]
-    of_before = _dot(V_i, machines.previous[c]) + machines.previous_b[c]
-    return float((present * of_present + before * of_before) / (present + before))
-
-
-@compiled
-def _next_window(machines: Machines) -> None:
-    machines.previous[:] = machines.average
-    machines.previous_b[:] = machines.average_b
-    machines.average[:] = 0.0
-    machines.average_b[:] = 0.0
-    machines.weight[1] = machines.weight[0]
-    machines.weight[0] = 0.0
-
-
-@compiled
-def _dot(a: Float64Array, b: Float64Array) -> float:
-    total = 0.0
-    for k in range(len(a)):
-        total += a[k] * b[k]
-    return total
-
-
-@compiled
-def _is_power_of_two(j: int) -> bool:
-    return j & (j - 1) == 0

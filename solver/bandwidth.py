@@ -27,8 +27,8 @@ SAMPLES = 128
 class Learner(Protocol):
     """What the heads of a model have in common: learn in order, save, restore."""
 
-    def absorb(self, X: Matrix, codes: NDArray[np.int64], /) -> Any:
-        """Learn rows with class numbers."""
+    def absorb(self, X: Matrix, y: NDArray[Any], /) -> Any:
+        """Learn rows with class numbers or targets."""
 
     def view(self) -> Any:
         """An immutable picture for predictions."""
@@ -75,7 +75,7 @@ class AutoGamma(Generic[L]):
         self.gamma = 1.0
         self.learner = build(1.0)
         self._rows: Matrix | None = None
-        self._codes: NDArray[np.int64] = np.empty(0, np.int64)
+        self._y: NDArray[Any] | None = None
         self._seen = 0
 
     @property
@@ -83,33 +83,36 @@ class AutoGamma(Generic[L]):
         """Whether gamma is final."""
         return self._seen >= SAMPLES
 
-    def absorb(self, X: Matrix, codes: NDArray[np.int64]) -> list[tuple[slice, Any]]:
-        """Learn; returns the learner's answers for consecutive parts of the rows."""
+    def absorb(self, X: Matrix, y: NDArray[Any]) -> list[tuple[slice, Any]]:
+        """Learn rows with class numbers or targets, (n,); the learner's answers part by part.
+
+        The parts are consecutive slices of the rows.
+        """
         answers = []
         start = 0
-        while start < len(codes):
-            stop = len(codes)
+        while start < len(y):
+            stop = len(y)
             if not self.frozen:
                 stop = min(stop, start + _next_power_of_two(self._seen + 1) - self._seen)
             part = slice(start, stop)
-            answers.append((part, self.learner.absorb(take_rows(X, part), codes[part])))
+            answers.append((part, self.learner.absorb(take_rows(X, part), y[part])))
             if not self.frozen:
-                self._warm_up(take_rows(X, part), codes[part])
+                self._warm_up(take_rows(X, part), y[part])
             start = stop
         return answers
 
-    def _warm_up(self, X: Matrix, codes: NDArray[np.int64]) -> None:
+    def _warm_up(self, X: Matrix, y: NDArray[Any]) -> None:
         self._rows = concatenate_rows([X] if self._rows is None else [self._rows, X])
-        self._codes = np.concatenate([self._codes, codes])
-        self._seen += len(codes)
+        self._y = y if self._y is None else np.concatenate([self._y, y])
+        self._seen += len(y)
         if self._seen > 1 and self._seen & (self._seen - 1) == 0:
             largest = float(square_norms(self._rows).max())
             ceiling = self._largest_product / largest if largest > 0.0 else math.inf
             self.gamma = min(gamma_from_rows(self._rows), ceiling)
             self.learner = self._build(self.gamma)
-            self.learner.absorb(self._rows, self._codes)
+            self.learner.absorb(self._rows, self._y)
         if self.frozen:
-            self._rows, self._codes = None, np.empty(0, np.int64)
+            self._rows = self._y = None
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The learner's state with gamma and, during the warm-up, the samples so far."""
@@ -117,8 +120,8 @@ class AutoGamma(Generic[L]):
             "auto_gamma": np.array([self.gamma]),
             "auto_seen": np.array([self._seen], np.int64),
         }
-        if self._rows is not None:
-            own |= rows_to_arrays("auto_rows", self._rows) | {"auto_codes": self._codes}
+        if self._rows is not None and self._y is not None:
+            own |= rows_to_arrays("auto_rows", self._rows) | {"auto_y": self._y}
         return self.learner.state() | own
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -127,7 +130,7 @@ class AutoGamma(Generic[L]):
         self._seen = int(state["auto_seen"][0])
         self._rows = rows_from_arrays("auto_rows", state)
         if self._rows is not None:
-            self._codes = np.array(state["auto_codes"])
+            self._y = np.array(state["auto_y"])
         self.learner = self._build(self.gamma)
         self.learner.restore(state)
 

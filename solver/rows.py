@@ -99,6 +99,15 @@ def largest_feature(X: SparseRows) -> int:
     return int(X.indices[X.stop[held] - 1].max()) if held.any() else -1
 
 
+def feature_values(X: Matrix, feature: int) -> Float64Array:
+    """The values of one feature, (n,), copied; zero where a sparse row has no entry."""
+    if not isinstance(X, SparseRows):
+        return np.array(X[:, feature])
+    values = np.zeros(n_rows(X))
+    _feature_values(X, feature, values)
+    return values
+
+
 def first_features(X: SparseRows, count: int) -> SparseRows:
     """The rows without the features from number `count` on; the heap stays shared."""
     below = np.concatenate([[0], np.cumsum(X.indices < count)])
@@ -252,3 +261,11 @@ def _square_norms(X: SparseRows, out: Float64Array) -> None:
         for t in range(X.start[i], X.stop[i]):
             total += X.values[t] * X.values[t]
         out[i] = total
+
+
+@compiled
+def _feature_values(X: SparseRows, feature: int, out: Float64Array) -> None:
+    for i in range(len(X.start)):
+        for t in range(X.start[i], X.stop[i]):
+            if X.indices[t] == feature:
+                out[i] = X.values[t]

@@ -1,12 +1,13 @@
 """Small streams for tests of the service."""
 
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
 
 from service.names import NamedRows, named_rows
-from service.samples import Label, Samples
+from service.samples import Samples
+from service.targets import Label
 
 
 def two_classes(n: int, seed: int = 0, features: int = 4) -> Samples:
@@ -28,6 +29,21 @@ def three_classes(n: int, seed: int = 0) -> Samples:
     return Samples(X, labels)
 
 
+def curve(n: int, seed: int = 0) -> Samples:
+    """A smooth surface with noise, its values far from zero: targets of a regression."""
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((n, 3))
+    y = 200.0 + 50.0 * np.sin(X[:, 0]) + 20.0 * X[:, 1] + 5.0 * random.standard_normal(n)
+    return Samples(X, y)
+
+
+def word_counts(n: int, seed: int = 0) -> Samples:
+    """Few words, and the number that their counts make: targets of a regression."""
+    samples = few_words(n, seed)
+    y = [sum(c * (1.0 + len(word) % 3) for word, c in row.items()) for row in plain_rows(samples)]
+    return Samples(samples.X, np.array(y) + 0.1)
+
+
 def few_words(n: int, seed: int = 0) -> Samples:
     """Texts of three topics as counts of their words; new words come all the time."""
     random = np.random.default_rng(seed)
@@ -45,7 +61,7 @@ def few_words(n: int, seed: int = 0) -> Samples:
 def named(samples: Samples) -> Samples:
     """The samples with each column under a name."""
     rows = [{f"x{k}": value for k, value in enumerate(row)} for row in samples.X.tolist()]
-    return Samples(named_rows(rows), samples.labels)
+    return Samples(named_rows(rows), samples.y)
 
 
 def plain_rows(samples: Samples) -> list[Any]:
@@ -59,7 +75,7 @@ def plain_rows(samples: Samples) -> list[Any]:
 
 def part(samples: Samples, start: int, stop: int) -> Samples:
     """A run of samples."""
-    labels = samples.labels[start:stop]
+    labels = samples.y[start:stop]
     if isinstance(samples.X, NamedRows):
         return Samples(named_rows(plain_rows(samples)[start:stop]), labels)
     return Samples(samples.X[start:stop], labels)
@@ -67,4 +83,36 @@ def part(samples: Samples, start: int, stop: int) -> Samples:
 
 def body(samples: Samples) -> dict[str, object]:
     """The JSON body that posts them."""
-    return {"x": plain_rows(samples), "y": samples.labels}
+    return {"x": plain_rows(samples), "y": plain_y(samples)}
+
+
+def plain_y(samples: Samples) -> list[Any]:
+    """The labels or targets as JSON has them."""
+    return samples.y if isinstance(samples.y, list) else samples.y.tolist()
+
+
+FEATURES = (
+    ("rbf", "fourier"),
+    ("rbf", "nystrom"),
+    ("polynomial", "nystrom"),
+    ("linear", "nystrom"),
+    ("linear", "identity"),
+)
+
+
+def asset_specs() -> dict[str, dict[str, Any]]:
+    """A spec, with ASSET alone, for each task, algorithm, kernel and feature map, by a name."""
+    found = {}
+    for task, algorithm in product(("classification", "regression"), ("asset", "asset*")):
+        for kernel, features in FEATURES:
+            asset: dict[str, Any] = {"algorithm": algorithm, "features": features, "lambda": 1e-3}
+            if features != "identity":
+                asset["dimension"] = 24
+            found[f"{task} {algorithm} {kernel} {features}"] = {
+                "task": task,
+                "kernel": {"type": kernel},
+                "working_set": None,
+                "asset": asset,
+                "seed": 7,
+            }
+    return found

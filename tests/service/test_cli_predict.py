@@ -61,7 +61,7 @@ def write_svm(path: Path, X: np.ndarray, labels: list[Label] | None, first: int 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("model")
-    file = write_csv(folder / "a.csv", STREAM.X, STREAM.labels)
+    file = write_csv(folder / "a.csv", STREAM.X, STREAM.y)
     assert run("train", file, "--model", folder / "rooms.model").exit_code == 0
     return folder / "rooms.model"
 
@@ -70,7 +70,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def sparse_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same samples from an svmlight file whose features are numbered from 0."""
     folder = tmp_path_factory.mktemp("sparse")
-    file = write_svm(folder / "a.svm", STREAM.X, STREAM.labels, first=0)
+    file = write_svm(folder / "a.svm", STREAM.X, STREAM.y, first=0)
     assert run("train", file, "--model", folder / "rooms.model").exit_code == 0
     return folder / "rooms.model"
 
@@ -108,7 +108,7 @@ class TestPredict:
         arguments: list[str],
         kind: str,
     ):
-        given = HELD_BACK.labels if labels else None
+        given = HELD_BACK.y if labels else None
         X, path = HELD_BACK.X, tmp_path / name
         sparse = kind == "sparse"
         if name.endswith(".npz"):
@@ -131,7 +131,7 @@ class TestPredict:
 
     def test_one_decision_of_two_classes_is_positive_for_the_one_it_names(self, tmp_path: Path):
         samples = two_classes(200)
-        file = write_csv(tmp_path / "a.csv", samples.X, samples.labels)
+        file = write_csv(tmp_path / "a.csv", samples.X, samples.y)
         assert run("train", file, "--model", tmp_path / "m").exit_code == 0
         (_, heading), *rows = table(run("predict", tmp_path / "m", file, "--decision"))
         named = heading.removeprefix("decision ")
@@ -217,24 +217,24 @@ class TestEvaluate:
     def test_counts_are_those_of_the_predictions(
         self, model: Path, tmp_path: Path, expected: tuple[list[Label], list]
     ):
-        file = write_csv(tmp_path / "a.csv", HELD_BACK.X, HELD_BACK.labels)
+        file = write_csv(tmp_path / "a.csv", HELD_BACK.X, HELD_BACK.y)
         result = run("evaluate", model, file)
         assert result.exit_code == 0
-        right = np.mean([a == b for a, b in zip(expected[0], HELD_BACK.labels, strict=True)])
+        right = np.mean([a == b for a, b in zip(expected[0], HELD_BACK.y, strict=True)])
         assert f"accuracy {right:.2%} of 40 samples" in result.stdout
         assert re.search(r"[\d,]+ rows/s", result.stdout)
         assert "trained by msfw on 300 samples" in result.stdout
         matrix = [line.split() for line in result.stdout.splitlines()[-3:]]
         for row, given in zip(matrix, (0, 10, 20), strict=True):
             counts = [int(n.replace(".", "0")) for n in row[1:]]
-            pairs = list(zip(HELD_BACK.labels, expected[0], strict=True))
+            pairs = list(zip(HELD_BACK.y, expected[0], strict=True))
             assert counts == [pairs.count((given, said)) for said in (0, 10, 20)]
 
     def test_a_server_snapshot_is_a_model_file_too(self, tmp_path: Path):
         live = Model(1, "m", read_spec({}))
         live.absorb("working_set", STREAM)
         write_state(tmp_path / "m", State(*live.state()))
-        file = write_csv(tmp_path / "a.csv", HELD_BACK.X, HELD_BACK.labels)
+        file = write_csv(tmp_path / "a.csv", HELD_BACK.X, HELD_BACK.y)
         result = run("evaluate", tmp_path / "m", file)
         assert result.exit_code == 0
         assert "a snapshot of a server at sequence 300" in result.stdout

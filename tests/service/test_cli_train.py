@@ -45,7 +45,7 @@ def error_line(result: Result) -> str:
 
 @pytest.fixture
 def npz(tmp_path: Path) -> Path:
-    np.savez(tmp_path / "a.npz", X=STREAM.X, y=np.array(STREAM.labels))
+    np.savez(tmp_path / "a.npz", X=STREAM.X, y=np.array(STREAM.y))
     return tmp_path / "a.npz"
 
 
@@ -53,7 +53,7 @@ def npz(tmp_path: Path) -> Path:
 def svm(tmp_path: Path) -> Path:
     lines = [
         f"{label} " + " ".join(f"{k + 1}:{value!r}" for k, value in enumerate(row))
-        for row, label in zip(STREAM.X.tolist(), STREAM.labels, strict=True)
+        for row, label in zip(STREAM.X.tolist(), STREAM.y, strict=True)
     ]
     (tmp_path / "a.svm").write_text("\n".join(lines))
     return tmp_path / "a.svm"
@@ -139,7 +139,7 @@ class TestBatch:
         model.absorb("working_set", held_back)
         assert model.sequence == 700
         said, _ = model.heads["working_set"].view().predict(held_back.X)
-        assert np.mean([a == b for a, b in zip(said, held_back.labels, strict=True)]) > 0.85
+        assert np.mean([a == b for a, b in zip(said, held_back.y, strict=True)]) > 0.85
 
     def test_a_bound_below_the_support_vectors_is_raised(self, npz: Path):
         out = trained(npz, "--algorithm", "mfw", "--max-size", 5)
@@ -209,7 +209,7 @@ class TestFiles:
     def test_labels_keep_their_type(self, tmp_path: Path):
         samples = two_classes(60)
         lines = [",".join(map(repr, row)) for row in samples.X.tolist()]
-        rows = [f"{line},{y}" for line, y in zip(lines, samples.labels, strict=True)]
+        rows = [f"{line},{y}" for line, y in zip(lines, samples.y, strict=True)]
         (tmp_path / "a.csv").write_text("\n".join(rows))
         out = trained(tmp_path / "a.csv")
         assert set(load_model(out).model.heads["working_set"].classes) == {"yes", "no"}
@@ -304,7 +304,7 @@ class TestRefusals:
 @pytest.mark.parametrize("algorithm", ["fw", "msfw"])
 def test_ctrl_c_keeps_what_has_been_learned(tmp_path: Path, algorithm: str):
     samples: Samples = three_classes(3000)
-    np.savez(tmp_path / "a.npz", X=samples.X, y=np.array(samples.labels))
+    np.savez(tmp_path / "a.npz", X=samples.X, y=np.array(samples.y))
     out = tmp_path / "a.model"
     endless = ["--epochs", "1000"] if algorithm == "msfw" else ["--tol", "1e-14"]
     arguments = [str(tmp_path / "a.npz"), "--model", str(out), "--algorithm", algorithm, *endless]

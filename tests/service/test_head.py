@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service.classification_head import ClassificationHead, ClassificationView
 from service.errors import InvalidSamples, Untrained
-from service.head import Answers, Head, HeadView
-from service.names import square_norms
-from service.samples import Label, Samples
+from service.head import Answers
+from service.samples import Samples
 from service.spec import HeadName, read_spec
+from service.targets import Label
 from solver.simplex import STEP_NAMES
 from tests.service.streams import part
 from tests.solver.streams import sparse
@@ -21,8 +22,12 @@ FIXED = {"kernel": {"gamma": 0.5}, "asset": {"dimension": 16}}
 AUTO = {"asset": {"dimension": 16}}
 
 
-def head_of(name: HeadName, spec: dict[str, Any] | None = None) -> Head:
-    return Head(name, read_spec(FIXED if spec is None else spec))
+def head_of(name: HeadName, spec: dict[str, Any] | None = None) -> ClassificationHead:
+    return ClassificationHead(name, read_spec(FIXED if spec is None else spec))
+
+
+def check(head: ClassificationHead, X: Any) -> None:
+    head.check(Samples(X, ["a"] * len(X)), set(), 10)
 
 
 def rows(n: int, seed: int = 0) -> Any:
@@ -43,8 +48,8 @@ def typed(labels: Any) -> list[Any]:
     return [(type(label), label) for label in labels]
 
 
-def absorb_in_parts(head: Head, samples: Samples, size: int) -> list[Answers]:
-    n = len(samples.labels)
+def absorb_in_parts(head: ClassificationHead, samples: Samples, size: int) -> list[Answers]:
+    n = len(samples.y)
     return [head.absorb(*part(samples, i, min(i + size, n))) for i in range(0, n, size)]
 
 
@@ -133,7 +138,7 @@ class TestTestThenTrain:
         samples = Samples(rows(8), ["a", "b", "a", "c", "b", "d", "a", "c"])
         answers = head_of(name).absorb(*samples)
         for i, said in enumerate(answers.prediction):
-            assert said is None or said in samples.labels[:i]
+            assert said is None or said in samples.y[:i]
 
     @each_head
     def test_a_late_class_has_no_score_before_it_came(self, name: HeadName):
@@ -208,7 +213,7 @@ class TestScores:
         samples = stream(RECENT + 700, ["a", "b", "c"])
         answers = absorb_in_parts(head, samples, 400)
         said = [label for answer in answers for label in answer.prediction]
-        hits = [p == label for p, label in zip(said, samples.labels, strict=True) if p is not None]
+        hits = [p == label for p, label in zip(said, samples.y, strict=True) if p is not None]
         assert len(hits) == RECENT + 698
         assert 0.3 < np.mean(hits) < 1.0
         assert head.view().stats["prequential"] == {
@@ -286,7 +291,7 @@ class TestView:
     def test_it_does_not_change_when_the_head_learns_on(self, name: HeadName, spec: Any):
         head = head_of(name, spec | {"working_set": {"max_size": 40}})
         samples = stream(600, ["a", "b", "c"])
-        views: list[tuple[HeadView, Any]] = []
+        views: list[tuple[ClassificationView, Any]] = []
         for start in range(0, 600, 50):
             head.absorb(*part(samples, start, start + 50))
             views.append((head.view(), head.view().predict(rows(30))))
@@ -367,9 +372,9 @@ class TestCheck:
     def test_a_row_is_refused_by_its_norm(self, kernel: Any, norm: float):
         head = head_of("working_set", {"kernel": kernel})
         unit = np.array([0.6, -0.8])
-        head.check(square_norms(0.999 * norm * unit[None, :]))
+        check(head, 0.999 * norm * unit[None, :])
         with pytest.raises(InvalidSamples) as caught:
-            head.check(square_norms(np.array([unit, 1.001 * norm * unit, unit])))
+            check(head, np.array([unit, 1.001 * norm * unit, unit]))
         (wrong,) = caught.value.errors
         assert (wrong["row"], wrong["pointer"]) == (1, "/x/1")
         assert f"exceeds {norm:.3g}" in wrong["detail"]
@@ -382,8 +387,8 @@ class TestCheck:
         X[::3] *= 1e-3
         for start in range(0, 200, 20):
             X_part = X[start : start + 20]
-            head.check(square_norms(X_part))
-            answers = head.absorb(X_part, samples.labels[start : start + 20])
+            check(head, X_part)
+            answers = head.absorb(X_part, samples.y[start : start + 20])
             if start:
                 assert np.isfinite(np.array(answers.decision)).all()
         view = head.view()
@@ -394,17 +399,17 @@ class TestCheck:
     @pytest.mark.parametrize("value", [1e51, 1e154, 1e155, 1e200, 1.7e308])
     def test_a_square_that_overflows_is_too_large(self, name: HeadName, value: float):
         with pytest.raises(InvalidSamples):
-            head_of(name).check(square_norms(np.array([[value, value]])))
+            check(head_of(name), np.array([[value, value]]))
 
     def test_every_row_is_named_up_to_a_bound(self):
         X = np.ones((50, 2))
         X[[3, 7]] = 1e60
         with pytest.raises(InvalidSamples) as caught:
-            head_of("working_set").check(square_norms(X))
+            check(head_of("working_set"), X)
         assert [item["row"] for item in caught.value.errors] == [3, 7]
         X[:] = 1e60
         with pytest.raises(InvalidSamples) as caught:
-            head_of("working_set").check(square_norms(X))
+            check(head_of("working_set"), X)
         assert [item["row"] for item in caught.value.errors] == list(range(20))
 
     def test_a_frozen_gamma_decides(self):
@@ -412,15 +417,15 @@ class TestCheck:
         head = head_of("working_set", {"kernel": {"type": "polynomial"}})
         samples = stream(128, ["a", "b"])
         large = np.full((1, 3), 5e5)
-        head.check(square_norms(large))
-        head.absorb(1e-30 * samples.X, samples.labels)
+        check(head, large)
+        head.absorb(1e-30 * samples.X, samples.y)
         with pytest.raises(InvalidSamples):
-            head.check(square_norms(large))
-        head.check(square_norms(1e-20 * samples.X))
+            check(head, large)
+        check(head, 1e-20 * samples.X)
 
     def test_checking_learns_nothing(self):
         head = head_of("working_set")
-        head.check(square_norms(rows(10)))
+        check(head, rows(10))
         assert head.view().stats["size"] == 0
 
 
@@ -432,7 +437,7 @@ class TestSparseRows:
         samples = stream(300, ["a", "b", "c"])
         X = np.where(np.abs(samples.X) < 0.7, 0.0, samples.X)
         full, few = head_of("working_set", spec), head_of("working_set", spec)
-        expected, told = full.absorb(X, samples.labels), few.absorb(sparse(X), samples.labels)
+        expected, told = full.absorb(X, samples.y), few.absorb(sparse(X), samples.y)
         assert told.prediction == expected.prediction
         assert told.admitted == expected.admitted
         assert told.step == expected.step
@@ -444,8 +449,8 @@ class TestSparseRows:
         samples = stream(2000, ["a", "b"], seed=3)
         spec = FIXED | {"asset": {"dimension": 512}}
         full, few = head_of("asset", spec), head_of("asset", spec)
-        full.absorb(samples.X, samples.labels)
-        few.absorb(sparse(samples.X), samples.labels)
+        full.absorb(samples.X, samples.y)
+        few.absorb(sparse(samples.X), samples.y)
         said, told = full.view().predict(samples.X)[0], few.view().predict(sparse(samples.X))[0]
         assert np.mean(np.array(said) == np.array(told)) > 0.95
 
@@ -480,7 +485,7 @@ class TestSparseRows:
         X[9] = 1e200
         head = head_of(name)
         with pytest.raises(InvalidSamples) as caught:
-            head.check(square_norms(X))
+            check(head, X)
         assert [item["row"] for item in caught.value.errors] == [3, 7, 9]
         head.absorb(sparse(rows(4)), ["a", "b"] * 2)
         with pytest.raises(InvalidSamples):

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from service.errors import Invalid, InvalidSamples, StartupError
-from service.head import Head
 from service.log import Entry, Log
-from service.model import Draft, Limits, Model
+from service.model import Draft, Limits, Model, head_for
 from service.recovery import recover
 from service.samples import Samples, read_samples
 from service.snapshots import DamagedSnapshot, Snapshots, State, read_state
@@ -97,7 +96,7 @@ SPECS = {
 @pytest.mark.parametrize(("name", "spec"), SPECS.values(), ids=SPECS)
 @pytest.mark.parametrize("value", [1e51, 1e155, 1e308, 1.7e308])
 def test_predict_refuses_what_learning_refuses(name, spec, value):
-    head = Head(name, read_spec(spec))
+    head = head_for(name, read_spec(spec))
     head.absorb(np.random.default_rng(0).standard_normal((150, 2)), ["a", "b"] * 75)
     with pytest.raises(InvalidSamples) as caught:
         head.view().predict(np.array([[1.0, 2.0], [value, -value]]))
@@ -126,7 +125,7 @@ def test_a_stream_may_outgrow_its_gamma(degree, small, first):
 
 def test_the_cost_of_a_prediction_counts_features():
     spec = read_spec({"asset": {"dimension": 16384}, "working_set": None})
-    head = Head("asset", spec)
+    head = head_for("asset", spec)
     head.absorb(np.random.default_rng(0).standard_normal((4, 100)), ["a", "b"] * 2)
     assert head.view().cost(10, 1000) >= 10 * 100 * 16384
 

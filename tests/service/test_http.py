@@ -124,7 +124,7 @@ def test_learn_then_predict_in_json(client: httpx.Client, name: str) -> None:
     told = client.post(f"/v1/models/{name}/predict", json={"x": samples.X.tolist()}).json()
     assert told["sequence"] == 400
     assert told["head"] == "working_set"
-    agreed = [p == y for p, y in zip(told["prediction"], samples.labels, strict=True)]
+    agreed = [p == y for p, y in zip(told["prediction"], samples.y, strict=True)]
     assert np.mean(agreed) > 0.9
     positive = told["classes"][1]
     said = zip(told["decision"], told["prediction"], strict=True)
@@ -362,7 +362,7 @@ def test_a_large_common_offset_changes_nothing(
     said = []
     for model, offset in ((name, 0.0), (f"{name}o", 2.0**32)):
         create(client, model, {"kernel": {"type": "rbf", "gamma": gamma}})
-        content = {"x": (rounded + offset).tolist(), "y": samples.labels}
+        content = {"x": (rounded + offset).tolist(), "y": samples.y}
         for head in ("samples", "asset"):
             answer = client.post(f"/v1/models/{model}/{head}", json=content).json()
             said.append(answer["results"]["prediction"])

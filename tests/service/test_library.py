@@ -44,7 +44,7 @@ def over_http(server: ServerProcess, name: str, samples: Samples) -> list[dict[s
     with httpx.Client(base_url=server.url, timeout=30) as client:
         return [
             client.post(f"/v1/models/{name}/samples", json={"x": x, "y": y}).json()["results"]
-            for x, y in zip(plain_rows(samples), samples.labels, strict=True)
+            for x, y in zip(plain_rows(samples), samples.y, strict=True)
         ]
 
 
@@ -53,7 +53,7 @@ def over_websocket(server: ServerProcess, name: str, samples: Samples) -> list[d
     results = []
     with connect(url, subprotocols=[Subprotocol("wolfstream.v1.json")]) as connection:
         connection.recv()
-        for x, y in zip(plain_rows(samples), samples.labels, strict=True):
+        for x, y in zip(plain_rows(samples), samples.y, strict=True):
             connection.send(json.dumps({"id": 1, "op": "learn", "x": x, "y": y}))
             results.append(json.loads(connection.recv())["results"])
     return results
@@ -70,7 +70,7 @@ def test_single_samples_are_absorbed_as_by_the_library(
 
     learner = WorkingSet(Kernel("rbf", 0.25), 2.0, "msfw", 2, 100)
     X = matrix_of(samples)
-    codes, classes = codes_of(samples.labels)
+    codes, classes = codes_of(samples.y)
     for i, told in enumerate(results):
         alone = learner.absorb(take_rows(X, slice(i, i + 1)), codes[i : i + 1])
         code = int(alone.prediction[0])
@@ -95,7 +95,7 @@ def test_asset_steps_are_those_of_the_library(client: httpx.Client, name: str, m
     told = client.post(f"/v1/models/{name}/asset", json=body(samples)).json()["results"]
 
     learner = Asset(0.25, 64, 1e-3, seed=7)
-    codes, classes = codes_of(samples.labels)
+    codes, classes = codes_of(samples.y)
     alone = learner.absorb(X, codes)
     assert told["prediction"] == [classes[c] if c >= 0 else None for c in alone.prediction]
     url = f"/v1/models/{name}/predict?head=asset"
@@ -112,6 +112,6 @@ def test_automatic_gamma_is_that_of_the_library(client: httpx.Client, name: str,
     head = client.get(f"/v1/models/{name}").json()["heads"]["working_set"]
 
     auto = AutoGamma(lambda gamma: WorkingSet(Kernel("rbf", gamma), 1.0, "msfw", 10, 5000))
-    auto.absorb(matrix_of(samples), codes_of(samples.labels)[0])
+    auto.absorb(matrix_of(samples), codes_of(samples.y)[0])
     assert head["gamma"] == auto.gamma
     assert head["size"] == auto.learner.store.size

@@ -28,7 +28,7 @@ ASKED = three_classes(50, seed=1).X
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model file of three classes with integer labels."""
     folder = tmp_path_factory.mktemp("trained")
-    np.savez(folder / "a.npz", X=STREAM.X, y=np.array(STREAM.labels))
+    np.savez(folder / "a.npz", X=STREAM.X, y=np.array(STREAM.y))
     out = folder / "rooms.model"
     arguments = ["train", str(folder / "a.npz"), "--model", str(out), "--algorithm", "mfw"]
     assert CliRunner().invoke(main, arguments).exit_code == 0

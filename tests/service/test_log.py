@@ -328,6 +328,69 @@ class TestStorageFails:
         assert sequences(log, model) == [[2]]
 
 
+class TestFits:
+    @staticmethod
+    def fit(model: int, sequence: int, record: bytes = b"fit") -> Entry:
+        return entry(model, sequence, samples=0, head="asset", record=record)
+
+    @staticmethod
+    def records(log: Log, model: int, after: int = 0) -> list[list[bytes]]:
+        return [[item.record for item in block] for block in log.blocks(model, after)]
+
+    def test_stand_behind_the_entries_of_their_sequence_in_blocks_of_their_own(
+        self, log: Log, model: int
+    ):
+        log.append_fit(self.fit(model, 0, b"f0"))
+        log.append([entry(model, 1, block=2, record=b"1"), entry(model, 2, block=2, record=b"2")])
+        log.append_fit(self.fit(model, 2, b"f2"))
+        log.append([entry(model, 3, record=b"3")])
+        assert self.records(log, model) == [[b"f0"], [b"1", b"2"], [b"f2"], [b"3"]]
+
+    def test_replace_the_one_before_at_the_same_sequence(self, log: Log, model: int):
+        log.append([entry(model, 1, record=b"1")])
+        for record in (b"first", b"second"):
+            log.append_fit(self.fit(model, 1, record))
+        assert self.records(log, model) == [[b"1"], [b"second"]]
+
+    def test_are_read_from_the_sequence_of_a_snapshot_on(self, log: Log, model: int):
+        log.append([entry(model, 1), entry(model, 2)])
+        for sequence in (1, 2):
+            log.append_fit(self.fit(model, sequence, b"f%d" % sequence))
+        assert self.records(log, model, after=2) == [[b"f2"]]
+        log.drop(model, 2)
+        assert self.records(log, model) == [[b"f2"]]
+        log.append([entry(model, 3)])
+        log.drop(model, 3)
+        assert self.records(log, model) == []
+
+    def test_outlive_the_process_and_go_with_their_model(self, path: Path):
+        with opened(path) as log:
+            model = log.create("m", {})
+            log.append_fit(self.fit(model, 0))
+        with opened(path) as log:
+            assert self.records(log, model) == [[b"fit"]]
+            log.delete(model)
+            assert log._db.execute("SELECT count(*) FROM fits").fetchone() == (0,)
+
+    def test_that_cannot_be_written_leave_the_one_before(self, log: Log, model: int):
+        log.append_fit(self.fit(model, 0, b"small"))
+        fill_disk(log)
+        with pytest.raises(StorageFailed):
+            log.append_fit(self.fit(model, 0, bytes(100_000)))
+        assert self.records(log, model) == [[b"small"]]
+
+    def test_a_log_without_a_table_of_them_is_read(self, path: Path):
+        with opened(path) as log:
+            model = log.create("m", {})
+            log.append([entry(model, 1, record=b"1")])
+            log._db.execute("DROP TABLE fits")
+            pragma(log, "user_version = 1")
+        with opened(path) as log:
+            log.append_fit(self.fit(model, 1))
+            assert self.records(log, model) == [[b"1"], [b"fit"]]
+            assert pragma(log, "user_version") == 2
+
+
 class TestStartFails:
     def refused(self, path: Path) -> str:
         with pytest.raises(StartupError) as caught:
@@ -348,7 +411,7 @@ class TestStartFails:
         path.write_bytes(b"\xff" * 16 + content[16:])
         self.refused(path)
 
-    @pytest.mark.parametrize("version", [2, 99, -1])
+    @pytest.mark.parametrize("version", [3, 99, -1])
     def test_on_a_log_of_another_format(self, path: Path, version: int):
         with opened(path) as log:
             log.create("m", {})

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from service.errors import InvalidSamples, NoSuchHead, Refusal
 from service.model import Draft, Limits, Model, check_rows
 from service.names import named_rows
-from service.samples import Label, Samples, from_record, to_record
+from service.records import from_record, to_record
+from service.samples import Samples
 from service.snapshots import Snapshots, State
 from service.spec import HeadName, read_spec
+from service.targets import Label
 from service.wire import JSON, MSGPACK
 from tests.service.streams import few_words, named, part, three_classes, two_classes
 
@@ -154,7 +156,11 @@ class TestCheck:
         draft = Draft(model)
         before = model.describe()
         model.check("asset", of(["a", "b", "b"]), draft, LIMITS)
-        assert draft.labels == {"working_set": set(), "asset": {(str, "b")}}
+        assert draft.labels == {
+            "working_set": set(),
+            "asset": {(str, "b")},
+            "semiparametric": set(),
+        }
         assert (draft.sequence, draft.dimension) == (4, 2)
         assert model.describe() == before
         assert (model.sequence, model.dimension) == (1, 2)
@@ -315,13 +321,13 @@ class TestNames:
         samples = three_classes(300)
         X = np.hstack([samples.X, np.zeros((300, 1))])
         X[150:, 3] = np.random.default_rng(5).standard_normal(150)
-        learn(early, [("working_set", Samples(X, samples.labels))])
-        without, then = Samples(samples.X[:150], samples.labels[:150]), X[150:]
+        learn(early, [("working_set", Samples(X, samples.y))])
+        without, then = Samples(samples.X[:150], samples.y[:150]), X[150:]
         learn(late, [("working_set", named(without))])
         assert late.dimension == 3
-        learn(late, [("working_set", named(Samples(then, samples.labels[150:])))])
+        learn(late, [("working_set", named(Samples(then, samples.y[150:])))])
         assert late.dimension == 4
-        rows = named(Samples(X, samples.labels)).X
+        rows = named(Samples(X, samples.y)).X
         said = early.published.heads["working_set"].predict(X)
         told = late.published.heads["working_set"].predict(late.published.matrix(rows))
         assert told[0] == said[0]
@@ -419,7 +425,7 @@ class TestPublish:
         assert [published.sequence for published, _ in seen] == list(range(120, 1201, 120))
 
     def test_a_description_before_the_first_sample(self):
-        spec = {"kernel": {"type": "linear"}, "seed": 3}
+        spec = {"kernel": {"type": "linear"}, "asset": None, "seed": 3}
         model = model_of(spec)
         description = model.describe()
         assert description == {
@@ -534,13 +540,11 @@ class TestState:
         with pytest.raises(InvalidSamples):
             again.check("asset", of(["a"]), Draft(again), LIMITS)
 
-    def test_a_state_from_before_rows_had_names_is_one_of_arrays(self):
+    def test_a_state_of_arrays_has_no_names(self):
         live, again = model_of(), model_of()
         learn(live, [("asset", of(["a", "b"]))])
         plain, arrays = live.state()
         assert "names" not in plain
-        for head in plain["heads"].values():
-            del head["features"]
         again.restore(plain, arrays)
         assert bits(again) == bits(live)
 

@@ -68,7 +68,7 @@ class TestEveryTransport:
         head = "asset" if op == "asset" else "working_set"
         said = ask("predict", {"x": plain_rows(samples)}, head=head)
         assert said["head"] == head
-        hits = [a == b for a, b in zip(said["prediction"], samples.labels, strict=True)]
+        hits = [a == b for a, b in zip(said["prediction"], samples.y, strict=True)]
         assert np.mean(hits) > 0.5  # of three topics
 
     def test_refuses_with_pointers(self, ask: Ask):
@@ -153,7 +153,7 @@ def test_the_projects_own_client_sends_them(
     client.put(f"/v1/models/{name}", json=SPEC)
     samples = few_words(50)
     with transport(server.url, name) as connection:
-        connection.send("working_set", plain_rows(samples), samples.labels)
+        connection.send("working_set", plain_rows(samples), samples.y)
         assert connection.receive()[1]["learned"] == 50
     with HttpConnection(server.url, name) as connection:
         said = connection.predict(plain_rows(samples)[:5], "working_set")

@@ -425,7 +425,7 @@ class TestDisplay:
         assert "100 samples/s, 75.00% right" in out.getvalue()
 
     def test_lines_elsewhere(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr("service.replay._LINE_SECONDS", 0.0)
+        monkeypatch.setattr("service.display._LINE_SECONDS", 0.0)
         out = io.StringIO()
         with Display(Console(file=out, width=200), "prices", ["asset"], 200) as display:
             display.update([self.score])

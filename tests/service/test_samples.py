@@ -9,18 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 
 from service.errors import Invalid, InvalidSamples, Refusal
 from service.names import NamedRows, n_rows
-from service.samples import (
-    Samples,
-    from_record,
-    one_after_another,
-    read_rows,
-    read_samples,
-    to_record,
-)
+from service.records import to_record
+from service.samples import Samples, read_rows, read_samples
+from service.spec import Task
 from service.wire import JSON, MSGPACK, Format, problem
 
 DTYPES = ("<f4", "<f8", "<i8")
@@ -76,12 +70,12 @@ class TestRows:
     def test_rows_and_labels_in_their_order(self):
         samples = read_samples({"x": [[1, 2.5], [-3, 4e-3]], "y": ["a", "b"]})
         np.testing.assert_array_equal(samples.X, [[1.0, 2.5], [-3.0, 4e-3]])
-        assert samples.labels == ["a", "b"]
+        assert samples.y == ["a", "b"]
 
     def test_one_sample_needs_no_lists_around_it(self):
         samples = read_samples({"x": [1, 2], "y": "a"})
         np.testing.assert_array_equal(samples.X, [[1.0, 2.0]])
-        assert samples.labels == ["a"]
+        assert samples.y == ["a"]
 
     def test_one_row_of_one_number(self):
         assert read_rows({"x": [7]}).tolist() == [[7.0]]
@@ -160,7 +154,7 @@ class TestNamedRows:
         samples = read_samples({"x": {"a": 1}, "y": "yes"})
         assert isinstance(samples.X, NamedRows)
         assert (samples.X.names, dense(samples.X)) == (["a"], [[1.0]])
-        assert samples.labels == ["yes"]
+        assert samples.y == ["yes"]
 
     def test_a_zero_is_an_absent_name(self):
         assert named([{"a": 0, "b": 1}, {"c": -0.0}, {"a": 2, "d": 0.0}]) == (
@@ -244,7 +238,7 @@ class TestRaw:
     def test_one_dimension_is_one_row(self, dtype: str):
         samples = read_samples({"x": raw([1, 2, 3], dtype), "y": "a"})
         assert samples.X.tolist() == [[1, 2, 3]]
-        assert samples.labels == ["a"]
+        assert samples.y == ["a"]
 
     def test_the_bytes_are_little_endian(self):
         x = {"dtype": "<i8", "shape": [1, 1], "data": b"\x01\x02" + bytes(6)}
@@ -338,86 +332,6 @@ class TestRaw:
         assert named([x]) == named(x)
 
 
-class TestLabels:
-    def of(self, *labels: Any) -> list[Any]:
-        return read_samples({"x": [[0]] * len(labels), "y": list(labels)}).labels
-
-    def test_true_and_one_are_kept_apart(self):
-        labels = self.of(True, 1, False, 0, "1")
-        assert [type(label) for label in labels] == [bool, int, bool, int, str]
-        assert labels == [True, 1, False, 0, "1"]
-
-    @pytest.mark.parametrize("label", [-(2**63), 2**63 - 1, 0, "", "é\0", "x" * LONGEST_LABEL])
-    def test_a_label_comes_back_as_it_came(self, label: Any):
-        assert self.of(label) == [label]
-        assert read_samples({"x": [0], "y": label}).labels == [label]
-
-    @pytest.mark.parametrize(
-        ("label", "detail"),
-        [
-            (2**63, "does not fit into 64 bits"),
-            (-(2**63) - 1, "does not fit into 64 bits"),
-            (10**400, "does not fit into 64 bits"),
-            ("x" * (LONGEST_LABEL + 1), "is longer than 256 characters"),
-            ("\ud800", "is not valid Unicode"),
-            ("a\udfff", "is not valid Unicode"),
-            (None, "must be a string, an integer or a boolean"),
-            (1.0, "must be a string, an integer or a boolean"),
-            (math.nan, "must be a string, an integer or a boolean"),
-            (b"a", "must be a string, an integer or a boolean"),
-            ([1], "must be a string, an integer or a boolean"),
-        ],
-    )
-    def test_what_is_not_a_label(self, label: Any, detail: str):
-        error = refused({"x": [[0], [1], [2]], "y": ["a", "b", label]})
-        assert error.errors == [{"row": 2, "pointer": "/y/2", "detail": detail}]
-        error = refused({"x": [0], "y": label})
-        assert error.errors == [{"row": 0, "pointer": "/y", "detail": detail}]
-
-    def test_an_object_is_not_a_label(self):
-        assert refused_at([[0], [1]], ["a", {}]) == [(1, "/y/1")]
-
-    def test_every_wrong_label_is_named_up_to_a_bound(self):
-        assert refused_at([[0]] * 4, [None, 1, 2.0, "a"]) == [(0, "/y/0"), (2, "/y/2")]
-        assert len(refused_at([[0]] * 100, [None] * 100)) == MOST_ERRORS
-
-    @pytest.mark.parametrize("y", [[], ["a"], ["a", "b", "c"]])
-    def test_one_label_for_each_row(self, y: list[str]):
-        error = refused({"x": [[0], [1]], "y": y})
-        assert places(error) == [(None, "/y")]
-        assert f"2 rows in x and {len(y)} labels in y" in error.detail
-
-    @pytest.mark.parametrize("y", [None, "a", 1, True])
-    def test_labels_of_a_list_of_rows_are_a_list(self, y: Any):
-        error = refused({"x": [[0]], "y": y})
-        assert places(error) == [(None, "/y")]
-
-    def test_the_label_of_one_row_is_not_a_list(self):
-        assert refused_at([0, 1], ["a"]) == [(0, "/y")]
-
-    def test_raw_labels(self):
-        values = [-(2**63), 2**63 - 1, 5]
-        labels = read_samples({"x": [[0]] * 3, "y": raw(values, "<i8")}).labels
-        assert labels == values
-        assert {type(label) for label in labels} == {int}
-
-    @pytest.mark.parametrize(
-        ("y", "pointer"),
-        [
-            (raw([1.0]), "/y"),
-            (raw([[1]], "<i8"), "/y"),
-            (raw([1, 2], "<i8"), "/y"),
-            (raw([1], "<i8") | {"dtype": "<i4"}, "/y/dtype"),
-            (raw([1], "<i8") | {"shape": [-1]}, "/y/shape"),
-            (raw([1], "<i8") | {"data": b""}, "/y/data"),
-            (raw([1], "<i8") | {"data": "text"}, "/y/data"),
-            ({}, "/y"),
-        ],
-    )
-    def test_raw_labels_are_one_dimension_of_i8(self, y: Any, pointer: str):
-        assert refused_at([[0]], y) == [(None, pointer)]
-
-
 class TestBody:
     @pytest.mark.parametrize("body", [None, 1, "x", b"x", [], [[1], [2]], True])
     def test_a_body_is_an_object(self, body: Any):
@@ -480,7 +394,13 @@ ALMOST_ROWS = st.one_of(
     st.lists(st.dictionaries(st.text(max_size=2), st.integers() | st.floats(-1, 1)), max_size=3),
     st.lists(st.dictionaries(st.text(max_size=2), NUMBERS, max_size=3), max_size=3),
 )
-ALMOST_LABELS = st.one_of(ANYTHING, ALMOST_RAW, st.lists(LABELS, max_size=4), LABELS)
+ALMOST_LABELS = st.one_of(
+    ANYTHING,
+    ALMOST_RAW,
+    st.lists(LABELS, max_size=4),
+    st.lists(st.floats() | st.integers(), max_size=4),
+    LABELS,
+)
 ALMOST_BODIES = st.fixed_dictionaries({"x": ALMOST_ROWS, "y": ALMOST_LABELS})
 
 # Bytes that often continue a body so that it can be read.
@@ -513,14 +433,18 @@ def check_samples(samples: Samples) -> None:
         assert samples.X.ndim == 2
         assert samples.X.size > 0
         assert np.isfinite(samples.X).all()
-    assert len(samples.labels) == n_rows(samples.X) > 0
-    assert {type(label) for label in samples.labels} <= {bool, int, str}
+    assert len(samples.y) == n_rows(samples.X) > 0
+    if isinstance(samples.y, list):
+        assert {type(label) for label in samples.y} <= {bool, int, str}
+    else:
+        assert samples.y.dtype == np.float64
+        assert (np.abs(samples.y) <= 1e100).all()
 
 
 class TestAnything:
-    @given(st.one_of(ALMOST_BODIES, ANYTHING))
-    def test_is_samples_or_a_refusal_that_says_where(self, body: Any):
-        result = attempt(lambda: read_samples(body))
+    @given(st.one_of(ALMOST_BODIES, ANYTHING), st.sampled_from(["classification", "regression"]))
+    def test_is_samples_or_a_refusal_that_says_where(self, body: Any, task: Task):
+        result = attempt(lambda: read_samples(body, task))
         if isinstance(result, Samples):
             check_samples(result)
             return
@@ -540,7 +464,7 @@ class TestAnything:
         else:
             samples = attempt(lambda: read_samples({"x": x, "y": [0] * n_rows(rows)}))
             if isinstance(samples, Samples):
-                assert to_record(samples) == to_record(Samples(rows, samples.labels))
+                assert to_record(samples) == to_record(Samples(rows, samples.y))
             else:  # one row without a list, whose label has none either
                 assert places(samples) == [(0, "/y")]
 
@@ -554,105 +478,3 @@ class TestAnything:
         for answer_format in (JSON, MSGPACK):
             answer = answer_format.encode(problem(result, 422))
             assert answer_format.decode(answer)["detail"] == result.detail
-
-
-SAMPLES = st.integers(1, 5).flatmap(
-    lambda n: st.builds(
-        Samples,
-        arrays.arrays(
-            np.float64,
-            st.tuples(st.just(n), st.integers(1, 4)),
-            elements=st.floats(allow_nan=False, allow_infinity=False),
-        ),
-        st.lists(LABELS, min_size=n, max_size=n),
-    )
-)
-
-
-NAMED_SAMPLES = st.integers(1, 5).flatmap(
-    lambda n: st.builds(
-        lambda x, y: read_samples({"x": x, "y": y}),
-        st.lists(
-            st.dictionaries(
-                st.text(min_size=1, max_size=3),
-                st.floats(allow_nan=False, allow_infinity=False),
-                max_size=4,
-            ),
-            min_size=n,
-            max_size=n,
-        ),
-        st.lists(LABELS, min_size=n, max_size=n),
-    )
-)
-
-
-class TestRecordOfNamedRows:
-    @given(NAMED_SAMPLES)
-    def test_the_log_gives_back_every_bit_and_every_type(self, samples: Samples):
-        again = from_record(to_record(samples))
-        assert isinstance(again.X, NamedRows)
-        assert again.X.names == samples.X.names
-        assert again.X.lengths.tolist() == samples.X.lengths.tolist()
-        assert again.X.place.tolist() == samples.X.place.tolist()
-        assert again.X.value.tobytes() == samples.X.value.tobytes()
-        assert [(type(label), label) for label in again.labels] == [
-            (type(label), label) for label in samples.labels
-        ]
-
-    @given(NAMED_SAMPLES)
-    def test_a_record_of_what_was_logged_is_the_same_record(self, samples: Samples):
-        record = to_record(samples)
-        assert to_record(from_record(record)) == record
-
-    def test_a_record_is_small(self):
-        x = [{f"the name of feature {k}": 1.0 for k in range(20)}] * 100
-        record = to_record(read_samples({"x": x, "y": [1] * 100}))
-        assert len(record) < 12 * 2000 + 4 * 100 + 20 * 30 + 200
-
-    @given(st.lists(NAMED_SAMPLES, min_size=1, max_size=3))
-    def test_joined_they_are_what_one_request_would_have_been(self, parts: list[Samples]):
-        together = one_after_another(parts)
-        x = [dict(zip(part.X.names, row, strict=True)) for part in parts for row in dense(part.X)]
-        labels = [label for part in parts for label in part.labels]
-        assert to_record(together) == to_record(read_samples({"x": x, "y": labels}))
-
-
-class TestRecord:
-    def test_its_form_is_that_of_the_logs_that_exist(self):
-        arrays = Samples(np.array([[1.0, 2.0]]), ["a"])
-        numbers = np.array([1.0, 2.0], "<f8").tobytes()
-        assert msgpack.unpackb(to_record(arrays)) == [[1, 2], numbers, ["a"]]
-        named = read_samples({"x": [{"b": 2.0, "a": 1.0}, {"c": 0}], "y": [1, 2]})
-        assert msgpack.unpackb(to_record(named)) == [
-            ["b", "a"],
-            np.array([2, 0], "<u4").tobytes(),
-            np.array([0, 1], "<u4").tobytes(),
-            np.array([2.0, 1.0], "<f8").tobytes(),
-            [1, 2],
-        ]
-
-    @given(SAMPLES)
-    def test_the_log_gives_back_every_bit_and_every_type(self, samples: Samples):
-        again = from_record(to_record(samples))
-        assert again.X.shape == samples.X.shape
-        assert again.X.dtype == np.float64
-        assert again.X.tobytes() == samples.X.tobytes()
-        assert [(type(label), label) for label in again.labels] == [
-            (type(label), label) for label in samples.labels
-        ]
-
-    @given(SAMPLES)
-    def test_a_record_of_what_was_logged_is_the_same_record(self, samples: Samples):
-        record = to_record(samples)
-        assert to_record(from_record(record)) == record
-
-    @given(SAMPLES)
-    def test_rows_out_of_the_log_are_like_those_of_a_request(self, samples: Samples):
-        X = from_record(to_record(samples)).X
-        assert X.flags.c_contiguous
-        assert X.flags.aligned
-        assert X.flags.writeable
-
-    def test_rows_need_not_be_contiguous(self):
-        X = np.arange(12.0).reshape(3, 4)[:, ::2]
-        assert from_record(to_record(Samples(X, [0, 1, 2]))).X.tolist() == X.tolist()

@@ -1,6 +1,7 @@
 """The spec of a model: defaults, what follows from what, and every refusal's place."""
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -25,13 +26,18 @@ DEFAULTS = {
         "features": "fourier",
         "dimension": 512,
         "lambda": 1e-4,
+        "epsilon": None,
         "average_from": None,
+        "horizon": None,
     },
+    "semiparametric": None,
     "serve": "working_set",
     "seed": 0,
 }
 POLYNOMIAL = {"type": "polynomial", "degree": 3, "gamma": "auto", "coef0": 1.0}
 LINEAR = {"type": "linear"}
+NYSTROM = DEFAULTS["asset"] | {"features": "nystrom"}
+IDENTITY = DEFAULTS["asset"] | {"features": "identity", "dimension": None}
 
 
 def plain(**given_fields: Any) -> dict[str, Any]:
@@ -72,23 +78,92 @@ class TestDefaults:
         assert plain(**{part: changed}) == DEFAULTS | {part: DEFAULTS[part] | changed}
 
     def test_polynomial(self):
-        expected = DEFAULTS | {"kernel": POLYNOMIAL, "asset": None}
+        expected = DEFAULTS | {"kernel": POLYNOMIAL, "asset": NYSTROM}
         assert plain(kernel={"type": "polynomial"}) == expected
+
+    def test_linear(self):
+        expected = DEFAULTS | {"kernel": LINEAR, "asset": IDENTITY}
+        assert plain(kernel={"type": "linear"}) == expected
+
+    def test_the_spec_of_the_contract_is_one(self):
+        asset = {"algorithm": "asset", "features": "fourier", "dimension": 512, "lambda": 1e-4}
+        working_set = {"algorithm": "msfw", "C": 1.0, "corrective_steps": 1, "max_size": 5000}
+        given_spec = {
+            "task": "classification",
+            "kernel": {"type": "rbf", "gamma": "auto"},
+            "working_set": working_set,
+            "asset": asset,
+            "serve": "working_set",
+            "seed": 0,
+        }
+        read = plain(**given_spec)
+        assert read["working_set"] == DEFAULTS["working_set"] | working_set
+        assert read | {"working_set": None} == DEFAULTS | {"working_set": None}
 
     def test_whole_numbers_may_stand_for_floats(self):
         assert read_spec({"working_set": {"C": 1}}) == read_spec({})
 
 
 class TestWhatFollows:
-    @pytest.mark.parametrize("kernel", [POLYNOMIAL, LINEAR])
-    def test_without_rbf_there_is_no_asset_unless_it_is_asked_for(self, kernel: Any):
-        assert plain(kernel=kernel)["asset"] is None
-        assert plain(kernel=kernel, asset=None)["asset"] is None
+    @pytest.mark.parametrize(
+        ("kernel", "features", "expected"),
+        [
+            ({}, {}, ("fourier", 512)),
+            ({}, {"features": "nystrom"}, ("nystrom", 512)),
+            (POLYNOMIAL, {}, ("nystrom", 512)),
+            (LINEAR, {}, ("identity", None)),
+            (LINEAR, {"features": "nystrom"}, ("nystrom", 512)),
+            (LINEAR, {"lambda": 0.5}, ("identity", None)),
+            (POLYNOMIAL, {"dimension": 2048}, ("nystrom", 2048)),
+        ],
+    )
+    def test_features_follow_the_kernel(self, kernel: Any, features: Any, expected: Any):
+        read = plain(kernel=kernel, asset=features)["asset"]
+        assert (read["features"], read["dimension"]) == expected
 
     @pytest.mark.parametrize("kernel", [POLYNOMIAL, LINEAR])
-    @pytest.mark.parametrize("asset", [{}, {"dimension": 8}])
-    def test_asset_cannot_be_had_without_rbf(self, kernel: Any, asset: Any):
-        assert "rbf" in refused({"kernel": kernel, "asset": asset}).errors[0]["detail"]
+    def test_a_null_asset_stays_null(self, kernel: Any):
+        assert plain(kernel=kernel, asset=None)["asset"] is None
+
+    @pytest.mark.parametrize(
+        ("given_spec", "pointer", "detail"),
+        [
+            ({"kernel": LINEAR, "asset": {"features": "fourier"}}, "features", "identity"),
+            ({"kernel": POLYNOMIAL, "asset": {"features": "fourier"}}, "features", "nystrom"),
+            ({"kernel": POLYNOMIAL, "asset": {"features": "identity"}}, "features", "linear"),
+            ({"asset": {"features": "identity"}}, "features", "linear"),
+            ({"kernel": LINEAR, "asset": {"dimension": 8}}, "dimension", "those of the rows|rows"),
+            ({"asset": {"dimension": None}}, "dimension", "a number"),
+            ({"asset": {"features": "nystrom", "dimension": 2049}}, "dimension", "2048"),
+            ({"asset": {"epsilon": 0.1}}, "epsilon", "regression"),
+            ({"task": "regression", "asset": {"epsilon": None}}, "epsilon", "a number"),
+            ({"asset": {"algorithm": "asset*", "average_from": 5}}, "average_from", "average"),
+        ],
+    )
+    def test_contradictions_within_asset(self, given_spec: Any, pointer: str, detail: str):
+        (problem,) = refused(given_spec).errors
+        assert problem["pointer"] == f"/asset/{pointer}"
+        assert re.search(detail, problem["detail"])
+
+    def test_regression_is_asset_alone(self):
+        regression = DEFAULTS["asset"] | {"epsilon": 0.1}
+        expected = {"task": "regression", "working_set": None, "serve": "asset"}
+        assert plain(task="regression") == DEFAULTS | expected | {"asset": regression}
+        assert plain(task="regression", working_set=None) == plain(task="regression")
+
+    @pytest.mark.parametrize("epsilon", [0, 0.0, 2.5, 1e100])
+    def test_epsilon_is_in_units_of_y(self, epsilon: float):
+        read = plain(task="regression", asset={"epsilon": epsilon})["asset"]
+        assert read["epsilon"] == epsilon
+
+    @pytest.mark.parametrize("working_set", [{}, {"C": 1.0}])
+    def test_the_working_set_does_not_regress(self, working_set: Any):
+        (problem,) = refused({"task": "regression", "working_set": working_set}).errors
+        assert problem["pointer"] == "/working_set"
+        assert "classes only" in problem["detail"]
+
+    def test_regression_needs_asset(self):
+        assert pointers({"task": "regression", "asset": None}) == {"/serve"}
 
     def test_the_only_head_serves(self):
         assert plain(working_set=None)["serve"] == "asset"
@@ -103,7 +178,7 @@ class TestWhatFollows:
         [
             {"working_set": None, "serve": "working_set"},
             {"asset": None, "serve": "asset"},
-            {"kernel": LINEAR, "serve": "asset"},
+            {"task": "regression", "serve": "working_set"},
         ],
     )
     def test_a_null_head_cannot_serve(self, given_spec: Any):
@@ -111,7 +186,7 @@ class TestWhatFollows:
 
     @pytest.mark.parametrize(
         "given_spec",
-        [{"working_set": None, "asset": None}, {"working_set": None, "kernel": LINEAR}],
+        [{"working_set": None, "asset": None}, {"asset": None, "task": "regression"}],
     )
     def test_there_must_be_a_head(self, given_spec: Any):
         refused(given_spec)
@@ -143,7 +218,8 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("given_spec", "pointer"),
         [
-            ({"task": "regression"}, "/task"),
+            ({"task": "ranking"}, "/task"),
+            ({"task": []}, "/task"),
             ({"task": None}, "/task"),
             ({"serve": "both"}, "/serve"),
             ({"serve": None}, "/serve"),
@@ -222,8 +298,10 @@ class TestRefusals:
         ("field", "wrong"),
         [
             *[("algorithm", value) for value in ("msfw", None)],
-            *[("features", value) for value in ("nystrom", None)],
+            *[("features", value) for value in ("gabor", None, [])],
             *[("dimension", value) for value in (0, -1, 16_385, 2.0, True, None)],
+            *[("epsilon", value) for value in (-1, math.nan, 1.1e100, "1", True)],
+            *[("horizon", value) for value in (0, -1, 1.0, True)],
             *[("lambda", value) for value in (0, 1e-13, -1.0, 1.1e6, math.nan, "1", None)],
             *[("average_from", value) for value in (0, -1, 1.0, True)],
         ],
@@ -246,6 +324,7 @@ class TestRefusals:
             ("asset", "dimension", 1, 16_384),
             ("asset", "lambda", 1.1e-12, 1e6),
             ("asset", "average_from", 1, 10**9),
+            ("asset", "horizon", 1, 10**9),
         ],
     )
     def test_the_ends_of_a_range_belong_to_it(
@@ -283,7 +362,19 @@ VALUES = st.recursive(
         NUMBERS,
         st.text(max_size=4),
         st.binary(max_size=3),
-        st.sampled_from(["auto", "rbf", "polynomial", "linear", "sfw", "asset", "working_set"]),
+        st.sampled_from(
+            [
+                "auto",
+                "rbf",
+                "polynomial",
+                "linear",
+                "sfw",
+                "asset",
+                "working_set",
+                "nystrom",
+                "identity",
+            ]
+        ),
     ),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
     max_leaves=5,
@@ -297,10 +388,12 @@ def some_of(*names: str) -> st.SearchStrategy[dict[str, Any]]:
 ALMOST_SPECS = st.fixed_dictionaries(
     {},
     optional={
-        "task": st.just("classification") | VALUES,
+        "task": st.sampled_from(["classification", "regression"]) | VALUES,
         "kernel": some_of("type", "gamma", "degree", "coef0") | VALUES,
         "working_set": some_of("algorithm", "C", "corrective_steps", "max_size") | st.none(),
-        "asset": some_of("lambda", "dimension", "features", "average_from") | st.none(),
+        "asset": some_of("algorithm", "lambda", "dimension", "features", "epsilon", "average_from")
+        | st.none(),
+        "semiparametric": some_of("basis", "C", "epsilon", "window", "kernel") | st.none(),
         "serve": st.sampled_from(["working_set", "asset"]) | VALUES,
         "seed": st.integers(0, 2**53 - 1) | VALUES,
         "other": VALUES,
@@ -319,19 +412,28 @@ def specs() -> st.SearchStrategy[dict[str, Any]]:
     working_set = st.fixed_dictionaries(
         {}, optional={"algorithm": st.sampled_from(["sfw", "msfw"]), "C": st.floats(1e-9, 1e9)}
     )
-    asset = st.fixed_dictionaries(
-        {},
-        optional={
-            "lambda": st.floats(2e-12, 1e6),
-            "dimension": st.integers(1, 16_384),
-            "average_from": st.none() | st.integers(1),
-        },
+    common: dict[str, Any] = {
+        "lambda": st.floats(2e-12, 1e6),
+        "horizon": st.none() | st.integers(1),
+    }
+    averages: Any = {"average_from": st.none() | st.integers(1)}
+    fourier = st.fixed_dictionaries(
+        {}, optional={**common, **averages, "dimension": st.integers(1, 16_384)}
     )
+    nystrom = st.fixed_dictionaries(
+        {"algorithm": st.just("asset*"), "features": st.just("nystrom")},
+        optional={**common, "dimension": st.integers(1, 2048)},
+    )
+    tolerant = st.fixed_dictionaries({}, optional={**common, "epsilon": st.floats(0, 1e100)})
     seed = {"seed": st.integers(0, 2**53 - 1)}
+    asset = fourier | nystrom | st.none()
+    regression = {"task": st.just("regression")}
     return st.one_of(
-        st.fixed_dictionaries({}, optional={"kernel": rbf, "asset": asset | st.none(), **seed}),
+        st.fixed_dictionaries({}, optional={"kernel": rbf, "asset": asset, **seed}),
         st.fixed_dictionaries({"working_set": st.none()}, optional={"kernel": rbf, **seed}),
         st.fixed_dictionaries({}, optional={"kernel": other, "working_set": working_set, **seed}),
+        st.fixed_dictionaries({"asset": nystrom}, optional={"kernel": other | rbf, **seed}),
+        st.fixed_dictionaries(regression, optional={"kernel": other | rbf, "asset": tolerant}),
     )
 
 

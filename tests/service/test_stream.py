@@ -83,7 +83,7 @@ def test_learn_asset_and_predict_on_one_connection(
 def test_a_window_of_samples_is_learned_in_the_order_sent(stream: Stream) -> None:
     stream.receive()
     samples = two_classes(200)
-    for i, (x, y) in enumerate(zip(samples.X.tolist(), samples.labels, strict=True)):
+    for i, (x, y) in enumerate(zip(samples.X.tolist(), samples.y, strict=True)):
         stream.send({"id": i, "op": "learn", "x": x, "y": y})
     answers = [stream.receive() for _ in range(200)]
     assert sorted(answer["id"] for answer in answers) == list(range(200))

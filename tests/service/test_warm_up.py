@@ -10,10 +10,11 @@ import pytest
 import solver
 from service.model import Draft, Limits, Model
 from service.names import NamedRows
-from service.samples import Samples, from_record, to_record
-from service.spec import ModelSpec
+from service.records import from_record, to_record
+from service.samples import Samples
+from service.spec import read_spec
 from service.warm_up import warm_up
-from tests.service.streams import few_words, part, three_classes, two_classes
+from tests.service.streams import asset_specs, few_words, part, three_classes, two_classes
 
 
 def compiled_signatures() -> dict[str, list[Any]]:
@@ -31,22 +32,29 @@ def warm() -> None:
     warm_up()
 
 
-@pytest.mark.parametrize(
-    ("head", "kernel"),
-    [
-        ("working_set", "rbf"),
-        ("working_set", "polynomial"),
-        ("working_set", "linear"),
-        ("asset", "rbf"),
-    ],
-)
+SETS = {
+    f"working_set {kernel}": {"kernel": {"type": kernel}, "working_set": {"max_size": 300}}
+    for kernel in ("rbf", "polynomial", "linear")
+}
+OTHERS = {
+    "horizon": {"working_set": None, "asset": {"horizon": 300, "lambda": 1, "average_from": 5}},
+    "regression, horizon": {"task": "regression", "asset": {"horizon": 300, "epsilon": 1}},
+    "fixed": {"kernel": {"gamma": 1}, "working_set": None},
+}
+SPECS = SETS | asset_specs() | OTHERS
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 @pytest.mark.parametrize("make", [two_classes, three_classes, few_words])
-def test_traffic_compiles_nothing(head: Any, kernel: str, make: Any) -> None:
+def test_traffic_compiles_nothing(spec: Any, make: Any) -> None:
     before = compiled_signatures()
     assert before
-    spec = ModelSpec.model_validate({"kernel": {"type": kernel}, "working_set": {"max_size": 300}})
+    spec = read_spec(spec)
+    head = spec.serve
     samples = make(900)
     put_far_away(samples, 500)
+    if spec.task == "regression":
+        samples = Samples(samples.X, np.linspace(-3.0, 5.0, 900))
     model, other = Model(1, "m", spec), Model(1, "m", spec)
     for start, stop in ((0, 1), (1, 4), (4, 300), (300, 900)):
         model.check(head, part(samples, start, stop), Draft(model), Limits(10, 10_000))
@@ -68,6 +76,6 @@ def put_far_away(samples: Samples, i: int) -> None:
     """Give a row numbers so large that its distances are computed from differences."""
     if isinstance(samples.X, NamedRows):
         start = samples.X.lengths[:i].sum()
-        samples.X.value[start : start + samples.X.lengths[i]] = 1e6
+        samples.X.value[start : start + samples.X.lengths[i]] = 1e9
     else:
-        samples.X[i] = 1e6
+        samples.X[i] = 1e9

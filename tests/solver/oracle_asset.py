@@ -4,8 +4,8 @@ One-versus-rest over classes that are all known from the start. The average is n
 along but computed from the stored iterates when asked for.
 
 D_G^2 is the mean of d^2 (||V||^2 + 1) at the first iterate, where d^2 = 1, over the samples so
-far and over the first 128 at most. D_X is the largest norm of (gamma, b), both of which are
-bounded by 1/sqrt(lambda).
+far and over the first 128 at most. ||gamma|| is bounded by 1/sqrt(lambda), |b| by the same or
+1 (B), whichever is larger; D_X is the largest norm of (gamma, b).
 """
 
 import numpy as np
@@ -17,7 +17,8 @@ class Asset:
     def __init__(self, dimension, n_classes, lam):
         self.lam = lam
         self.radius = 1.0 / np.sqrt(lam)
-        self.D_X = np.hypot(self.radius, self.radius)
+        self.bound = max(self.radius, 1.0)
+        self.D_X = np.hypot(self.radius, self.bound)
         self.square_norms = []
         # Line 1: (gamma_0, b_0) = (0, 0).
         self.gamma = [np.zeros((n_classes, dimension))]
@@ -41,7 +42,7 @@ class Asset:
             d = -y if y * (V @ gamma[c] + b[c]) < 1.0 else 0.0
             moved = gamma[c] - eta * (self.lam * gamma[c] + d * V)
             gamma[c] = self._onto_ball(moved)
-            b[c] = np.clip(b[c] - eta * d, -self.radius, self.radius)
+            b[c] = np.clip(b[c] - eta * d, -self.bound, self.bound)
         self.gamma.append(gamma)
         self.b.append(b)
         self.eta.append(eta)
@@ -57,7 +58,7 @@ class Asset:
         """Lines 8-12: the eta-weighted average of iterates N-bar, ..., N; zero before N-bar.
 
         average_from None: iterates from the start of the window before the present one, where
-        windows start at 1, 2, 4, 8, ...
+        windows start at 1, 2, 4, 8, ..., each as soon as the last step before it is done.
         """
         first = self._window_before() if average_from is None else average_from
         if first > self.steps:
@@ -69,6 +70,6 @@ class Asset:
 
     def _window_before(self):
         present = 1
-        while 2 * present <= self.steps:
+        while 2 * present <= self.steps + 1:
             present *= 2
         return max(present // 2, 1)

@@ -25,7 +25,7 @@ def double_working_set(gamma):
 
 
 def small_asset(gamma):
-    return Asset(gamma, dimension=16)
+    return Asset(Kernel("rbf", gamma), dimension=16)
 
 
 def predict(learner, X):
@@ -183,7 +183,7 @@ class TestState:
         learner = AutoGamma(working_set)
         learner.absorb(X[:100], codes[:100])
         np.testing.assert_array_equal(learner.state()["auto_rows"], X[:100])
-        np.testing.assert_array_equal(learner.state()["auto_codes"], codes[:100])
+        np.testing.assert_array_equal(learner.state()["auto_y"], codes[:100])
         learner.absorb(X[100:], codes[100:])
         assert "auto_rows" not in learner.state()
-        assert "auto_codes" not in learner.state()
+        assert "auto_y" not in learner.state()

@@ -33,9 +33,9 @@ LEARNERS = {
     "msfw": lambda: WorkingSet(RBF, 5.0, "msfw", 1),
     "linear": lambda: WorkingSet(KERNELS["linear"], 5.0),
     "full set": lambda: WorkingSet(RBF, 5.0, "msfw", 1, max_size=40),
-    "asset": lambda: Asset(0.03, 16),
+    "asset": lambda: Asset(RBF, dimension=16),
     "auto": lambda: AutoGamma(lambda gamma: WorkingSet(Kernel("rbf", gamma), max_size=60)),
-    "auto asset": lambda: AutoGamma(lambda gamma: Asset(gamma, 16)),
+    "auto asset": lambda: AutoGamma(lambda gamma: Asset(Kernel("rbf", gamma), dimension=16)),
 }
 
 
@@ -109,7 +109,7 @@ class TestEqualDense:
     def test_asset_with_the_origin_at_zero(self, n_classes):
         X, codes = thin_clusters(seed=203, n=500, n_classes=n_classes)
         X[0] = 0.0
-        of_dense, of_sparse = (Asset(0.03, 32) for _ in range(2))
+        of_dense, of_sparse = (Asset(RBF, dimension=32) for _ in range(2))
         expected, said = of_dense.absorb(X, codes), of_sparse.absorb(sparse(X), codes)
         np.testing.assert_array_equal(said.prediction, expected.prediction)
         np.testing.assert_allclose(said.decision, expected.decision, rtol=0, atol=1e-9)

@@ -1,0 +1,67 @@
+"""The kernel in a model's spec."""
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from solver.kernels import Kernel
+
+Gamma = Literal["auto"] | Annotated[float, Field(gt=0, le=1e12)]
+
+
+class Part(BaseModel):
+    """A part of a spec: strict, and without fields that nobody knows."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class RbfSpec(Part):
+    """exp(-gamma ||x - z||^2)."""
+
+    type: Literal["rbf"] = "rbf"
+    gamma: Gamma = "auto"
+
+
+class PolynomialSpec(Part):
+    """(gamma x'z + coef0)^degree."""
+
+    type: Literal["polynomial"]
+    degree: int = Field(3, ge=1, le=8)
+    gamma: Gamma = "auto"
+    coef0: float = Field(1.0, ge=-1e6, le=1e6)
+
+
+class LinearSpec(Part):
+    """x'z."""
+
+    type: Literal["linear"]
+
+
+KernelSpec: TypeAlias = RbfSpec | PolynomialSpec | LinearSpec
+
+
+def kernel_with(spec: KernelSpec, gamma: float) -> Kernel:
+    """The solver's kernel, gamma given where the spec says "auto"."""
+    if isinstance(spec, LinearSpec):
+        return Kernel("linear")
+    if spec.gamma != "auto":
+        gamma = spec.gamma
+    if isinstance(spec, PolynomialSpec):
+        return Kernel("polynomial", gamma, spec.degree, spec.coef0)
+    return Kernel("rbf", gamma)
+
+
+def has_auto_gamma(spec: KernelSpec) -> bool:
+    """Whether gamma is to be estimated from samples."""
+    return not isinstance(spec, LinearSpec) and spec.gamma == "auto"
+
+
+def with_type(kernel: Any) -> Any:
+    """A given kernel, rbf where it does not say its type."""
+    return {"type": "rbf"} | kernel if isinstance(kernel, dict) else kernel
+
+
+def contradiction(pointer: str, detail: str) -> PydanticCustomError:
+    """A finding that belongs to a place, whatever validator made it."""
+    return PydanticCustomError("contradiction", "{detail}", {"detail": detail, "pointer": pointer})
