@@ -15,9 +15,9 @@ Lee and Wright 2009, "Decomposition and Stochastic Subgradient Algorithms for SV
     P1 eq. 3.10          q updated, not recomputed             simplex.toward_length;
                                                                afresh: hessian.refresh
     P1 Algorithm 1       SFW                                   online.walk
-    P1 Algorithm 2       TOWARD                                simplex.toward
+    P1 Algorithm 2       TOWARD                                simplex.toward, sweep.toward
     P1 Algorithm 3       DECIDESTEP, which makes MSFW          simplex.away_is_steeper
-    P1 Algorithm 4       AWAY                                  simplex.away
+    P1 Algorithm 4       AWAY                                  simplex.away, sweep.away
     P1 Lemma 4.1         duality gap: over the set             view.view_of;
                          over all samples                      batch.solve
     P1 section 3.2       b = y'alpha                           view.view_of
@@ -42,7 +42,7 @@ Lee and Wright 2009, "Decomposition and Stochastic Subgradient Algorithms for SV
     P3 [KS05]            MPD: method of multipliers            mpd.mpd
     P4 Algorithm 1       FW, exact line search                 frank_wolfe.advance
     P4 eq. 3, 9          stop on the duality gap               batch.solve
-    P4 section 2.2       SWAP: the pairwise step               simplex.swap;
+    P4 section 2.2       SWAP: the pairwise step               simplex.swap, sweep.swap;
                          against FW's, the larger gain         frank_wolfe.take_step
     P4 eq. 5, 6          the dual, its best vertex             duals.Dual, simplex.best_vertex
     P4 Algorithm 2       PARTAN                                partan.partan
@@ -64,8 +64,8 @@ Lee and Wright 2009, "Decomposition and Stochastic Subgradient Algorithms for SV
 Regression on the simplex, which the papers leave out: duals.regression_dual.
 
 How they stand on each other (each imports only from those before it):
-compiled; rows; sparse_product, slots; kernels; simplex; hessian; online, removal,
-problem_arrays; multiclass, store; view, answers; working_set.
+compiled; rows; sparse_product, slots; kernels; simplex; hessian; sweep, removal,
+problem_arrays; online; multiclass, store; view, answers; working_set.
 duals, partan; frank_wolfe; kernel_rows; batch, sampled; solve_dual; one_versus_one.
 compiled, rows, kernels; fourier, nystrom; features, subgradient; asset; merge. rows; bandwidth.
 rows; basis. kernel_rows, semiparametric_dual, subproblem; mpd, pdsg; primal_dual; decomposition;

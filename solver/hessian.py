@@ -70,9 +70,48 @@ def decision_value(problem: Problem, values: KernelValues, layout: Layout, k: in
     total = 0.0
     for m in range(layout.aligned):
         total += alpha[m] * sign[m] * (np.float64(of_sample[m]) + 1.0)
-    for m in range(layout.aligned, problem.size[0]):
-        total += alpha[m] * sign[m] * (np.float64(of_sample[column[m]]) + 1.0)
+    for m in range(np.uint64(layout.aligned), np.uint64(problem.size[0])):
+        total += alpha[m] * sign[m] * (np.float64(of_sample[np.uint64(column[m])]) + 1.0)
     return total
+
+
+@compiled
+def ridge_of(problem: Problem, ridge: Ridge, p: int) -> float:
+    """What member p adds to the diagonal of A."""
+    return ridge.plus if problem.sign[p] > 0.0 else ridge.minus
+
+
+@compiled
+def kernel_row(values: KernelValues, column: int) -> FloatArray:
+    """The kernel values of a member's sample by column, as far as they were computed with it."""
+    row: FloatArray
+    row = values.gram[column] if column < values.stored else values.block[column - values.stored]
+    return row
+
+
+@compiled
+def gather(
+    problem: Problem,
+    values: KernelValues,
+    layout: Layout,
+    p: int,
+    start: int,
+    stop: int,
+    out: FloatArray,
+) -> None:
+    """out[m - start] = k(x_p, x_m) for the members m from start to stop."""
+    column = problem.column
+    of_p = kernel_row(values, column[p])
+    first, late = np.uint64(start), np.uint64(max(start, min(stop, layout.old)))
+    for m in range(first, late):
+        out[m - first] = of_p[np.uint64(column[m])]
+    stored, p_is_stored = values.stored, column[p] < values.stored
+    for m in range(late, np.uint64(stop)):
+        # Among the block's samples the later one's row counts, as it will in the Gram matrix.
+        if column[m] < stored or (m <= np.uint64(p) and not p_is_stored):
+            out[m - first] = of_p[column[m]]
+        else:
+            out[m - first] = values.block[column[m] - stored, column[p]]
 
 
 @compiled
@@ -83,35 +122,11 @@ def hessian_row(
 
     With class weights C is that of the member's class.
     """
-    column, sign = problem.column, problem.sign
-    y_p = sign[p]
-    if column[p] < values.stored:
-        of_p = values.gram[column[p]]
-        for m in range(layout.aligned):
-            row[m] = y_p * sign[m] * (np.float64(of_p[m]) + 1.0)
-        for m in range(layout.aligned, layout.old):
-            row[m] = y_p * sign[m] * (np.float64(of_p[column[m]]) + 1.0)
-        for m in range(layout.old, problem.size[0]):
-            if column[m] < values.stored:
-                value = of_p[column[m]]
-            else:
-                value = values.block[column[m] - values.stored, column[p]]
-            row[m] = y_p * sign[m] * (np.float64(value) + 1.0)
-    else:
-        k = column[p] - values.stored
-        of_k = values.block[k]
-        for m in range(layout.aligned):
-            row[m] = y_p * sign[m] * (np.float64(of_k[m]) + 1.0)
-        for m in range(layout.aligned, p + 1):
-            row[m] = y_p * sign[m] * (np.float64(of_k[column[m]]) + 1.0)
-        for m in range(p + 1, problem.size[0]):
-            # The later sample's row counts, as it will in the gram matrix.
-            if column[m] < values.stored:
-                value = of_k[column[m]]
-            else:
-                value = values.block[column[m] - values.stored, column[p]]
-            row[m] = y_p * sign[m] * (np.float64(value) + 1.0)
-    row[p] += ridge.plus if y_p > 0.0 else ridge.minus
+    gather(problem, values, layout, p, 0, problem.size[0], row)
+    y_p, sign = problem.sign[p], problem.sign
+    for m in range(problem.size[0]):
+        row[m] = y_p * sign[m] * (row[m] + 1.0)
+    row[p] += ridge_of(problem, ridge, p)
 
 
 @compiled

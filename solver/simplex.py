@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.compiled import compiled
+from solver.compiled import compiled, larger, smaller
 from solver.kernels import Float64Array
 
 # The kinds of steps, as traces and answers name them.
@@ -98,8 +98,8 @@ def best_vertex(problem: Problem) -> int:
     for start in range(0, n, _SCAN):
         stop = min(start + _SCAN, n)
         largest = -np.inf
-        for m in range(start, stop):
-            largest = max(largest, g[m])
+        for m in range(np.uint64(start), np.uint64(stop)):
+            largest = larger(largest, g[m])
         if largest > best + tie:
             best = largest
             best_start = start
@@ -121,8 +121,8 @@ def worst_vertex(problem: Problem) -> int:
     for start in range(0, n, _SCAN):
         stop = min(start + _SCAN, n)
         smallest = np.inf
-        for m in range(start, stop):
-            smallest = min(smallest, g[m] if alpha[m] > 0.0 else np.inf)
+        for m in range(np.uint64(start), np.uint64(stop)):
+            smallest = smaller(smallest, g[m] if alpha[m] > 0.0 else np.inf)
         if smallest < worst - tie:
             worst = smallest
             worst_start = start
@@ -169,18 +169,24 @@ def away(problem: Problem, p: int, row: Float64Array) -> bool:
     exactly zero. The vertex stays a member: it may be stepped toward again.
     """
     alpha, g = problem.alpha, problem.gradient
-    q, g_p, A_pp = problem.q[0], g[p], row[p]
-    bound = alpha[p] / (1.0 - alpha[p])
-    step = clamped_ratio(-(q + 0.5 * g_p), q + g_p + A_pp, bound)
-    dropped = bool(step >= bound)
+    step, dropped, problem.q[0] = away_length(problem, p, row[p])
     grow = 1.0 + step
     for m in range(problem.size[0]):
         g[m] = grow * g[m] + 2.0 * step * row[m]
         alpha[m] *= grow
     alpha[p] = 0.0 if dropped else alpha[p] - step
-    problem.q[0] = grow * grow * q + step * grow * g_p + step * step * A_pp
     problem.steps[0] += 1
     return dropped
+
+
+@compiled
+def away_length(problem: Problem, p: int, A_pp: float) -> tuple[float, bool, float]:
+    """The step length away from p, whether it drops p, and q after it (P1 Algorithm 4)."""
+    q, g_p, alpha_p = problem.q[0], problem.gradient[p], problem.alpha[p]
+    bound = alpha_p / (1.0 - alpha_p)
+    step = clamped_ratio(-(q + 0.5 * g_p), q + g_p + A_pp, bound)
+    grow = 1.0 + step
+    return step, bool(step >= bound), grow * grow * q + step * grow * g_p + step * step * A_pp
 
 
 @compiled
@@ -193,13 +199,20 @@ def swap(
     lambda = min((g_best - g_worst) / (2 d'Ad), alpha_worst), d = e_best - e_worst.
     Returns lambda; where all the weight moves, alpha_worst becomes exactly zero.
     """
-    alpha, g = problem.alpha, problem.gradient
-    rise = g[best] - g[worst]
     curvature = best_row[best] + worst_row[worst] - 2.0 * best_row[worst]
-    step = clamped_ratio(0.5 * rise, curvature, alpha[worst])
-    problem.q[0] += step * (step * curvature - rise)
+    step = move_weight(problem, best, worst, curvature)
+    g = problem.gradient
     for m in range(problem.size[0]):
         g[m] -= 2.0 * step * (best_row[m] - worst_row[m])
+    return step
+
+
+@compiled
+def move_weight(problem: Problem, best: int, worst: int, curvature: float) -> float:
+    """The part of a swap that concerns alpha and q; curvature is d'Ad. Returns lambda."""
+    alpha, rise = problem.alpha, problem.gradient[best] - problem.gradient[worst]
+    step = clamped_ratio(0.5 * rise, curvature, alpha[worst])
+    problem.q[0] += step * (step * curvature - rise)
     alpha[worst] = 0.0 if step >= alpha[worst] else alpha[worst] - step
     alpha[best] += step
     problem.steps[0] += 1

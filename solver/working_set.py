@@ -232,7 +232,7 @@ class WorkingSet:
             sign = (codes == b).astype(np.float64) - (codes == a)
             arrivals = Arrivals(sign, column, self._positions(i, slots) if again else unknown)
             trace = Trace(decision[i], margin[i], admitted[i], step[i])
-            walk(self.problems[i], values, arrivals, self._rule(a, b), trace, *self._scratch)
+            walk(self.problems[i], values, arrivals, self._rule(a, b), trace, self._scratch[0])
         self.seen += n
         in_any = np.logical_or.reduce(admitted, axis=0)
         entered_now = self._store_admitted(rows, codes, values, in_any, slots)

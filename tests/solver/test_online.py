@@ -186,7 +186,7 @@ def walk_over(K, sign, rule):
     problem = empty_problem(n)
     trace = Trace(np.zeros(n), np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.int8))
     arrivals = Arrivals(sign, np.arange(n), np.full(n, -1))
-    walk(problem, values_among(K), arrivals, rule, trace, np.empty(n), np.empty(n))
+    walk(problem, values_among(K), arrivals, rule, trace, np.empty(n))
     return problem, trace
 
 
