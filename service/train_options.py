@@ -105,9 +105,10 @@ _ASSET = (
     ),
     click.option(
         "--epsilon",
-        type=click.FloatRange(0, 1e100),
+        type=click.FloatRange(0, 1e6),
         metavar="NUMBER",
-        help="Of regression: smaller errors count nothing.  [default: 0.1]",
+        help="Of regression, in standard deviations of the numbers: smaller errors count "
+        "nothing.  [default: 0.1]",
     ),
     click.option(
         "--horizon",

@@ -7,9 +7,9 @@ import numpy as np
 from solver.kernels import Float64Array, Kernel, Rows, kernel_block, prepare_rows
 from solver.rows import Matrix, check_same_kind, origin_of
 
-# P5's eps_d, here a share of the largest eigenvalue: below it an eigenvalue of a float64 Gram
-# matrix is mostly rounding, which 1/sqrt would magnify to a feature of its own.
-EIGENVALUE_CUT = 1e-13
+# P5's eps_d (1e-16 there), here a share of the largest magnitude of an eigenvalue: below it an
+# eigenvalue of a float64 Gram matrix is rounding, and its feature would be noise.
+EIGENVALUE_CUT = 1e-12
 _DTYPE = np.dtype(np.float64)
 
 
@@ -31,9 +31,9 @@ class NystromMap(NamedTuple):
 def nystrom_map(kernel: Kernel, landmarks: Matrix, cut: float = EIGENVALUE_CUT) -> NystromMap:
     """The map of (s, d) landmark rows, D <= s: O(s^2 d + s^3).
 
-    Eigenvalues below `cut` times the largest are dropped. That defines the map where the Gram
-    matrix is singular (equal landmarks, more of them than its rank) and where the kernel is
-    indefinite; if no eigenvalue is positive, D = 0.
+    Eigenvalues below `cut` times the largest magnitude are dropped. That defines the map where
+    the Gram matrix is singular (equal landmarks, more of them than its rank) and where the kernel
+    is indefinite; if no eigenvalue is positive, D = 0.
     """
     origin = origin_of(landmarks)
     prepared = prepare_rows(kernel, landmarks, origin, _DTYPE)
@@ -41,7 +41,7 @@ def nystrom_map(kernel: Kernel, landmarks: Matrix, cut: float = EIGENVALUE_CUT) 
     # Scaled so that values near the largest that a kernel may have can be squared and summed.
     unit = float(np.abs(gram).max()) or 1.0
     value, vector = np.linalg.eigh((gram + gram.T) / (2.0 * unit))
-    kept = np.flatnonzero((value > 0.0) & (value >= cut * value[-1]))[::-1]
+    kept = np.flatnonzero((value > 0.0) & (value >= cut * np.abs(value).max()))[::-1]
     whitening = vector[:, kept] / (np.sqrt(value[kept]) * np.sqrt(unit))
     return NystromMap(kernel, prepared, np.ascontiguousarray(whitening), origin)
 
