@@ -17,7 +17,7 @@ DATA ?= ../shared/data
 	touch $@
 
 demo: .venv/installed
-	$(BIN)/python -m benchmarks.demo
+	$(BIN)/python -m benchmarks.demo --data $(DATA)
 
 test: .venv/installed
 	$(BIN)/python -m pytest -n 2

@@ -1,9 +1,11 @@
-"""`make demo`: a server, two real streams through it into both heads, one table.
+"""`make demo`: a server, real streams through it, tables of what it said.
 
 pendigits has ten classes, and other people wrote its held-back part; elec2 is in time order and
-drifts, and its held-back part is its end.
+drifts, and its held-back part is its end. Both are learned by both heads. bike_hour, from the
+folder `--data`, is a regression in time order, beside the mean of all numbers so far.
 """
 
+import argparse
 import os
 import signal
 import socket
@@ -18,36 +20,21 @@ from typing import Any, NamedTuple
 
 import httpx
 import numpy as np
-from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.demo_streams import HEADS, Stream, bike_hour, elec2, pendigits
 from service.client import ClientError, HttpConnection
 from service.replay import Display, Replay, Score
 
-DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
-HEADS = ("working_set", "asset")
 BATCH = 256
-ASSET = {"dimension": 512, "lambda": 1e-4}
 _START_SECONDS = 120
 _STOP_SECONDS = 30
 
 
-class Stream(NamedTuple):
-    """A real stream, what is held back from it, and the model that learns it."""
-
-    name: str
-    about: str
-    spec: dict[str, Any]
-    X: NDArray[np.float64]
-    y: NDArray[np.int64]
-    X_held: NDArray[np.float64]
-    y_held: NDArray[np.int64]
-
-
 class Result(NamedTuple):
-    """One line of the table."""
+    """One line of a table. held_back: share of right predictions, or their mean error."""
 
     stream: Stream
     score: Score
@@ -56,23 +43,6 @@ class Result(NamedTuple):
 
 class ServerDied(Exception):
     """The server ended, or did not get ready."""
-
-
-def pendigits() -> Stream:
-    with np.load(DATA / "pendigits.npz") as data:
-        parts = [data[name].astype(np.float64) for name in ("X", "X_test")]
-        labels = [data[name].astype(np.int64) for name in ("y", "y_test")]
-    spec = {"working_set": {"algorithm": "msfw", "C": 10.0}, "asset": ASSET}
-    return Stream("pendigits", "10 classes", spec, parts[0], labels[0], parts[1], labels[1])
-
-
-def elec2(held_back: int = 2000) -> Stream:
-    with np.load(DATA / "elec2.npz") as data:
-        X, y = data["X"].astype(np.float64), data["y"].astype(np.int64)
-    working_set = {"algorithm": "msfw", "C": 1.0, "max_size": 2000}
-    spec = {"working_set": working_set, "asset": ASSET}
-    head, tail = slice(None, -held_back), slice(-held_back, None)
-    return Stream("elec2", "with drift", spec, X[head], y[head], X[tail], y[tail])
 
 
 @contextmanager
@@ -133,30 +103,32 @@ def _wait_until_ready(process: "subprocess.Popen[bytes]", url: str, console: Con
 
 
 def learn(stream: Stream, url: str, console: Console) -> list[Result]:
-    """Stream a set into both heads of a new model, then ask for the held-back part."""
+    """Stream a set into the heads of a new model, then ask for the held-back part."""
     batches = (
         (stream.X[i : i + BATCH], stream.y[i : i + BATCH].tolist())
         for i in range(0, len(stream.y), BATCH)
     )
     with HttpConnection(url, stream.name) as model:
         model.create(stream.spec)
-        with Display(console, f"{stream.name:<9}", HEADS, len(stream.y)) as display:
-            scores = Replay(model, HEADS).run(batches, display)
+        with Display(console, f"{stream.name:<9}", stream.heads, len(stream.y)) as display:
+            scores = Replay(model, stream.heads).run(batches, display)
         start = time.monotonic()
         results = [Result(stream, score, held_back(stream, model, score.head)) for score in scores]
         console.print(
-            f"{stream.name:<9} {len(stream.y_held):,} held-back samples predicted by both heads "
-            f"in {time.monotonic() - start:.1f} s",
+            f"{stream.name:<9} {len(stream.y_held):,} held-back samples predicted by "
+            f"{' and '.join(stream.heads)} in {time.monotonic() - start:.1f} s",
             highlight=False,
         )
         return results
 
 
 def held_back(stream: Stream, model: HttpConnection, head: str) -> float:
-    """Share of right predictions for the held-back part."""
+    """Share of right predictions for the held-back part; of a regression their mean error."""
     said: list[Any] = []
     for i in range(0, len(stream.y_held), BATCH):
         said += model.predict(stream.X_held[i : i + BATCH], head)["prediction"]
+    if stream.spec.get("task") == "regression":
+        return float(np.mean(np.abs(np.array(said) - stream.y_held)))
     return float(np.mean(np.array(said) == stream.y_held))
 
 
@@ -193,16 +165,52 @@ def table(results: list[Result]) -> Table:
     return grid
 
 
+def regression_table(results: list[Result]) -> Table:
+    """Mean absolute errors of regressions, beside those of the mean of all samples before."""
+    grid = Table(
+        title="Regression: mean absolute errors",
+        caption="Running mean: predicts the mean of all numbers so far, and of the whole pass.",
+        title_justify="left",
+        caption_justify="left",
+        title_style="bold",
+        caption_style="dim",
+        box=box.SIMPLE_HEAD,
+    )
+    for column in ("stream", "predicted by"):
+        grid.add_column(column, no_wrap=True)
+    for column in ("samples/s", "prequential", "held back"):
+        grid.add_column(column, justify="right", no_wrap=True)
+    for stream, score, held in results:
+        asset = stream.spec["asset"]
+        mae = "-" if score.mae is None else f"{score.mae:.1f}"
+        name = f"{asset['algorithm']}, {asset['features']}"
+        grid.add_row(f"[bold]{stream.name}[/]", name, f"{score.rate:,.0f}", mae, f"{held:.1f}")
+        y = stream.y
+        before = np.cumsum(y)[:-1] / np.arange(1, len(y))
+        grid.add_row(
+            stream.about,
+            "running mean",
+            "",
+            f"{np.abs(y[1:] - before).mean():.1f}",
+            f"{np.abs(stream.y_held - y.mean()).mean():.1f}",
+            end_section=True,
+        )
+    return grid
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    arguments = parser.parse_args()
     # SIGTERM would end this process without its server and its temporary directory.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        demonstrate()
+        demonstrate(arguments.data)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
 
 
-def demonstrate() -> None:
+def demonstrate(folder: Path) -> None:
     console = Console()
     if not console.is_terminal:
         # A pipe has no width, whatever COLUMNS says.
@@ -210,8 +218,18 @@ def demonstrate() -> None:
     with tempfile.TemporaryDirectory(prefix="wolfstream-demo-") as directory:
         with running_server(Path(directory), console) as url:
             results = [row for load in (pendigits, elec2) for row in learn(load(), url, console)]
+            try:
+                regressions = learn(bike_hour(folder), url, console)
+            except OSError as error:
+                regressions = []
+                missing = f"{error.filename}: {error.strerror}"
+                console.print(f"bike_hour is left out. {missing}.", highlight=False)
+                console.print("It is UCI's bike sharing by the hour, X and y in one npz file; name")
+                console.print("its folder with DATA=FOLDER.")
         console.print()
         console.print(table(results))
+        if regressions:
+            console.print(regression_table(regressions))
     console.print("The server was stopped with SIGTERM and ended with 0.", highlight=False)
 
 

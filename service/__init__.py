@@ -3,16 +3,20 @@
 A sample's way, one module a step:
 
     receive          http, websocket     a request or a frame arrives
-    decode           wire, samples,      bytes become checked rows and labels
-                     names
+    decode           wire, samples,      bytes become checked rows, and labels or numbers
+                     names, targets
     submit           api, engine         it waits in the bounded queue
-    append + fsync   log                 it is on disk, in its model's order
-    absorb block     model, head         names become numbers, the learner takes it, in order
+    append + fsync   log, records        it is on disk, in its model's order
+    absorb block     model, a head,      names become numbers, the learner takes it, in order
+                     learner
     publish view     model               predictions see it
     acknowledge      engine              the client is told
 
 The way back after a stop: load the snapshot (`snapshots`), then replay the rest of the log
 through the same `Model.absorb`.
+
+A head is one of several kinds (`head` says what they have in common): `classification_head`
+around the working set or ASSET, `regression_head` around ASSET.
 
 Without a server: `datafiles` reads, `training` trains by `training_plan`, and `snapshots` writes
 a model file, which `loading` reads, for `cli_predict` and for `serve --load` (`Writer.load`).

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from service.failures import Failure, Interrupted
-from service.train_options import BATCH, check_usage, training_options
+from service.train_options import BATCH, SEMIPARAMETRIC, check_usage, training_options
 
 # numpy, numba and rich are imported when there is something to do: help is quick.
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ def train(
       wolfstream train digits.npz --model digits.model --algorithm partan --C 10 --tol 1e-3
       wolfstream train rare.csv --model rare.model --algorithm mfw --class-weight fraud=20
       wolfstream train rents.csv --model rents.model --task regression --epochs 5
+      wolfstream train load.csv --model load.model --algorithm semiparametric \\
+           --basis constant --basis trend:feature=0 --basis sin:feature=0,period=24
 
     \b
     Exit codes:
@@ -81,6 +83,7 @@ def train(
     console = Console(stderr=True)
     try:
         try:
+            dense = dense or options["algorithm"] == SEMIPARAMETRIC
             data = read(console, file, label_column, dense, options["task"])
             began = time.monotonic()
             state, report = train_shown(console, data, _plan(options))
@@ -126,9 +129,11 @@ def _plan(options: dict[str, Any]) -> "Plan":
     given = {"features": options["features"], "dimension": options["dimension"]}
     given |= {"lambda": options["lam"], "epsilon": options["epsilon"]}
     given |= {"horizon": options["horizon"]}
+    fitted = {name: options[name] for name in ("basis", "epsilon", "solver", "window")}
     return Plan(
         kernel=kernel,
         asset={name: value for name, value in given.items() if value is not None},
+        semiparametric={name: value for name, value in fitted.items() if value is not None},
         batch=Settings(
             method=algorithm if algorithm in BATCH else "mfw",
             tol=options["tol"],

@@ -1,6 +1,6 @@
 """Fits: what a refit makes of a window of samples, and how it stands in the log."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgpack
@@ -62,8 +62,11 @@ class Fit(NamedTuple):
     arrays: dict[str, NDArray[Any]]
 
 
-def fit_window(window: Window, job: str, observe: Observe) -> Fit:
-    """Solve P3's problem over a window. Raises RefitFailed, and what `observe` raises."""
+def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
+    """Solve P3's problem over a window. Raises RefitFailed, and what `observe` raises.
+
+    job: the id of the refit that asked for it; None in `wolfstream train`.
+    """
     own = window.spec.semiparametric
     assert own is not None
     if not len(window.y):
@@ -87,7 +90,7 @@ def fit_window(window: Window, job: str, observe: Observe) -> Fit:
             lambda now: observe(Progress(now.iteration, now.violation, own.tol)),
         )
     except ValueError as error:
-        raise RefitFailed(f"the window cannot be fitted: {error}") from None
+        raise RefitFailed(f"the samples cannot be fitted: {error}") from None
     if not solution.converged:
         raise RefitFailed(
             f"after {solution.n_iter:,} steps the KKT violation is "
@@ -95,7 +98,7 @@ def fit_window(window: Window, job: str, observe: Observe) -> Fit:
             "another gamma or a larger tol is within reach"
         )
     if not (np.isfinite(solution.dual_coef).all() and np.isfinite(solution.beta).all()):
-        raise RefitFailed("the window cannot be fitted: its numbers are too large for float64")
+        raise RefitFailed("the samples cannot be fitted: its numbers are too large for float64")
     arrays, model = view_to_arrays(view_of(solution, window.X, bases))
     plain = {
         "job": job,
@@ -121,6 +124,12 @@ def _kernel(spec: KernelSpec, X: Float64Array) -> Kernel:
         if isinstance(spec, PolynomialSpec) and (largest := float(square_norms(X).max())) > 0.0:
             gamma = min(gamma, LARGEST_POLYNOMIAL_PRODUCT / largest)
     return kernel_with(spec, gamma)
+
+
+def words(basis: Mapping[str, Any]) -> str:
+    """A basis function for people: `sin(feature 0, period 24)`."""
+    parameters = [f"{name} {value:g}" for name, value in basis.items() if name != "type"]
+    return f"{basis['type']}({', '.join(parameters)})" if parameters else str(basis["type"])
 
 
 def fit_to_record(fit: Fit) -> bytes:

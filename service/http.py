@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from service import api, errors
 from service.engine import Engine
 from service.errors import Invalid, NotReady, Refusal, TooLarge, Unavailable
-from service.openapi import JOB, SPEC, body_of, learning_paths, problems
+from service.openapi import JOB, SPEC, SPEC_EXAMPLES, body_of, learning_paths, problems
 from service.refits import Job
 from service.samples import read_rows, read_samples
 from service.settings import Settings
@@ -94,21 +94,21 @@ def _add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
 
     @app.get("/v1/models/{name}", tags=["models"], responses=problems(404, 503))
     async def describe_model(request: Request, name: str) -> Response:
-        """A model: spec, sequence, classes, size, objective, gap, scores."""
+        """A model: spec, sequence, and how each head stands: classes, size, steps, gap, scores."""
         return _respond(request, JSON, engine.model(name).describe())
 
     @app.put(
         "/v1/models/{name}",
         tags=["models"],
         status_code=201,
-        openapi_extra=body_of(SPEC, {}, required=False),
+        openapi_extra=body_of(SPEC, SPEC_EXAMPLES, required=False),
         responses={
             200: {"description": "It exists with this spec."},
             **problems(400, 409, 413, 415, 422, 503),
         },
     )
     async def create_model(request: Request, name: str) -> Response:
-        """Create a model; `{}` is a spec with every default."""
+        """Create a model of a task, a kernel and heads; `{}` is a spec with every default."""
         data = await _read_body(request, min(settings.body_bytes, _SPEC_BYTES))
         body_format = format_of_body(request.headers.get("content-type") if data else None)
         body = body_format.decode(data) if data else {}

@@ -81,6 +81,9 @@ def describe(loaded: LoadedModel) -> str:
     text = f"{how}{ended} (wolfstream {trained['version']}): {text}, "
     if "steps" in trained:
         return f"{text}{trained['steps']:,} steps"
+    if "kkt_violation" in trained:
+        vectors = trained["support_vectors"]
+        return f"{text}{vectors:,} support vectors, KKT violation {trained['kkt_violation']:.3g}"
     return (
         f"{text}{trained['support_vectors']:,} support vectors, gap {trained['gap']:.3g} "
         f"over {trained['gap_over']}"

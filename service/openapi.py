@@ -4,6 +4,7 @@ from typing import Any
 
 from service.model import HEADS
 from service.spec import ModelSpec
+from service.targets import LARGEST_TARGET
 from service.wire import MEDIA_TYPES
 
 _ROW = {"type": "array", "items": {"type": "number"}, "minItems": 1}
@@ -36,9 +37,67 @@ _X = {
     ],
 }
 _LABEL = {"oneOf": [{"type": "string"}, {"type": "integer"}, {"type": "boolean"}]}
+_TARGET = {"type": "number", "minimum": -LARGEST_TARGET, "maximum": LARGEST_TARGET}
 _Y = {
-    "description": "One label for each row; for one row the label itself.",
-    "oneOf": [{"type": "array", "items": _LABEL, "minItems": 1}, _LABEL, _RAW],
+    "description": "One label for each row, or where the model's task is regression one number; "
+    "for one row the label or number itself.",
+    "anyOf": [
+        {"type": "array", "items": _LABEL, "minItems": 1},
+        _LABEL,
+        {"type": "array", "items": _TARGET, "minItems": 1},
+        _TARGET,
+        _RAW,
+    ],
+}
+_SAID = {"anyOf": [*_LABEL["oneOf"], {"type": "number"}, {"type": "null"}]}
+_DECISION = {
+    "description": "One number a row for two classes or regression, one per class otherwise.",
+    "type": "array",
+    "items": {
+        "anyOf": [
+            {"type": "number"},
+            {"type": "array", "items": {"type": "number"}},
+            {"type": "null"},
+        ]
+    },
+}
+_LEARNED = {
+    "type": "object",
+    "required": ["model", "sequence", "learned", "results", "head"],
+    "properties": {
+        "model": {"type": "string"},
+        "sequence": {"type": "integer", "description": "Of the request's last sample."},
+        "learned": {"type": "integer"},
+        "results": {
+            "type": "object",
+            "description": "What the model said of each sample just before it learned it; null "
+            "where it had nothing to say yet.",
+            "required": ["prediction", "decision"],
+            "properties": {
+                "prediction": {"type": "array", "items": _SAID},
+                "decision": _DECISION,
+                "admitted": {"type": "array", "items": {"type": "boolean"}},
+                "step": {"type": "array", "items": {"type": "string"}},
+            },
+        },
+        "head": {"type": "object", "description": "As in the model's description."},
+    },
+}
+_PREDICTED = {
+    "type": "object",
+    "required": ["model", "sequence", "head", "prediction", "decision"],
+    "properties": {
+        "model": {"type": "string"},
+        "sequence": {"type": "integer"},
+        "head": {"enum": list(HEADS)},
+        "classes": {
+            "type": "array",
+            "items": _LABEL,
+            "description": "The order of decisions; absent of a regression.",
+        },
+        "prediction": {"type": "array", "items": _SAID},
+        "decision": _DECISION,
+    },
 }
 _PROBLEM = {
     "type": "object",
@@ -127,11 +186,38 @@ _SPEC = ModelSpec.model_json_schema(by_alias=True)
 SPEC: dict[str, Any] = _inlined(_SPEC, _SPEC["$defs"])
 
 
+SPEC_EXAMPLES = {
+    "default": {"summary": "Classes, both heads", "value": {}},
+    "linear": {
+        "summary": "Sparse or wide rows: linear, asset alone, following drift",
+        "value": {
+            "kernel": {"type": "linear"},
+            "working_set": None,
+            "asset": {"lambda": 1e-4, "horizon": 10_000},
+        },
+    },
+    "regression": {
+        "summary": "Numbers",
+        "value": {
+            "task": "regression",
+            "asset": {"features": "nystrom", "dimension": 256, "epsilon": 0.05},
+        },
+    },
+}
+_SAMPLES_EXAMPLES = {
+    "classes": {"value": {"x": [[0.1, 0.2], [0.8, 0.9]], "y": ["low", "high"]}},
+    "numbers": {
+        "summary": "For a model whose task is regression",
+        "value": {"x": [{"rooms": 3, "balcony": 1}, {"rooms": 2}], "y": [1350.0, 980]},
+    },
+}
+
+
 def body_of(
-    schema: dict[str, Any], example: dict[str, Any], required: bool = True
+    schema: dict[str, Any], examples: dict[str, Any], required: bool = True
 ) -> dict[str, Any]:
-    """A route's `openapi_extra`: the same body in every format."""
-    content = {name: {"schema": schema, "example": example} for name in MEDIA_TYPES}
+    """A route's `openapi_extra`: the same body in every format. examples: by their names."""
+    content = {name: {"schema": schema, "examples": examples} for name in MEDIA_TYPES}
     return {"requestBody": {"required": required, "content": content}}
 
 
@@ -143,7 +229,6 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def learning_paths() -> dict[str, Any]:
     """The paths of learning and predicting."""
-    samples = {"x": [[0.1, 0.2], [0.8, 0.9]], "y": ["low", "high"]}
     head = {"name": "head", "in": "query", "schema": {"enum": list(HEADS)}}
     min_sequence = {
         "name": "min_sequence",
@@ -155,21 +240,24 @@ def learning_paths() -> dict[str, Any]:
         "/v1/models/{name}/samples": {
             "post": _operation(
                 "The working set absorbs the samples, in order; 200 once durable and learned.",
-                body_of(_SAMPLES, samples),
+                body_of(_SAMPLES, _SAMPLES_EXAMPLES),
+                _LEARNED,
                 [],
             )
         },
         "/v1/models/{name}/asset": {
             "post": _operation(
                 "ASSET takes a step for each sample, in order; 200 once durable and learned.",
-                body_of(_SAMPLES, samples),
+                body_of(_SAMPLES, _SAMPLES_EXAMPLES),
+                _LEARNED,
                 [],
             )
         },
         "/v1/models/{name}/predict": {
             "post": _operation(
-                "Labels and decisions of the current model.",
-                body_of(_ROWS, {"x": [[0.1, 0.2]]}),
+                "Labels, or numbers of a regression, and decisions of the current model.",
+                body_of(_ROWS, {"rows": {"value": {"x": [[0.1, 0.2]]}}}),
+                _PREDICTED,
                 [head, min_sequence],
             )
         },
@@ -177,13 +265,16 @@ def learning_paths() -> dict[str, Any]:
 
 
 def _operation(
-    summary: str, body: dict[str, Any], parameters: list[dict[str, Any]]
+    summary: str,
+    body: dict[str, Any],
+    answer: dict[str, Any],
+    parameters: list[dict[str, Any]],
 ) -> dict[str, Any]:
     name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
     responses = problems(400, 404, 409, 413, 415, 422, 503)
     done = {
         "description": "Done.",
-        "content": {media_type: {"schema": {"type": "object"}} for media_type in MEDIA_TYPES},
+        "content": {media_type: {"schema": answer} for media_type in MEDIA_TYPES},
     }
     return {
         "summary": summary,

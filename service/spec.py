@@ -80,9 +80,9 @@ class AssetSpec(Part):
     epsilon: float | None = Field(
         None,
         ge=0,
-        le=1e100,
-        description="Of regression, in units of y: smaller errors count nothing. "
-        f"{_EPSILON} by default; null for classification.",
+        le=1e6,
+        description="Of regression, in standard deviations of y over the first 128 samples: "
+        f"smaller errors count nothing. {_EPSILON} by default; null for classification.",
     )
     average_from: int | None = Field(
         None, ge=1, description="First averaged step; null averages a suffix of the stream."

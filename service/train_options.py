@@ -1,6 +1,5 @@
 """The options of `wolfstream train`, and which of them have a part in what."""
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -8,43 +7,18 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from service.option_values import read_bases, read_gamma, read_weights
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 SETS, BATCH, ASSET = ("msfw", "sfw"), ("fw", "mfw", "swap", "partan"), ("asset", "asset*")
+SEMIPARAMETRIC = "semiparametric"
 _OF_STREAMS = ("epochs", "shuffle")
-_OF_SETS = ("C", "class_weight", "corrective_steps", "max_size")
-_OF_BATCH = ("tol", "max_iter", "sampling", "cache_mb")
-_OF_ASSET = ("features", "dimension", "lam", "epsilon", "horizon")
+_OF_SETS = ("class_weight", "corrective_steps", "max_size")
+_OF_BATCH = ("max_iter", "sampling", "cache_mb")
+_OF_ASSET = ("features", "dimension", "lam", "horizon")
+_OF_FITS = ("basis", "solver", "window")
 _NAMES = {"lam": "lambda"}
-
-
-def _read_gamma(_: click.Context, __: click.Parameter, value: str) -> float | None:
-    if value == "auto":
-        return None
-    try:
-        number = float(value)
-    except ValueError:
-        number = math.nan
-    if not 0.0 < number <= 1e12:
-        raise click.BadParameter(f"{value!r} is neither auto nor a number in (0, 1e12]")
-    return number
-
-
-def _read_weights(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> Any:
-    if values == ("balanced",):
-        return "balanced"
-    weights: dict[str, float] = {}
-    for value in values:
-        label, equals, text = value.rpartition("=")
-        try:
-            weight = float(text)
-        except ValueError:
-            weight = math.nan
-        if not equals or not 1e-6 <= weight <= 1e6:
-            detail = f"{value!r} is neither balanced alone nor LABEL=NUMBER, up to a million"
-            raise click.BadParameter(detail)
-        weights[label] = weight
-    return weights or None
 
 
 _MODEL = (
@@ -53,14 +27,15 @@ _MODEL = (
         type=click.Choice(["classification", "regression"]),
         default="classification",
         show_default=True,
-        help="regression: the labels are numbers, and asset learns them.",
+        help="regression: the labels are numbers, and asset or semiparametric learns them.",
     ),
     click.option(
         "--algorithm",
-        type=click.Choice([*SETS, *ASSET, *BATCH]),
+        type=click.Choice([*SETS, *ASSET, *BATCH, SEMIPARAMETRIC]),
         default="msfw",
         help="msfw, sfw, asset and asset* learn sample by sample, as the server does; the others "
-        "solve for all samples to a certified duality gap.  [default: msfw, of regression asset]",
+        "solve for all samples to a certified tolerance. semiparametric: regression by a kernel "
+        "and --basis.  [default: msfw, of regression asset]",
     ),
     click.option(
         "--kernel",
@@ -71,7 +46,7 @@ _MODEL = (
     click.option(
         "--gamma",
         metavar="NUMBER|auto",
-        callback=_read_gamma,
+        callback=read_gamma,
         default="auto",
         show_default=True,
         help="auto: 1 / (mean squared distance), over all rows; of a stream over the first 128, "
@@ -87,7 +62,7 @@ _SET = (
         "--class-weight",
         multiple=True,
         metavar="LABEL=WEIGHT",
-        callback=_read_weights,
+        callback=read_weights,
         help="C of this class is WEIGHT times --C; repeatable. Or balanced: inversely to how "
         "often the classes occur.",
     ),
@@ -130,15 +105,42 @@ _ASSET = (
     ),
     click.option(
         "--epsilon",
-        type=click.FloatRange(0, 1e100),
+        type=click.FloatRange(0, 1e6),
         metavar="NUMBER",
-        help="Of regression: smaller errors count nothing.  [default: 0.1]",
+        help="Of regression, in standard deviations of the numbers: smaller errors count "
+        "nothing.  [default: 0.1]",
     ),
     click.option(
         "--horizon",
         type=click.IntRange(1),
         metavar="N",
         help="The steps of asset never become shorter than that of step N.",
+    ),
+)
+_FIT = (
+    click.option(
+        "--basis",
+        multiple=True,
+        metavar="TYPE[:NAME=NUMBER,...]",
+        callback=read_bases,
+        help="A function beside the kernel of semiparametric; repeatable. constant, "
+        "trend:feature=F, sin:feature=F,period=P, cos:feature=F,period=P, "
+        "sinc:feature=F,centre=C,scale=S; F is the number of a feature, from 0.  "
+        "[default: constant]",
+    ),
+    click.option(
+        "--solver",
+        type=click.Choice(["pdsg", "mpd"]),
+        default="pdsg",
+        show_default=True,
+        help="Solver of semiparametric.",
+    ),
+    click.option(
+        "--window",
+        type=click.IntRange(1, 20_000),
+        metavar="N",
+        help="Last samples that a semiparametric model keeps for its next refit in a server.  "
+        "[default: all, from 2,000 to 20,000]",
     ),
 )
 _STREAM = (
@@ -162,7 +164,7 @@ _SOLVER = (
         type=click.FloatRange(0, min_open=True),
         default=1e-4,
         show_default=True,
-        help="Duality gap at which a batch solver stops.",
+        help="Duality gap at which a batch solver stops; KKT violation of semiparametric.",
     ),
     click.option(
         "--max-iter",
@@ -205,7 +207,7 @@ _FILES = (
 
 def training_options(command: Command) -> Command:
     """All options that say what to train, and from what."""
-    for option in reversed(_MODEL + _SET + _ASSET + _STREAM + _SOLVER + _FILES):
+    for option in reversed(_MODEL + _SET + _ASSET + _FIT + _STREAM + _SOLVER + _FILES):
         command = option(command)
     return command
 
@@ -213,21 +215,29 @@ def training_options(command: Command) -> Command:
 def check_usage(context: click.Context, options: dict[str, Any]) -> None:
     """Refuse options that the chosen task, algorithm or kernel would not look at.
 
-    Settles the algorithm where the task alone decides it.
+    Settles the algorithm where the task alone decides it, and the task where the algorithm does.
     """
     if options["task"] == "regression" and _is_default(context, "algorithm"):
         options["algorithm"] = "asset"
+    if options["algorithm"] == SEMIPARAMETRIC and _is_default(context, "task"):
+        options["task"] = "regression"
     algorithm, kernel, task = options["algorithm"], options["kernel"], options["task"]
-    if task == "regression" and algorithm not in ASSET:
-        detail = f"--algorithm {algorithm} learns classes; --task regression needs asset or asset*"
-        raise click.UsageError(detail)
+    if task == "regression" and algorithm not in (*ASSET, SEMIPARAMETRIC):
+        raise click.UsageError(
+            f"--algorithm {algorithm} learns classes; --task regression needs asset, asset* or "
+            "semiparametric"
+        )
+    if task == "classification" and algorithm == SEMIPARAMETRIC:
+        raise click.UsageError("--algorithm semiparametric learns numbers: --task regression")
     useless: tuple[str, ...]
     if algorithm in ASSET:
-        useless = _OF_SETS + _OF_BATCH
+        useless = ("C", *_OF_SETS, "tol", *_OF_BATCH, *_OF_FITS)
     elif algorithm in SETS:
-        useless = _OF_ASSET + _OF_BATCH
+        useless = (*_OF_ASSET, "tol", *_OF_BATCH, *_OF_FITS)
+    elif algorithm in BATCH:
+        useless = _OF_ASSET + _OF_STREAMS + _OF_FITS
     else:
-        useless = _OF_ASSET + _OF_STREAMS
+        useless = _OF_ASSET + _OF_STREAMS + _OF_BATCH + _OF_SETS
     _refuse(context, f"--algorithm {algorithm}", useless)
     of_kernels = {"rbf": ("degree", "coef0"), "linear": ("gamma", "degree", "coef0")}
     _refuse(context, f"--kernel {kernel}", of_kernels.get(kernel, ()))

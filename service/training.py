@@ -1,7 +1,8 @@
 """Train a model from samples in memory: as a stream, or by a batch solver; a state comes out.
 
 A stream goes through the same learner as in the server. A batch solver's support vectors and
-weights are adopted by a working set, which can then go on learning.
+weights are adopted by a working set, which can then go on learning; a semiparametric model keeps
+its last samples, and can be refitted with those that follow them.
 """
 
 from importlib.metadata import version
@@ -14,9 +15,11 @@ from service.classification_head import ClassificationHead
 from service.head import Head
 from service.model import Model
 from service.regression_head import RegressionHead
+from service.semiparametric_head import SemiparametricHead
 from service.snapshots import State
-from service.spec import LARGEST_SET, ModelSpec
+from service.spec import LARGEST_SET, HeadName, ModelSpec
 from service.targets import Label
+from service.training_fit import fit_samples
 from service.training_plan import (
     DEFAULT_MAX_SIZE,
     CannotTrain,
@@ -33,6 +36,13 @@ from service.training_stream import Observe, learn_classes, learn_set, learn_tar
 from solver.one_versus_one import PairSolution, solve_pairs, support_of
 from solver.rows import Matrix, SparseRows, n_rows, take_rows
 
+# What a report says of a head as its description does.
+_TOLD: dict[HeadName, tuple[str, ...]] = {
+    "working_set": ("size", "support_vectors"),
+    "asset": ("dimension", "steps"),
+    "semiparametric": ("window",),
+}
+
 
 def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, Any]]:
     """Train, and give the state that `write_state` takes with a report in plain data.
@@ -45,11 +55,14 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
     y = check_targets(data.labels) if regression else None
     gamma = gamma_for(data.X, plan)
     weights = weights_for(data.labels, classes, plan.class_weight)
-    spec = spec_for(plan, gamma, weights, plan.max_size or DEFAULT_MAX_SIZE)
+    spec = spec_for(plan, gamma, weights, n_rows(data.X))
     model = Model(0, "", spec)
     check_norms(data.X, spec.kernel_with(gamma or 1.0))
     head = model.heads[plan.head]
-    if isinstance(head, RegressionHead):
+    if isinstance(head, SemiparametricHead):
+        assert y is not None
+        report = fit_samples(head, spec, y, data, observe)
+    elif isinstance(head, RegressionHead):
         assert y is not None
         report = learn_targets(head, y, data, plan, observe)
     elif plan.head == "asset":
@@ -66,7 +79,7 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
         first_index = data.first_index or 0
         plain["names"] = [str(first_index + i) for i in range(width)]
     stats = model.published.heads[plan.head].stats
-    own = ("size", "support_vectors") if plan.head == "working_set" else ("dimension", "steps")
+    own = _TOLD[plan.head]
     plain["trained"] = {
         "version": version("wolfstream"),
         "task": plan.task,

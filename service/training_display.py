@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
+from service import fits
 from service.datafiles import LabelledFile, open_data
 from service.display import Bar, first_interrupt_asks
 from service.snapshots import State
@@ -52,9 +53,11 @@ def train_shown(console: Console, data: Data, plan: Plan) -> tuple[State, dict[s
     falling = _FallingGap(plan.batch.tol)
     with Bar(console, f"training {plan.algorithm}") as bar, first_interrupt_asks() as interruption:
 
-        def observe(now: Learned | Progress) -> bool:
+        def observe(now: Learned | Progress | fits.Progress) -> bool:
             if isinstance(now, Learned):
                 bar.show(now.samples / now.total, _words_of_stream(now))
+            elif isinstance(now, fits.Progress):
+                falling.show_violation(bar, now)
             else:
                 falling.show(bar, now)
             return interruption.asked
@@ -84,16 +87,24 @@ class _FallingGap:
 
     def show(self, bar: Bar, now: Progress) -> None:
         """Show how far the present problem has come, behind those that are done."""
-        gap = max(now.gap, self._tol)
-        if now.problem != self._problem:
-            self._problem, self._first, self._lowest = now.problem, gap, gap
-        self._lowest = min(self._lowest, gap)
-        way = math.log(self._first / self._tol)
-        share = math.log(self._first / self._lowest) / way if way > 0.0 else 1.0
+        share = self._share(now.problem, now.gap)
         problem = f"pair {now.problem + 1} of {now.problems}, " if now.problems > 1 else ""
         words = f"{problem}iteration {now.iteration:,}, objective {now.objective:.6g}"
         words += f", gap {now.gap:.2e} of {self._tol:.0e}"
         bar.show((now.problem + share) / now.problems, words)
+
+    def show_violation(self, bar: Bar, now: fits.Progress) -> None:
+        """Show how far a fit has come."""
+        words = f"step {now.iteration:,}, KKT violation {now.kkt_violation:.2e} of {now.tol:.0e}"
+        bar.show(self._share(0, now.kkt_violation), words)
+
+    def _share(self, problem: int, gap: float) -> float:
+        gap = max(gap, self._tol)
+        if problem != self._problem:
+            self._problem, self._first, self._lowest = problem, gap, gap
+        self._lowest = min(self._lowest, gap)
+        way = math.log(self._first / self._tol)
+        return math.log(self._first / self._lowest) / way if way > 0.0 else 1.0
 
 
 def summary(report: dict[str, Any], seconds: float, out: Path) -> str:
@@ -104,7 +115,7 @@ def summary(report: dict[str, Any], seconds: float, out: Path) -> str:
     lines = [
         f"{report['samples']:,} samples{again}, {report['features']:,} features "
         f"({report['rows']} rows), {what}",
-        *(_of_asset(report) if "steps" in report else _of_set(report)),
+        *_of_head(report),
     ]
     before = report.get("prequential") or {}
     if before.get("accuracy") is not None:
@@ -116,6 +127,21 @@ def summary(report: dict[str, Any], seconds: float, out: Path) -> str:
         )
     lines.append(f"{seconds:.1f} s; {out}: {out.stat().st_size / 2**20:.1f} MB")
     return "\n".join(lines)
+
+
+def _of_head(report: dict[str, Any]) -> list[str]:
+    if "steps" in report:
+        return _of_asset(report)
+    return _of_fit(report) if "beta" in report else _of_set(report)
+
+
+def _of_fit(report: dict[str, Any]) -> list[str]:
+    parts = [f"{part['beta']:.6g} {fits.words(part['basis'])}" for part in report["beta"]]
+    return [
+        f"{report['support_vectors']:,} support vectors, KKT violation "
+        f"{report['kkt_violation']:.3g}, {report['window']:,} samples in the window",
+        " + ".join(["y = kernel part", *parts]).replace("+ -", "- "),
+    ]
 
 
 def _of_set(report: dict[str, Any]) -> list[str]:

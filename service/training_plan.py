@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from service.learner import LARGEST_POLYNOMIAL_PRODUCT
+from service.semiparametric_spec import LARGEST_WINDOW
 from service.spec import HeadName, ModelSpec, Task, read_spec
 from service.targets import LARGEST_TARGET, Label
 from solver import bandwidth
@@ -17,8 +18,10 @@ from solver.solve_dual import Settings
 
 SETS = ("msfw", "sfw")
 ASSET = ("asset", "asset*")
+SEMIPARAMETRIC = "semiparametric"
 MOST_CLASSES = 100
 DEFAULT_MAX_SIZE = 5000
+_DEFAULT_WINDOW = 2000
 _LONGEST_LABEL = 256
 
 
@@ -33,7 +36,7 @@ class Data(NamedTuple):
 class Plan(NamedTuple):
     """What to train. kernel: the spec's, without gamma; gamma: None for P2's rule.
 
-    asset: what was asked for of the spec's part.
+    asset, semiparametric: what was asked for of the spec's part.
     max_size: None for 5,000, or twice a batch solution's support vectors if that is more.
     class_weight: by a label's text. epochs, shuffle: of a stream. batch: of a batch solver.
     """
@@ -50,6 +53,7 @@ class Plan(NamedTuple):
     shuffle: bool
     seed: int
     asset: Mapping[str, Any]
+    semiparametric: Mapping[str, Any]
     batch: Settings
 
     @property
@@ -60,6 +64,8 @@ class Plan(NamedTuple):
     @property
     def head(self) -> HeadName:
         """The head that learns, alone in its model."""
+        if self.algorithm == SEMIPARAMETRIC:
+            return "semiparametric"
         return "asset" if self.algorithm in ASSET else "working_set"
 
 
@@ -139,19 +145,26 @@ def weights_for(
 
 
 def spec_for(
-    plan: Plan, gamma: float | None, weights: Mapping[Label, float], max_size: int
+    plan: Plan, gamma: float | None, weights: Mapping[Label, float], samples: int
 ) -> ModelSpec:
-    """The spec, every choice a number in it. Raises Invalid where the service would refuse it."""
+    """The spec for so many samples, every choice a number in it.
+
+    Raises Invalid where the service would refuse it.
+    """
     own = {} if gamma is None else {"gamma": gamma}
-    working_set, asset = None, None
-    if plan.head == "asset":
+    working_set, asset, semiparametric = None, None, None
+    if plan.head == "semiparametric":
+        window = min(max(samples, _DEFAULT_WINDOW), LARGEST_WINDOW)
+        semiparametric = {"C": plan.C, "tol": plan.batch.tol, "window": window}
+        semiparametric |= plan.semiparametric
+    elif plan.head == "asset":
         asset = {"algorithm": plan.algorithm, **plan.asset}
     else:
         working_set = {
             "algorithm": plan.algorithm if plan.online else "msfw",
             "C": plan.C,
             "corrective_steps": plan.corrective_steps,
-            "max_size": max_size,
+            "max_size": plan.max_size or DEFAULT_MAX_SIZE,
             "class_weight": [
                 {"label": label, "weight": weight} for label, weight in weights.items()
             ],
@@ -162,6 +175,7 @@ def spec_for(
             "kernel": {**plan.kernel, **own},
             "working_set": working_set,
             "asset": asset,
+            "semiparametric": semiparametric,
             "seed": plan.seed,
         }
     )

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from service import fits
 from service.classification_head import ClassificationHead
 from service.regression_head import RegressionHead
 from service.scores import Errors, Hits
@@ -32,7 +33,7 @@ class Learned(NamedTuple):
     mae: float | None
 
 
-Observe = Callable[[Learned | Progress], bool | None]
+Observe = Callable[[Learned | Progress | fits.Progress], bool | None]
 # Learns some of the rows; which of the predictions before were right, or how far they were off.
 _Learn = Callable[[NDArray[np.int64]], NDArray[Any]]
 

@@ -21,8 +21,10 @@ from solver.subproblem import (
     steepest,
 )
 
-# The tolerance of the minimisations is lowered to this share of itself down to tol.
-_SHRINK = 0.5
+# The tolerance of the minimisations is lowered to this share of itself down to tol. At tol itself
+# beta could swing for ever: nothing answers its steps until the violation has grown beyond tol,
+# and what answers then answers to all of them. So it goes on down, slowly, to a share of tol.
+_SHRINK, _SLOWLY, _LEAST = 0.5, 0.98, 0.01
 
 
 @compiled
@@ -41,7 +43,9 @@ def mpd(
         if violation <= scratch.inner[0]:
             for k in range(len(sub.beta)):
                 raise_beta(sub, k, sub.rho[k] * sub.equality[k])
-            scratch.inner[0] = max(_SHRINK * scratch.inner[0], tol)
+            inner = scratch.inner[0]
+            lower = max(_SHRINK * inner, tol) if inner > tol else max(_SLOWLY * inner, _LEAST * tol)
+            scratch.inner[0] = lower
             continue
         if kernel.slot_of[i] < 0:
             scratch.needed[0], scratch.needed[1] = i, -1

@@ -51,7 +51,7 @@ class SemiparametricSettings(NamedTuple):
         `working_set_size` variables are solved in turn, with at most `fresh` new ones in each
         (None: a fifth), or one that has all variables.
     tol: the run ends where the violation of the KKT conditions is at most this.
-    max_iter: ends it before that, counted in outer iterations.
+    max_iter: ends it before that, counted in steps of the subproblems' solver.
     cache_bytes: budget for kernel rows.
     """
 
@@ -63,12 +63,12 @@ class SemiparametricSettings(NamedTuple):
     working_set_size: int = 500
     fresh: int | None = None
     tol: float = 1e-3
-    max_iter: int = 10_000
+    max_iter: int = 1_000_000
     cache_bytes: int = 1 << 30
 
 
 class SemiparametricProgress(NamedTuple):
-    """How far a solver has come: outer iterations so far and the present KKT violation."""
+    """How far a solver has come: steps so far and the present KKT violation."""
 
     iteration: int
     violation: float
@@ -91,9 +91,9 @@ class SemiparametricSolution(NamedTuple):
     """Where a solver ended.
 
     kernel: of the settings. dual_coef: (M,) theta = alpha - alpha*. beta: (K,).
-    kkt_violation: computed anew from these two, see `semiparametric_dual.kkt_violation`.
-    n_iter: outer iterations. converged: kkt_violation <= tol; False where max_iter or
-    `progress` ended the run.
+    kkt_violation: computed anew from these two, see `primal_dual.Point`.
+    n_iter: steps, of pairs or of single samples. converged: kkt_violation <= tol; False where
+    max_iter or `progress` ended the run.
     """
 
     kernel: Kernel

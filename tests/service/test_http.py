@@ -10,7 +10,10 @@ import msgpack
 import numpy as np
 import pytest
 
-from tests.service.streams import body, part, three_classes, two_classes
+from service.samples import read_rows, read_samples
+from service.spec import read_spec
+from service.wire import JSON
+from tests.service.streams import body, curve, part, three_classes, two_classes
 
 MSGPACK = {"Content-Type": "application/vnd.msgpack", "Accept": "application/vnd.msgpack"}
 
@@ -417,3 +420,90 @@ def test_the_interface_describes_itself(client: httpx.Client) -> None:
             operation["responses"]
         )
         assert "application/vnd.msgpack" in operation["requestBody"]["content"]
+
+
+def test_its_examples_are_accepted(client: httpx.Client) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+
+    def examples(path: str, method: str) -> dict[str, Any]:
+        content = paths[path][method]["requestBody"]["content"]["application/json"]
+        return {name: example["value"] for name, example in content["examples"].items()}
+
+    specs = examples("/v1/models/{name}", "put")
+    assert {read_spec(spec).task for spec in specs.values()} == {"classification", "regression"}
+    samples = examples("/v1/models/{name}/asset", "post")
+    assert len(read_samples(samples["classes"]).y) == 2
+    assert read_samples(samples["numbers"], "regression").y.tolist() == [1350.0, 980.0]
+    assert len(read_rows(examples("/v1/models/{name}/predict", "post")["rows"])) == 1
+
+
+REGRESSION = {"task": "regression", "asset": {"dimension": 32, "lambda": 1e-3}}
+
+
+class TestRegression:
+    def test_numbers_in_every_format_make_the_same_model(
+        self, client: httpx.Client, name: str
+    ) -> None:
+        """JSON, MessagePack and raw arrays: the same targets to the last bit."""
+        samples = curve(200)
+        X, y = samples.X, np.float64(np.float32(samples.y))
+        raw_x = {"dtype": "<f8", "shape": [200, 3], "data": X.tobytes()}
+        raw_y = {"dtype": "<f4", "shape": [200], "data": y.astype("<f4").tobytes()}
+        json_body = JSON.encode({"x": X.tolist(), "y": y.tolist()})
+        bodies = [
+            (json_body, "application/json"),
+            (msgpack.packb({"x": X.tolist(), "y": y.tolist()}), "application/vnd.msgpack"),
+            (msgpack.packb({"x": raw_x, "y": raw_y}), "application/x-msgpack"),
+        ]
+        told = []
+        for i, (content, media_type) in enumerate(bodies):
+            client.put(f"/v1/models/{name}{i}", json=REGRESSION).raise_for_status()
+            headers = {"content-type": media_type, "accept": "application/json"}
+            url = f"/v1/models/{name}{i}/asset"
+            answer = client.post(url, content=content, headers=headers).raise_for_status().json()
+            told.append(answer["results"])
+            rows = {"x": X[:20].tolist()}
+            said = client.post(f"/v1/models/{name}{i}/predict", json=rows).json()
+            assert "classes" not in said
+            assert said["prediction"] == said["decision"]
+            told.append(said["prediction"])
+        assert told[0] == told[2] == told[4]
+        assert told[1] == told[3] == told[5]
+        assert {type(value) for value in told[1]} == {float}
+
+    def test_a_label_is_refused_with_its_place_and_the_task(
+        self, client: httpx.Client, name: str
+    ) -> None:
+        client.put(f"/v1/models/{name}", json=REGRESSION).raise_for_status()
+        sent = {"x": [[0, 1], [1, 0], [1, 1]], "y": [1.5, "high", True]}
+        refused = client.post(f"/v1/models/{name}/asset", json=sent)
+        assert refused.status_code == 422
+        assert "task is regression" in refused.json()["detail"]
+        assert refused.json()["errors"] == [
+            {"row": 1, "pointer": "/y/1", "detail": "must be a number, not text"},
+            {"row": 2, "pointer": "/y/2", "detail": "must be a number, not a boolean"},
+        ]
+        assert client.get(f"/v1/models/{name}").json()["sequence"] == 0
+
+    def test_a_number_for_a_class_is_refused_with_a_hint(
+        self, client: httpx.Client, name: str
+    ) -> None:
+        client.put(f"/v1/models/{name}", json={}).raise_for_status()
+        refused = client.post(f"/v1/models/{name}/samples", json={"x": [[0, 1]], "y": [1.5]})
+        assert refused.status_code == 422
+        assert '"task": "regression"' in refused.json()["errors"][0]["detail"]
+
+    def test_there_is_no_working_set(self, client: httpx.Client, name: str) -> None:
+        client.put(f"/v1/models/{name}", json=REGRESSION).raise_for_status()
+        refused = client.post(f"/v1/models/{name}/samples", json={"x": [[0, 1]], "y": [1.5]})
+        assert refused.status_code == 409
+        url = f"/v1/models/{name}/predict"
+        assert client.post(f"{url}?head=working_set", json={"x": [[0, 1]]}).status_code == 409
+        untrained = client.post(url, json={"x": [[0, 1]]})
+        assert untrained.json()["type"] == "urn:wolfstream:untrained"
+
+    def test_what_is_wrong_with_samples_depends_on_a_model_that_exists(
+        self, client: httpx.Client, name: str
+    ) -> None:
+        sent = {"x": [[0, "one"]], "y": [1.5]}
+        assert client.post(f"/v1/models/{name}/asset", json=sent).status_code == 404

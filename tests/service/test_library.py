@@ -94,7 +94,7 @@ def test_asset_steps_are_those_of_the_library(client: httpx.Client, name: str, m
     client.put(f"/v1/models/{name}", json=SPEC).raise_for_status()
     told = client.post(f"/v1/models/{name}/asset", json=body(samples)).json()["results"]
 
-    learner = Asset(0.25, 64, 1e-3, seed=7)
+    learner = Asset(Kernel("rbf", 0.25), dimension=64, lam=1e-3, seed=7)
     codes, classes = codes_of(samples.y)
     alone = learner.absorb(X, codes)
     assert told["prediction"] == [classes[c] if c >= 0 else None for c in alone.prediction]

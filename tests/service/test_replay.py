@@ -158,7 +158,8 @@ class FakeHttp:
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
-                self.answer(200, {}, "application/vnd.msgpack", msgpack.packb({}))
+                told = {"spec": {"task": "classification", "serve": "working_set"}}
+                self.answer(200, {}, "application/vnd.msgpack", msgpack.packb(told))
 
             def do_POST(self) -> None:
                 body = msgpack.unpackb(self.rfile.read(int(self.headers["content-length"])))
@@ -365,7 +366,8 @@ class TestStreamTrouble:
 
     def test_closed_on_the_way(self):
         def handle(connection: ServerConnection) -> None:
-            take(connection, read(connection))
+            first, _ = read(connection), read(connection)
+            take(connection, first)
             connection.close(1001, "going")
 
         with fake_stream(handle) as url, WebsocketConnection(url, "m") as connection:
@@ -393,10 +395,12 @@ class TestScore:
         assert score.accuracy == 0.5
         assert score.answer == {"size": 3}
 
-    def test_real_numbers_are_not_judged(self):
+    def test_numbers_are_measured_by_how_far_they_are_off(self):
         score = Score("asset")
-        score.count([1.5, 2], {"results": {"prediction": [1.5, 2.0]}})
-        assert (score.samples, score.judged) == (2, 0)
+        score.count([1.5, 2, 7.0], {"results": {"prediction": [None, 2.5, 6.0]}})
+        assert (score.samples, score.judged, score.measured) == (3, 0, 2)
+        assert score.accuracy is None
+        assert score.mae == 0.75
 
     def test_rate_is_a_bound(self):
         class Instant:
@@ -423,6 +427,15 @@ class TestDisplay:
             display.update([self.score])
         assert "50/200" in out.getvalue()
         assert "100 samples/s, 75.00% right" in out.getvalue()
+
+    def test_a_regression_has_a_mean_error(self):
+        out = io.StringIO()
+        score = Score("asset", samples=50, seconds=0.5, measured=40, off=30.0)
+        with Display(
+            Console(file=out, force_terminal=True, width=100), "rents", ["asset"], 50
+        ) as d:
+            d.update([score])
+        assert "100 samples/s, MAE 0.75" in out.getvalue()
 
     def test_lines_elsewhere(self, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr("service.display._LINE_SECONDS", 0.0)

@@ -151,8 +151,8 @@ class TestWhatFollows:
         assert plain(task="regression") == DEFAULTS | expected | {"asset": regression}
         assert plain(task="regression", working_set=None) == plain(task="regression")
 
-    @pytest.mark.parametrize("epsilon", [0, 0.0, 2.5, 1e100])
-    def test_epsilon_is_in_units_of_y(self, epsilon: float):
+    @pytest.mark.parametrize("epsilon", [0, 0.0, 2.5, 1e6])
+    def test_epsilon_may_be_zero_or_more(self, epsilon: float):
         read = plain(task="regression", asset={"epsilon": epsilon})["asset"]
         assert read["epsilon"] == epsilon
 
@@ -300,7 +300,7 @@ class TestRefusals:
             *[("algorithm", value) for value in ("msfw", None)],
             *[("features", value) for value in ("gabor", None, [])],
             *[("dimension", value) for value in (0, -1, 16_385, 2.0, True, None)],
-            *[("epsilon", value) for value in (-1, math.nan, 1.1e100, "1", True)],
+            *[("epsilon", value) for value in (-1, math.nan, 1.1e6, "1", True)],
             *[("horizon", value) for value in (0, -1, 1.0, True)],
             *[("lambda", value) for value in (0, 1e-13, -1.0, 1.1e6, math.nan, "1", None)],
             *[("average_from", value) for value in (0, -1, 1.0, True)],
@@ -424,7 +424,7 @@ def specs() -> st.SearchStrategy[dict[str, Any]]:
         {"algorithm": st.just("asset*"), "features": st.just("nystrom")},
         optional={**common, "dimension": st.integers(1, 2048)},
     )
-    tolerant = st.fixed_dictionaries({}, optional={**common, "epsilon": st.floats(0, 1e100)})
+    tolerant = st.fixed_dictionaries({}, optional={**common, "epsilon": st.floats(0, 1e6)})
     seed = {"seed": st.integers(0, 2**53 - 1)}
     asset = fourier | nystrom | st.none()
     regression = {"task": st.just("regression")}
