@@ -1,6 +1,6 @@
 """An immutable picture of a working-set model, and predictions from it."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from solver.compiled import compiled
 from solver.kernels import Float64Array, FloatArray, Kernel, Rows, kernel_block, prepare_rows
 from solver.multiclass import one_versus_one_scores, predicted_class
-from solver.rows import Matrix, check_same_kind, n_rows, origin_of, take_rows
+from solver.rows import Matrix, SparseRows, check_same_kind, n_rows, origin_of, take_rows
 from solver.simplex import Problem, best_vertex
 
 _ROWS_AT_ONCE = 256
@@ -129,12 +129,18 @@ def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:
     check_same_kind(view.rows.exact, X)
     decision = np.empty((n_rows(X), len(view.ends)))
     dtype = view.rows.fast.dtype
-    buffer = np.empty((min(_ROWS_AT_ONCE, len(decision)), len(view.rows.far)), dtype)
+    # A product writes dense rows' values support vector by support vector at no cost.
+    order: Literal["C", "F"] = "C" if isinstance(X, SparseRows) else "F"
+    shape = (min(_ROWS_AT_ONCE, len(decision)), len(view.rows.far))
+    buffer = np.empty(shape, dtype, order)
     for start in range(0, len(decision), _ROWS_AT_ONCE):
         part = slice(start, min(start + _ROWS_AT_ONCE, len(decision)))
         rows = prepare_rows(view.kernel, take_rows(X, part), view.origin, dtype)
-        values = kernel_block(view.kernel, rows, view.rows, out=buffer[: part.stop - start])
-        _sum_members(values, view.column, view.coefficient, view.ends, view.bias, decision[part])
+        kernel_block(view.kernel, rows, view.rows, out=buffer[: part.stop - start])
+        by_support = np.ascontiguousarray(buffer.T)
+        _sum_members(
+            by_support, view.column, view.coefficient, view.ends, view.bias, decision[part]
+        )
     return decision
 
 
@@ -147,23 +153,22 @@ def _sum_members(
     bias: Float64Array,
     out: Float64Array,
 ) -> None:
-    start = 0
+    """out[i, problem] = b + sum_m alpha_m y_m k(x_m, x_i) from values[column, i].
+
+    Member by member for all rows at once: each adds to neighbouring sums, wherever its own
+    values stand.
+    """
+    n, start = out.shape[0], 0
+    total = np.empty(n)
     for problem in range(len(ends)):
-        stop = ends[problem]
-        neighbours = True
-        for m in range(start + 1, stop):
-            neighbours = neighbours and column[m] == column[m - 1] + 1
-        for i in range(values.shape[0]):
-            total = bias[problem]
-            if neighbours and stop > start:
-                first = column[start] - start
-                for m in range(start, stop):
-                    total += coefficient[m] * np.float64(values[i, first + m])
-            else:
-                for m in range(start, stop):
-                    total += coefficient[m] * np.float64(values[i, column[m]])
-            out[i, problem] = total
-        start = stop
+        total[:] = bias[problem]
+        for m in range(start, ends[problem]):
+            if coefficient[m] != 0.0:
+                weight, of_m = coefficient[m], values[column[m]]
+                for i in range(n):
+                    total[i] += weight * np.float64(of_m[i])
+        out[:, problem] = total
+        start = ends[problem]
 
 
 @compiled
