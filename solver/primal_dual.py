@@ -23,7 +23,14 @@ from solver.semiparametric_dual import (
     lagrangian_gradient,
     variables,
 )
-from solver.subproblem import MISSING, KernelValues, Subproblem, scratch_for, slopes_at
+from solver.subproblem import (
+    MISSING,
+    KernelValues,
+    Subproblem,
+    add_multiple,
+    scratch_for,
+    slopes_at,
+)
 
 SOLVERS = {"pdsg": pdsg, "mpd": mpd}
 SolverName = Literal["pdsg", "mpd"]
@@ -33,7 +40,7 @@ _PENALTY = 0.1
 # Of a row that no kernel and no basis function knows; a step then leads to a bound.
 _LEAST_CURVATURE = 1e-150
 # Steps on all samples between two looks at the whole.
-_CHUNK = 256
+_CHUNK = 1024
 
 
 class Iterate(NamedTuple):
@@ -153,22 +160,29 @@ def add_kernel_part(
     residual: Float64Array,
 ) -> None:
     """residual += K weight for weights (M,) zero elsewhere; O(M) a column (P3 eq. 10)."""
-    for start in range(0, len(columns), source.together):
-        part = columns[start : start + source.together]
+    kept = source.kept
+    held = kept.slot_of[columns] >= 0
+    _add_rows(kept.values, kept.slot_of, columns[held], weight, residual)
+    missing = columns[~held]
+    for start in range(0, len(missing), source.together):
+        part = missing[start : start + source.together]
         source.fetch(part)
-        source.kept.clock[0] += 1
-        _add_rows(source.kept.values, source.kept.slot_of[part], weight[part], residual)
+        kept.clock[0] += 1
+        _add_rows(kept.values, kept.slot_of, part, weight, residual)
 
 
-def whole(problem: Problem, solver: SolverName) -> Advance:
-    """All samples are the working set; kernel rows come as the solver asks for them."""
+def whole(problem: Problem, solver: SolverName, chunk: int = _CHUNK) -> Advance:
+    """All samples are the working set; kernel rows come as the solver asks for them.
+
+    chunk: steps of an outer iteration.
+    """
     source, run = problem.source, SOLVERS[solver]
     kept, scratch = source.kept, scratch_for(source.n)
     kernel = KernelValues(kept.values, kept.slot_of, kept.last_used, kept.clock)
 
     def advance(iterate: Iterate, tol: float, limit: int) -> int:
         sub = subproblem_of(problem, iterate)
-        limit, taken = min(limit, _CHUNK), 0
+        limit, taken = min(limit, chunk), 0
         while taken < limit:
             why, steps = run(sub, kernel, scratch, tol, limit - taken)
             taken += steps
@@ -235,9 +249,11 @@ def point_of(dual: SemiparametricDual, iterate: Iterate, steps: int) -> Point:
 
 @compiled
 def _add_rows(
-    values: Float64Array, slots: NDArray[np.int64], weight: Float64Array, out: Float64Array
+    values: Float64Array,
+    slot_of: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    weight: Float64Array,
+    out: Float64Array,
 ) -> None:
-    for p in range(len(slots)):
-        row = values[slots[p]]
-        for t in range(len(out)):
-            out[t] += weight[p] * row[t]
+    for i in columns:
+        add_multiple(out, weight[i], values[slot_of[i]])
