@@ -117,9 +117,9 @@ def _gains(
 def pair_minimum(sub: Subproblem, i: int, j: int, shared: float) -> tuple[float, float]:
     """theta_i, theta_j that minimise the augmented Lagrangian over their box, others fixed.
 
-    shared: entry i, j of its Hessian. From piece to piece of the objective, each bounded by
-    zero and the box: Newton's step where both are free and its end lies in the piece,
-    up to the bound otherwise; where one is not free, the other's own minimum.
+    shared: entry i, j of its Hessian. It goes from piece to piece of the objective, each bounded
+    by zero and the box: where both may move, along Newton's step, or down a singular Hessian's
+    null direction, as far as the piece reaches; otherwise to the minimum of the steeper one.
     """
     epsilon, upper = sub.epsilon, sub.upper
     a, b = sub.theta[i], sub.theta[j]
@@ -134,11 +134,17 @@ def pair_minimum(sub: Subproblem, i: int, j: int, shared: float) -> tuple[float,
         if max(v_a, v_b) <= rounding:
             break
         step_a, step_b, part = 0.0, 0.0, 0.0
-        if min(v_a, v_b) > 0.0 and determinant > _FLAT * A * B:
+        if (v_a > 0.0 or 0.0 < abs(a) < upper) and (v_b > 0.0 or 0.0 < abs(b) < upper):
             sign_a, sign_b = _piece(a, r_a, epsilon), _piece(b, r_b, epsilon)
             g_a, g_b = r_a + sign_a * epsilon, r_b + sign_b * epsilon
-            step_a = (shared * g_b - B * g_a) / determinant
-            step_b = (shared * g_a - A * g_b) / determinant
+            if determinant > _FLAT * A * B:
+                step_a = (shared * g_b - B * g_a) / determinant
+                step_b = (shared * g_a - A * g_b) / determinant
+            else:
+                # Along (shared, -A) the objective is a line; it ends where the piece does.
+                far = 4.0 * upper / (abs(shared) + A)
+                step_a = -far * shared if g_a * shared > g_b * A else far * shared
+                step_b = far * A if g_a * shared > g_b * A else -far * A
             part = min(_until(a, step_a, sign_a, upper), _until(b, step_b, sign_b, upper))
         if part <= 0.0:
             part = 1.0
