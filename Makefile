@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: demo test check format bench bench-solvers bench-bound clean
+.PHONY: demo test check format bench bench-solvers bench-bound bench-semiparametric clean
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "wolfstream needs Python 3.11 or newer; say make PYTHON=/path/to/python")'
@@ -47,6 +47,9 @@ bench-solvers: .venv/peers
 
 bench-bound: .venv/installed
 	$(BIN)/python -m benchmarks.bound --data $(DATA)
+
+bench-semiparametric: .venv/installed
+	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.semiparametric
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache

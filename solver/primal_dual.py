@@ -160,15 +160,18 @@ def add_kernel_part(
         _add_rows(source.kept.values, source.kept.slot_of[part], weight[part], residual)
 
 
-def whole(problem: Problem, solver: SolverName) -> Advance:
-    """All samples are the working set; kernel rows come as the solver asks for them."""
+def whole(problem: Problem, solver: SolverName, chunk: int = _CHUNK) -> Advance:
+    """All samples are the working set; kernel rows come as the solver asks for them.
+
+    chunk: steps of an outer iteration.
+    """
     source, run = problem.source, SOLVERS[solver]
     kept, scratch = source.kept, scratch_for(source.n)
     kernel = KernelValues(kept.values, kept.slot_of, kept.last_used, kept.clock)
 
     def advance(iterate: Iterate, tol: float, limit: int) -> int:
         sub = subproblem_of(problem, iterate)
-        limit, taken = min(limit, _CHUNK), 0
+        limit, taken = min(limit, chunk), 0
         while taken < limit:
             why, steps = run(sub, kernel, scratch, tol, limit - taken)
             taken += steps
