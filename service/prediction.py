@@ -18,9 +18,9 @@ from solver.view import WorkingSetView
 LearnerView: TypeAlias = WorkingSetView | AssetView
 
 # In multiplications, as measured: what a row costs besides them, each of its decisions as a
-# number to be sent, a cosine, an exponential, and finding a sparse row's number.
+# number to be sent, a cosine or an exponential, and finding a sparse row's number.
 _COST_OF_ROW, _COST_OF_DECISION = 1000, 400
-_COST_OF_COSINE, _COST_OF_EXPONENTIAL, _COST_OF_LOOKUP = 300, 50, 30
+_COST_OF_FUNCTION, _COST_OF_LOOKUP = 50, 30
 
 
 def predict(
@@ -51,10 +51,9 @@ def cost(model: LearnerView, rows: int, entries: int) -> int:
     each = _COST_OF_ROW + machines * _COST_OF_DECISION
     if isinstance(features, IdentityMap):
         return rows * each + entries * machines
+    each += columns * (_COST_OF_FUNCTION + machines)
     if isinstance(features, NystromMap):
-        each += columns * (_COST_OF_EXPONENTIAL + machines)
         return rows * each + _cost_of_kernel(features.landmarks.exact, rows, entries)
-    each += columns * (_COST_OF_COSINE + machines)
     return rows * each + entries * columns
 
 

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from solver.rows import Float64Array
@@ -51,35 +52,38 @@ class Errors:
     def __init__(self) -> None:
         self.judged = 0
         self._absolute = self._square = 0.0
-        self._recent: deque[float] = deque(maxlen=_RECENT)
+        self._recent = np.zeros(_RECENT)  # the error of sample i stands at i modulo its length
 
     def count(self, errors: Float64Array) -> None:
         """Take errors into account, (n,), one after another however they come in parts."""
+        place = np.arange(self.judged, self.judged + len(errors)) % _RECENT
+        self._recent[place[-_RECENT:]] = errors[-_RECENT:]
         self.judged += len(errors)
         for error in errors.tolist():
             self._absolute += abs(error)
             self._square += error * error
-            self._recent.append(error)
 
     def told(self) -> dict[str, Any]:
         """For a description."""
-        recent = len(self._recent)
-        told: dict[str, Any] = {"samples": self.judged, "mae": None, "rmse": None}
-        told |= {"recent_mae": None, "recent_rmse": None}
-        if recent:
-            told["mae"] = self._absolute / self.judged
-            told["rmse"] = math.sqrt(self._square / self.judged)
-            told["recent_mae"] = sum(map(abs, self._recent)) / recent
-            told["recent_rmse"] = math.sqrt(sum(e * e for e in self._recent) / recent)
-        return told
+        names = ("mae", "rmse", "recent_mae", "recent_rmse")
+        if not self.judged:
+            return {"samples": 0, **dict.fromkeys(names)}
+        recent = self._recent[: self.judged]
+        values = (
+            self._absolute / self.judged,
+            math.sqrt(self._square / self.judged),
+            float(np.abs(recent).mean()),
+            math.sqrt(float(np.square(recent).mean())),
+        )
+        return {"samples": self.judged, **dict(zip(names, values, strict=True))}
 
     def state(self) -> dict[str, Any]:
         """Plain data for `restore`; JSON keeps every bit of a number."""
-        sums = [self._absolute, self._square]
-        return {"judged": self.judged, "sums": sums, "recent": list(self._recent)}
+        sums, recent = [self._absolute, self._square], self._recent[: self.judged].tolist()
+        return {"judged": self.judged, "sums": sums, "recent": recent}
 
     def restore(self, plain: Mapping[str, Any]) -> None:
         """Take over a state."""
         self.judged = plain["judged"]
         self._absolute, self._square = plain["sums"]
-        self._recent.extend(plain["recent"])
+        self._recent[: len(plain["recent"])] = plain["recent"]

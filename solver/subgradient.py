@@ -31,6 +31,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from solver.compiled import compiled
 from solver.rows import Float64Array
@@ -53,6 +54,8 @@ class Machines(NamedTuple):
         rows for ASSET*, which does not average.
     b_sum, b_before: the sums of eta b over the present window and over the one before.
     weight: (2,) the sums of eta over both (P5's eta-tilde).
+    moved, factor: what multiplying out has done to columns since `select_columns`: u gained
+        moved * v, and then v was multiplied by factor.
     """
 
     direction: Float64Array
@@ -64,6 +67,8 @@ class Machines(NamedTuple):
     before: Float64Array
     b_sum: Float64Array
     b_before: Float64Array
+    moved: Float64Array
+    factor: Float64Array
     weight: Float64Array
 
 
@@ -115,6 +120,8 @@ def no_machines(count: int, dimension: int, robust: bool) -> Machines:
         before=np.zeros(averages),
         b_sum=np.zeros(count),
         b_before=np.zeros(count),
+        moved=np.zeros(count),
+        factor=np.ones(count),
         weight=np.zeros(2),
     )
 
@@ -129,6 +136,25 @@ def widened_machines(machines: Machines, dimension: int) -> Machines:
         for name, array in machines._asdict().items()
     ]
     return Machines(*wider)
+
+
+def select_columns(machines: Machines, columns: NDArray[np.int64]) -> Machines:
+    """The machines on some features, for rows that have no others; numbers are shared."""
+    machines.moved[:], machines.factor[:] = 0.0, 1.0
+    direction = np.ascontiguousarray(machines.direction[:, columns])
+    return machines._replace(
+        direction=direction, rest=np.ascontiguousarray(machines.rest[:, columns])
+    )
+
+
+def put_columns(machines: Machines, columns: NDArray[np.int64], selected: Machines) -> None:
+    """Write back what `select_columns` gave and `walk` changed."""
+    for c in np.flatnonzero((machines.factor != 1.0) | (machines.moved != 0.0)):
+        if len(machines.rest):
+            machines.rest[c] += machines.moved[c] * machines.direction[c]
+        machines.direction[c] *= machines.factor[c]
+    machines.direction[:, columns] = selected.direction
+    machines.rest[:, columns] = selected.rest
 
 
 def averaged(machines: Machines) -> tuple[Float64Array, Float64Array]:
@@ -177,31 +203,64 @@ def walk(
     y: (n,) class numbers, or targets. One-versus-rest has one machine more than `scores` has
     columns, with y = -1 for all samples. Of two classes the first one's machine is the other's
     mirror image and is left out: see `mirror`.
+
+    ||gamma - s V||^2 = ||gamma||^2 - 2 s V gamma + s^2 ||V||^2 for the shrunk gamma.
     """
     classes = scores.shape[1]
     mirrored = classes == 2 and not rule.regression
     count = 1 if rule.regression else classes + 1
+    # Rows are handed on, not tuples of arrays: a call with those costs more than 500 products.
+    direction, scale, b = machines.direction, machines.scale, machines.b
+    rest = machines.rest if rule.robust else direction
+    scale_sum, b_sum, weight = machines.scale_sum, machines.b_sum, machines.weight
     for i in range(len(V)):
-        square_norm = _dot(V[i], V[i])
+        V_i = V[i]
+        square_norm = _dot(V_i, V_i)
         eta, radius, bound = _step_length(rule, progress, square_norm, y[i])
-        total = machines.weight[0] + machines.weight[1]
+        total = weight[0] + weight[1]
         averaging = rule.robust and progress.steps[0] >= rule.average_from
+        shrink = 1.0 - eta * rule.lam
         for c in range(1 if mirrored else 0, count):
-            product = _products(machines, c, V[i], total, scores, i)
-            value = machines.scale[c] * product + machines.b[c]
+            v, rest_c = direction[c], rest[c]
+            if rule.robust and c < classes:
+                product, summed = _two_dots(V_i, v, rest_c)
+                summed += scale_sum[c] * product + b_sum[c] + machines.b_before[c]
+                scores[i, c] = summed / total if total > 0.0 else 0.0
+            else:
+                product = _dot(V_i, v)
+                if c < classes:
+                    scores[i, c] = scale[c] * product
+            value = scale[c] * product + b[c]
             if rule.regression:
                 d = _toward_tube(rule, value, y[i], square_norm, eta)
             else:
                 sign = 1.0 if y[i] == c else -1.0
                 d = -sign if sign * value < 1.0 else 0.0
-            _step(machines, c, V[i], square_norm, product, d, eta, rule, radius)
+            a = shrink * scale[c]
+            square = shrink * shrink * machines.square_norm[c]
+            if not 1.0 / _LARGEST_SCALE <= abs(a) <= _LARGEST_SCALE:
+                _multiply_out(v, a, rest_c, scale_sum[c])
+                machines.moved[c] += machines.factor[c] * scale_sum[c]
+                machines.factor[c] *= a
+                product, a, scale_sum[c] = a * product, 1.0, 0.0
+            if d != 0.0:
+                step = eta * d
+                square += step * (step * square_norm - 2.0 * a * product)
+                if rule.robust:
+                    _add_to_both(v, rest_c, V_i, -step / a, scale_sum[c] * step / a)
+                else:
+                    _add(v, V_i, -step / a)
+            if square > radius * radius:
+                a *= radius / math.sqrt(square)
+                square = radius * radius
+            scale[c], machines.square_norm[c] = a, max(square, 0.0)
             if rule.robust:
-                machines.b[c] = min(max(machines.b[c] - eta * d, -bound), bound)
+                b[c] = min(max(b[c] - eta * d, -bound), bound)
             if averaging:
-                machines.scale_sum[c] += eta * machines.scale[c]
-                machines.b_sum[c] += eta * machines.b[c]
+                scale_sum[c] += eta * a
+                b_sum[c] += eta * b[c]
         if averaging:
-            machines.weight[0] += eta
+            weight[0] += eta
         if mirrored:
             scores[i, 0] = -scores[i, 1]
 
@@ -211,7 +270,7 @@ def mirror(machines: Machines) -> None:
     m = machines
     for negated in (m.direction, m.b, m.rest, m.before, m.b_sum, m.b_before):
         negated[:1] = -negated[1:2]
-    for same in (m.scale, m.square_norm, m.scale_sum):
+    for same in (m.scale, m.square_norm, m.scale_sum, m.moved, m.factor):
         same[0] = same[1]
 
 
@@ -255,85 +314,41 @@ def _toward_tube(rule: StepRule, value: float, y: float, square_norm: float, eta
 
 
 @compiled
-def _products(
-    machines: Machines, c: int, V_i: Float64Array, total: float, scores: Float64Array, i: int
-) -> float:
-    """V v of machine c; writes what its averaged model says of the row, if it is to say it."""
-    v = machines.direction[c]
-    product = 0.0
-    if len(machines.rest) == 0 or c >= scores.shape[1]:
-        for k in range(len(v)):
-            product += V_i[k] * v[k]
-        if c < scores.shape[1]:
-            scores[i, c] = machines.scale[c] * product
-        return product
-    rest = machines.rest[c]
-    of_rest = 0.0
-    for k in range(len(v)):
-        product += V_i[k] * v[k]
-        of_rest += V_i[k] * rest[k]
-    summed = machines.scale_sum[c] * product + of_rest + machines.b_sum[c] + machines.b_before[c]
-    scores[i, c] = summed / total if total > 0.0 else 0.0
-    return product
-
-
-@compiled
-def _step(
-    machines: Machines,
-    c: int,
-    V_i: Float64Array,
-    square_norm: float,
-    product: float,
-    d: float,
-    eta: float,
-    rule: StepRule,
-    radius: float,
-) -> None:
-    """gamma <- Pi(gamma - eta (lambda gamma + d V')), P5 lines 6-7; ||gamma|| <= radius.
-
-    ||gamma - s V||^2 = ||gamma||^2 - 2 s V gamma + s^2 ||V||^2 for the shrunk gamma.
-    """
-    shrink = 1.0 - eta * rule.lam
-    a = shrink * machines.scale[c]
-    square = shrink * shrink * machines.square_norm[c]
-    if not 1.0 / _LARGEST_SCALE <= abs(a) <= _LARGEST_SCALE:
-        _multiply_out(machines, c, a)
-        product, a = a * product, 1.0
-    if d != 0.0:
-        step = eta * d
-        square += step * (step * square_norm - 2.0 * a * product)
-        part = step / a
-        v = machines.direction[c]
-        if len(machines.rest) > 0:
-            rest, of_rest = machines.rest[c], machines.scale_sum[c] * part
-            for k in range(len(v)):
-                v[k] -= part * V_i[k]
-                rest[k] += of_rest * V_i[k]
-        else:
-            for k in range(len(v)):
-                v[k] -= part * V_i[k]
-    if square > radius * radius:
-        a *= radius / math.sqrt(square)
-        square = radius * radius
-    machines.scale[c], machines.square_norm[c] = a, max(square, 0.0)
-
-
-@compiled
-def _multiply_out(machines: Machines, c: int, a: float) -> None:
+def _multiply_out(v: Float64Array, a: float, rest: Float64Array, scale_sum: float) -> None:
     """gamma = a v becomes v, its scale one; the window's sum A v moves into u."""
-    v = machines.direction[c]
-    if len(machines.rest) > 0:
-        rest, scale_sum = machines.rest[c], machines.scale_sum[c]
-        for k in range(len(v)):
-            rest[k] += scale_sum * v[k]
+    if scale_sum != 0.0:
+        _add(rest, v, scale_sum)
     for k in range(len(v)):
         v[k] *= a
-    machines.scale[c], machines.scale_sum[c] = 1.0, 0.0
 
 
 @compiled
-def _dot(a: Float64Array, b: Float64Array) -> float:
+def _dot(x: Float64Array, z: Float64Array) -> float:
     total = 0.0
-    for k in range(len(a)):
-        total += a[k] * b[k]
+    for k in range(len(x)):
+        total += x[k] * z[k]
     return total
+
+
+@compiled
+def _two_dots(x: Float64Array, z: Float64Array, w: Float64Array) -> tuple[float, float]:
+    of_z, of_w = 0.0, 0.0
+    for k in range(len(x)):
+        of_z += x[k] * z[k]
+        of_w += x[k] * w[k]
+    return of_z, of_w
+
+
+@compiled
+def _add(z: Float64Array, x: Float64Array, part: float) -> None:
+    for k in range(len(x)):
+        z[k] += part * x[k]
+
+
+@compiled
+def _add_to_both(
+    z: Float64Array, w: Float64Array, x: Float64Array, of_z: float, of_w: float
+) -> None:
+    for k in range(len(x)):
+        z[k] += of_z * x[k]
+        w[k] += of_w * x[k]

@@ -245,6 +245,23 @@ class TestPredictAndEvaluate:
         assert result.words() == "MAE 0.5, RMSE 0.707107, R2 -"
 
 
+def test_a_server_loads_it_and_goes_on(model: Path, tmp_path: Path):
+    running = ServerProcess(tmp_path / "data").start("--load", str(model))
+    try:
+        url = f"{running.url}/v1/models/surface"
+        told = httpx.get(url).json()
+        assert (told["sequence"], told["heads"]["asset"]["steps"]) == (1500, 1500)
+        rows = HELD_BACK.X[:30]
+        said = httpx.post(f"{url}/predict", json={"x": rows.tolist()}).json()["prediction"]
+        assert said == load_model(model).model.published.heads["asset"].predict(rows)[0]
+        learned = {"x": rows.tolist(), "y": HELD_BACK.y[:30].tolist()}
+        answer = httpx.post(f"{url}/asset", json=learned).raise_for_status().json()
+        assert answer["sequence"] == 1530
+        assert answer["results"]["prediction"][0] == pytest.approx(said[0])
+    finally:
+        running.close()
+
+
 class TestReplay:
     @pytest.mark.parametrize("transport", ["http", "websocket"])
     def test_a_stream_of_numbers(

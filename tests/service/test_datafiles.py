@@ -394,3 +394,44 @@ def test_not_text(write: Write, content: bytes):
 def test_no_such_file(tmp_path: Path):
     with pytest.raises(DataFileError, match="cannot be read: No such file"):
         open_data(tmp_path / "absent.csv")
+
+
+class TestTargets:
+    """Labels as numbers, where the task is regression."""
+
+    @pytest.mark.parametrize(
+        ("content", "expected"),
+        [
+            ("a,y\n1,2\n2,-3.5\n", [2.0, -3.5]),
+            ("a,y\n1,2\n2,1e3\n", [2.0, 1000.0]),
+            ("a,y\n1,9223372036854775808\n2,1\n", [2.0**63, 1.0]),
+        ],
+    )
+    def test_are_floats_whatever_they_look_like(
+        self, tmp_path: Path, content: str, expected: list[float]
+    ):
+        (tmp_path / "a.csv").write_text(content)
+        data = open_data(tmp_path / "a.csv").with_targets()
+        told = [label for _, labels in data.batches(1) for label in labels]
+        assert told == expected
+        assert {type(label) for label in told} == {float}
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [("a.csv", "a,y\n1,2\n2,low\n3,high\n"), ("a.svm", "2 1:1\nlow 1:2\nhigh 1:3\n")],
+    )
+    def test_the_first_word_among_them_is_named(self, tmp_path: Path, name: str, content: str):
+        (tmp_path / name).write_text(content)
+        data = open_data(tmp_path / name)
+        with pytest.raises(DataFileError, match="the label of sample 2 is 'low', not a number"):
+            data.with_targets()
+
+    def test_skipping_and_limits_stay(self, tmp_path: Path):
+        np.savez(tmp_path / "a.npz", X=np.ones((9, 1)), y=np.arange(9))
+        batches = open_data(tmp_path / "a.npz").with_targets().batches(2, skip=3, limit=3)
+        assert [labels for _, labels in batches] == [[3.0, 4.0], [5.0]]
+
+    def test_booleans_are_not_numbers(self, tmp_path: Path):
+        np.savez(tmp_path / "a.npz", X=np.ones((2, 1)), y=np.array([True, False]))
+        with pytest.raises(DataFileError, match="sample 1 is 'True'"):
+            open_data(tmp_path / "a.npz").with_targets()

@@ -259,3 +259,27 @@ def test_kill_9_gives_every_model_back_bit_for_bit(tmp_path: Path, learned: int)
         assert everything_said() == after
     finally:
         server.close()
+
+
+@each_spec
+@pytest.mark.parametrize("small", [1.0, 1e-3, 1e-30])
+def test_with_the_largest_rows_every_answer_is_finite(spec: dict[str, Any], small: float) -> None:
+    """Rows of the largest norm that is taken, of them some shrunk; targets of the largest size."""
+    model = Model(1, "m", read_spec(spec))
+    samples = stream(spec, False, 300)
+    norm = np.linalg.norm(samples.X, axis=1)[:, None]
+    y = samples.y if isinstance(samples.y, list) else samples.y * (1e100 / samples.y.max())
+    for start in range(0, 300, 20):
+        view = model.published.heads["asset"]
+        X = samples.X / norm * (0.999 * view.largest_square_norm**0.5)
+        X[::3] *= small
+        block = Samples(X[start : start + 20], y[start : start + 20])
+        model.check("asset", block, Draft(model), LIMITS)
+        answers = model.absorb("asset", block)
+        model.publish()
+        if start:
+            assert np.isfinite(np.hstack(answers.decision)).all()
+    decision = model.published.heads["asset"].predict(block.X)[1]
+    assert np.isfinite(np.array(decision)).all()
+    told = model.describe()["heads"]["asset"]["prequential"]
+    assert all(np.isfinite(value) for value in told.values())

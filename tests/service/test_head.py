@@ -20,6 +20,7 @@ each_head = pytest.mark.parametrize("name", HEADS)
 RECENT = 1000
 FIXED = {"kernel": {"gamma": 0.5}, "asset": {"dimension": 16}}
 AUTO = {"asset": {"dimension": 16}}
+NYSTROM = {"features": "nystrom", "dimension": 20}
 
 
 def head_of(name: HeadName, spec: dict[str, Any] | None = None) -> ClassificationHead:
@@ -318,7 +319,29 @@ class TestView:
         head = head_of("asset")
         head.absorb(*stream(200, ["a", "b"]))
         stats = head.view().stats
+        assert (stats["algorithm"], stats["features"]) == ("asset", "fourier")
         assert (stats["steps"], stats["dimension"]) == (200, 16)
+        assert stats["bytes"] > 16 * 8
+        assert "landmarks" not in stats
+
+    def test_stats_of_landmarks(self):
+        """The map is made anew of 2, 4, 8, ... first samples, until there are all landmarks."""
+        head = head_of("asset", {"kernel": {"gamma": 0.5}, "asset": NYSTROM})
+        samples = stream(60, ["a", "b"])
+        assert head.view().stats["landmarks"] == {"used": 0, "frozen": False}
+        told = []
+        for i in range(60):
+            head.absorb(*part(samples, i, i + 1))
+            told.append(head.view().stats["landmarks"])
+        assert [one["used"] for one in told[1:20:6]] == [2, 8, 8, 20]
+        assert [one["frozen"] for one in told] == [False] * 19 + [True] * 41
+        assert told[-1]["used"] == head.view().stats["dimension"] == 20
+
+    def test_stats_of_identity(self):
+        head = head_of("asset", {"kernel": {"type": "linear"}})
+        assert head.view().stats["dimension"] is None
+        head.absorb(*stream(10, ["a", "b"]))
+        assert head.view().stats["dimension"] == 3
 
     @each_head
     def test_an_estimated_gamma_is_told(self, name: HeadName):
@@ -460,6 +483,20 @@ class TestSparseRows:
         view = head.view()
         wider = np.hstack([rows(20, seed=1), 5 * np.ones((20, 2))])
         assert view.features == 3
+        assert view.predict(sparse(wider)) == view.predict(sparse(wider[:, :3]))
+
+    def test_features_that_no_landmark_has_are_part_of_the_distance(self):
+        head = head_of("asset", {"kernel": {"gamma": 0.5}, "asset": NYSTROM})
+        head.absorb(sparse(rows(100)), ["a", "b"] * 50)
+        wider = np.hstack([rows(20, seed=1), np.full((20, 1), 100.0)])
+        decision = head.view().predict(sparse(wider))[1]
+        assert decision == pytest.approx([head.view().model.b[1]] * 20)
+
+    def test_features_that_identity_has_not_met_have_no_weight(self):
+        head = head_of("asset", {"kernel": {"type": "linear"}})
+        head.absorb(sparse(rows(100)), ["a", "b"] * 50)
+        view = head.view()
+        wider = np.hstack([rows(20, seed=1), 5 * np.ones((20, 2))])
         assert view.predict(sparse(wider)) == view.predict(sparse(wider[:, :3]))
 
     def test_features_that_the_set_has_not_met_are_part_of_the_distance(self):

@@ -90,6 +90,9 @@ SPECS = {
     "auto": ("working_set", {"kernel": {"type": "polynomial"}}),
     "rbf": ("working_set", {}),
     "asset": ("asset", {"asset": {"dimension": 8}}),
+    "nystrom": ("asset", {"asset": {"features": "nystrom", "dimension": 8}}),
+    "polynomial asset": ("asset", {"kernel": {"type": "polynomial"}, "asset": {"dimension": 8}}),
+    "identity": ("asset", {"kernel": {"type": "linear"}}),
 }
 
 
@@ -106,19 +109,22 @@ def test_predict_refuses_what_learning_refuses(name, spec, value):
 @pytest.mark.parametrize("degree", [2, 3, 8])
 @pytest.mark.parametrize("small", [1e-6, 1e-20, 1e-50])
 @pytest.mark.parametrize("first", [2, 128])
-def test_a_stream_may_outgrow_its_gamma(degree, small, first):
+@pytest.mark.parametrize("head", ["working_set", "asset"])
+def test_a_stream_may_outgrow_its_gamma(head, degree, small, first):
     random = np.random.default_rng(0)
     X = np.concatenate(
         [small * random.standard_normal((first, 2)), 1e5 * random.standard_normal((50, 2))]
     )
     labels = ["a", "b"] * (len(X) // 2)
-    model = Model(1, "m", read_spec({"kernel": {"type": "polynomial", "degree": degree}}))
-    model.check("working_set", Samples(X, labels), Draft(model), Limits(100, 100))
-    answers = model.absorb("working_set", Samples(X, labels))
+    kernel = {"type": "polynomial", "degree": degree}
+    model = Model(1, "m", read_spec({"kernel": kernel, "asset": {"dimension": 150}}))
+    model.check(head, Samples(X, labels), Draft(model), Limits(100, 100))
+    answers = model.absorb(head, Samples(X, labels))
     model.publish()
     assert np.isfinite(answers.decision[2:]).all()
-    view = model.published.heads["working_set"]
-    assert np.isfinite([view.stats["objective"], view.stats["gap"]]).all()
+    view = model.published.heads[head]
+    if head == "working_set":
+        assert np.isfinite([view.stats["objective"], view.stats["gap"]]).all()
     assert np.isfinite(view.predict(1e-3 * X[:first])[1]).all()
     json.loads(JSON.encode(model.describe()), parse_constant=pytest.fail)
 
