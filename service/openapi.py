@@ -90,6 +90,14 @@ _PREDICTED = {
         "model": {"type": "string"},
         "sequence": {"type": "integer"},
         "head": {"enum": list(HEADS)},
+        "fit": {
+            "type": "object",
+            "description": "Of a semiparametric head: the refit that answers.",
+            "properties": {
+                "job": {"type": ["string", "null"]},
+                "sequence": {"type": "integer"},
+            },
+        },
         "classes": {
             "type": "array",
             "items": _LABEL,
