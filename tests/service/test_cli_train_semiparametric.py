@@ -11,8 +11,10 @@ from click.testing import CliRunner, Result
 from service.cli import main
 from service.loading import load_model
 from service.model import Model
+from service.samples import Samples
 from service.semiparametric_head import SemiparametricHead
-from service.snapshots import read_state
+from service.snapshots import State, read_state, write_state
+from service.spec import read_spec
 from solver.basis import Basis, training_matrix
 from solver.kernels import Kernel
 from solver.semiparametric import SemiparametricSettings, solve_semiparametric
@@ -184,6 +186,28 @@ class TestRefuses:
     def test_a_basis_of_another_algorithm(self, file: Path, algorithm: str):
         given = ("--algorithm", algorithm, "--basis", "trend")
         assert f"--basis has no part in --algorithm {algorithm}" in refused(file, *given)
+
+
+@pytest.mark.parametrize("transport", ["http", "websocket"])
+def test_a_replay_fills_the_window(server: ServerProcess, name: str, file: Path, transport: str):
+    spec = '{"task": "regression", "asset": null, "semiparametric": {"window": 300}}'
+    given = ("--url", server.url, "--model", name, "--transport", transport)
+    told = run("replay", file, *given, "--spec", spec)
+    assert told.exit_code == 0, told.output
+    assert "semiparametric: 500 samples" in told.output
+    with httpx.Client(base_url=server.url, timeout=30) as client:
+        job = refitted(client, name)
+    assert (job["sequence"], job["samples"]) == (500, 300)
+
+
+def test_a_model_that_was_never_fitted_predicts_no_file(file: Path, tmp_path: Path):
+    spec = read_spec({"task": "regression", "asset": None, "semiparametric": {}})
+    model = Model(1, "m", spec)
+    model.absorb("semiparametric", Samples(*wave(20)))
+    write_state(tmp_path / "m.model", State(*model.state()))
+    told = run("evaluate", tmp_path / "m.model", file)
+    assert told.exit_code == 1
+    assert "before its first refit" in told.stderr
 
 
 def test_a_server_loads_it_and_refits_it_with_what_comes(file: Path, tmp_path: Path):
