@@ -23,7 +23,14 @@ from solver.semiparametric_dual import (
     lagrangian_gradient,
     variables,
 )
-from solver.subproblem import MISSING, KernelValues, Subproblem, scratch_for, slopes_at
+from solver.subproblem import (
+    MISSING,
+    KernelValues,
+    Subproblem,
+    add_multiple,
+    scratch_for,
+    slopes_at,
+)
 
 SOLVERS = {"pdsg": pdsg, "mpd": mpd}
 SolverName = Literal["pdsg", "mpd"]
@@ -33,7 +40,7 @@ _PENALTY = 0.1
 # Of a row that no kernel and no basis function knows; a step then leads to a bound.
 _LEAST_CURVATURE = 1e-150
 # Steps on all samples between two looks at the whole.
-_CHUNK = 256
+_CHUNK = 1024
 
 
 class Iterate(NamedTuple):
@@ -153,11 +160,15 @@ def add_kernel_part(
     residual: Float64Array,
 ) -> None:
     """residual += K weight for weights (M,) zero elsewhere; O(M) a column (P3 eq. 10)."""
-    for start in range(0, len(columns), source.together):
-        part = columns[start : start + source.together]
+    kept = source.kept
+    held = kept.slot_of[columns] >= 0
+    _add_rows(kept.values, kept.slot_of, columns[held], weight, residual)
+    missing = columns[~held]
+    for start in range(0, len(missing), source.together):
+        part = missing[start : start + source.together]
         source.fetch(part)
-        source.kept.clock[0] += 1
-        _add_rows(source.kept.values, source.kept.slot_of[part], weight[part], residual)
+        kept.clock[0] += 1
+        _add_rows(kept.values, kept.slot_of, part, weight, residual)
 
 
 def whole(problem: Problem, solver: SolverName, chunk: int = _CHUNK) -> Advance:
@@ -238,9 +249,11 @@ def point_of(dual: SemiparametricDual, iterate: Iterate, steps: int) -> Point:
 
 @compiled
 def _add_rows(
-    values: Float64Array, slots: NDArray[np.int64], weight: Float64Array, out: Float64Array
+    values: Float64Array,
+    slot_of: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    weight: Float64Array,
+    out: Float64Array,
 ) -> None:
-    for p in range(len(slots)):
-        row = values[slots[p]]
-        for t in range(len(out)):
-            out[t] += weight[p] * row[t]
+    for i in columns:
+        add_multiple(out, weight[i], values[slot_of[i]])

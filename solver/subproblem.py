@@ -188,9 +188,10 @@ def move(
     change_i = theta_i - sub.theta[i]
     change_j = theta_j - sub.theta[j] if j != i else 0.0
     row_i, row_j = kernel.values[kernel.slot_of[i]], kernel.values[kernel.slot_of[j]]
-    add_multiple(sub.residual, change_i, row_i)
-    if j != i:
-        add_multiple(sub.residual, change_j, row_j)
+    if j == i:
+        add_multiple(sub.residual, change_i, row_i)
+    else:
+        _add_two(sub.residual, change_i, row_i, change_j, row_j)
     kernel.last_used[kernel.slot_of[i]] = kernel.clock[0]
     kernel.last_used[kernel.slot_of[j]] = kernel.clock[0]
     for k in range(len(sub.beta)):
@@ -216,3 +217,11 @@ def add_multiple(out: Float64Array, factor: float, values: Float64Array) -> None
     """out += factor values."""
     for t in range(len(out)):
         out[t] += factor * values[t]
+
+
+@compiled
+def _add_two(
+    out: Float64Array, first: float, a: Float64Array, second: float, b: Float64Array
+) -> None:
+    for t in range(len(out)):
+        out[t] += first * a[t] + second * b[t]
