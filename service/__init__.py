@@ -12,11 +12,16 @@ A sample's way, one module a step:
     publish view     model               predictions see it
     acknowledge      engine              the client is told
 
+A refit's way: asked for over `http`, it is a job in `refits`; the writer copies the window of
+recent samples, a thread of its own solves (`fits`), and the writer appends, fsyncs, absorbs and
+publishes what came of it; then the job is done.
+
 The way back after a stop: load the snapshot (`snapshots`), then replay the rest of the log
-through the same `Model.absorb`.
+through the same `Model.absorb` and `Model.adopt`.
 
 A head is one of several kinds (`head` says what they have in common): `classification_head`
-around the working set or ASSET, `regression_head` around ASSET.
+around the working set or ASSET, `regression_head` around ASSET, `semiparametric_head` around a
+`window` and the last fit of one.
 
 Without a server: `datafiles` reads, `training` trains by `training_plan`, and `snapshots` writes
 a model file, which `loading` reads, for `cli_predict` and for `serve --load` (`Writer.load`).

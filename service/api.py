@@ -11,6 +11,7 @@ from service.model import HEADS, Model, classes_of
 from service.names import NamedRows, Rows, n_entries, n_rows
 from service.refits import Job
 from service.samples import Samples
+from service.semiparametric_head import FittedView
 from service.spec import MODEL_NAME_PATTERN, HeadName, read_spec
 from service.writer import Answer
 
@@ -61,10 +62,12 @@ async def predict(
     if isinstance(rows, NamedRows) and entries > _INLINE_NAMED:
         inline = False
     prediction, decision = answer() if inline else await asyncio.to_thread(answer)
+    fit = {"fit": view.fit} if isinstance(view, FittedView) else {}
     return {
         "model": model.name,
         "sequence": published.sequence,
         "head": name,
+        **fit,
         **classes_of(view),
         "prediction": prediction,
         "decision": decision,

@@ -145,6 +145,8 @@ def load(path: Path) -> "LoadedModel":
     head = loaded.model.published.heads[loaded.model.spec.serve]
     if not loaded.numbered:
         raise Failure(f"{path} is of a model whose features have names; files have numbers")
+    if not head.trained and loaded.model.spec.serve == "semiparametric":
+        raise Failure(f"{path} has not been fitted: it was saved before its first refit")
     if not head.trained:
         met = "no sample" if head.classes is None else f"the classes {list(head.classes)!r}"
         needed = "one is" if head.classes is None else "two are"

@@ -38,8 +38,9 @@ def _read_spec(_: click.Context, __: click.Parameter, value: str | None) -> Any:
 @click.option("--model", required=True, metavar="NAME", help="The model; created if missing.")
 @click.option(
     "--head",
-    type=click.Choice(["working_set", "asset", "both"]),
-    help="Which learner of the model takes the samples.  [default: the one that serves]",
+    type=click.Choice(["working_set", "asset", "both", "semiparametric"]),
+    help="Which learner of the model takes the samples; that of semiparametric keeps the last "
+    "ones for a refit.  [default: the one that serves]",
 )
 @click.option(
     "--spec",

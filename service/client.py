@@ -33,7 +33,7 @@ Rows: TypeAlias = NDArray[np.float64] | list[Mapping[str, float]]
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 120.0
 _PATIENCE_SECONDS = 60.0
-_PATHS = {"working_set": "/samples", "asset": "/asset"}
+_PATHS = {"working_set": "/samples", "asset": "/asset", "semiparametric": "/samples"}
 
 
 class ClientError(Exception):

@@ -30,7 +30,7 @@ from service.client import (
 
 SUBPROTOCOL = Subprotocol("wolfstream.v1.msgpack")
 
-_OPERATIONS = {"working_set": "learn", "asset": "asset"}
+_OPERATIONS = {"working_set": "learn", "asset": "asset", "semiparametric": "learn"}
 
 
 class WebsocketConnection:

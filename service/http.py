@@ -10,7 +10,8 @@ from starlette.exceptions import HTTPException
 from service import api, errors
 from service.engine import Engine
 from service.errors import Invalid, NotReady, Refusal, TooLarge, Unavailable
-from service.openapi import JOB, SPEC, SPEC_EXAMPLES, body_of, learning_paths, problems
+from service.openapi import SPEC, SPEC_EXAMPLES, body_of, learning_paths, problems
+from service.openapi_jobs import JOB
 from service.refits import Job
 from service.samples import read_rows, read_samples
 from service.settings import Settings

@@ -90,6 +90,14 @@ _PREDICTED = {
         "model": {"type": "string"},
         "sequence": {"type": "integer"},
         "head": {"enum": list(HEADS)},
+        "fit": {
+            "type": "object",
+            "description": "Of a semiparametric head: the refit that answers.",
+            "properties": {
+                "job": {"type": ["string", "null"]},
+                "sequence": {"type": "integer"},
+            },
+        },
         "classes": {
             "type": "array",
             "items": _LABEL,
@@ -99,7 +107,7 @@ _PREDICTED = {
         "decision": _DECISION,
     },
 }
-_PROBLEM = {
+PROBLEM = {
     "type": "object",
     "required": ["type", "title", "status", "detail"],
     "properties": {
@@ -133,41 +141,6 @@ _MEANING = {
 
 _SAMPLES = {"type": "object", "required": ["x", "y"], "properties": {"x": _X, "y": _Y}}
 _ROWS = {"type": "object", "required": ["x"], "properties": {"x": _X}}
-
-_JOB = {
-    "type": "object",
-    "required": ["job", "model", "status", "href"],
-    "properties": {
-        "job": {"type": "string"},
-        "model": {"type": "string"},
-        "status": {"enum": ["queued", "running", "done", "failed"]},
-        "href": {"type": "string", "examples": ["/v1/models/m/jobs/4a3f"]},
-        "sequence": {
-            "type": ["integer", "null"],
-            "description": "The model's when the window was taken, which is when the job began.",
-        },
-        "samples": {"type": ["integer", "null"], "description": "Samples in the window."},
-        "seconds": {"type": "number"},
-        "progress": {
-            "type": ["object", "null"],
-            "properties": {
-                "iteration": {"type": "integer"},
-                "kkt_violation": {"type": "number"},
-                "tol": {"type": "number"},
-            },
-        },
-        "result": {
-            "type": ["object", "null"],
-            "description": "Of a job that is done: the fit, which is on disk and served.",
-        },
-        "error": {"oneOf": [_PROBLEM, {"type": "null"}]},
-    },
-}
-# The answer that describes a job, among a route's `responses`.
-JOB: dict[str, Any] = {
-    "description": "The job.",
-    "content": {name: {"schema": _JOB} for name in MEDIA_TYPES},
-}
 
 
 def _inlined(schema: Any, parts: dict[str, Any]) -> Any:
@@ -203,6 +176,21 @@ SPEC_EXAMPLES = {
             "asset": {"features": "nystrom", "dimension": 256, "epsilon": 0.05},
         },
     },
+    "semiparametric": {
+        "summary": "Numbers with a daily rhythm, fitted anew with each refit",
+        "value": {
+            "task": "regression",
+            "asset": None,
+            "semiparametric": {
+                "basis": [
+                    {"type": "constant"},
+                    {"type": "sin", "feature": 0, "period": 24.0},
+                    {"type": "cos", "feature": 0, "period": 24.0},
+                ],
+                "window": 2000,
+            },
+        },
+    },
 }
 _SAMPLES_EXAMPLES = {
     "classes": {"value": {"x": [[0.1, 0.2], [0.8, 0.9]], "y": ["low", "high"]}},
@@ -223,7 +211,7 @@ def body_of(
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """A route's `responses` for the statuses that it may refuse with."""
-    content = {"application/problem+json": {"schema": _PROBLEM}}
+    content = {"application/problem+json": {"schema": PROBLEM}}
     return {status: {"description": _MEANING[status], "content": content} for status in statuses}
 
 
@@ -239,7 +227,8 @@ def learning_paths() -> dict[str, Any]:
     return {
         "/v1/models/{name}/samples": {
             "post": _operation(
-                "The working set absorbs the samples, in order; 200 once durable and learned.",
+                "The working set absorbs the samples, or the window of a semiparametric head does, "
+                "in order; 200 once durable and learned.",
                 body_of(_SAMPLES, _SAMPLES_EXAMPLES),
                 _LEARNED,
                 [],

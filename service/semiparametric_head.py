@@ -30,6 +30,8 @@ from solver.semiparametric import SemiparametricView, predict_semiparametric, vi
 # Numbers in a full window: 128 MB.
 LARGEST_WINDOW_NUMBERS = 1 << 24
 _LARGEST_SQUARE_NORM = 1e100
+# In multiplications: a kernel value in float64, written to memory (2 to 20 ns).
+_COST_OF_VALUE = 50
 
 
 class FittedView(NamedTuple):
@@ -48,6 +50,12 @@ class FittedView(NamedTuple):
         """Whether there has been a refit."""
         return self.model is not None
 
+    @property
+    def fit(self) -> dict[str, Any]:
+        """Which refit answers: its job, and the sequence of its window."""
+        told = self.stats["fit"]
+        return {"job": told["job"], "sequence": told["sequence"]}
+
     def predict(self, X: Matrix) -> tuple[list[float], list[float]]:
         """A number for each row, twice; raises Untrained, InvalidSamples."""
         if self.model is None:
@@ -62,7 +70,10 @@ class FittedView(NamedTuple):
 
     def cost(self, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""
-        return cost_of_expansion(self.model.rows.exact, rows, entries) if self.model else 0
+        if self.model is None:
+            return 0
+        values = rows * len(self.model.dual_coef)
+        return cost_of_expansion(self.model.rows.exact, rows, entries) + values * _COST_OF_VALUE
 
 
 class SemiparametricHead:

@@ -33,7 +33,7 @@ class ServerProcess:
                 stdout=log,
                 stderr=log,
             )
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300  # the first start compiles
         while not self._ready():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"the server did not start:\n{self.log()}")

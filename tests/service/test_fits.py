@@ -119,3 +119,12 @@ def test_what_no_y_could_be_is_not_judged() -> None:
     said = head.absorb(rows, np.zeros(2)).prediction
     assert head.view().stats["prequential"]["samples"] == sum(value is not None for value in said)
     assert np.isfinite(head.view().stats["prequential"]["rmse"])
+
+
+def test_a_prediction_that_takes_long_is_known_to() -> None:
+    """Twenty million multiplications are what the event loop may spend on one."""
+    given = window(2000, {"gamma": 100.0}, epsilon=0.0, tol=1.0)
+    head = SemiparametricHead(given.spec)
+    assert head.view().cost(1000, 2000) == 0
+    head.adopt(fit_window(given, "", lambda _: None))
+    assert head.view().cost(1, 2) < 20_000_000 < head.view().cost(1000, 2000)

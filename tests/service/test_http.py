@@ -413,7 +413,13 @@ def test_the_interface_describes_itself(client: httpx.Client) -> None:
         "/v1/models/{name}/samples": {"post"},
         "/v1/models/{name}/asset": {"post"},
         "/v1/models/{name}/predict": {"post"},
+        "/v1/models/{name}/refit": {"post"},
+        "/v1/models/{name}/jobs": {"get"},
+        "/v1/models/{name}/jobs/{job}": {"get"},
     }
+    refit = told["paths"]["/v1/models/{name}/refit"]["post"]["responses"]
+    assert {"202", "404", "409", "422", "503"} <= set(refit)
+    assert "status" in refit["202"]["content"]["application/json"]["schema"]["properties"]
     for path in ("samples", "asset", "predict"):
         operation = told["paths"][f"/v1/models/{{name}}/{path}"]["post"]
         assert {"200", "400", "404", "409", "413", "415", "422", "503"} <= set(

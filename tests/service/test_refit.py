@@ -145,6 +145,8 @@ class TestOneRefit:
         assert result["n_iter"] == solution.n_iter
         assert (result["sequence"], result["samples"]) == (700, 700)
         np.testing.assert_allclose(solution.beta, [1.0, 1.0], atol=0.15)
+        answer = client.post(f"/v1/models/{model}/predict", json={"x": GRID.tolist()}).json()
+        assert answer["fit"] == {"job": job["job"], "sequence": 700}
         view = view_of(solution, X, bases)
         assert result["support_vectors"] == len(view.dual_coef)
         assert said(client, model) == predict_semiparametric(view, GRID).tolist()
@@ -360,7 +362,7 @@ class TestWhileItRuns:
             answer = client.post(f"/v1/models/{endless}/predict", json={"x": X.tolist()})
             assert answer.raise_for_status().json()["sequence"] == 4001 + i
         after = client.get(job["href"]).json()
-        assert after["status"] == "running"
+        assert after["status"] == "running", after
         assert (after["sequence"], after["samples"]) == (4000, 4000)
         assert after["progress"]["iteration"] > job["progress"]["iteration"]
         assert client.get(f"/v1/models/{endless}").json()["sequence"] == 4050

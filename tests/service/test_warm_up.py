@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import solver
+from service.fits import fit_from_record, fit_to_record, fit_window
 from service.model import Draft, Limits, Model
 from service.names import NamedRows
 from service.records import from_record, to_record
@@ -69,6 +70,26 @@ def test_traffic_compiles_nothing(spec: Any, make: Any) -> None:
     other.restore(*model.state())
     other.absorb(head, part(samples, 0, 300))
     other.publish()
+    assert compiled_signatures() == before
+
+
+@pytest.mark.parametrize("solver", ["pdsg", "mpd"])
+@pytest.mark.parametrize("kernel", ["rbf", "polynomial", "linear"])
+def test_refits_compile_nothing(kernel: str, solver: str) -> None:
+    before = compiled_signatures()
+    own = {"solver": solver, "tol": 0.5, "window": 800, "basis": [{"type": "sin", "period": 3.0}]}
+    spec = read_spec({"task": "regression", "kernel": {"type": kernel}, "semiparametric": own})
+    X = np.random.default_rng(0).standard_normal((900, 3))
+    model, other = Model(1, "m", spec), Model(1, "m", spec)
+    for stop in (40, 900):
+        model.absorb("asset", from_record(to_record(Samples(X[:stop], np.sin(X[:stop, 0])))))
+        fit = fit_window(model.window(), "1", lambda _: None)
+        model.adopt(fit_from_record(fit_to_record(fit)))
+        model.publish()
+        for rows in (X[:1], X[:700], np.array(X[:3], order="F"), 1e9 * X[:2]):
+            model.published.heads["semiparametric"].predict(rows)
+    other.restore(*model.state())
+    other.absorb("semiparametric", Samples(X[:300], X[:300, 0]))
     assert compiled_signatures() == before
 
 
