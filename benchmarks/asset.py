@@ -166,7 +166,10 @@ def of_paper(results: dict[str, tuple[Result | None, str]], problem: P5Problem, 
     if exact is None or reached is None:
         return f"{said}."
     times = exact.curve.seconds[-1] / reached
-    return f"{said}. LIBSVM here takes {times:.0f} times ASSET's seconds to P5's error + {problem.near}."
+    return (
+        f"{said}. LIBSVM here takes {times:.0f} times what ASSET takes to P5's error + "
+        f"{problem.near}."
+    )
 
 
 def flat() -> None:
@@ -196,7 +199,8 @@ def stream(arguments: argparse.Namespace) -> None:
         return
     print(
         f"### {SET}, {len(y):,} samples in order of time\n\n"
-        f"Saying the last label again is right {100.0 * (y[1:] == y[:-1]).mean():.2f}% of the time.\n\n"
+        f"Saying the last label again is right {100.0 * (y[1:] == y[:-1]).mean():.2f}% of the "
+        "time.\n\n"
         "| | prequential accuracy % | samples/s |\n| --- | ---: | ---: |",
         flush=True,
     )

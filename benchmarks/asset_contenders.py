@@ -55,9 +55,8 @@ def parts_of(n: int, passes: int) -> Iterator[tuple[float, slice]]:
     """Slices of rows to learn before the next look at the test error, and passes made then."""
     for made in range(passes):
         looks = 10 if made < TENTHS_FOR_PASSES else 1
-        bounds = np.linspace(0, n, looks + 1).astype(int)
-        for look, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
-            yield made + (look + 1) / looks, slice(start, stop)
+        for look in range(looks):
+            yield made + (look + 1) / looks, slice(n * look // looks, n * (look + 1) // looks)
 
 
 def error_of(decision: Float64Array, split: Split) -> float:
