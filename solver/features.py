@@ -111,7 +111,8 @@ def transform(features: FeatureMap, X: Matrix) -> Float64Array:
     if isinstance(X, SparseRows) != features.sparse:
         raise TypeError("rows must be all dense or all sparse, as the first ones of the map")
     if not isinstance(X, SparseRows):
-        return np.ascontiguousarray(X, np.float64)
+        # Writable, for compiled code counts rows that are not as another type.
+        return np.require(X, np.float64, ("C", "W"))
     V = np.zeros((n_rows(X), features.width))
     _spread(X, V)
     return V
