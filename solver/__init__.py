@@ -56,11 +56,12 @@ compiled; rows; sparse_product, slots; kernels; simplex; hessian; online, remova
 problem_arrays; multiclass, store; view, answers; working_set.
 duals, partan; frank_wolfe; kernel_rows; batch, sampled; solve_dual; one_versus_one.
 compiled, rows, kernels; fourier, nystrom; features, subgradient; asset; merge. rows; bandwidth.
-All of these; estimator_base; sfw_classifier, batch_estimator; frank_wolfe_classifier,
-frank_wolfe_regressor, enclosing_ball.
+All of these; estimator_base; sfw_classifier, batch_estimator, asset_estimator,
+feature_transformers; frank_wolfe_classifier, frank_wolfe_regressor, enclosing_ball,
+asset_classifier, asset_regressor.
 
-Rows come dense or sparse (`rows.Matrix`): rows, slots, sparse_product, kernels and
-fourier know the difference, and everything else hands them on.
+Rows come dense or sparse (`rows.Matrix`): rows, slots, sparse_product, kernels, fourier
+and features know the difference, and everything else hands them on.
 
 The estimators for scikit-learn are importable from here.
 """
@@ -68,17 +69,33 @@ The estimators for scikit-learn are importable from here.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from solver.asset_classifier import AssetClassifier
+    from solver.asset_regressor import AssetRegressor
     from solver.enclosing_ball import EnclosingBall
+    from solver.feature_transformers import FourierFeatures, NystromFeatures
     from solver.frank_wolfe_classifier import FrankWolfeClassifier
     from solver.frank_wolfe_regressor import FrankWolfeRegressor
     from solver.sfw_classifier import SFWClassifier
 
-__all__ = ["EnclosingBall", "FrankWolfeClassifier", "FrankWolfeRegressor", "SFWClassifier"]
+__all__ = [
+    "AssetClassifier",
+    "AssetRegressor",
+    "EnclosingBall",
+    "FourierFeatures",
+    "FrankWolfeClassifier",
+    "FrankWolfeRegressor",
+    "NystromFeatures",
+    "SFWClassifier",
+]
 
 _MODULES = {
+    "AssetClassifier": "asset_classifier",
+    "AssetRegressor": "asset_regressor",
     "EnclosingBall": "enclosing_ball",
+    "FourierFeatures": "feature_transformers",
     "FrankWolfeClassifier": "frank_wolfe_classifier",
     "FrankWolfeRegressor": "frank_wolfe_regressor",
+    "NystromFeatures": "feature_transformers",
     "SFWClassifier": "sfw_classifier",
 }
 

@@ -197,9 +197,10 @@ class Asset:
         return sum(array.nbytes for array in self.state().values())
 
     def begin(self, X: Matrix, y: NDArray[Any]) -> None:
-        """Take the map and the targets' scale from these rows instead of the first samples.
+        """Take the map from these rows, and the targets' scale from these y of any number.
 
-        Nothing is learned of them, and what had been is forgotten.
+        They stand in for the stream's first samples. Nothing is learned of them, and what had
+        been is forgotten.
         """
         self._take_scales(X, y)
         self._seen, self._rows, self._y = self._warm_up, None, np.empty(0)
@@ -260,7 +261,7 @@ class Asset:
         again = self._seen + len(y) == self._next_start() and self._seen
         self._seen += len(y)
         if again:
-            self._take_scales(self._rows, self._y)
+            self._take_scales(self._rows, self._y[:TARGET_SAMPLES])
             self._forget()
             self._learn(self._rows, self._y)
         if self.frozen:
@@ -270,31 +271,42 @@ class Asset:
         """The feature map, and the targets' centre and unit, from first samples."""
         self.features = make_map(self.kind, self.kernel, X, self.dimension, self.seed)
         if self.rule.regression:
-            self.centre, self.unit = _centre_and_unit(y[:TARGET_SAMPLES])
+            self.centre, self.unit = _centre_and_unit(y)
 
     def _learn(self, X: Matrix, y: NDArray[Any]) -> Float64Array:
         """Steps for rows in order; returns what was said before each, (n, classes)."""
         if self.features is None:
             self._take_scales(X, y)
             self._forget()
-        assert self.features is not None
-        self.features = widened(self.features, X)
+        self.widen(X)
         said = []
         for start in range(0, len(y), BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
-            said.append(self.step(transform(self.features, take_rows(X, part)), y[part]))
+            said.append(self.step(self.features_of(take_rows(X, part)), y[part]))
         columns = said[-1].shape[1]
         scores = np.full((len(y), columns), np.nan)
         for start, block in zip(range(0, len(y), BLOCK_ROWS), said, strict=True):
             scores[start : start + len(block), : block.shape[1]] = block
         return scores
 
+    def widen(self, X: Matrix) -> None:
+        """Have columns for all features of sparse rows."""
+        assert self.features is not None
+        self.features = widened(self.features, X)
+        self.machines = widened_machines(self.machines, dimension_of(self.features))
+
+    def features_of(self, X: Matrix) -> Float64Array:
+        """V of rows, for `step`, (n, D)."""
+        assert self.features is not None
+        return transform(self.features, X)
+
     def step(self, V: Float64Array, y: NDArray[Any]) -> Float64Array:
         """The steps for (n, D) features, made by the learner's map, with y as in `absorb`.
 
         Returns what the model said before each: (n, classes) scores, or (n, 1) values.
         """
-        self._fit_machines(V.shape[1], y)
+        if not self.rule.regression:
+            self.meet_classes(int(y.max()) + 1)
         if self.rule.regression:
             target, scores = (y - self.centre) / self.unit, np.empty((len(y), 1))
         else:
@@ -328,18 +340,16 @@ class Asset:
             ahead.append(self.horizon - j % self.horizon)
         return min(ahead)
 
-    def _fit_machines(self, width: int, y: NDArray[Any]) -> None:
-        """A machine for each class, and a column for each feature.
+    def meet_classes(self, count: int) -> None:
+        """Have machines for so many classes, before their samples come.
 
         The machine of the unmet class becomes a new class's; a copy of it stays last.
         """
-        m = widened_machines(self.machines, width)
-        if not self.rule.regression:
-            for _ in range(self.n_classes, int(y.max()) + 1):
-                fields = [np.concatenate([field, field[-1:]]) for field in m[:-1]]
-                m = Machines(*[*fields, m.weight])
-                self.n_classes += 1
-        self.machines = m
+        for _ in range(self.n_classes, count):
+            m = self.machines
+            fields = [np.concatenate([field, field[-1:]]) for field in m[:-1]]
+            self.machines = Machines(*[*fields, m.weight])
+            self.n_classes += 1
 
     def view(self) -> AssetView:
         """The model for predictions by other threads. Raises RuntimeError before any sample."""

@@ -34,28 +34,22 @@ PREDICTION_DTYPE = np.dtype(np.float64)
 _NULL = 1e-10
 
 
-class KernelEstimator(BaseEstimator):
-    """Parameters and checks that every estimator here has.
+class KernelParameters(BaseEstimator):
+    """The kernel of an estimator, and rows as scikit-learn gives them.
 
     A subclass has these parameters:
 
     kernel: "rbf", exp(-gamma ||x - z||^2); "polynomial", (gamma x'z + coef0)^degree; or
-        "linear", x'z. Polynomials with coef0 < 0 need not be positive semidefinite: where the
-        rows show it, fitting warns that the gap is no bound.
+        "linear", x'z.
     gamma: a number, or "auto": 1 / (mean squared distance between the training rows) (P2).
-    C: a number; the larger, the more a violation costs.
 
     Rows to predict may be dense or sparse, whichever the training rows were.
     """
-
-    _view: WorkingSetView
-    _C_may_be_infinite: ClassVar[bool] = False
 
     kernel: str
     gamma: float | str
     degree: int
     coef0: float
-    C: float
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -63,14 +57,13 @@ class KernelEstimator(BaseEstimator):
         return tags
 
     def _check_parameters(self) -> None:
-        """Raise ValueError for a kernel or a C that is not one."""
+        """Raise ValueError for a kernel that is none."""
         check_choice("kernel", self.kernel, KERNELS)
         if self.gamma != "auto":
             check_positive("gamma", self.gamma, "'auto' or ")
         check_integer("degree", self.degree)
         if not is_finite(self.coef0):
             raise ValueError(f"coef0 is {self.coef0!r}; it must be a finite number")
-        check_positive("C", self.C, infinite=self._C_may_be_infinite)
 
     def _forget(self) -> None:
         """Drop what an earlier fit has set: one that fails must not leave half of two models."""
@@ -87,19 +80,41 @@ class KernelEstimator(BaseEstimator):
             validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=reset)
         )
 
-    def _rows_to_predict(self, X: Any) -> Matrix:
-        """Checked rows of the kind, dense or sparse, that the model was trained on."""
-        check_is_fitted(self)
-        rows = same_kind(self._view.rows.exact, self._matrix(X, reset=False))
-        check_norms(self._view.kernel, rows)
-        return rows
-
     def _kernel_for(self, X: Matrix) -> Kernel:
         """The kernel with a number as gamma. Raises ValueError where its values would overflow."""
         gamma = gamma_from_rows(X) if self.gamma == "auto" else float(self.gamma)
         kernel = Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))  # type: ignore[arg-type]
         check_norms(kernel, X)
         return kernel
+
+
+class KernelEstimator(KernelParameters):
+    """Parameters and checks of the estimators that keep support vectors.
+
+    Besides those of `KernelParameters`:
+
+    C: a number; the larger, the more a violation costs.
+
+    Polynomials with coef0 < 0 need not be positive semidefinite: where the rows show it,
+    fitting warns that the gap is no bound.
+    """
+
+    _view: WorkingSetView
+    _C_may_be_infinite: ClassVar[bool] = False
+
+    C: float
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError for a kernel or a C that is none."""
+        super()._check_parameters()
+        check_positive("C", self.C, infinite=self._C_may_be_infinite)
+
+    def _rows_to_predict(self, X: Any) -> Matrix:
+        """Checked rows of the kind, dense or sparse, that the model was trained on."""
+        check_is_fitted(self)
+        rows = same_kind(self._view.rows.exact, self._matrix(X, reset=False))
+        check_norms(self._view.kernel, rows)
+        return rows
 
 
 def class_codes(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -139,7 +154,12 @@ def as_given(X: Matrix) -> Any:
 
 def same_kind(first: Matrix, other: Matrix) -> Matrix:
     """The other rows as the first are, dense or sparse."""
-    if isinstance(first, SparseRows) == isinstance(other, SparseRows):
+    return as_kind(isinstance(first, SparseRows), other)
+
+
+def as_kind(sparse: bool, other: Matrix) -> Matrix:
+    """The rows sparse or dense."""
+    if sparse == isinstance(other, SparseRows):
         return other
     if isinstance(other, SparseRows):
         return np.asarray(as_given(other).toarray())

@@ -88,6 +88,15 @@ def widened(features: FeatureMap, X: Matrix) -> FeatureMap:
     return features._replace(width=max(needed, features.width + features.width // 4))
 
 
+def takes_sparse(features: FeatureMap) -> bool:
+    """Whether the map is one of sparse rows."""
+    if isinstance(features, FourierMap):
+        return len(features.origin) == 0
+    if isinstance(features, NystromMap):
+        return isinstance(features.landmarks.exact, SparseRows)
+    return features.sparse
+
+
 def dimension_of(features: FeatureMap) -> int:
     """D, the number of columns of `transform`."""
     if isinstance(features, FourierMap):

@@ -1,0 +1,122 @@
+"""NystromFeatures and FourierFeatures: approximate kernel features for any linear model."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from solver.estimator_base import (
+    KernelParameters,
+    as_kind,
+    check_integer,
+    check_norms,
+    generator,
+)
+from solver.features import FeatureKind, FeatureMap, dimension_of, make_map, takes_sparse, transform
+from solver.kernels import Kernel
+from solver.rows import Float64Array, Matrix, n_rows, take_rows
+
+# Rows that are transformed at a time.
+_PART = 256
+
+
+class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelParameters):
+    """phi with phi(x)'phi(z) about k(x, z), for rows dense or CSR; always dense itself.
+
+    Attributes: gamma_; dimension_: D, the number of features.
+    """
+
+    _kind: FeatureKind
+    _map: FeatureMap
+    _kernel: Kernel
+
+    dimension: int
+    random_state: Any
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_map")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_integer("dimension", self.dimension)
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Make the map from (n, d) rows. Raises ValueError for what is none."""
+        self._check_parameters()
+        self._forget()
+        rows = self._matrix(X, reset=True)
+        self._kernel = self._kernel_for(rows)
+        self.gamma_ = self._kernel.gamma
+        random = generator(self.random_state)
+        some = random.permutation(n_rows(rows))[: int(self.dimension)]
+        seed = int(random.integers(2**31))
+        self._map = make_map(
+            self._kind, self._kernel, take_rows(rows, some), int(self.dimension), seed
+        )
+        self.dimension_ = self._n_features_out = dimension_of(self._map)
+        return self
+
+    def transform(self, X: Any) -> Float64Array:
+        """phi of (n, d) rows, (n, dimension_)."""
+        check_is_fitted(self)
+        rows = as_kind(takes_sparse(self._map), self._matrix(X, reset=False))
+        check_norms(self._kernel, rows)
+        return _in_parts(self._map, rows)
+
+
+class NystromFeatures(KernelFeatures):
+    """Nystrom features from randomly drawn landmark rows (P5 eq. 7).
+
+    kernel, gamma, degree, coef0: see `solver.estimator_base.KernelParameters`.
+    dimension: number of landmarks, at most as many as there are rows; dimension_ may be smaller
+        where their Gram matrix is singular or indefinite (`solver.nystrom.nystrom_map`).
+    random_state: of the landmarks.
+    """
+
+    _kind = "nystrom"
+
+    def __init__(
+        self,
+        dimension: int = 512,
+        *,
+        kernel: str = "rbf",
+        gamma: float | str = "auto",
+        degree: int = 3,
+        coef0: float = 1.0,
+        random_state: Any = None,
+    ) -> None:
+        self.dimension = dimension
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.random_state = random_state
+
+
+class FourierFeatures(KernelFeatures):
+    """Random Fourier features of the rbf kernel (P5 eq. 8).
+
+    gamma: see `solver.estimator_base.KernelParameters`. dimension: number of features.
+    random_state: of the frequencies.
+    """
+
+    _kind = "fourier"
+    kernel, degree, coef0 = "rbf", 1, 0.0
+
+    def __init__(
+        self, dimension: int = 512, *, gamma: float | str = "auto", random_state: Any = None
+    ) -> None:
+        self.dimension = dimension
+        self.gamma = gamma
+        self.random_state = random_state
+
+
+def _in_parts(features: FeatureMap, X: Matrix) -> Float64Array:
+    """`transform` without a second array of the size of the result."""
+    n = n_rows(X)
+    V = np.empty((n, dimension_of(features)))
+    for start in range(0, n, _PART):
+        part = slice(start, start + _PART)
+        V[part] = transform(features, take_rows(X, part))
+    return V
