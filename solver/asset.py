@@ -269,7 +269,9 @@ class Asset:
 
     def _take_scales(self, X: Matrix, y: NDArray[Any]) -> None:
         """The feature map, and the targets' centre and unit, from first samples."""
-        self.features = make_map(self.kind, self.kernel, X, self.dimension, self.seed)
+        self.features = make_map(
+            self.kind, self.kernel, X, self.dimension, self.seed, self.kernel.dtype
+        )
         if self.rule.regression:
             self.centre, self.unit = _centre_and_unit(y)
 

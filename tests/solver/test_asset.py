@@ -116,7 +116,7 @@ class TestAverages:
         oracle = oracle_asset.Asset(1, 2, 1.0)
         for steps in range(1, 70):
             oracle.learn(np.ones(1), 0)
-            covered = steps - oracle._window_before() + 1
+            covered = steps - oracle._window_before(None) + 1
             assert 0.5 * steps <= covered <= 0.75 * steps + 1
 
     def test_are_nothing_before_they_begin(self):
