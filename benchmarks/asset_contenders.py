@@ -65,7 +65,7 @@ def error_of(decision: Float64Array, split: Split) -> float:
 
 
 def ours(features: str, algorithm: str) -> Contender:
-    """wolfstream: ASSET or ASSET* with P5's lambda; features are made once and kept, as peers'."""
+    """wolfstream: ASSET or ASSET* with P5's lambda, features and precision as its estimators."""
 
     def run(split: Split, problem: P5Problem, s: int) -> Iterator[Result]:
         from solver.asset import Asset
@@ -88,13 +88,13 @@ def ours(features: str, algorithm: str) -> Contender:
         resident = memory.begin()
         asset, curve = learner(), Curve(f"lambda {problem.lam:.3g}", [], [], [])
         start = time.process_time()
-        asset.begin(split.X[:s], split.y[:s])
+        asset.begin(split.X[:s], split.y[:s], asset.kernel.dtype)
         V, seconds, tested = None, time.process_time() - start, None
         for passes, part in parts_of(len(split.y), problem.epochs):
             start = time.process_time()
             for first in range(part.start, part.stop, CHUNK):
                 chunk = slice(first, min(first + CHUNK, part.stop))
-                made = transform(asset.features, split.X[chunk]) if passes <= 1.0 else None
+                made = asset.features_of(split.X[chunk]) if passes <= 1.0 else None
                 if V is None:
                     V = np.empty((len(split.y), made.shape[1]), made.dtype)
                 if made is not None:
