@@ -34,7 +34,7 @@ seconds without compiling, loading and measuring the test error, which is that o
 the last pass. All contenders with features make them once, as the first pass comes to their rows,
 and keep them. Columns: features, or LIBSVM's support vectors. *Nystroem + SGD* is scikit-learn's
 `Nystroem` and `SGDClassifier` with `average`, on float64 rows as they come from the file or on
-float32 ones: of 12 settings the one that is first at P5's error, with the seconds of the others not
+float32 ones: of 6 settings the one that is first at P5's error, with the seconds of the others not
 counted. P5's seconds are of its own machine."""
 
 

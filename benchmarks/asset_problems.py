@@ -64,16 +64,16 @@ P5_PROBLEMS = {
         P5Result({512: 15.1, 1024: 15.1}, {512: 23, 1024: 78}, 857),
     ),
     "ijcnn1": P5Problem(
-        "ijcnn1", "P5's ijcnn, 80% of all rows to learn", 113_352, 1.0, 8.82e-8, 30, 0.3,
+        "ijcnn1", "P5's ijcnn, 80% of all rows to learn", 113_352, 1.0, 8.82e-8, 60, 0.3,
         P5Result({512: 1.1, 1024: 0.8}, {512: 87, 1024: 307}, 1331),
     ),
     "mnist": P5Problem(
-        "mnist", "0-4 against 5-9, values / 255", 58_100, 1e-2, 1.72e-7, 30, 0.3,
+        "mnist", "0-4 against 5-9, values / 255", 58_100, 1e-2, 1.72e-7, 60, 0.3,
         P5Result({512: 4.0, 1024: 2.7}, {512: 97, 1024: 275}, 1323),
     ),
     "covtype": P5Problem(
         "covtype", "class 1 against the rest, features scaled to [0, 1]",
-        464_809, 1.0, 7.17e-7, 5, 1.0,
+        464_809, 1.0, 7.17e-7, 8, 1.0,
         P5Result({512: 18.2, 1024: 16.5}, {512: 697, 1024: 2259}, 52.7 * 3600),
     ),
 }  # fmt: skip
