@@ -21,8 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.features import (
+    Columns,
     FeatureKind,
     FeatureMap,
+    IdentityMap,
     check_kernel,
     dimension_of,
     expansion,
@@ -30,18 +32,22 @@ from solver.features import (
     make_map,
     map_arrays,
     map_from_arrays,
+    map_nbytes,
     transform,
+    transform_present,
     widened,
 )
 from solver.kernels import Kernel
 from solver.rows import (
     Float64Array,
     Matrix,
+    SparseRows,
     concatenate_rows,
     rows_from_arrays,
     rows_to_arrays,
     take_rows,
 )
+from solver.slots import rows_nbytes
 from solver.subgradient import (
     Machines,
     Progress,
@@ -51,7 +57,9 @@ from solver.subgradient import (
     next_window,
     no_machines,
     no_progress,
+    put_columns,
     refresh,
+    select_columns,
     walk,
     widened_machines,
 )
@@ -59,7 +67,12 @@ from solver.subgradient import (
 Task = Literal["classification", "regression"]
 Algorithm = Literal["asset", "asset*"]
 BLOCK_ROWS = 256
+<<<<<<< HEAD
 _FLOAT64 = np.dtype(np.float64)
+=======
+# Of identity's sparse rows, whose block has a column for every feature of any of them.
+SPARSE_BLOCK_ROWS = 64
+>>>>>>> wip-asset
 # The targets' centre and unit are those of so many first samples.
 TARGET_SAMPLES = 128
 _REFRESHED_EVERY = 4096
@@ -179,8 +192,19 @@ class Asset:
         regression = self.rule.regression
         count = 1 if regression else self.n_classes + 1
         width = 0 if self.features is None else dimension_of(self.features)
-        self.machines = no_machines(count, width, self.rule.robust)
+        self._machines = no_machines(count, width, self.rule.robust)
         self.progress = no_progress()
+
+    @property
+    def machines(self) -> Machines:
+        """The iterates and their averages, of each class and of the unmet one."""
+        if self.n_classes == 2:
+            mirror(self._machines)
+        return self._machines
+
+    @machines.setter
+    def machines(self, machines: Machines) -> None:
+        self._machines = machines
 
     @property
     def steps(self) -> int:
@@ -195,7 +219,9 @@ class Asset:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays that the learner holds."""
-        return sum(array.nbytes for array in self.state().values())
+        own = sum(array.nbytes for array in [*self._machines, *self.progress, self._y])
+        rows = 0 if self._rows is None else rows_nbytes(self._rows)
+        return own + rows + (0 if self.features is None else map_nbytes(self.features))
 
     def begin(self, X: Matrix, y: NDArray[Any], precision: np.dtype[Any] = _FLOAT64) -> None:
         """Take the map from these rows, and the targets' scale from these y of any number.
@@ -284,52 +310,56 @@ class Asset:
             self._take_scales(X, y)
             self._forget()
         self.widen(X)
-        said = []
-        for start in range(0, len(y), BLOCK_ROWS):
-            part = slice(start, start + BLOCK_ROWS)
-            said.append(self.step(self.features_of(take_rows(X, part)), y[part]))
-        columns = said[-1].shape[1]
-        scores = np.full((len(y), columns), np.nan)
-        for start, block in zip(range(0, len(y), BLOCK_ROWS), said, strict=True):
-            scores[start : start + len(block), : block.shape[1]] = block
-        return scores
+        if not self.rule.regression:
+            self.meet_classes(int(y.max()) + 1)
+        by_columns = self.kind == "identity" and isinstance(X, SparseRows)
+        rows = SPARSE_BLOCK_ROWS if by_columns else BLOCK_ROWS
+        blocks = [slice(start, start + rows) for start in range(0, len(y), rows)]
+        return np.concatenate(
+            [self.step(*self.features_of(take_rows(X, part)), y[part]) for part in blocks]
+        )
 
     def widen(self, X: Matrix) -> None:
         """Have columns for all features of sparse rows."""
         assert self.features is not None
         self.features = widened(self.features, X)
-        self.machines = widened_machines(self.machines, dimension_of(self.features))
+        self._machines = widened_machines(self._machines, dimension_of(self.features))
 
-    def features_of(self, X: Matrix) -> Float64Array:
-        """V of rows, for `step`, (n, D)."""
+    def features_of(self, X: Matrix) -> tuple[Float64Array, Columns | None]:
+        """(V, columns) of rows for `step`.
+
+        Identity of sparse rows leaves out columns without an entry; otherwise columns is None.
+        """
+        if isinstance(self.features, IdentityMap) and isinstance(X, SparseRows):
+            return transform_present(self.features, X)
         assert self.features is not None
-        return transform(self.features, X)
+        return transform(self.features, X), None
 
-    def step(self, V: Float64Array, y: NDArray[Any]) -> Float64Array:
-        """The steps for (n, D) features, made by the learner's map, with y as in `absorb`.
+    def step(self, V: Float64Array, columns: Columns | None, y: NDArray[Any]) -> Float64Array:
+        """The steps for the features (n, D) or (n, columns) of n rows, y as in `absorb`.
 
         Returns what the model said before each: (n, classes) scores, or (n, 1) values.
         """
-        if not self.rule.regression:
-            self.meet_classes(int(y.max()) + 1)
         if self.rule.regression:
             target, scores = (y - self.centre) / self.unit, np.empty((len(y), 1))
         else:
+            self.meet_classes(int(y.max()) + 1)
             target, scores = y.astype(np.float64), np.empty((len(y), self.n_classes))
         start = 0
         while start < len(y):
             part = slice(start, min(len(y), start + self._undisturbed(self.steps + 1)))
-            walk(self.machines, V[part], target[part], self.rule, self.progress, scores[part])
+            machines = self._machines
+            if columns is not None:
+                machines = select_columns(machines, columns)
+            walk(machines, V[part], target[part], self.rule, self.progress, scores[part])
+            if columns is not None:
+                put_columns(self._machines, columns, machines)
             start = part.stop
             if self.rule.robust and self._restarts(self.steps + 1):
-                next_window(self.machines)
+                next_window(self._machines)
             if self.steps % _REFRESHED_EVERY == 0:
-                refresh(self.machines)
-        if not self.rule.regression:
-            if self.n_classes == 2:
-                mirror(self.machines)
-            return scores
-        return self.centre + self.unit * scores
+                refresh(self._machines)
+        return self.centre + self.unit * scores if self.rule.regression else scores
 
     def _restarts(self, j: int) -> bool:
         """Whether a window of averages begins with step j."""
@@ -353,7 +383,7 @@ class Asset:
         for _ in range(self.n_classes, count):
             m = self.machines
             fields = [np.concatenate([field, field[-1:]]) for field in m[:-1]]
-            self.machines = Machines(*[*fields, m.weight])
+            self._machines = Machines(*[*fields, m.weight])
             self.n_classes += 1
 
     def view(self) -> AssetView:

@@ -15,7 +15,7 @@ from solver.estimator_base import (
     check_norms,
     check_positive,
 )
-from solver.features import FeatureKind, takes_sparse
+from solver.features import FeatureKind, dimension_of, takes_sparse, transform_all
 from solver.rows import Float64Array, Matrix, n_rows, take_rows
 
 # Features of all rows are kept between epochs where they take no more bytes; otherwise they
@@ -100,20 +100,19 @@ class AssetEstimator(KernelParameters):
             order = random.permutation(len(y))
             for start in range(0, len(y), _PART):
                 part = order[start : start + _PART]
-                rows = V[part] if V is not None else learner.features_of(take_rows(X, part))
-                learner.step(rows, y[part])
+                if V is not None:
+                    learner.step(V[part], None, y[part])
+                else:
+                    learner.step(*learner.features_of(take_rows(X, part)), y[part])
 
     def _kept_features(self, X: Matrix) -> Float64Array | None:
-        """Features of all rows, unless they are needed once or would take too much memory."""
-        n = n_rows(X)
-        width = self._learner.machines.direction.shape[1]
-        if self.epochs == 1 or 8 * n * width > _KEPT_BYTES:
+        """Features of all rows, where they are worth keeping and take little enough memory."""
+        n, features = n_rows(X), self._learner.features
+        assert features is not None
+        few = 8 * n * dimension_of(features) <= _KEPT_BYTES
+        if self.epochs == 1 or not few or self.features == "identity":
             return None
-        V = np.empty((n, width))
-        for start in range(0, n, _PART):
-            part = slice(start, start + _PART)
-            V[part] = self._learner.features_of(take_rows(X, part))
-        return V
+        return transform_all(features, X)
 
     def _publish(self) -> None:
         """Set the attributes from the learner."""

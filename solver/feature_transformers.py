@@ -2,7 +2,6 @@
 
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,12 +12,16 @@ from solver.estimator_base import (
     check_norms,
     generator,
 )
-from solver.features import FeatureKind, FeatureMap, dimension_of, make_map, takes_sparse, transform
+from solver.features import (
+    FeatureKind,
+    FeatureMap,
+    dimension_of,
+    make_map,
+    takes_sparse,
+    transform_all,
+)
 from solver.kernels import Kernel
-from solver.rows import Float64Array, Matrix, n_rows, take_rows
-
-# Rows that are transformed at a time.
-_PART = 256
+from solver.rows import Float64Array, n_rows, take_rows
 
 
 class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelParameters):
@@ -62,7 +65,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPa
         check_is_fitted(self)
         rows = as_kind(takes_sparse(self._map), self._matrix(X, reset=False))
         check_norms(self._kernel, rows)
-        return _in_parts(self._map, rows)
+        return transform_all(self._map, rows)
 
 
 class NystromFeatures(KernelFeatures):
@@ -110,13 +113,3 @@ class FourierFeatures(KernelFeatures):
         self.dimension = dimension
         self.gamma = gamma
         self.random_state = random_state
-
-
-def _in_parts(features: FeatureMap, X: Matrix) -> Float64Array:
-    """`transform` without a second array of the size of the result."""
-    n = n_rows(X)
-    V = np.empty((n, dimension_of(features)))
-    for start in range(0, n, _PART):
-        part = slice(start, start + _PART)
-        V[part] = transform(features, take_rows(X, part))
-    return V

@@ -19,6 +19,7 @@ from solver.rows import (
     Float64Array,
     Matrix,
     SparseRows,
+    compact,
     largest_feature,
     n_rows,
     origin_of,
@@ -26,6 +27,7 @@ from solver.rows import (
     rows_to_arrays,
     take_rows,
 )
+from solver.slots import rows_nbytes
 
 _FLOAT64 = np.dtype(np.float64)
 FeatureKind: TypeAlias = Literal["fourier", "nystrom", "identity"]
@@ -42,6 +44,8 @@ class IdentityMap(NamedTuple):
 
 
 FeatureMap: TypeAlias = FourierMap | NystromMap | IdentityMap
+Columns: TypeAlias = NDArray[np.int64]
+_BLOCK_ROWS = 256
 
 
 def check_kernel(kind: FeatureKind, kernel: Kernel) -> None:
@@ -134,6 +138,29 @@ def transform(features: FeatureMap, X: Matrix) -> Float64Array:
     return V
 
 
+def transform_all(features: FeatureMap, X: Matrix) -> Float64Array:
+    """`transform` of many rows, in blocks: without a second array of the size of the result."""
+    V = np.empty((n_rows(X), dimension_of(features)))
+    for start in range(0, len(V), _BLOCK_ROWS):
+        part = slice(start, start + _BLOCK_ROWS)
+        V[part] = transform(features, take_rows(X, part))
+    return V
+
+
+def transform_present(features: IdentityMap, X: SparseRows) -> tuple[Float64Array, Columns]:
+    """(V, columns): the features of sparse rows that any of them has, (n, columns), ascending.
+
+    All other columns of `transform` are zero. Identity's features may be so many that a step
+    must not touch those that its sample lacks.
+    """
+    packed = compact(X)
+    columns, place = np.unique(packed.indices, return_inverse=True)
+    present = IdentityMap(len(columns), True)
+    V = transform(present, packed._replace(indices=place.astype(np.int32)))
+    known = columns < features.width
+    return np.ascontiguousarray(V[:, known]), columns[known].astype(np.int64)
+
+
 def expansion(features: FeatureMap, gamma: Float64Array) -> Float64Array:
     """What `linear_values` multiplies for weights gamma (C, D): of Nystrom alpha_S (C, s).
 
@@ -186,7 +213,13 @@ def map_from_arrays(
 
 def map_nbytes(features: FeatureMap) -> int:
     """Bytes of the map's arrays."""
-    return sum(array.nbytes for array in map_arrays(features).values())
+    if isinstance(features, FourierMap):
+        return features.frequency.nbytes + features.phase.nbytes + features.origin.nbytes
+    if isinstance(features, NystromMap):
+        rows = features.landmarks
+        own = features.whitening.nbytes + features.origin.nbytes
+        return own + rows_nbytes(rows.exact) + rows.fast.nbytes + rows.far.nbytes
+    return 0
 
 
 @compiled

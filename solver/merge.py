@@ -102,6 +102,8 @@ def _merged_machines(machines: list[Machines], share: Float64Array) -> Machines:
         before=np.sum([m.before for m in machines], axis=0),
         b_sum=np.sum([m.b_sum for m in machines], axis=0),
         b_before=np.sum([m.b_before for m in machines], axis=0),
+        moved=np.zeros(count),
+        factor=np.ones(count),
         weight=np.sum([m.weight for m in machines], axis=0),
     )
     refresh(result)

@@ -31,6 +31,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from solver.compiled import compiled
 from solver.rows import Float64Array
@@ -53,6 +54,8 @@ class Machines(NamedTuple):
         rows for ASSET*, which does not average.
     b_sum, b_before: the sums of eta b over the present window and over the one before.
     weight: (2,) the sums of eta over both (P5's eta-tilde).
+    moved, factor: what multiplying out has done to columns since `select_columns`: u gained
+        moved * v, and then v was multiplied by factor.
     """
 
     direction: Float64Array
@@ -64,6 +67,8 @@ class Machines(NamedTuple):
     before: Float64Array
     b_sum: Float64Array
     b_before: Float64Array
+    moved: Float64Array
+    factor: Float64Array
     weight: Float64Array
 
 
@@ -115,6 +120,8 @@ def no_machines(count: int, dimension: int, robust: bool) -> Machines:
         before=np.zeros(averages),
         b_sum=np.zeros(count),
         b_before=np.zeros(count),
+        moved=np.zeros(count),
+        factor=np.ones(count),
         weight=np.zeros(2),
     )
 
@@ -129,6 +136,25 @@ def widened_machines(machines: Machines, dimension: int) -> Machines:
         for name, array in machines._asdict().items()
     ]
     return Machines(*wider)
+
+
+def select_columns(machines: Machines, columns: NDArray[np.int64]) -> Machines:
+    """The machines on some features, for rows that have no others; numbers are shared."""
+    machines.moved[:], machines.factor[:] = 0.0, 1.0
+    direction = np.ascontiguousarray(machines.direction[:, columns])
+    return machines._replace(
+        direction=direction, rest=np.ascontiguousarray(machines.rest[:, columns])
+    )
+
+
+def put_columns(machines: Machines, columns: NDArray[np.int64], selected: Machines) -> None:
+    """Write back what `select_columns` gave and `walk` changed."""
+    for c in np.flatnonzero((machines.factor != 1.0) | (machines.moved != 0.0)):
+        if len(machines.rest):
+            machines.rest[c] += machines.moved[c] * machines.direction[c]
+        machines.direction[c] *= machines.factor[c]
+    machines.direction[:, columns] = selected.direction
+    machines.rest[:, columns] = selected.rest
 
 
 def averaged(machines: Machines) -> tuple[Float64Array, Float64Array]:
@@ -177,50 +203,61 @@ def walk(
     y: (n,) class numbers, or targets. One-versus-rest has one machine more than `scores` has
     columns, with y = -1 for all samples. Of two classes the first one's machine is the other's
     mirror image and is left out: see `mirror`.
+
+    ||gamma - s V||^2 = ||gamma||^2 - 2 s V gamma + s^2 ||V||^2 for the shrunk gamma.
     """
     classes = scores.shape[1]
     mirrored = classes == 2 and not rule.regression
     count = 1 if rule.regression else classes + 1
-    # A compiled function counts the references to each array of a tuple that it passes on, and
-    # to each row that it takes: on 512 features that was four fifths of the time.
-    direction, scale, square_norm, b, scale_sum, rest, _, b_sum, b_before, weight = machines
-    steps, square_norms, loss, target = progress
+    # Rows are handed on, not tuples of arrays: a call with those costs more than 500 products.
+    direction, scale, b = machines.direction, machines.scale, machines.b
+    rest = machines.rest if rule.robust else direction
+    scale_sum, b_sum, weight = machines.scale_sum, machines.b_sum, machines.weight
     for i in range(len(V)):
+        V_i = V[i]
+        square_norm = _dot(V_i, V_i)
+        eta, radius, bound = _step_length(rule, progress, square_norm, y[i])
         total = weight[0] + weight[1]
-        asked = rule.regression or steps[0] < D_G_SAMPLES
-        row_norm = _dot(V, i, V, i) if asked else 0.0
-        eta, radius, bound = _step_length(rule, steps, square_norms, loss, target, row_norm, y[i])
-        averaging = rule.robust and steps[0] >= rule.average_from
+        averaging = rule.robust and progress.steps[0] >= rule.average_from
+        shrink = 1.0 - eta * rule.lam
         for c in range(1 if mirrored else 0, count):
-            product = _dot(V, i, direction, c)
-            value = scale[c] * product + b[c]
-            if c < classes:
-                scores[i, c] = value
-                if rule.robust:
-                    summed = scale_sum[c] * product + _dot(V, i, rest, c) + b_sum[c] + b_before[c]
-                    scores[i, c] = summed / total if total > 0.0 else 0.0
-            sign = 1.0 if y[i] == c else -1.0
-            if rule.regression:
-                d = _toward_tube(rule, value, y[i], row_norm, eta)
+            v, rest_c = direction[c], rest[c]
+            if rule.robust and c < classes:
+                product, summed = _two_dots(V_i, v, rest_c)
+                summed += scale_sum[c] * product + b_sum[c] + machines.b_before[c]
+                scores[i, c] = summed / total if total > 0.0 else 0.0
             else:
+                product = _dot(V_i, v)
+                if c < classes:
+                    scores[i, c] = scale[c] * product
+            value = scale[c] * product + b[c]
+            if rule.regression:
+                d = _toward_tube(rule, value, y[i], square_norm, eta)
+            else:
+                sign = 1.0 if y[i] == c else -1.0
                 d = -sign if sign * value < 1.0 else 0.0
-            shrink = 1.0 - eta * rule.lam
-            a, square = shrink * scale[c], shrink * shrink * square_norm[c]
+            a = shrink * scale[c]
+            square = shrink * shrink * machines.square_norm[c]
             if not 1.0 / _LARGEST_SCALE <= abs(a) <= _LARGEST_SCALE:
-                _multiply_out(direction, scale_sum, rest, c, a)
-                product, a = a * product, 1.0
+                _multiply_out(v, a, rest_c, scale_sum[c])
+                machines.moved[c] += machines.factor[c] * scale_sum[c]
+                machines.factor[c] *= a
+                product, a, scale_sum[c] = a * product, 1.0, 0.0
             if d != 0.0:
                 step = eta * d
-                square += step * (step * _dot(V, i, V, i) - 2.0 * a * product)
-                _move(direction, scale_sum, rest, c, V, i, step / a)
+                square += step * (step * square_norm - 2.0 * a * product)
+                if rule.robust:
+                    _add_to_both(v, rest_c, V_i, -step / a, scale_sum[c] * step / a)
+                else:
+                    _add(v, V_i, -step / a)
             if square > radius * radius:
                 a *= radius / math.sqrt(square)
                 square = radius * radius
-            scale[c], square_norm[c] = a, max(square, 0.0)
+            scale[c], machines.square_norm[c] = a, max(square, 0.0)
             if rule.robust:
                 b[c] = min(max(b[c] - eta * d, -bound), bound)
             if averaging:
-                scale_sum[c] += eta * scale[c]
+                scale_sum[c] += eta * a
                 b_sum[c] += eta * b[c]
         if averaging:
             weight[0] += eta
@@ -233,38 +270,33 @@ def mirror(machines: Machines) -> None:
     m = machines
     for negated in (m.direction, m.b, m.rest, m.before, m.b_sum, m.b_before):
         negated[:1] = -negated[1:2]
-    for same in (m.scale, m.square_norm, m.scale_sum):
+    for same in (m.scale, m.square_norm, m.scale_sum, m.moved, m.factor):
         same[0] = same[1]
 
 
 @compiled
 def _step_length(
-    rule: StepRule,
-    steps: Float64Array,
-    square_norms: Float64Array,
-    loss: Float64Array,
-    target: Float64Array,
-    row_norm: float,
-    y: float,
+    rule: StepRule, progress: Progress, square_norm: float, y: float
 ) -> tuple[float, float, float]:
     """eta of the next step, and the bounds of ||gamma|| and |b|; counts the step."""
-    j = steps[0] + 1.0
+    j = progress.steps[0] + 1.0
     if j <= D_G_SAMPLES:
-        square_norms[0] += row_norm
-    steps[0] = j
+        progress.square_norms[0] += square_norm
+    progress.steps[0] = j
     counted = min(j, rule.horizon)
     if rule.regression:
-        loss[0] += (max(abs(y) - rule.epsilon, 0.0) - loss[0]) / counted
-        target[0] += (abs(y) - target[0]) / counted
-        radius = math.sqrt(loss[0] / rule.lam)
-        bound = max(radius, 2.0 * target[0])
+        loss = max(abs(y) - rule.epsilon, 0.0)
+        progress.loss[0] += (loss - progress.loss[0]) / counted
+        progress.target[0] += (abs(y) - progress.target[0]) / counted
+        radius = math.sqrt(progress.loss[0] / rule.lam)
+        bound = max(radius, 2.0 * progress.target[0])
     else:
         radius = math.sqrt(1.0 / rule.lam)
         bound = max(radius, 1.0)
     if not rule.robust:
         return 1.0 / (rule.lam * counted), radius, bound
     D_X = math.sqrt(radius * radius + bound * bound)
-    D_G = math.sqrt(square_norms[0] / min(j, D_G_SAMPLES) + 1.0)
+    D_G = math.sqrt(progress.square_norms[0] / min(j, D_G_SAMPLES) + 1.0)
     return D_X / (D_G * math.sqrt(counted)), radius, bound
 
 
@@ -282,40 +314,41 @@ def _toward_tube(rule: StepRule, value: float, y: float, square_norm: float, eta
 
 
 @compiled
-def _move(
-    direction: Float64Array,
-    scale_sum: Float64Array,
-    rest: Float64Array,
-    c: int,
-    V: Float64Array,
-    i: int,
-    part: float,
-) -> None:
-    """v <- v - p V and, with averaging, u <- u + A p V, so that A v + u stays."""
-    for k in range(V.shape[1]):
-        direction[c, k] -= part * V[i, k]
-    if len(rest) > 0:
-        of_rest = scale_sum[c] * part
-        for k in range(V.shape[1]):
-            rest[c, k] += of_rest * V[i, k]
-
-
-@compiled
-def _multiply_out(
-    direction: Float64Array, scale_sum: Float64Array, rest: Float64Array, c: int, a: float
-) -> None:
+def _multiply_out(v: Float64Array, a: float, rest: Float64Array, scale_sum: float) -> None:
     """gamma = a v becomes v, its scale one; the window's sum A v moves into u."""
-    if len(rest) > 0:
-        for k in range(direction.shape[1]):
-            rest[c, k] += scale_sum[c] * direction[c, k]
-    for k in range(direction.shape[1]):
-        direction[c, k] *= a
-    scale_sum[c] = 0.0
+    if scale_sum != 0.0:
+        _add(rest, v, scale_sum)
+    for k in range(len(v)):
+        v[k] *= a
 
 
 @compiled
-def _dot(A: Float64Array, i: int, B: Float64Array, j: int) -> float:
+def _dot(x: Float64Array, z: Float64Array) -> float:
     total = 0.0
-    for k in range(A.shape[1]):
-        total += A[i, k] * B[j, k]
+    for k in range(len(x)):
+        total += x[k] * z[k]
     return total
+
+
+@compiled
+def _two_dots(x: Float64Array, z: Float64Array, w: Float64Array) -> tuple[float, float]:
+    of_z, of_w = 0.0, 0.0
+    for k in range(len(x)):
+        of_z += x[k] * z[k]
+        of_w += x[k] * w[k]
+    return of_z, of_w
+
+
+@compiled
+def _add(z: Float64Array, x: Float64Array, part: float) -> None:
+    for k in range(len(x)):
+        z[k] += part * x[k]
+
+
+@compiled
+def _add_to_both(
+    z: Float64Array, w: Float64Array, x: Float64Array, of_z: float, of_w: float
+) -> None:
+    for k in range(len(x)):
+        z[k] += of_z * x[k]
+        w[k] += of_w * x[k]

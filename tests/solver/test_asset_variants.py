@@ -110,13 +110,22 @@ class TestEveryIterate:
                 oracle.learn(V, of_sample)
             assert_close_to_oracle(learner, oracle)
 
-    def test_of_rows_out_of_all_proportion_stays_exact(self):
-        """One long row shrinks the iterate's scale a thousandfold in a single projection."""
+    @pytest.mark.parametrize("rows", [np.asarray, sparse], ids=["dense", "sparse"])
+    @for_each_algorithm
+    def test_of_rows_out_of_all_proportion_stays_exact(self, rows, algorithm):
+        """One long row shrinks the iterate's scale a thousandfold in a single projection.
+
+        Of sparse rows, each block of which has a few columns, all others must follow.
+        """
         X, y = samples("classification", n_classes=2)
+        X = np.hstack([X * (np.arange(300)[:, None] % 4 == k) for k in range(4)])
         X[150::7] *= 1e6
-        learner = begun(X, y, MAPS["identity"], lam=1e-2)
+        learner = made(MAPS["identity"], lam=1e-2, algorithm=algorithm)
+        learner.begin(rows(X), y)
+        learner.widen(rows(X))
         oracle = oracle_for(learner, 2)
-        learner.absorb(X, y)
+        for part in blocks(300, 3):
+            learner.absorb(rows(X[part]), y[part])
         for V, code in zip(X, y, strict=True):
             oracle.learn(V, code)
         assert oracle.projections > 20

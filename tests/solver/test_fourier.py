@@ -105,6 +105,19 @@ def test_features_of_enormous_rows_are_finite():
     assert np.all(np.isfinite(V))
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-3, 1.0, 100.0, 1e4, 9e5, 1.1e6, 1e12, 1e100])
+def test_cosines_are_exact_to_the_rounding_of_their_argument(size):
+    argument = size * np.random.default_rng(8).uniform(-1.0, 1.0, (50, 1))
+    X = np.vstack([argument, size * np.arange(-10, 11)[:, None] * np.pi / 20.0])
+    features = fourier_map(0.5, np.zeros(1), 16, seed=8)
+    features = features._replace(frequency=np.ones((1, 16)))
+    expected = np.sqrt(2.0 / 16) * np.cos(X + features.phase)
+    V = fourier_features(features, X)
+    rounding = 4.0 * np.finfo(float).eps * (1.0 + np.abs(X + features.phase))
+    assert np.all(np.abs(V - expected) <= rounding)
+    assert np.abs(V).max() <= np.sqrt(2.0 / 16) * (1.0 + 1e-15)
+
+
 @pytest.fixture(scope="module")
 def texts():
     return thin_clusters(seed=91, n=80, n_features=500)[0]
