@@ -67,12 +67,9 @@ from solver.subgradient import (
 Task = Literal["classification", "regression"]
 Algorithm = Literal["asset", "asset*"]
 BLOCK_ROWS = 256
-<<<<<<< HEAD
 _FLOAT64 = np.dtype(np.float64)
-=======
 # Of identity's sparse rows, whose block has a column for every feature of any of them.
 SPARSE_BLOCK_ROWS = 64
->>>>>>> wip-asset
 # The targets' centre and unit are those of so many first samples.
 TARGET_SAMPLES = 128
 _REFRESHED_EVERY = 4096
