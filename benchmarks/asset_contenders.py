@@ -95,12 +95,12 @@ def ours(features: str, algorithm: str) -> Contender:
             start = time.process_time()
             for first in range(part.start, part.stop, CHUNK):
                 chunk = slice(first, min(first + CHUNK, part.stop))
-                made = asset.features_of(split.X[chunk]) if passes <= 1.0 else None
+                made = transform(asset.features, split.X[chunk]) if passes <= 1.0 else None
                 if V is None:
                     V = np.empty((len(split.y), made.shape[1]), made.dtype)
                 if made is not None:
                     V[chunk] = made
-                asset.step(V[chunk], split.y[chunk])
+                asset.step(V[chunk], None, split.y[chunk])
             view = asset.view()
             seconds += time.process_time() - start
             if tested is None:
