@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: demo test check format bench bench-solvers bench-bound bench-semiparametric clean
+.PHONY: demo test check format bench bench-solvers bench-asset bench-semiparametric bench-bound clean
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "wolfstream needs Python 3.11 or newer; say make PYTHON=/path/to/python")'
@@ -44,6 +44,9 @@ bench-solvers: .venv/peers
 	$(BIN)/python -m benchmarks.solvers --data $(DATA)
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.paper_tables --data $(DATA)
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.rates --data $(DATA)
+
+bench-asset: .venv/peers
+	$(BIN)/python -m benchmarks.asset --data $(DATA)
 
 bench-bound: .venv/installed
 	$(BIN)/python -m benchmarks.bound --data $(DATA)
