@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,10 +22,10 @@ def shell_block(containing: str) -> str:
     return next(block for block in blocks if containing in block)
 
 
-def test_the_curl_session_works_as_typed(tmp_path: Path) -> None:
-    """Only the port and the path of the command differ; one answer a line."""
+def answers_of_session(containing: str, tmp_path: Path) -> list[Any]:
+    """Only the port and the path of the command differ from the README; one answer a line."""
     port = str(free_port())
-    session = shell_block("curl").replace("8000", port).replace("curl ", "curl -w '\\n' ")
+    session = shell_block(containing).replace("8000", port).replace("curl ", "curl -w '\\n' ")
     session = session.replace(".venv/bin/wolfstream", f"{sys.executable} -m service")
     done = subprocess.run(
         ["bash", "-e", "-m", "-c", f"{session}\nwait"],
@@ -35,7 +36,11 @@ def test_the_curl_session_works_as_typed(tmp_path: Path) -> None:
         timeout=150,
         check=False,
     )
-    answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def test_the_curl_session_works_as_typed(tmp_path: Path) -> None:
+    answers = answers_of_session("$U-named", tmp_path)
     ready, created, learned, one, predicted, refused, described, *of_named = answers
     assert ready == {"status": "ready"}
     assert created["sequence"] == 0
@@ -48,6 +53,18 @@ def test_the_curl_session_works_as_typed(tmp_path: Path) -> None:
     assert created_named["model"] == "rooms-named"
     assert learned_named["learned"] == 2
     assert predicted_named["prediction"] == ["humid"]
+
+
+def test_the_session_with_numbers_works_as_typed(tmp_path: Path) -> None:
+    answers = answers_of_session("refit", tmp_path)
+    ready, created, learned, predicted, job, refitted = answers
+    assert ready == {"status": "ready"}
+    assert created["spec"]["semiparametric"]["window"] == 2000
+    assert learned["learned"] == 5
+    assert predicted["head"] == "asset"
+    assert job["status"] in ("queued", "running", "done")
+    assert refitted["head"] == "semiparametric"
+    assert 6.0 < refitted["prediction"][0] < 8.0
 
 
 def test_the_notebook_works_as_typed(capsys: pytest.CaptureFixture[str]) -> None:
