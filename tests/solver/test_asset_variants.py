@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from solver.asset import Asset, predict
 from solver.features import transform
 from solver.kernels import Kernel
+from solver.machines import averaged
 from solver.rows import take_rows
-from solver.subgradient import averaged
 from tests.solver import oracle_asset
 from tests.solver.streams import blocks, clusters, small_streams, sparse, thin_clusters
 
