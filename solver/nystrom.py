@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from solver.kernels import Float64Array, Kernel, Rows, kernel_block, prepare_rows
-from solver.rows import Matrix, check_same_kind, origin_of
+from solver.rows import Matrix, check_same_kind, concatenate_rows, origin_of
 
 # P5's eps_d (1e-16 there), here a share of the largest magnitude of an eigenvalue: below it an
 # eigenvalue of a float64 Gram matrix is rounding, and its feature would be noise.
@@ -29,14 +29,14 @@ class NystromMap(NamedTuple):
 
 
 def nystrom_map(kernel: Kernel, landmarks: Matrix, cut: float = EIGENVALUE_CUT) -> NystromMap:
-    """The map of (s, d) landmark rows, D <= s: O(s^2 d + s^3).
+    """The map of (s, d) landmark rows, which are copied; D <= s. O(s^2 d + s^3).
 
     Eigenvalues below `cut` times the largest magnitude are dropped. That defines the map where
     the Gram matrix is singular (equal landmarks, more of them than its rank) and where the kernel
     is indefinite; if no eigenvalue is positive, D = 0.
     """
     origin = origin_of(landmarks)
-    prepared = prepare_rows(kernel, landmarks, origin, _DTYPE)
+    prepared = prepare_rows(kernel, concatenate_rows([landmarks]), origin, _DTYPE)
     gram = kernel_block(kernel, prepared, prepared)
     # Scaled so that values near the largest that a kernel may have can be squared and summed.
     unit = float(np.abs(gram).max()) or 1.0
