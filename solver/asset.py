@@ -267,7 +267,7 @@ class Asset:
 
     def _keep(self, X: Matrix, y: NDArray[Any]) -> None:
         """Remember samples of the warm-up; at its counts begin anew with all of them."""
-        self._rows = X if self._rows is None else concatenate_rows([self._rows, X])
+        self._rows = concatenate_rows([X] if self._rows is None else [self._rows, X])
         self._y = np.concatenate([self._y, y]) if self._seen else y.copy()
         again = self._seen + len(y) == self._next_start() and self._seen
         self._seen += len(y)

@@ -27,7 +27,7 @@ class Machines(NamedTuple):
         rows for ASSET*, which does not average.
     b_sum, b_before: the sums of eta b over the present window and over the one before.
     weight: (2,) the sums of eta over both (P5's eta-tilde).
-    moved, factor: what multiplying out has done to columns since `select_columns`: u gained
+    moved, factor: what multiplying out has done to all columns in the last walk: u gained
         moved * v, and then v was multiplied by factor.
     """
 
@@ -78,7 +78,6 @@ def widened_machines(machines: Machines, dimension: int) -> Machines:
 
 def select_columns(machines: Machines, columns: NDArray[np.int64]) -> Machines:
     """The machines on some features, for rows that have no others; numbers are shared."""
-    machines.moved[:], machines.factor[:] = 0.0, 1.0
     direction = np.ascontiguousarray(machines.direction[:, columns])
     return machines._replace(
         direction=direction, rest=np.ascontiguousarray(machines.rest[:, columns])

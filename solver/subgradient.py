@@ -130,6 +130,7 @@ def walk(
     direction, scale, b = machines.direction, machines.scale, machines.b
     rest = machines.rest if rule.averages else direction
     scale_sum, b_sum, weight = machines.scale_sum, machines.b_sum, machines.weight
+    machines.moved[:], machines.factor[:] = 0.0, 1.0
     for i in range(len(V)):
         V_i = V[i]
         square_norm = _dot(V_i, V_i)
