@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import threadpoolctl
@@ -23,7 +23,7 @@ from benchmarks.datasets import load
 
 SET = "elec2"
 COMPONENTS, SEED, WARM_ROWS = 512, 0, 600
-BLOCK = 256
+BLOCK, GAMMA = 256, 0.01
 
 
 class StreamResult(NamedTuple):
@@ -52,18 +52,14 @@ class Standardiser:
         return (X - mean) / np.where(deviation > 1e-6, deviation, np.inf)
 
 
-def ours(
-    algorithm: str, gamma: float, lam: float, horizon: int | None, block: int,
-    X: Float64Array, y: Codes,
-) -> StreamResult:  # fmt: skip
+def ours(given: dict[str, Any], block: int, X: Float64Array, y: Codes) -> StreamResult:
     """wolfstream, in blocks of so many rows."""
     from solver.asset import Asset
     from solver.kernels import Kernel
 
     learner = Asset(
-        Kernel("rbf", gamma), algorithm=algorithm, dimension=COMPONENTS, lam=lam,
-        horizon=horizon, seed=SEED,
-    )  # fmt: skip
+        Kernel("rbf", GAMMA), features="fourier", dimension=COMPONENTS, seed=SEED, **given
+    )
     standardiser, right = Standardiser(X.shape[1]), 0
     # Classes are numbered in the order of their first sample.
     codes = (y != y[0]).astype(np.int64)
@@ -98,16 +94,17 @@ def river(gamma: float, rate: float, X: Float64Array, y: Codes) -> StreamResult:
 
 
 Run = Callable[[Float64Array, Codes], StreamResult]
+LAST: dict[str, Any] = {"average": False, "lam": 1e-6}
+STAR: dict[str, Any] = {"algorithm": "asset*", "lam": 1e-5}
+HORIZON: dict[str, Any] = {"horizon": 1000, "lam": 1e-5}
 STREAM_CONTENDERS: dict[str, tuple[str, Run]] = {
-    "blocks": (f"ASSET*, blocks of {BLOCK}", partial(ours, "asset*", 0.03, 1e-5, 100_000, BLOCK)),
-    "small": ("ASSET*, blocks of 16", partial(ours, "asset*", 0.03, 1e-5, 100_000, 16)),
-    "single": ("ASSET*, one at a time", partial(ours, "asset*", 0.03, 1e-5, 100_000, 1)),
-    "averaged": (
-        f"ASSET, horizon 1000, blocks of {BLOCK}",
-        partial(ours, "asset", 0.03, 1e-5, 1000, BLOCK),
-    ),
+    "last": (f"ASSET, last iterate, blocks of {BLOCK}", partial(ours, LAST, BLOCK)),
+    "last_16": ("ASSET, last iterate, blocks of 16", partial(ours, LAST, 16)),
+    "last_1": ("ASSET, last iterate, one at a time", partial(ours, LAST, 1)),
+    "star": (f"ASSET*, blocks of {BLOCK}", partial(ours, STAR, BLOCK)),
+    "horizon": (f"ASSET, horizon 1000, blocks of {BLOCK}", partial(ours, HORIZON, BLOCK)),
     "river_0.003": ("River, rate 0.003", partial(river, 1.0, 0.003)),
-    "river_0.01": ("River, rate 0.01 (its default)", partial(river, 1.0, 0.01)),
+    "river_0.01": ("River, rate 0.01, its default", partial(river, 1.0, 0.01)),
     "river_0.03": ("River, rate 0.03", partial(river, 1.0, 0.03)),
 }
 

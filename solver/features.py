@@ -19,6 +19,7 @@ from solver.rows import (
     Float64Array,
     Matrix,
     SparseRows,
+    check_same_kind,
     compact,
     largest_feature,
     n_rows,
@@ -91,6 +92,7 @@ def widened(features: FeatureMap, X: Matrix) -> FeatureMap:
     if isinstance(features, FourierMap):
         return widened_fourier(features, X)
     if isinstance(features, NystromMap):
+        check_same_kind(features.landmarks.exact, X)
         return features
     if isinstance(X, SparseRows) != features.sparse:
         raise TypeError("rows must be all dense or all sparse, as the first ones of the map")

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from solver.kernels import Float64Array, FloatArray, Kernel, Rows, kernel_block, prepare_rows
-from solver.rows import Matrix, check_same_kind, origin_of
+from solver.rows import Matrix, check_same_kind, concatenate_rows, origin_of
 
 # P5's eps_d (1e-16 there), here a share of the largest magnitude of an eigenvalue, by the precision
 # of the features. To the feature of an eigenvalue at the cut, rounding is as the precision to the
@@ -39,7 +39,7 @@ def nystrom_map(
     cut: float | None = None,
     precision: np.dtype[Any] = _DTYPE,
 ) -> NystromMap:
-    """The map of (s, d) landmark rows, D <= s: O(s^2 d + s^3).
+    """The map of (s, d) landmark rows, which are copied; D <= s. O(s^2 d + s^3).
 
     precision: float32 or float64, of the features. Eigenvalues below `cut` times the largest
     magnitude are dropped; None is EIGENVALUE_CUT. That defines the map where the Gram matrix is
@@ -54,15 +54,17 @@ def nystrom_map(
     value, vector = np.linalg.eigh((gram + gram.T) / (2.0 * unit))
     kept = np.flatnonzero((value > 0.0) & (value >= cut * np.abs(value).max()))[::-1]
     whitening = vector[:, kept] / (np.sqrt(value[kept]) * np.sqrt(unit))
-    return nystrom_from(kernel, landmarks, np.ascontiguousarray(whitening, precision))
+    return nystrom_from(
+        kernel, concatenate_rows([landmarks]), np.ascontiguousarray(whitening, precision)
+    )
 
 
 def nystrom_from(kernel: Kernel, landmarks: Matrix, whitening: FloatArray) -> NystromMap:
     """A map that was made earlier, from its landmark rows and its whitening."""
     origin = origin_of(landmarks)
-    exact, fast = (
-        prepare_rows(kernel, landmarks, origin, dtype) for dtype in (_DTYPE, whitening.dtype)
-    )
+    exact = fast = prepare_rows(kernel, landmarks, origin, _DTYPE)
+    if whitening.dtype != _DTYPE:
+        fast = prepare_rows(kernel, landmarks, origin, whitening.dtype)
     return NystromMap(kernel, exact, fast, whitening, origin)
 
 

@@ -76,6 +76,19 @@ class TestLandmarks:
         assert "rows" not in learner.state()
         np.testing.assert_array_equal(learner.state()["landmarks"], X[:40])
 
+    def test_are_copies(self):
+        """What a caller does to its rows afterwards does not reach the learner."""
+        X, y = samples("classification")
+        for at in (1, 2, 30, 40, 60):
+            learner, other = made(), made()
+            given, labels = X[:at].copy(), y[:at].copy()
+            learner.absorb(given, labels)
+            given[:], labels[:] = 1e9, 0
+            other.absorb(X[:at], y[:at])
+            for one in (learner, other):
+                one.absorb(X[at:], y[at:])
+            assert_equal_states(learner, other)
+
     @for_each_task
     def test_memory_is_constant_from_then_on(self, task):
         X, y = samples(task, 1000)
@@ -105,6 +118,19 @@ class TestLandmarks:
         assert not learner.frozen
         assert learner.view().dimension <= 64
         assert np.mean(predict(learner.view(), X)[0] == y) > 0.8
+
+
+class TestKinds:
+    @pytest.mark.parametrize("at", [1, 30, 100])
+    def test_rows_of_the_other_kind_are_refused_and_change_nothing(self, at):
+        X, y = samples("classification")
+        for ours, others in ((np.asarray, sparse), (sparse, np.asarray)):
+            learner, other = made(), made()
+            for one in (learner, other):
+                one.absorb(ours(X[:at]), y[:at])
+            with pytest.raises(TypeError, match="sparse"):
+                learner.absorb(others(X[at:]), y[at:])
+            assert_equal_states(learner, other)
 
 
 class TestCuts:
