@@ -85,7 +85,9 @@ def step_rule(
     if not robust and average_from is not None:
         raise ValueError("asset* does not average: leave average_from out")
     averages, first = robust and average, average_from or 0
-    return StepRule(lam, regression, epsilon, robust, averages, first, horizon or math.inf)
+    # One type of horizon, so that one compilation is enough.
+    until = float(horizon or math.inf)
+    return StepRule(lam, regression, epsilon, robust, averages, first, until)
 
 
 class Progress(NamedTuple):
