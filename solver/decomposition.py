@@ -12,12 +12,11 @@ from solver.primal_dual import (
     SolverName,
     add_kernel_part,
     largest,
-    point_of,
     subproblem_of,
     violations,
 )
 from solver.rows import Float64Array
-from solver.semiparametric_dual import SemiparametricDual
+from solver.semiparametric_dual import equality_violation
 from solver.subproblem import KernelValues, scratch_for
 
 # Steps on a working set, in units of its size.
@@ -34,9 +33,13 @@ def working_sets(problem: Problem, solver: SolverName, size: int, fresh: int) ->
     age = np.zeros(len(dual.y), np.int64)
 
     def advance(iterate: Iterate, tol: float, limit: int) -> int:
-        point = point_of(dual, iterate, 0)
-        chosen = choose(dual, iterate, age, size, fresh if age.any() else size)
-        age[:] = np.where(np.isin(np.arange(len(age)), chosen), age + 1, 0)
+        wrong = violations(dual, iterate)
+        chosen = choose(
+            wrong, np.abs(iterate.theta) / dual.upper, age, size, fresh if age.any() else size
+        )
+        longer = age[chosen] + 1
+        age[:] = 0
+        age[chosen] = longer
         part = Iterate(
             iterate.theta[chosen], iterate.residual[chosen], iterate.equality, iterate.beta
         )
@@ -46,7 +49,8 @@ def working_sets(problem: Problem, solver: SolverName, size: int, fresh: int) ->
         room = scratch._replace(row=scratch.row[: len(chosen)], gain=scratch.gain[: len(chosen)])
         room.inner[0] = np.inf
         before = iterate.beta.copy()
-        inner = _INNER * max(point.violation, tol)
+        worst = max(float(wrong.max()), equality_violation(dual, iterate.equality))
+        inner = _INNER * max(worst, tol)
         _, taken = run(sub, kernel, room, inner, min(limit, _STEPS * size))
         change = np.zeros(len(dual.y))
         change[chosen] = part.theta - iterate.theta[chosen]
@@ -59,24 +63,27 @@ def working_sets(problem: Problem, solver: SolverName, size: int, fresh: int) ->
 
 
 def choose(
-    dual: SemiparametricDual,
-    iterate: Iterate,
+    wrong: Float64Array,
+    share: Float64Array,
     age: NDArray[np.int64],
     size: int,
     fresh: int,
 ) -> NDArray[np.int64]:
     """The next working set, ascending: up to `size` samples.
 
-    First those of the `fresh` variables that P3 eq. 6 moves. The rest is kept from the present
-    set (age > 0, the number of sets in a row that a sample has been in): free ones before those
-    at zero before those at the bound, and of each those that came last ([SZ05]).
+    wrong: (2M,) violations of P3 eq. 15a to 15c. share: (M,) |theta| as a share of C/M.
+    age: (M,) how many sets in a row a sample has been in; 0 outside the present one.
+
+    First come those of the `fresh` variables that P3 eq. 6 moves. The rest is kept from the
+    present set: free ones before those at zero before those at the bound, and of each those that
+    came last ([SZ05]).
     """
-    moved = steepest_variables(violations(dual, iterate), fresh)
-    chosen = np.unique(moved % len(dual.y))
-    theta = np.abs(iterate.theta)
-    place = np.where(theta == 0.0, 1, np.where(theta >= dual.upper, 2, 0))
-    candidates = np.setdiff1d(np.flatnonzero(age > 0), chosen, assume_unique=True)
-    order = np.lexsort((age[candidates], place[candidates]))
+    chosen = np.unique(steepest_variables(wrong, fresh) % len(age))
+    present = age > 0
+    present[chosen] = False
+    candidates = np.flatnonzero(present)
+    place = np.where(share == 0.0, 1, np.where(share >= 1.0, 2, 0))[candidates]
+    order = np.lexsort((age[candidates], place))
     kept = candidates[order[: max(size - len(chosen), 0)]]
     return np.sort(np.concatenate([chosen, kept]))
 

@@ -78,26 +78,21 @@ def test_at_the_optimum_no_variable_moves():
 
 def test_the_rest_is_kept_free_ones_first_then_zero_then_bound_and_the_latest_of_each():
     """Nothing violates: all are kept from the present set, in that order."""
-    u = 0.5
-    theta = np.array([u, 0.0, 0.1, -0.2, -u, 0.0, 0.3, 0.0])
-    residual = np.where(theta == 0.0, 0.0, -0.1 * np.sign(theta))
-    dual = semiparametric_dual(np.zeros(8), np.ones((8, 1)), 8 * u, 0.1)
-    iterate = Iterate(theta, residual, np.zeros(1), np.zeros(1))
+    share = np.array([1.0, 0.0, 0.2, 0.4, 1.0, 0.0, 0.6, 0.0])
     age = np.array([1, 3, 5, 2, 2, 1, 0, 4])
     order = [3, 2, 5, 1, 7, 0, 4]
     for size in range(1, 8):
-        kept = choose(dual, iterate, age, size, 2)
+        kept = choose(np.zeros(16), share, age, size, 2)
         assert kept.tolist() == sorted(order[:size])
 
 
 def test_fresh_samples_come_before_kept_ones():
-    theta = np.zeros(6)
-    residual = np.array([0.0, 0.0, 0.0, -0.9, 0.5, -0.7])
-    dual = semiparametric_dual(np.zeros(6), np.ones((6, 1)), 1.0, 0.1)
-    iterate = Iterate(theta, residual, np.zeros(1), np.zeros(1))
+    """Samples 3 and 5 violate by alpha, 4 by alpha*."""
+    wrong = np.zeros(12)
+    wrong[[3, 5, 6 + 4]] = 0.8, 0.6, 0.4
     age = np.array([1, 1, 0, 0, 0, 0])
-    assert choose(dual, iterate, age, 4, 2).tolist() == [0, 1, 3, 5]
-    assert choose(dual, iterate, age, 2, 3).tolist() == [3, 4, 5]
+    assert choose(wrong, np.zeros(6), age, 4, 2).tolist() == [0, 1, 3, 5]
+    assert choose(wrong, np.zeros(6), age, 2, 3).tolist() == [3, 4, 5]
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

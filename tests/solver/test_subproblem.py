@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from solver.mpd import mpd
-from solver.pdsg import augmented_row, pair_minimum, partner, pdsg
+from solver.pdsg import augmented, pair_minimum, partner, pdsg
 from solver.subproblem import (
     CONVERGED,
     LIMIT,
@@ -53,7 +53,7 @@ def at_hand(gram):
     return KernelValues(gram, np.arange(N), np.zeros(N, np.int64), np.zeros(1, np.int64))
 
 
-def augmented(sub, gram, theta):
+def augmented_lagrangian(sub, gram, theta):
     """The augmented Lagrangian at the multipliers lambda = beta - rho A z of `sub`, less y'0."""
     fixed = sub.beta - sub.rho * sub.equality
     y = gram @ sub.theta + sub.beta @ sub.Psi - sub.residual
@@ -66,7 +66,9 @@ def test_the_residual_is_the_slope_of_the_augmented_lagrangian():
     sub, gram, _ = made(0, epsilon=0.0)
     for i in range(N):
         step = 1e-6 * np.eye(N)[i]
-        rise = augmented(sub, gram, sub.theta + step) - augmented(sub, gram, sub.theta - step)
+        rise = augmented_lagrangian(sub, gram, sub.theta + step) - augmented_lagrangian(
+            sub, gram, sub.theta - step
+        )
         assert rise / 2e-6 == pytest.approx(sub.residual[i], abs=1e-8)
 
 
@@ -123,10 +125,10 @@ def test_a_pair_moves_to_the_minimum_over_its_box(seed, epsilon):
             r[s] += (new - theta[s]) * sub.curvature[s]
             r[t] += (new - theta[s]) * shared
             theta[s] = new
-    least = augmented(sub, gram, theta)
+    least = augmented_lagrangian(sub, gram, theta)
     moved = sub.theta.copy()
     moved[[i, j]] = a, b
-    assert augmented(sub, gram, moved) <= least + 1e-9
+    assert augmented_lagrangian(sub, gram, moved) <= least + 1e-9
 
 
 @given(st.integers(0, 10**6))
@@ -142,36 +144,64 @@ def test_twins_move_to_the_minimum_over_their_box(seed):
     moved[:2] = pair_minimum(sub, 0, 1, sub.curvature[0])
     grid = np.linspace(-UPPER, UPPER, 41)
     trials = [np.array([s, t, *sub.theta[2:]]) for s in grid for t in grid]
-    least = min(augmented(sub, gram, theta) for theta in trials)
-    assert augmented(sub, gram, moved) <= least + 1e-9
+    least = min(augmented_lagrangian(sub, gram, theta) for theta in trials)
+    assert augmented_lagrangian(sub, gram, moved) <= least + 1e-9
+
+
+def steepest_and_partner(sub, gram):
+    room = scratch_for(N)
+    i, _ = steepest(sub, room.gain)
+    wrong = room.gain.copy()
+    j = partner(sub, gram[i], i, room)
+    best = best_theta(sub.theta[i], sub.residual[i], sub.curvature[i], sub.epsilon, UPPER)
+    return i, j, best, wrong, room.gain
 
 
 @given(st.integers(0, 10**6))
 def test_the_partner_gains_most_after_the_first_step(seed):
+    """No place of any other sample in its piece, i following while it is free, gains more."""
     sub, gram, _ = made(seed)
-    i, violation = steepest(sub, np.empty(N))
-    assume(violation > 1e-6)
-    row = np.empty(N)
-    augmented_row(sub, gram[i], i, row)
-    np.testing.assert_allclose(row, gram[i] + (sub.rho * sub.Psi[:, i]) @ sub.Psi, atol=1e-14)
-    gain = np.empty(N)
-    j = partner(sub, row, i, gain)
-    assert j == i or gain[j] == gain.max()
+    i, j, best, _, gain = steepest_and_partner(sub, gram)
+    assume(1e-9 < abs(best - sub.theta[i]) < UPPER)
     first = sub.theta.copy()
-    first[i] = best_theta(first[i], sub.residual[i], sub.curvature[i], sub.epsilon, UPPER)
-    before = augmented(sub, gram, first)
+    first[i] = best
+    free = best != 0.0 and abs(best) < UPPER
+    before = augmented_lagrangian(sub, gram, first)
     for k in set(range(N)) - {i}:
-        # Moving k within its piece, i following while it is free, gains no more than said.
-        free = first[i] != 0.0 and abs(first[i]) < UPPER
         for t in np.linspace(-UPPER, UPPER, 21):
             if sub.theta[k] * t < 0.0:
                 continue
             moved = first.copy()
             moved[k] = t
             if free:
-                moved[i] -= row[k] * (t - first[k]) / sub.curvature[i]
-            loss = sub.epsilon * (abs(moved[i]) - np.sign(first[i]) * moved[i]) if free else 0.0
-            assert before - augmented(sub, gram, moved) + loss <= gain[k] + 1e-9
+                shared = augmented(sub, gram[i, k], i, k)
+                moved[i] -= shared * (t - first[k]) / sub.curvature[i]
+            loss = sub.epsilon * (abs(moved[i]) - np.sign(best) * moved[i]) if free else 0.0
+            gained = before - augmented_lagrangian(sub, gram, moved) + loss
+            assert gained <= max(gain[k], 0.0) + 1e-9
+            assert gained <= max(gain[j], 0.0) + 1e-9
+
+
+def test_a_step_from_end_to_end_takes_the_second_steepest_along():
+    """All theta at zero and residuals so large that each alone would go to its bound."""
+    sub, gram, _ = made(0)
+    sub.theta[:] = 0.0
+    sub.residual[:] = np.linspace(20.0, -30.0, N)
+    sub = sub._replace(slopes=slopes_at(sub.theta, sub.epsilon, UPPER))
+    i, j, best, wrong, _ = steepest_and_partner(sub, gram)
+    assert (i, j, best) == (N - 1, N - 2, UPPER)
+    assert wrong[j] == sorted(wrong)[-2]
+
+
+def test_where_no_other_sample_would_move_the_steepest_moves_alone():
+    sub, gram, _ = made(0)
+    sub.theta[:] = 0.0
+    sub.residual[:] = 0.0
+    sub.residual[4] = -20.0
+    sub = sub._replace(slopes=slopes_at(sub.theta, sub.epsilon, UPPER))
+    i, j, *_ = steepest_and_partner(sub, gram)
+    assert i == j == 4
+    assert pair_minimum(sub, 4, 4, sub.curvature[4])[0] == UPPER
 
 
 @given(st.integers(0, 10**6), st.booleans())
