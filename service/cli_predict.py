@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
@@ -163,7 +163,8 @@ def judge(
 
     data = _open(console, loaded, file, label_column, True)
     classes = loaded.model.published.heads[loaded.model.spec.serve].classes
-    result: Any = RegressionEvaluation() if classes is None else Evaluation(list(classes))
+    result: Evaluation | RegressionEvaluation
+    result = RegressionEvaluation() if classes is None else Evaluation(list(classes))
     with Bar(console, f"evaluating {file.name}") as bar:
         for X, labels in data.batches(_ROWS_AT_ONCE):
             began = time.perf_counter()
@@ -171,7 +172,7 @@ def judge(
             result.seconds += time.perf_counter() - began
             result.count(labels, said)
             bar.show(result.samples / data.samples, result.words())
-    return cast("Evaluation | RegressionEvaluation", result)
+    return result
 
 
 def _console() -> "Console":
@@ -239,7 +240,9 @@ def _write(
     classes = loaded.model.published.heads[loaded.model.spec.serve].classes
     if classes is None and decision:
         raise Failure("--decision is of classes; the prediction of a regression is its decision")
-    heads = list(classes or ())[1:] if len(classes or ()) == 2 else list(classes or ())
+    heads = list(classes or ())
+    if len(heads) == 2:
+        del heads[0]
     table.writerow(["prediction", *(f"decision {label}" for label in heads if decision)])
     done = 0
     with Bar(console, f"predicting {file.name}") as bar:

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from rich.table import Table
 
@@ -71,8 +72,8 @@ class RegressionEvaluation:
     scatter: float = 0.0
     seconds: float = 0.0
 
-    def count(self, targets: Sequence[float], said: Sequence[float]) -> None:
-        """Take predictions into account."""
+    def count(self, targets: Sequence[Any], said: Sequence[Any]) -> None:
+        """Take predictions, numbers like the targets, into account."""
         for y, value in zip(targets, said, strict=True):
             self.samples += 1
             self.absolute += abs(value - y)
