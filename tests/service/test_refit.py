@@ -29,7 +29,7 @@ BASIS = [
 FITTED = {"basis": BASIS, "epsilon": 0.05, "kernel": {"gamma": 0.25}}
 SPEC = {"task": "regression", "asset": None, "semiparametric": FITTED}
 BASES = [basis_from_data(basis) for basis in BASIS]
-# Far from its tolerance for as long as any test looks at it.
+# Seconds from the end, and never at its tolerance: a test that looks at it is over by then.
 ENDLESS = {
     "task": "regression",
     "asset": {"dimension": 16},
