@@ -106,6 +106,7 @@ def asset_of(spec: ModelSpec, kernel: Kernel) -> Asset:
         dimension=own.dimension or 1,  # identity looks at none
         epsilon=own.epsilon or 0.0,  # nor does classification here
         lam=own.lam,
+        average=own.average,
         average_from=own.average_from,
         horizon=own.horizon,
         seed=spec.seed,

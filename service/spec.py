@@ -84,6 +84,11 @@ class AssetSpec(Part):
         description="Of regression, in standard deviations of y over the first 128 samples: "
         f"smaller errors count nothing. {_EPSILON} by default; null for classification.",
     )
+    average: bool = Field(
+        True,
+        description="false: the last iterate answers. It is noisier, but follows a stream whose "
+        "labels are mostly those of the samples just before.",
+    )
     average_from: int | None = Field(
         None, ge=1, description="First averaged step; null averages a suffix of the stream."
     )
@@ -200,8 +205,8 @@ def _check_asset(asset: AssetSpec, kernel: str, task: Task) -> None:
         if asset.epsilon is None:
             detail = "regression needs a number, zero or more"
         raise contradiction("/asset/epsilon", detail)
-    if asset.algorithm == "asset*" and asset.average_from is not None:
-        detail = "asset* does not average: leave it out, or set it to null"
+    if asset.average_from is not None and (asset.algorithm == "asset*" or not asset.average):
+        detail = "nothing is averaged: leave it out, or set it to null"
         raise contradiction("/asset/average_from", detail)
 
 

@@ -36,6 +36,7 @@ class AssetClassifier(ClassifierMixin, AssetEstimator):
         degree: int = 3,
         coef0: float = 1.0,
         lam: float = 1e-4,
+        average: bool = True,
         average_from: int | None = None,
         horizon: int | None = None,
         epochs: int = 10,
@@ -49,6 +50,7 @@ class AssetClassifier(ClassifierMixin, AssetEstimator):
         self.degree = degree
         self.coef0 = coef0
         self.lam = lam
+        self.average = average
         self.average_from = average_from
         self.horizon = horizon
         self.epochs = epochs

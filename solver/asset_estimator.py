@@ -35,7 +35,7 @@ class AssetEstimator(KernelParameters):
     dimension: number of landmarks or of Fourier features.
     kernel, gamma, degree, coef0: see `solver.estimator_base.KernelParameters`; with "auto",
         gamma is that of the first call's rows.
-    lam: lambda > 0. average_from, horizon: see `solver.asset.Asset`.
+    lam: lambda > 0. average, average_from, horizon: see `solver.asset.Asset`.
     epochs: passes of `fit`.
     random_state: of the landmarks or frequencies, and of the order of samples in `fit`.
 
@@ -57,6 +57,7 @@ class AssetEstimator(KernelParameters):
     features: FeatureKind
     dimension: int
     lam: float
+    average: bool
     average_from: int | None
     horizon: int | None
     epochs: int
@@ -84,6 +85,7 @@ class AssetEstimator(KernelParameters):
             features=self.features,
             dimension=int(self.dimension),
             lam=float(self.lam),
+            average=self.average,
             average_from=self.average_from,
             horizon=self.horizon,
             seed=int(random.integers(2**31)),

@@ -41,6 +41,7 @@ class AssetRegressor(RegressorMixin, AssetEstimator):
         coef0: float = 1.0,
         lam: float = 1e-4,
         epsilon: float = 0.1,
+        average: bool = True,
         average_from: int | None = None,
         horizon: int | None = None,
         epochs: int = 10,
@@ -55,6 +56,7 @@ class AssetRegressor(RegressorMixin, AssetEstimator):
         self.coef0 = coef0
         self.lam = lam
         self.epsilon = epsilon
+        self.average = average
         self.average_from = average_from
         self.horizon = horizon
         self.epochs = epochs

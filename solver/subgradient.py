@@ -82,9 +82,9 @@ def step_rule(
         if count is not None and count < 1:
             raise ValueError(f"{name} is {count}; it must be at least 1")
     robust = algorithm == "asset"
-    if not robust and average_from is not None:
-        raise ValueError("asset* does not average: leave average_from out")
     averages, first = robust and average, average_from or 0
+    if first and not averages:
+        raise ValueError("nothing is averaged: leave average_from out")
     # One type of horizon, so that one compilation is enough.
     until = float(horizon or math.inf)
     return StepRule(lam, regression, epsilon, robust, averages, first, until)

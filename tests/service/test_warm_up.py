@@ -41,6 +41,7 @@ OTHERS = {
     "horizon": {"working_set": None, "asset": {"horizon": 300, "lambda": 1, "average_from": 5}},
     "regression, horizon": {"task": "regression", "asset": {"horizon": 300, "epsilon": 1}},
     "fixed": {"kernel": {"gamma": 1}, "working_set": None},
+    "last iterate": {"working_set": None, "asset": {"average": False}},
 }
 SPECS = SETS | asset_specs() | OTHERS
 

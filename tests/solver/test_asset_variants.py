@@ -307,7 +307,7 @@ class TestSparse:
         ({"horizon": 0}, "horizon is 0"),
         ({"task": "ranking"}, "it must be classification or regression"),
         ({"algorithm": "pegasos"}, "it must be asset or asset*"),
-        ({"algorithm": "asset*", "average_from": 5}, "asset* does not average"),
+        ({"algorithm": "asset*", "average_from": 5}, "nothing is averaged"),
         ({"features": "identity"}, "identity features are of the linear kernel"),
     ],
     ids=str,
