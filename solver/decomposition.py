@@ -94,7 +94,7 @@ def steepest_variables(wrong: Float64Array, count: int) -> NDArray[np.int64]:
     wrong: (2M,) violations of P3 eq. 15a to 15c. d_i = -1 or 1 lowers the Lagrangian just where
     i violates them and just by as much, so the best d moves those that violate most.
     """
-    return largest(wrong, min(count, int(np.count_nonzero(wrong))))
+    return largest(wrong, count)
 
 
 def _all_at_hand(values: Float64Array) -> KernelValues:

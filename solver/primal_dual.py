@@ -35,7 +35,9 @@ from solver.subproblem import (
 SOLVERS = {"pdsg": pdsg, "mpd": mpd}
 SolverName = Literal["pdsg", "mpd"]
 
-# rho_j as a share of (mean k(x, x) + spread / C) / (mean psi_j^2): see `penalty`.
+# rho_j as a share of (mean k(x, x) + spread / C) / (mean psi_j^2), see `semiparametric_problem`.
+# On eight problems (M 1000, C 1 to 3000, K 1 to 16) a fifth of it changes PDSG's steps by factors
+# of 0.8 to 1.7 and MPD's of 0.8 to 1.2, four times of it PDSG's of 0.9 to 1.6, MPD's of 0.9 to 1.6.
 _PENALTY = 0.1
 # Of a row that no kernel and no basis function knows; a step then leads to a bound.
 _LEAST_CURVATURE = 1e-150
@@ -201,14 +203,17 @@ def _fetch_likely(problem: Problem, iterate: Iterate, needed: NDArray[np.int64])
     wrong = violations(problem.dual, iterate).reshape(2, -1).max(axis=0)
     wrong[needed] = 0.0
     wrong[source.kept.slot_of >= 0] = 0.0
-    count = min(max(source.together - len(needed), 0), int(np.count_nonzero(wrong)))
-    source.fetch(np.concatenate([needed, largest(wrong, count)]))
+    likely = largest(wrong, max(source.together - len(needed), 0))
+    source.fetch(np.concatenate([needed, likely]))
 
 
 def largest(values: Float64Array, count: int) -> NDArray[np.int64]:
-    """Where the `count` largest values stand, in no order."""
-    first = len(values) - count
-    return np.argpartition(values, min(first, len(values) - 1))[first:]
+    """Where the `count` largest of the values above zero stand, or all of these; in no order."""
+    candidates = np.flatnonzero(values > 0.0)
+    first = len(candidates) - count
+    if first <= 0 or count <= 0:
+        return candidates[:count]
+    return candidates[np.argpartition(values[candidates], first)[first:]]
 
 
 def violations(dual: SemiparametricDual, iterate: Iterate) -> Float64Array:

@@ -116,8 +116,11 @@ def solve_semiparametric(
     """Solve P3's dual (eq. 3) of (M, d) rows, dense or sparse, with Psi (M, K), K < M.
 
     The box is 0 <= alpha, alpha* <= C/M. Psi: of `basis.training_matrix`.
-    progress: called after each outer iteration; where it returns True, the run ends at the
-        present point, and what it raises ends it without one.
+    progress: called at the start and after each outer iteration; where it returns True, the run
+        ends at the present point, and what it raises ends it without one.
+
+    Raises ValueError for a cache_bytes below two rows, and for working sets of fewer samples than
+    basis functions.
     """
     kernel = settings.kernel
     rows = prepare_rows(kernel, X, origin_of(X), _DTYPE)
@@ -158,6 +161,11 @@ def _advance(problem: Problem, settings: SemiparametricSettings) -> Advance:
     size = settings.working_set_size
     if not settings.decomposition or size >= problem.source.n:
         return whole(problem, settings.solver)
+    K = len(problem.rho)
+    if size < max(K, 2):
+        raise ValueError(
+            f"working_set_size is {size}; with {K} basis functions it must be at least {max(K, 2)}"
+        )
     fresh = max(size // 5, 1) if settings.fresh is None else min(settings.fresh, size)
     return working_sets(problem, settings.solver, size, fresh)
 

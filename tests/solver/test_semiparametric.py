@@ -149,7 +149,7 @@ def test_the_unit_of_a_basis_function_is_that_of_its_coefficient(solver, decompo
 @each_solver
 def test_few_kernel_rows_give_the_same_model_as_all(solver, decomposition):
     instance = hat_instance(120, C=50.0)
-    few = solved(instance, solver, decomposition, tol=1e-5, cache_bytes=4 * 120 * 8)
+    few = solved(instance, solver, decomposition, tol=1e-5, cache_bytes=2 * 120 * 8)
     everything = solved(instance, solver, decomposition, tol=1e-5)
     assert few.converged
     np.testing.assert_allclose(few.beta, everything.beta, atol=1e-3)
@@ -158,6 +158,14 @@ def test_few_kernel_rows_give_the_same_model_as_all(solver, decomposition):
 def test_a_budget_below_two_rows_is_refused():
     with pytest.raises(ValueError, match="two kernel rows of 50 samples take 800"):
         solved(hat_instance(50), cache_bytes=799)
+
+
+def test_a_working_set_below_the_number_of_constraints_is_refused():
+    instance = random_instance(0, M=20, K=3)
+    with pytest.raises(ValueError, match=r"working_set_size is 2; with 3 basis .* at least 3"):
+        solved(instance, working_set_size=2)
+    assert solved(instance, working_set_size=2, decomposition=False).converged
+    assert solved(instance, working_set_size=3, tol=1e-3).converged
 
 
 @each_solver
