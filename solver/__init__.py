@@ -2,9 +2,10 @@
 
 Where each algorithm and equation stands (P1: Ouyang and Gray 2010, "Fast Stochastic
 Frank-Wolfe Algorithms for Nonlinear SVMs"; P2: Frandi et al. 2012, "Training Support Vector
-Machines Using Frank-Wolfe Optimization Methods"; P4: Frandi et al. 2015, "A PARTAN-Accelerated
-Frank-Wolfe Algorithm for Large-Scale SVM Classification"; P5: Lee and Wright 2012, "ASSET"; P3:
-Lee and Wright 2009, "Decomposition and Stochastic Subgradient Algorithms for SVMs", slides):
+Machines Using Frank-Wolfe Optimization Methods"; P3: Lee and Wright 2009, "Decomposition and
+Stochastic Subgradient Algorithms for Support Vector Machines"; P4: Frandi et al. 2015, "A
+PARTAN-Accelerated Frank-Wolfe Algorithm for Large-Scale SVM Classification"; P5: Lee and Wright
+2012, "ASSET"):
 
     P1 eq. 2.4, 2.5      the best vertex of a simplex          simplex.best_vertex
     P1 section 3.1, aD   L2-SVM on the simplex                 duals.classification_dual
@@ -40,6 +41,7 @@ Lee and Wright 2009, "Decomposition and Stochastic Subgradient Algorithms for SV
     P3 Algorithm 1       decomposition                         primal_dual.solve,
                                                                decomposition.working_sets
     P3 [KS05]            MPD: method of multipliers            mpd.mpd
+    P3 conclusion        average of parallel learners          merge.merge
     P4 Algorithm 1       FW, exact line search                 frank_wolfe.advance
     P4 eq. 3, 9          stop on the duality gap               batch.solve
     P4 section 2.2       SWAP: the pairwise step               simplex.swap;
@@ -50,16 +52,15 @@ Lee and Wright 2009, "Decomposition and Stochastic Subgradient Algorithms for SV
     P4 eq. 8             its extrapolation                     partan.partan
     P4 eq. 13, 14, 15    its second length, W, objective       partan.partan
     P4 section 4.2       sampling repeated before stopping     sampled.SampledSearch
-    P5 eq. 8             random Fourier features               fourier.fourier_map,
-                                                               fourier.fourier_features
     P5 eq. 4, 5          V, a row for each sample              features.transform
     P5 eq. 6, 7          Nystrom features                      nystrom.nystrom_map,
                                                                nystrom.nystrom_features
+    P5 eq. 8             random Fourier features               fourier.fourier_map,
+                                                               fourier.fourier_features
+    P5 section 2.4       prediction without samples            asset_view.predict,
+                                                               features.expansion
     P5 Algorithm 1       ASSET, ASSET*                         asset.Asset, subgradient.walk
     P5 section 3         feasible sets, D_G, steps             subgradient.StepRule
-    P3 conclusion        average of parallel learners          merge.merge
-    P5 section 2.4       prediction without samples            asset.predict,
-                                                               features.expansion
 
 Regression on the simplex, which the papers leave out: duals.regression_dual.
 
@@ -67,7 +68,8 @@ How they stand on each other (each imports only from those before it):
 compiled; rows; sparse_product, slots; kernels; simplex; hessian; online, removal,
 problem_arrays; multiclass, store; view, answers; working_set.
 duals, partan; frank_wolfe; kernel_rows; batch, sampled; solve_dual; one_versus_one.
-compiled, rows, kernels; fourier, nystrom; features, subgradient; asset; merge. rows; bandwidth.
+compiled, rows, slots, kernels; fourier, nystrom; features, machines; subgradient,
+asset_view; asset; merge. rows; bandwidth.
 rows; basis. kernel_rows, semiparametric_dual, subproblem; mpd, pdsg; primal_dual; decomposition;
 semiparametric.
 All of these; estimator_base; sfw_classifier, batch_estimator, asset_estimator,

@@ -7,11 +7,12 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import validate_data
 
-from solver.asset import Algorithm, predict
 from solver.asset_estimator import AssetEstimator
+from solver.asset_view import predict
 from solver.estimator_base import as_kind, as_matrix, check_norms, class_codes, generator
 from solver.features import FeatureKind, takes_sparse
 from solver.rows import Float64Array
+from solver.subgradient import Algorithm
 
 
 class AssetClassifier(ClassifierMixin, AssetEstimator):

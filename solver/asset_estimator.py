@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from solver.asset import Algorithm, Asset, AssetView, Task
+from solver.asset import Asset
+from solver.asset_view import AssetView, Task
 from solver.estimator_base import (
     KernelParameters,
     as_kind,
@@ -17,6 +18,7 @@ from solver.estimator_base import (
 )
 from solver.features import FeatureKind, dimension_of, takes_sparse, transform_all
 from solver.rows import Float64Array, Matrix, n_rows, take_rows
+from solver.subgradient import Algorithm
 
 # Features of all rows are kept between epochs where they take no more bytes; otherwise they
 # are computed anew in every epoch.

@@ -6,11 +6,12 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
-from solver.asset import Algorithm, predict
 from solver.asset_estimator import AssetEstimator
+from solver.asset_view import predict
 from solver.estimator_base import as_kind, as_matrix, check_norms, generator, is_finite
 from solver.features import FeatureKind, takes_sparse
 from solver.rows import Float64Array
+from solver.subgradient import Algorithm
 
 
 class AssetRegressor(RegressorMixin, AssetEstimator):

@@ -6,15 +6,9 @@ import numpy as np
 
 from solver.asset import Asset
 from solver.features import dimension_of, map_arrays
+from solver.machines import Machines, refresh, widened_machines, window_sums
 from solver.rows import Float64Array
-from solver.subgradient import (
-    D_G_SAMPLES,
-    Machines,
-    Progress,
-    refresh,
-    widened_machines,
-    window_sums,
-)
+from solver.subgradient import D_G_SAMPLES, Progress
 
 
 def merge(learners: Sequence[Asset]) -> Asset:

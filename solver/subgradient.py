@@ -1,17 +1,11 @@
 """The steps of ASSET and ASSET* in compiled code (P5 Algorithm 1, lines 3-10, and Table 1).
 
-An iterate is kept as gamma = a v. Shrinking and projecting change a alone, and a sample that
-costs no loss changes nothing else, so that a step without a subgradient is one product V v.
-The sum of eta gamma over a window is A v + u with A = sum of eta a: a step v <- v + p V keeps
-it with u <- u - A p V, and so averaging, too, touches vectors in steps with a subgradient only.
-||gamma||^2 is carried along: all that it needs is V gamma, which the loss needs, and ||V||^2.
-
 Feasible sets: ||gamma|| <= R, |b| <= B. With alpha = beta / (lambda m), |beta_i| <= 1, the optimum
 has the dual value  lambda ||gamma||^2 + mean loss = mean (y_i beta_i - epsilon |beta_i|), and so
-lambda ||gamma||^2 <= mean max(|y| - epsilon, 0), half of P5's bound and with the mean in place of
-the maximum; the mean is that of the samples so far, as the targets of a stream are not known
-beforehand. For hinge it is lambda ||gamma||^2 <= 1, P5's bound. B is R, but at least what the best
-constant needs: 1 for hinge, and 2 mean |y|, which bounds the median.
+lambda ||gamma||^2 <= mean max(|y| - epsilon, 0) in regression, half of P5's bound and with the
+mean in place of the maximum; the mean is that of the samples so far, as the targets of a stream
+are not known beforehand. For hinge it is lambda ||gamma||^2 <= 1, P5's bound. B is R, but at
+least what the best constant needs: 1 for hinge, and 2 mean |y|, which bounds the median.
 
 D_G^2 = mean ||V||^2 + 1 takes d^2 = 1 for all samples. So it is for hinge at the first iterate;
 in regression P5 would take d = 0 for targets within epsilon of zero, though later iterates are
@@ -19,57 +13,32 @@ not at zero: the mean bounds E||G||^2 everywhere, and is never zero.
 
 In regression a step ends at the edge of the tube around its sample. This is the proximal step on
 max(loss + G'(x - x_j), 0), which bounds the loss from below as the subgradient alone does, but
-closer; every inequality of the robust analysis holds for it. P5's whole steps begin as long as
-D_X: at lambda = 1e-4 they say nothing useful for a thousand samples. R^2 of predictions before
-learning, on samples 1-128, 129-1000, 1001-4000 and later, and of the model after one pass (80% of
-the samples shuffled, features at unit variance, 256 landmarks): california housing -130, -4.9,
-0.15, 0.67, then 0.72 with whole steps; 0.27, 0.60, 0.71, 0.70, then 0.72 with these. Bike sharing
--88, -4.3, -0.06, 0.49, then 0.56; 0.33, 0.44, 0.52, 0.55, then 0.58.
+closer; the inequality from which the robust analysis follows holds for it. P5's whole steps begin
+as long as D_X: at lambda = 1e-4 they say nothing useful for a thousand samples. R^2 of
+predictions before learning, on samples 1-128, 129-1000, 1001-4000 and later, and of the model
+after one pass (80% of the samples shuffled, features at unit variance, 256 landmarks):
+
+    California housing, whole steps   -130, -4.9, 0.15, 0.67; 0.72
+                        these         0.29, 0.60, 0.71, 0.70; 0.73
+    bike sharing, whole steps         -88, -4.3, -0.06, 0.49; 0.56
+                  these               0.33, 0.44, 0.52, 0.55; 0.58
 """
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solver.compiled import compiled
+from solver.machines import Machines
 from solver.rows import Float64Array
 
+Algorithm = Literal["asset", "asset*"]
 # D_G is the running estimate over the first samples (P5's M), then frozen.
 D_G_SAMPLES = 128
 # The iterate is multiplied out when its scale leaves [1/_LARGEST_SCALE, _LARGEST_SCALE]: so many
 # of a number's 1e16 places may be lost to the difference A v + u, and no more.
 _LARGEST_SCALE = 1e3
-_VECTORS = ("direction", "rest", "before")
-
-
-class Machines(NamedTuple):
-    """The iterates of C machines on D features, and sums over two windows of them.
-
-    direction, scale, b: the iterate (gamma_j, b_j) of P5; gamma = scale * direction.
-    square_norm: ||gamma||^2.
-    scale_sum: A. rest: u + before, so that scale_sum * direction + rest is the sum of eta gamma
-        over both windows. before: that over the window before the present one. Both have no
-        rows for ASSET*, which does not average.
-    b_sum, b_before: the sums of eta b over the present window and over the one before.
-    weight: (2,) the sums of eta over both (P5's eta-tilde).
-    moved, factor: what multiplying out has done to columns since `select_columns`: u gained
-        moved * v, and then v was multiplied by factor.
-    """
-
-    direction: Float64Array
-    scale: Float64Array
-    square_norm: Float64Array
-    b: Float64Array
-    scale_sum: Float64Array
-    rest: Float64Array
-    before: Float64Array
-    b_sum: Float64Array
-    b_before: Float64Array
-    moved: Float64Array
-    factor: Float64Array
-    weight: Float64Array
 
 
 class StepRule(NamedTuple):
@@ -89,6 +58,35 @@ class StepRule(NamedTuple):
     horizon: float
 
 
+def step_rule(
+    regression: bool,
+    algorithm: Algorithm,
+    lam: float,
+    epsilon: float,
+    average_from: int | None,
+    horizon: int | None,
+) -> StepRule:
+    """The rule of `solver.asset.Asset`'s parameters. Raises ValueError for what is none."""
+    if algorithm not in ("asset", "asset*"):
+        raise ValueError(f"algorithm is {algorithm!r}; it must be asset or asset*")
+    if not 0.0 < lam < math.inf:
+        raise ValueError(
+            f"lam is {lam}; it must be a finite number above zero: the steps of asset* are "
+            "1 / (lam j), and those of asset as long as the feasible set is wide, 1 / sqrt(lam)"
+        )
+    if not 0.0 <= epsilon < math.inf:
+        raise ValueError(f"epsilon is {epsilon}; it must be a finite number, at least zero")
+    for name, count in {"average_from": average_from, "horizon": horizon}.items():
+        if count is not None and count < 1:
+            raise ValueError(f"{name} is {count}; it must be at least 1")
+    robust = algorithm == "asset"
+    if not robust and average_from is not None:
+        raise ValueError("asset* does not average: leave average_from out")
+    # One type of horizon, so that one compilation is enough.
+    until = float(horizon or math.inf)
+    return StepRule(lam, regression, epsilon, robust, average_from or 0, until)
+
+
 class Progress(NamedTuple):
     """What the step lengths depend on, each in an array of one.
 
@@ -105,88 +103,6 @@ class Progress(NamedTuple):
 def no_progress() -> Progress:
     """Before the first step."""
     return Progress(*(np.zeros(1) for _ in Progress._fields))
-
-
-def no_machines(count: int, dimension: int, robust: bool) -> Machines:
-    """Machines at zero."""
-    vectors, averages = (count, dimension), (count if robust else 0, dimension)
-    return Machines(
-        direction=np.zeros(vectors),
-        scale=np.ones(count),
-        square_norm=np.zeros(count),
-        b=np.zeros(count),
-        scale_sum=np.zeros(count),
-        rest=np.zeros(averages),
-        before=np.zeros(averages),
-        b_sum=np.zeros(count),
-        b_before=np.zeros(count),
-        moved=np.zeros(count),
-        factor=np.ones(count),
-        weight=np.zeros(2),
-    )
-
-
-def widened_machines(machines: Machines, dimension: int) -> Machines:
-    """The machines with columns of zeros up to a dimension; the same ones if they have it."""
-    have = machines.direction.shape[1]
-    if dimension <= have:
-        return machines
-    wider = [
-        np.pad(array, ((0, 0), (0, dimension - have))) if name in _VECTORS else array
-        for name, array in machines._asdict().items()
-    ]
-    return Machines(*wider)
-
-
-def select_columns(machines: Machines, columns: NDArray[np.int64]) -> Machines:
-    """The machines on some features, for rows that have no others; numbers are shared."""
-    machines.moved[:], machines.factor[:] = 0.0, 1.0
-    direction = np.ascontiguousarray(machines.direction[:, columns])
-    return machines._replace(
-        direction=direction, rest=np.ascontiguousarray(machines.rest[:, columns])
-    )
-
-
-def put_columns(machines: Machines, columns: NDArray[np.int64], selected: Machines) -> None:
-    """Write back what `select_columns` gave and `walk` changed."""
-    for c in np.flatnonzero((machines.factor != 1.0) | (machines.moved != 0.0)):
-        if len(machines.rest):
-            machines.rest[c] += machines.moved[c] * machines.direction[c]
-        machines.direction[c] *= machines.factor[c]
-    machines.direction[:, columns] = selected.direction
-    machines.rest[:, columns] = selected.rest
-
-
-def averaged(machines: Machines) -> tuple[Float64Array, Float64Array]:
-    """(gamma, b) of the averages, (C, D) and (C,); of the last iterates without averaging."""
-    m = machines
-    if not len(m.rest):
-        return m.scale[:, None] * m.direction, m.b.copy()
-    total = float(m.weight.sum()) or 1.0
-    return window_sums(m) / total, (m.b_sum + m.b_before) / total
-
-
-def window_sums(machines: Machines) -> Float64Array:
-    """The sums of eta gamma over both windows, (C, D); without rows for ASSET*."""
-    m = machines
-    return m.scale_sum[:, None] * m.direction + m.rest if len(m.rest) else m.rest
-
-
-def next_window(machines: Machines) -> None:
-    """The present window becomes the one before, and an empty one begins."""
-    m = machines
-    m.before[:] = m.scale_sum[:, None] * m.direction + (m.rest - m.before)
-    m.rest[:] = m.before
-    m.b_before[:] = m.b_sum
-    m.scale_sum[:] = 0.0
-    m.b_sum[:] = 0.0
-    m.weight[:] = 0.0, m.weight[0]
-
-
-def refresh(machines: Machines) -> None:
-    """||gamma||^2 from gamma: what a million updates have rounded away comes back."""
-    v = machines.direction
-    machines.square_norm[:] = np.square(machines.scale) * np.einsum("ck,ck->c", v, v)
 
 
 @compiled
@@ -263,15 +179,6 @@ def walk(
             weight[0] += eta
         if mirrored:
             scores[i, 0] = -scores[i, 1]
-
-
-def mirror(machines: Machines) -> None:
-    """Of two classes: the first one's machine from the second one's, whose mirror image it is."""
-    m = machines
-    for negated in (m.direction, m.b, m.rest, m.before, m.b_sum, m.b_before):
-        negated[:1] = -negated[1:2]
-    for same in (m.scale, m.square_norm, m.scale_sum, m.moved, m.factor):
-        same[0] = same[1]
 
 
 @compiled

@@ -36,6 +36,7 @@ class ServerProcess:
         deadline = time.monotonic() + 300  # the first start compiles
         while not self._ready():
             if self.process.poll() is not None or time.monotonic() > deadline:
+                self.close()
                 raise RuntimeError(f"the server did not start:\n{self.log()}")
             time.sleep(0.05)
         return self

@@ -176,6 +176,13 @@ def learn(model: Model, samples: Samples, sizes: list[int]) -> list[Any]:
     return answers
 
 
+def without_bytes(told: dict[str, Any]) -> dict[str, Any]:
+    """A description without what a restart may change: buffers can be larger or smaller."""
+    told["heads"]["asset"].pop("bytes")
+    told.pop("snapshot_sequence")
+    return told
+
+
 def bits(model: Model) -> Any:
     plain, arrays = model.state()
     return plain, {name: (a.dtype, a.shape, a.tobytes()) for name, a in arrays.items()}
@@ -195,7 +202,7 @@ def test_a_restored_model_goes_on_bit_for_bit(
     again.restore(*Snapshots(tmp_path).load(1, learned))
     again.publish()
     assert bits(again) == bits(live)
-    assert again.describe()["heads"] == live.describe()["heads"]
+    assert without_bytes(again.describe()) == without_bytes(live.describe())
     rest = part(samples, learned, 600)
     sizes = [1, 5, 90, 204]
     assert learn(live, rest, sizes) == learn(again, rest, sizes)
@@ -231,8 +238,7 @@ def test_kill_9_gives_every_model_back_bit_for_bit(tmp_path: Path, learned: int)
         with httpx.Client(base_url=server.url, timeout=30) as client:
             for name, model in models.items():
                 rows = {"x": plain_rows(streams[name])[:30]}
-                told = client.get(f"/v1/models/{model}").json()
-                told.pop("snapshot_sequence")
+                told = without_bytes(client.get(f"/v1/models/{model}").json())
                 answer = client.post(f"/v1/models/{model}/predict", json=rows)
                 said[name] = answer.raise_for_status().json(), told
         return said

@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 
 from solver.asset import Asset, predict
 from solver.kernels import Kernel
-from solver.subgradient import averaged
+from solver.machines import averaged
 from tests.solver import oracle_asset
 from tests.solver.streams import blocks, clusters, in_order_of_appearance, small_streams
 
