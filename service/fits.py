@@ -1,5 +1,6 @@
 """Fits: what a refit makes of a window of samples, and how it stands in the log."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from solver.basis import basis_from_data, training_matrix
 from solver.kernels import Kernel
 from solver.rows import Float64Array, square_norms
 from solver.semiparametric import (
+    SemiparametricProgress,
     SemiparametricSettings,
     solve_semiparametric,
     view_of,
@@ -81,14 +83,18 @@ def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
         max_iter=MOST_STEPS,
         cache_bytes=_CACHE_BYTES,
     )
+
+    def watch(now: SemiparametricProgress) -> None:
+        if not math.isfinite(now.violation):
+            raise RefitFailed(
+                "the samples cannot be fitted: their numbers are too large for float64; scale them"
+            )
+        observe(Progress(now.iteration, now.violation, own.tol))
+
     try:
-        solution = solve_semiparametric(
-            window.X,
-            window.y,
-            training_matrix(bases, window.X),
-            settings,
-            lambda now: observe(Progress(now.iteration, now.violation, own.tol)),
-        )
+        with np.errstate(over="ignore", invalid="ignore"):  # found by `watch`
+            Psi = training_matrix(bases, window.X)
+            solution = solve_semiparametric(window.X, window.y, Psi, settings, watch)
     except ValueError as error:
         raise RefitFailed(f"the samples cannot be fitted: {error}") from None
     if not solution.converged:
@@ -97,8 +103,6 @@ def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
             f"{solution.kkt_violation:.3g}, above the spec's tol of {own.tol:g}; a smaller C, "
             "another gamma or a larger tol is within reach"
         )
-    if not (np.isfinite(solution.dual_coef).all() and np.isfinite(solution.beta).all()):
-        raise RefitFailed("the samples cannot be fitted: its numbers are too large for float64")
     arrays, model = view_to_arrays(view_of(solution, window.X, bases))
     plain = {
         "job": job,
