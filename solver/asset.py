@@ -70,6 +70,7 @@ from solver.slots import rows_nbytes
 from solver.subgradient import Algorithm, Progress, no_progress, step_rule, walk
 
 BLOCK_ROWS = 256
+_FLOAT64 = np.dtype(np.float64)
 # Of identity's sparse rows, whose block has a column for every feature of any of them.
 SPARSE_BLOCK_ROWS = 64
 # The targets' centre and unit are those of so many first samples.
@@ -197,13 +198,17 @@ class Asset:
         rows = 0 if self._rows is None else rows_nbytes(self._rows)
         return own + rows + (0 if self.features is None else map_nbytes(self.features))
 
-    def begin(self, X: Matrix, y: NDArray[Any]) -> None:
+    def begin(self, X: Matrix, y: NDArray[Any], precision: np.dtype[Any] = _FLOAT64) -> None:
         """Take the map from these rows, and the targets' scale from these y of any number.
 
         They stand in for the stream's first samples. Nothing is learned of them, and what had
         been is forgotten.
+
+        precision: float32 is for Nystrom features of the rbf kernel, at half the cost. Their
+            rounding depends on the rows that are computed together, and a step at the edge of
+            its loss with it: the cutting of the stream into calls then matters a little.
         """
-        self._take_scales(X, y)
+        self._take_scales(X, y, precision)
         self._seen, self._rows, self._y = self._warm_up, None, np.empty(0)
         self._forget()
 
@@ -268,9 +273,9 @@ class Asset:
         if self.frozen:
             self._rows, self._y = None, np.empty(0)
 
-    def _take_scales(self, X: Matrix, y: NDArray[Any]) -> None:
+    def _take_scales(self, X: Matrix, y: NDArray[Any], precision: np.dtype[Any] = _FLOAT64) -> None:
         """The feature map, and the targets' centre and unit, from first samples."""
-        self.features = make_map(self.kind, self.kernel, X, self.dimension, self.seed)
+        self.features = make_map(self.kind, self.kernel, X, self.dimension, self.seed, precision)
         if self.rule.regression:
             self.centre, self.unit = _centre_and_unit(y)
 

@@ -94,7 +94,8 @@ class AssetEstimator(KernelParameters):
         """All epochs of `fit`."""
         learner = self._learner
         landmarks = random.permutation(len(y))[: int(self.dimension)]
-        learner.begin(take_rows(X, landmarks if self.features == "nystrom" else slice(0, 1)), y)
+        first = take_rows(X, landmarks if self.features == "nystrom" else slice(0, 1))
+        learner.begin(first, y, learner.kernel.dtype)
         learner.widen(X)
         V = self._kept_features(X)
         for _ in range(self.epochs):

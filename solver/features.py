@@ -30,6 +30,7 @@ from solver.rows import (
 )
 from solver.slots import rows_nbytes
 
+_FLOAT64 = np.dtype(np.float64)
 FeatureKind: TypeAlias = Literal["fourier", "nystrom", "identity"]
 
 
@@ -59,19 +60,25 @@ def check_kernel(kind: FeatureKind, kernel: Kernel) -> None:
 
 
 def make_map(
-    kind: FeatureKind, kernel: Kernel, X: Matrix, dimension: int, seed: int = 0
+    kind: FeatureKind,
+    kernel: Kernel,
+    X: Matrix,
+    dimension: int,
+    seed: int = 0,
+    precision: np.dtype[Any] = _FLOAT64,
 ) -> FeatureMap:
     """The map of a kernel. Raises ValueError as `check_kernel` does.
 
     X: (n, d) rows, n > 0: the first `dimension` of them are Nystrom's landmarks; the others
         look at their kind, dense or sparse, and width alone, Fourier at the first row too.
     dimension: of Fourier features, number of landmarks; unused by identity. seed: Fourier's.
+    precision: float32 or float64, of the computation of Nystrom's features.
     """
     check_kernel(kind, kernel)
     if kind == "fourier":
         return fourier_map(kernel.gamma, origin_of(X), dimension, seed)
     if kind == "nystrom":
-        return nystrom_map(kernel, take_rows(X, slice(0, dimension)))
+        return nystrom_map(kernel, take_rows(X, slice(0, dimension)), precision=precision)
     if isinstance(X, SparseRows):
         return IdentityMap(0, True)
     return IdentityMap(X.shape[1], False)

@@ -151,8 +151,10 @@ def test_epochs_that_do_not_fit_into_memory_give_the_same_model(estimator, featu
     kept = made(estimator, features=features).fit(X, y)
     monkeypatch.setattr("solver.asset_estimator._KEPT_BYTES", 0)
     anew = made(estimator, features=features).fit(X, y)
+    # Nystrom features are computed in float32 here, and in another company of rows.
+    tolerance = 1e-4 if features == "nystrom" else 1e-6
     np.testing.assert_allclose(
-        anew.coef_, kept.coef_, rtol=1e-6, atol=1e-6 * np.abs(kept.coef_).max()
+        anew.coef_, kept.coef_, rtol=tolerance, atol=tolerance * np.abs(kept.coef_).max()
     )
 
 
