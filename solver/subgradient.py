@@ -46,14 +46,15 @@ class StepRule(NamedTuple):
 
     lam: lambda. regression: epsilon-insensitive loss of a single machine in place of hinge
     losses one-versus-rest. epsilon: of that loss. robust: ASSET; otherwise ASSET*, without
-    intercept and averaging. average_from: N-bar; from 0 on all steps are averaged. horizon:
-    no step is shorter than that of this number.
+    intercept. averages: the model is an average of iterates, not the last one. average_from:
+    N-bar; from 0 on all steps are averaged. horizon: no step is shorter than that of this number.
     """
 
     lam: float
     regression: bool
     epsilon: float
     robust: bool
+    averages: bool
     average_from: int
     horizon: float
 
@@ -63,6 +64,7 @@ def step_rule(
     algorithm: Algorithm,
     lam: float,
     epsilon: float,
+    average: bool,
     average_from: int | None,
     horizon: int | None,
 ) -> StepRule:
@@ -82,7 +84,8 @@ def step_rule(
     robust = algorithm == "asset"
     if not robust and average_from is not None:
         raise ValueError("asset* does not average: leave average_from out")
-    return StepRule(lam, regression, epsilon, robust, average_from or 0, horizon or math.inf)
+    averages, first = robust and average, average_from or 0
+    return StepRule(lam, regression, epsilon, robust, averages, first, horizon or math.inf)
 
 
 class Progress(NamedTuple):
@@ -125,7 +128,7 @@ def walk(
     count = 1 if rule.regression else classes + 1
     # Rows are handed on, not tuples of arrays: a call with those costs more than 500 products.
     direction, scale, b = machines.direction, machines.scale, machines.b
-    rest = machines.rest if rule.robust else direction
+    rest = machines.rest if rule.averages else direction
     scale_sum, b_sum, weight = machines.scale_sum, machines.b_sum, machines.weight
     machines.moved[:], machines.factor[:] = 0.0, 1.0
     for i in range(len(V)):
@@ -133,18 +136,18 @@ def walk(
         square_norm = _dot(V_i, V_i)
         eta, radius, bound = _step_length(rule, progress, square_norm, y[i])
         total = weight[0] + weight[1]
-        averaging = rule.robust and progress.steps[0] >= rule.average_from
+        averaging = rule.averages and progress.steps[0] >= rule.average_from
         shrink = 1.0 - eta * rule.lam
         for c in range(1 if mirrored else 0, count):
             v, rest_c = direction[c], rest[c]
-            if rule.robust and c < classes:
+            if rule.averages and c < classes:
                 product, summed = _two_dots(V_i, v, rest_c)
                 summed += scale_sum[c] * product + b_sum[c] + machines.b_before[c]
                 scores[i, c] = summed / total if total > 0.0 else 0.0
             else:
                 product = _dot(V_i, v)
                 if c < classes:
-                    scores[i, c] = scale[c] * product
+                    scores[i, c] = scale[c] * product + b[c]
             value = scale[c] * product + b[c]
             if rule.regression:
                 d = _toward_tube(rule, value, y[i], square_norm, eta)
@@ -161,7 +164,7 @@ def walk(
             if d != 0.0:
                 step = eta * d
                 square += step * (step * square_norm - 2.0 * a * product)
-                if rule.robust:
+                if rule.averages:
                     _add_to_both(v, rest_c, V_i, -step / a, scale_sum[c] * step / a)
                 else:
                     _add(v, V_i, -step / a)

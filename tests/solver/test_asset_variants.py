@@ -315,3 +315,32 @@ class TestSparse:
 def test_parameters_that_are_none(parameters, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         Asset(RBF, **parameters)
+
+
+class TestLastIterate:
+    @for_each_map
+    @for_each_task
+    def test_is_the_model_without_averaging(self, features, task):
+        X, y = samples(task)
+        learner = begun(X, y, features, average=False)
+        averaging = begun(X, y, features)
+        for part in blocks(len(y), 50):
+            for each in (learner, averaging):
+                each.absorb(X[part], y[part])
+            machines = averaging.machines
+            gamma = machines.scale[:, None] * machines.direction
+            known = learner.n_classes or 1
+            close = {"rtol": 1e-9, "atol": 1e-9 * np.abs(gamma).max()}
+            np.testing.assert_allclose(learner.view().gamma, gamma[:known], **close)
+            np.testing.assert_allclose(learner.view().b, machines.b[:known], **close)
+
+    @for_each_task
+    def test_is_what_answers_before_learning(self, task):
+        X, y = samples(task, n_classes=2)
+        learner = begun(X, y, MAPS["fourier"], average=False)
+        learner.absorb(X[:100], y[:100])
+        for i in range(100, 130):
+            expected = predict(learner.view(), X[i : i + 1])
+            said = learner.absorb(X[i : i + 1], y[i : i + 1])
+            np.testing.assert_allclose(said.decision, expected[1], rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(said.prediction, expected[0], rtol=1e-9)
