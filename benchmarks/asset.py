@@ -109,7 +109,7 @@ def batch(name: str, arguments: argparse.Namespace) -> None:
                 results[contender] = exact
         print(table(results, problem, s), flush=True)
         curves[s] = {CONTENDERS[n][0]: r.curve for n, (r, _) in results.items() if r}
-    draw(arguments.figures / f"asset-{name}.svg", name, problem, curves)
+        draw(arguments.figures / f"asset-{name}.svg", name, problem, curves)
 
 
 def result_of(line: dict[str, Any]) -> Result:

@@ -8,21 +8,11 @@ import numpy as np
 from solver.compiled import compiled
 from solver.rows import Float64Array, Matrix, SparseRows, largest_feature, n_rows
 
-# Beyond it an argument is left to the mathematical library.
-_LARGEST_REDUCED = 1e6
-# Of the cosine's series: (-1)^k / (2k)!.
-(
-    _TERM_1,
-    _TERM_2,
-    _TERM_3,
-    _TERM_4,
-    _TERM_5,
-    _TERM_6,
-    _TERM_7,
-    _TERM_8,
-    _TERM_9,
-    _TERM_10,
-) = ((-1.0) ** k / math.factorial(2 * k) for k in range(1, 11))
+_TURN = 0.5 / math.pi
+# Of sin(2 pi t): (-1)^k (2 pi)^(2 k + 1) / (2 k + 1)!.
+_TERMS = tuple(
+    (-1.0) ** k * (2.0 * math.pi) ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(10)
+)
 # The frequencies of so many neighbouring features are drawn together.
 _CHUNK = 64
 
@@ -109,31 +99,18 @@ def _project(X: SparseRows, frequency: Float64Array, out: Float64Array) -> None:
 def _cosines(V: Float64Array, phase: Float64Array, scale: float) -> None:
     """V <- scale cos(V + phase), to |argument| 2^-52, which the argument itself is rounded by.
 
-    cos x = (-1)^n cos(x - n pi), and that for |x - n pi| <= pi/2 by Taylor's series up to
-    x^20/20!, the next term being below 2e-17. The compiler makes vector instructions of it: 0.6
-    ns a value, where the mathematical library takes 30 to 50.
+    With an argument of u turns, cos(2 pi u) = sin(2 pi t) for t = 1/4 - |u - round(u)|, and that
+    for |t| <= 1/4 by Taylor's series up to (2 pi t)^19/19!, the next term being below 3e-16. No
+    branch and no division: the compiler makes vector instructions of it, 0.33 ns a value, where
+    the mathematical library takes 8 and reducing by pi with the sign of its parity took 1.07.
     """
+    c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 = _TERMS
     for i in range(V.shape[0]):
-        largest = 0.0
         for k in range(V.shape[1]):
-            V[i, k] += phase[k]
-            largest = max(largest, abs(V[i, k]))
-        if not largest <= _LARGEST_REDUCED:
-            for k in range(V.shape[1]):
-                V[i, k] = scale * math.cos(V[i, k])
-            continue
-        for k in range(V.shape[1]):
-            n = np.floor(V[i, k] / math.pi + 0.5)
-            z = V[i, k] - n * math.pi
-            z *= z
-            sign = 1.0 - 2.0 * (n - 2.0 * np.floor(0.5 * n))
-            series = z * _TERM_10 + _TERM_9
-            series = z * series + _TERM_8
-            series = z * series + _TERM_7
-            series = z * series + _TERM_6
-            series = z * series + _TERM_5
-            series = z * series + _TERM_4
-            series = z * series + _TERM_3
-            series = z * series + _TERM_2
-            series = z * series + _TERM_1
-            V[i, k] = scale * sign * (z * series + 1.0)
+            turns = (V[i, k] + phase[k]) * _TURN
+            t = 0.25 - abs(turns - np.rint(turns))
+            z = t * t
+            series = ((c9 * z + c8) * z + c7) * z + c6
+            series = ((series * z + c5) * z + c4) * z + c3
+            series = ((series * z + c2) * z + c1) * z + c0
+            V[i, k] = scale * t * series
