@@ -33,7 +33,7 @@ def answers_of_session(containing: str, tmp_path: Path) -> list[Any]:
         env=os.environ | {"WOLFSTREAM_PORT": port, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=290,
         check=False,
     )
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -100,7 +100,7 @@ def test_the_commands_from_a_file_work_as_typed(tmp_path: Path) -> None:
         env=os.environ | {"WOLFSTREAM_PORT": port, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=290,
         check=False,
     )
     assert "model rooms: loaded rooms.model, trained by mfw on 100 samples" in done.stderr
