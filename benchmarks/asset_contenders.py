@@ -40,12 +40,16 @@ class Curve(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The contender's curve, the best of its settings; dimension: columns of its features."""
+    """The contender's curve, the best of its settings; dimension: columns of its features.
+
+    near_seconds: the least seconds to P5's error + `P5Problem.near` of all settings tried.
+    """
 
     curve: Curve
     peak_bytes: int
     dimension: int
     tried: int = 1
+    near_seconds: float | None = None
 
 
 Contender = Callable[[Split, P5Problem, int], Iterator[Result]]
@@ -204,6 +208,7 @@ def tuned(
     grid = settings(problem)
     learner({}).partial_fit(V[:WARM_ROWS], split.y[:WARM_ROWS], classes=[0, 1])
     models = {name: learner(given) for name, given in grid.items()}
+    target = problem.paper.error[V.shape[1]]
     curves = {name: Curve(name, [], [], []) for name in grid}
     spent = dict.fromkeys(grid, 0.0)
     for passes, part in parts_of(len(V), problem.epochs):
@@ -214,11 +219,13 @@ def tuned(
             featured = charged[part.stop] if passes <= 1.0 else charged[-1]
             error = error_of(model.decision_function(V_test), split)
             look(curves[name], spent[name] + featured, passes, error)
-        target = problem.paper.error[max(problem.paper.error, key=lambda s: s <= V.shape[1])]
         best = sorted(models, key=lambda name: rank(curves[name], target))
         if passes >= TRIAL_PASSES:
             models = {name: models[name] for name in best[:KEPT_SETTINGS]}
-        yield Result(curves[best[0]], memory.peak() - resident, V.shape[1], len(grid))
+        near = [seconds_to(curve, target + problem.near) for curve in curves.values()]
+        soonest = min((seconds for seconds in near if seconds), default=None)
+        peak = memory.peak() - resident
+        yield Result(curves[best[0]], peak, V.shape[1], len(grid), soonest)
 
 
 def rank(curve: Curve, target: float) -> tuple[float, float]:
