@@ -42,9 +42,9 @@ class Clock:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Count what happens within."""
-        start = time.perf_counter()
+        start = time.process_time()
         yield
-        self.seconds += time.perf_counter() - start
+        self.seconds += time.process_time() - start
 
 
 class Fitted(NamedTuple):
@@ -269,9 +269,9 @@ def measure(contender: Contender, data: Dataset, parameters: Parameters) -> Iter
     del warm
     resident = memory.begin()
     learning, predicting = Clock(), Clock()
-    start = time.perf_counter()
+    start = time.process_time()
     fitted = contender.fit(data.X, data.y, parameters, learning)
-    rest = time.perf_counter() - start - learning.seconds
+    rest = time.process_time() - start - learning.seconds
     outcome = Outcome(learning.seconds, rest, memory.peak() - resident)
     yield outcome
     parts = range(0, len(data.y_test), PREDICTED_ROWS)

@@ -24,7 +24,8 @@ COLUMNS = (
     "predictions/s", "input s",
 )  # fmt: skip
 NOTES = """\
-One process a contender, one thread, rows in the same order. *Learning* is without compiling and
+One process a contender, one thread, rows in the same order. Seconds are those of the processor, so
+that other programs on the machine disturb them less. *Learning* is without compiling and
 without making a contender's own form of input (*input s*: for Vowpal Wabbit, parsing text into
 examples). *Peak*: the most resident memory while learning and predicting, above what was there
 with the data loaded. Nystroem's support vectors are its features. *C* is P1's, Table 2: of the
