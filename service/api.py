@@ -78,11 +78,12 @@ async def create(engine: Engine, name: str, body: Any) -> tuple[dict[str, Any], 
     return model.describe(), new
 
 
-def list_models(engine: Engine) -> dict[str, Any]:
-    """Name, sequence and number of features of every model."""
+def list_models(engine: Engine, prefix: str) -> dict[str, Any]:
+    """Name, sequence and number of features of every model whose name begins with the prefix."""
     models = [
         {"model": m.name, "sequence": m.published.sequence, "features": m.published.dimension}
         for m in engine.models()
+        if m.name.startswith(prefix)
     ]
     return {"models": models}
 

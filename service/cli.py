@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 from pydantic import ValidationError
 
+from service.cli_keys import keys
 from service.cli_predict import evaluate, predict
 from service.cli_replay import replay
 from service.cli_train import train
@@ -41,8 +42,8 @@ def main() -> None:
 
     `serve` runs the server. `replay` is a client: it streams a file of labelled samples into a
     model of a running server, and shows how well the model predicts each sample just before it
-    learns it. `train`, `predict` and `evaluate` work with files alone; what `train` writes,
-    `serve --load` serves.
+    learns it. `keys` says who may use a server. `train`, `predict` and `evaluate` work with files
+    alone; what `train` writes, `serve --load` serves.
     """
 
 
@@ -143,5 +144,5 @@ def _wrong_settings(error: ValidationError, given: dict[str, str]) -> str:
     return "; ".join(wrong)
 
 
-for command in (train, predict, evaluate, replay):
+for command in (train, predict, evaluate, replay, keys):
     main.add_command(command)

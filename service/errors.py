@@ -4,6 +4,8 @@ WolfstreamError
 ├── StartupError              the server cannot start; the message says what to do
 └── Refusal                   a request is answered with a problem; nothing of it was applied
     ├── Unreadable            the body is not what its content type says
+    ├── Unauthenticated       no key, or one that is not known
+    ├── Forbidden             the key is not for this
     ├── UnsupportedFormat     a content type that is not spoken here
     ├── TooLarge              the body exceeds the limit
     ├── Invalid               readable but wrong: the spec, a field, a parameter
@@ -60,6 +62,18 @@ class Unreadable(Refusal):
     """The body cannot be parsed."""
 
     slug, title = "unreadable", "The body cannot be read"
+
+
+class Unauthenticated(Refusal):
+    """The server needs a key, and the request has none that is known."""
+
+    slug, title = "unauthenticated", "A key is needed"
+
+
+class Forbidden(Refusal):
+    """The key has not the scope, or is not for this model."""
+
+    slug, title = "forbidden", "The key does not allow this"
 
 
 class UnsupportedFormat(Refusal):

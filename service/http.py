@@ -9,8 +9,10 @@ from starlette.exceptions import HTTPException
 
 from service import api, errors
 from service.engine import Engine
-from service.errors import NotReady, Refusal, TooLarge, Unavailable
-from service.openapi import SPEC, body_of, learning_paths, problems
+from service.errors import NotReady, Refusal, TooLarge, Unauthenticated, Unavailable
+from service.guard import Guard
+from service.keys import KeyRing
+from service.openapi import SECURITY, SPEC, body_of, learning_paths, problems
 from service.samples import read_rows, read_samples
 from service.settings import Settings
 from service.spec import HeadName
@@ -33,6 +35,8 @@ _SPEC_BYTES = 1 << 16
 
 _STATUS: dict[type[Refusal], int] = {
     errors.Unreadable: 400,
+    errors.Unauthenticated: 401,
+    errors.Forbidden: 403,
     errors.UnknownModel: 404,
     errors.ModelExists: 409,
     errors.NoSuchHead: 409,
@@ -51,16 +55,18 @@ class Application(FastAPI):
         """The whole interface."""
         schema = super().openapi()
         schema["paths"] |= learning_paths()
+        schema |= SECURITY | {"components": schema.get("components", {}) | SECURITY["components"]}
         return schema
 
 
-def create_app(engine: Engine, settings: Settings, streams: Streams) -> FastAPI:
+def create_app(engine: Engine, settings: Settings, streams: Streams, ring: KeyRing) -> FastAPI:
     """The ASGI application over an engine that someone else starts and stops."""
     app = Application(
         title="wolfstream",
         description="A server that learns while it serves.",
         license_info={"name": "BSD-3-Clause"},
     )
+    app.add_middleware(Guard, ring=ring, refuse=_problem_response)
     _add_errors(app)
     _add_learning(app, engine, settings)
     _add_health(app, engine)
@@ -84,12 +90,12 @@ def _add_health(app: FastAPI, engine: Engine) -> None:
 
 
 def _add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
-    @app.get("/v1/models", tags=["models"], responses=problems(503))
+    @app.get("/v1/models", tags=["models"], responses=problems(401, 403, 503))
     async def list_models(request: Request) -> Response:
         """All models with their sequences."""
-        return _respond(request, JSON, api.list_models(engine))
+        return _respond(request, JSON, api.list_models(engine, request.state.grant.prefix))
 
-    @app.get("/v1/models/{name}", tags=["models"], responses=problems(404, 503))
+    @app.get("/v1/models/{name}", tags=["models"], responses=problems(401, 403, 404, 503))
     async def describe_model(request: Request, name: str) -> Response:
         """A model: spec, sequence, classes, size, objective, gap, scores."""
         return _respond(request, JSON, engine.model(name).describe())
@@ -101,7 +107,7 @@ def _add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         openapi_extra=body_of(SPEC, {}, required=False),
         responses={
             200: {"description": "It exists with this spec."},
-            **problems(400, 409, 413, 415, 422, 503),
+            **problems(400, 401, 403, 409, 413, 415, 422, 503),
         },
     )
     async def create_model(request: Request, name: str) -> Response:
@@ -112,7 +118,12 @@ def _add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         description, new = await api.create(engine, name, body)
         return _respond(request, body_format, description, 201 if new else 200)
 
-    @app.delete("/v1/models/{name}", tags=["models"], status_code=204, responses=problems(404, 503))
+    @app.delete(
+        "/v1/models/{name}",
+        tags=["models"],
+        status_code=204,
+        responses=problems(401, 403, 404, 503),
+    )
     async def delete_model(name: str) -> Response:
         """Forget a model and everything that it learned."""
         await engine.delete(name)
@@ -157,7 +168,14 @@ def _add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Strea
             await websocket.send_denial_response(_problem_response(error))
             return
         await streams.serve(
-            Session(websocket, engine, model, settings.window, lambda e: problem(e, _status_of(e)))
+            Session(
+                websocket,
+                engine,
+                model,
+                websocket.state.grant,
+                settings.window,
+                lambda e: problem(e, _status_of(e)),
+            )
         )
 
 
@@ -186,6 +204,8 @@ def _problem_response(error: Refusal) -> Response:
     headers = {}
     if isinstance(error, Unavailable):
         headers["Retry-After"] = str(error.retry_after_seconds)
+    if isinstance(error, Unauthenticated):
+        headers["WWW-Authenticate"] = 'Bearer realm="wolfstream"'
     return Response(JSON.encode(problem(error, status)), status, headers, PROBLEM_MEDIA_TYPE)
 
 

@@ -15,6 +15,7 @@ import uvicorn
 from service.engine import Engine
 from service.errors import StartupError
 from service.http import create_app
+from service.keys import KeyRing, KeysError
 from service.settings import Settings
 from service.stream import Streams
 from service.warm_up import warm_up
@@ -23,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 # How long a stop waits for clients that do not read their answers.
 _PATIENCE_SECONDS = 5
+# How long a key that was revoked, or added, may go unnoticed.
+_KEYS_SECONDS = 0.5
 
 
 def serve(settings: Settings, loads: Mapping[str, Path]) -> None:
@@ -34,6 +37,7 @@ def serve(settings: Settings, loads: Mapping[str, Path]) -> None:
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     with _owned(settings), _listening(settings) as listener:
+        ring = _read_ring(settings)
         config = uvicorn.Config(
             lambda: None,
             lifespan="off",
@@ -44,7 +48,7 @@ def serve(settings: Settings, loads: Mapping[str, Path]) -> None:
             timeout_graceful_shutdown=_PATIENCE_SECONDS,
         )
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-            runner.run(_serve(settings, loads, config, listener))
+            runner.run(_serve(settings, loads, config, listener, ring))
 
 
 async def _serve(
@@ -52,16 +56,40 @@ async def _serve(
     loads: Mapping[str, Path],
     config: uvicorn.Config,
     listener: socket.socket,
+    ring: KeyRing,
 ) -> None:
     engine, streams = Engine(settings, warm_up, loads), Streams()
     engine.start()
-    config.app = create_app(engine, settings, streams)
+    config.app = create_app(engine, settings, streams, ring)
     server = _Server(config, engine, streams)
     engine.ready.add_done_callback(lambda _: server.recovery_ended())
+    watching = asyncio.create_task(_watch(ring, streams))
     await server.serve(sockets=[listener])
+    watching.cancel()
     await engine.stop()
     if engine.ready.done() and (error := engine.ready.exception()):
         raise error
+
+
+def _read_ring(settings: Settings) -> KeyRing:
+    try:
+        return KeyRing(settings.data)
+    except KeysError as error:
+        raise StartupError(str(error)) from None
+
+
+async def _watch(ring: KeyRing, streams: Streams) -> None:
+    """Put changed keys in force, and end the streams of those that are gone."""
+    while True:
+        await asyncio.sleep(_KEYS_SECONDS)
+        try:
+            changed = ring.refresh()
+        except KeysError as error:
+            logger.error("%s; the keys stay as they were", error)
+            continue
+        if changed:
+            streams.end_revoked(ring)
+            logger.info("the keys have changed")
 
 
 class _Server(uvicorn.Server):

@@ -10,6 +10,8 @@ from service.wire import problem
 
 STATUS = {
     "unreadable": 400,
+    "unauthenticated": 401,
+    "forbidden": 403,
     "unknown-model": 404,
     "model-exists": 409,
     "no-such-head": 409,
