@@ -19,7 +19,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 # As `service.spec.MODEL_NAME_PATTERN`, which takes numba to import.
 _MODEL_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z"
-_ON_THE_COMMAND_LINE = ("host", "port", "data", "threads")
+_ON_THE_COMMAND_LINE = ("host", "port", "insecure", "data", "threads")
 
 
 @click.group(
@@ -55,6 +55,8 @@ def _setting(name: str) -> Callable[[Command], Command]:
     """An option for a field of Settings. It has no default: the variable stays in force."""
     field = Settings.model_fields[name]
     text = f"{field.description}  [{_variable(name)}; default: {field.default}]"
+    if field.annotation is bool:
+        return click.option(f"--{name}", is_flag=True, default=None, help=text)
     return click.option(f"--{name}", metavar=_METAVARS.get(name, "N"), help=text)
 
 
@@ -90,6 +92,7 @@ def _other_settings() -> str:
 @main.command(epilog=_other_settings())
 @_setting("host")
 @_setting("port")
+@_setting("insecure")
 @_setting("data")
 @_setting("threads")
 @click.option(
@@ -102,12 +105,14 @@ def _other_settings() -> str:
     "repeatable. NAME is by default FILE's name without its suffix. A model of this name that "
     "--data has already is kept as it is.",
 )
-def serve(loads: dict[str, Path], **options: str | None) -> None:
+def serve(loads: dict[str, Path], **options: str | bool | None) -> None:
     """Run the server until SIGTERM or Ctrl-C.
 
     Both let it finish what it has accepted; then it saves a snapshot and exits with 0. All that
     it acknowledged is in the data directory, also after a crash: start it again with the same
     --data and it goes on.
+
+    Without keys it listens for this machine only: `wolfstream keys add --help`.
 
     \b
     Examples:
@@ -134,7 +139,7 @@ def serve(loads: dict[str, Path], **options: str | None) -> None:
         raise Failure(str(error)) from None
 
 
-def _wrong_settings(error: ValidationError, given: dict[str, str]) -> str:
+def _wrong_settings(error: ValidationError, given: dict[str, Any]) -> str:
     """Each wrong value, under the name by which it came."""
     wrong = []
     for item in error.errors():

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import fcntl
 import gc
+import ipaddress
 import logging
 import signal
 import socket
@@ -36,8 +37,9 @@ def serve(settings: Settings, loads: Mapping[str, Path]) -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    with _owned(settings), _listening(settings) as listener:
+    with _owned(settings), contextlib.ExitStack() as stack:
         ring = _read_ring(settings)
+        listener = stack.enter_context(_listening(settings, ring.required))
         config = uvicorn.Config(
             lambda: None,
             lifespan="off",
@@ -134,7 +136,7 @@ class _Server(uvicorn.Server):
 
 
 @contextlib.contextmanager
-def _listening(settings: Settings) -> Iterator[socket.socket]:
+def _listening(settings: Settings, has_keys: bool) -> Iterator[socket.socket]:
     """The bound socket, before anything is recovered for it."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
@@ -145,8 +147,20 @@ def _listening(settings: Settings) -> Iterator[socket.socket]:
             "choose another address with --host and --port"
         ) from error
     with listener:
+        if not (_is_loopback(listener) or has_keys or settings.insecure):
+            raise StartupError(
+                f"other machines reach {settings.host}, and there are no keys in {settings.data}: "
+                "anybody could use this server; add a key with `wolfstream keys add --data "
+                f"{settings.data} --name NAME --scope admin`, or say --insecure"
+            )
         logger.info("listening on %s port %d", *listener.getsockname()[:2])
         yield listener
+
+
+def _is_loopback(listener: socket.socket) -> bool:
+    """Asked of the bound socket, because a name says nothing until it is resolved."""
+    address, *_ = listener.getsockname()
+    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
 
 
 @contextlib.contextmanager
