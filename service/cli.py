@@ -19,7 +19,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 # As `service.spec.MODEL_NAME_PATTERN`, which takes numba to import.
 _MODEL_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z"
-_ON_THE_COMMAND_LINE = ("host", "port", "insecure", "data", "threads")
+_ON_THE_COMMAND_LINE = ("host", "port", "insecure", "tls_cert", "tls_key", "data", "threads")
 
 
 @click.group(
@@ -56,11 +56,15 @@ def _setting(name: str) -> Callable[[Command], Command]:
     field = Settings.model_fields[name]
     text = f"{field.description}  [{_variable(name)}; default: {field.default}]"
     if field.annotation is bool:
-        return click.option(f"--{name}", is_flag=True, default=None, help=text)
-    return click.option(f"--{name}", metavar=_METAVARS.get(name, "N"), help=text)
+        return click.option(_option(name), is_flag=True, default=None, help=text)
+    return click.option(_option(name), metavar=_METAVARS.get(name, "N"), help=text)
 
 
-_METAVARS = {"host": "ADDRESS", "data": "DIR"}
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+_METAVARS = {"host": "ADDRESS", "tls_cert": "FILE", "tls_key": "FILE", "data": "DIR"}
 
 
 def _read_loads(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, Path]:
@@ -93,6 +97,8 @@ def _other_settings() -> str:
 @_setting("host")
 @_setting("port")
 @_setting("insecure")
+@_setting("tls_cert")
+@_setting("tls_key")
 @_setting("data")
 @_setting("threads")
 @click.option(
@@ -118,7 +124,8 @@ def serve(loads: dict[str, Path], **options: str | bool | None) -> None:
     Examples:
       wolfstream serve
       wolfstream serve --load rooms.model --load mail=/srv/spam.model
-      wolfstream serve --host 0.0.0.0 --port 8080 --data /var/lib/wolfstream
+      wolfstream serve --host 0.0.0.0 --port 8080 --data /var/lib/wolfstream \\
+          --tls-cert server.crt --tls-key server.key
       WOLFSTREAM_THREADS=4 wolfstream serve
     """  # noqa: D301  (click wants the control character)
     given = {name: value for name, value in options.items() if value is not None}
@@ -144,7 +151,7 @@ def _wrong_settings(error: ValidationError, given: dict[str, Any]) -> str:
     wrong = []
     for item in error.errors():
         name = str(item["loc"][0])
-        source = f"--{name}" if name in given else _variable(name)
+        source = _option(name) if name in given else _variable(name)
         wrong.append(f"{source} {item['input']!r}: {item['msg'][0].lower()}{item['msg'][1:]}")
     return "; ".join(wrong)
 

@@ -19,6 +19,7 @@ from service.http import create_app
 from service.keys import KeyRing, KeysError
 from service.settings import Settings
 from service.stream import Streams
+from service.tls import check_tls
 from service.warm_up import warm_up
 
 logger = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ def serve(settings: Settings, loads: Mapping[str, Path]) -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    check_tls(settings.tls_cert, settings.tls_key)
     with _owned(settings), contextlib.ExitStack() as stack:
         ring = _read_ring(settings)
         listener = stack.enter_context(_listening(settings, ring.required))
@@ -48,6 +50,8 @@ def serve(settings: Settings, loads: Mapping[str, Path]) -> None:
             ws_max_size=settings.body_bytes,
             server_header=False,
             timeout_graceful_shutdown=_PATIENCE_SECONDS,
+            ssl_certfile=settings.tls_cert,
+            ssl_keyfile=settings.tls_key,
         )
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             runner.run(_serve(settings, loads, config, listener, ring))
@@ -153,6 +157,8 @@ def _listening(settings: Settings, has_keys: bool) -> Iterator[socket.socket]:
                 "anybody could use this server; add a key with `wolfstream keys add --data "
                 f"{settings.data} --name NAME --scope admin`, or say --insecure"
             )
+        if has_keys and not (_is_loopback(listener) or settings.tls_cert):
+            logger.warning("keys cross the network as they are: use --tls-cert, or a proxy")
         logger.info("listening on %s port %d", *listener.getsockname()[:2])
         yield listener
 

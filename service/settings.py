@@ -14,6 +14,10 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     insecure: bool = Field(False, description="Answer other machines also where there are no keys.")
+    tls_cert: Path | None = Field(
+        None, description="Certificate chain, PEM; with it the server speaks https and wss only."
+    )
+    tls_key: Path | None = Field(None, description="Private key of the certificate, PEM.")
     data: Path = Field(Path("wolfstream-data"), description="Directory of the log and snapshots.")
     threads: int = Field(1, ge=1, description="Threads of a matrix product.")
     queue_samples: int = Field(65_536, ge=1, description="Samples that may wait to be learned.")
