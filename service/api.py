@@ -67,7 +67,7 @@ async def predict(
 async def create(engine: Engine, name: str, body: Any) -> tuple[dict[str, Any], bool]:
     """Create a model from a decoded spec; its description and whether it is new.
 
-    Raises Invalid, ModelExists, NotReady, StorageFailed.
+    Raises Invalid, ModelExists, TooManyModels, NotReady, StorageFailed.
     """
     if not _MODEL_NAME.fullmatch(name):
         raise Invalid(

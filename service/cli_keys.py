@@ -51,6 +51,9 @@ def keys() -> None:
       learn    the same, and learn (an answer to learning tells predictions in any case)
       admin    everything: create and delete models too
 
+    A quota counts rows, learned or predicted. A batch of any size passes while there is credit,
+    and what it took beyond that is waited for.
+
     \b
     Examples:
       wolfstream keys add --name ops --scope admin
@@ -82,12 +85,18 @@ def keys() -> None:
     callback=_check_name,
     help="Only for models whose names begin with P.",
 )
+@click.option(
+    "--samples-per-second",
+    type=click.FloatRange(0, min_open=True),
+    metavar="N",
+    help="Rows to learn or predict, on average; more are answered with 429.  [default: any]",
+)
 def add(data: Path, **options: Any) -> None:
     """Make a key and print it, this once."""
     from service.keys import KeysError, add_key
 
     try:
-        key = add_key(data, options["name"], options["scopes"], options["prefix"])
+        key = add_key(data, **options)
     except KeysError as error:
         raise Failure(str(error)) from None
     click.echo(key)
@@ -108,7 +117,7 @@ def list_(data: Path) -> None:
         answered = "everybody who reaches it" if found is None else "nobody"
         click.echo(f"No keys in {data}: a server there answers {answered}.", err=True)
         return
-    rows = [("NAME", "KEY", "SCOPES", "MODELS", "CREATED"), *map(_row, found)]
+    rows = [("NAME", "KEY", "SCOPES", "MODELS", "SAMPLES/S", "CREATED"), *map(_row, found)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -118,7 +127,8 @@ def list_(data: Path) -> None:
 def _row(key: "Key") -> tuple[str, ...]:
     """A line of the listing: of the key itself only the part that is no secret."""
     models, created = f"{key.prefix}*", f"{key.created:%Y-%m-%d %H:%M} UTC"
-    return key.name, f"{key.id}_...", ",".join(key.scopes), models, created
+    quota = "any" if key.samples_per_second is None else f"{key.samples_per_second:g}"
+    return key.name, f"{key.id}_...", ",".join(key.scopes), models, quota, created
 
 
 @keys.command()

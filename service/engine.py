@@ -12,8 +12,16 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from service.errors import ModelBroken, NotReached, NotReady, StorageFailed, UnknownModel
+from service.errors import (
+    ModelBroken,
+    NotReached,
+    NotReady,
+    StorageFailed,
+    TooManyModels,
+    UnknownModel,
+)
 from service.model import Model
+from service.names import n_bytes
 from service.queue import GroupQueue
 from service.samples import Samples
 from service.settings import Settings
@@ -21,6 +29,9 @@ from service.spec import HeadName, ModelSpec
 from service.writer import Answer, LearnRequest, Order, Reply, Writer
 
 logger = logging.getLogger(__name__)
+
+# A short text and its place in a list, about.
+_LABEL_BYTES = 64
 
 
 class Engine:
@@ -37,7 +48,7 @@ class Engine:
         self._loads = loads
         self._warm_up = warm_up
         self._queue: GroupQueue[LearnRequest | Order] = GroupQueue(
-            settings.queue_samples, settings.group_samples
+            settings.queue_samples, settings.queue_bytes, settings.group_samples
         )
         self._waiters: dict[Model, list[tuple[int, asyncio.Future[None]]]] = {}
         self._accepting = False
@@ -97,12 +108,17 @@ class Engine:
         if model.broken:
             raise ModelBroken(f"model {model.name!r}: {model.broken}")
         answer: asyncio.Future[Answer] = self._loop.create_future()
-        self._queue.put(LearnRequest(model, head, samples, answer), len(samples.labels))
+        n_labels = len(samples.labels)
+        size = n_bytes(samples.X) + _LABEL_BYTES * n_labels
+        self._queue.put(LearnRequest(model, head, samples, answer), n_labels, size)
         return answer
 
     async def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
-        """A model of this spec and whether it is new. Raises ModelExists, StorageFailed."""
-        created: tuple[Model, bool] = await self._in_order(lambda: self._writer.create(name, spec))
+        """A model of this spec and whether it is new.
+
+        Raises ModelExists, TooManyModels, StorageFailed.
+        """
+        created: tuple[Model, bool] = await self._in_order(lambda: self._create(name, spec))
         return created
 
     async def delete(self, name: str) -> None:
@@ -134,8 +150,18 @@ class Engine:
     async def _in_order(self, run: Callable[[], Any]) -> Any:
         self._check_accepting()
         answer: asyncio.Future[Any] = self._loop.create_future()
-        self._queue.put(Order(run, answer), 1)
+        self._queue.put(Order(run, answer), 1, 0)
         return await answer
+
+    def _create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
+        """On the writer's thread, where nothing else is created meanwhile."""
+        models = self._writer.models
+        if name not in models and len(models) >= self._settings.models:
+            raise TooManyModels(
+                f"this server has {len(models)} models and may have {self._settings.models}; "
+                "DELETE one that nobody uses"
+            )
+        return self._writer.create(name, spec)
 
     def _forget(self, model: Model, waiter: "asyncio.Future[None]") -> None:
         left = [item for item in self._waiters.get(model, []) if item[1] is not waiter]

@@ -7,14 +7,16 @@ WolfstreamError
     ├── Unauthenticated       no key, or one that is not known
     ├── Forbidden             the key is not for this
     ├── UnsupportedFormat     a content type that is not spoken here
-    ├── TooLarge              the body exceeds the limit
+    ├── TooLarge              more bytes or rows than a request may have
     ├── Invalid               readable but wrong: the spec, a field, a parameter
     │   └── InvalidSamples    with the rows that are wrong
     ├── UnknownModel
+    ├── TooManyModels         as many as the server may have
     ├── ModelExists           under this name, with another spec
     ├── NoSuchHead            the model's spec has null for it
     ├── Untrained             there is nothing to predict with yet
     └── Unavailable           try again later
+        ├── QuotaExceeded     this client's key has no samples left for now
         ├── QueueFull
         ├── NotReady          starting or stopping
         ├── NotReached        the asked-for sequence did not come in time
@@ -83,9 +85,9 @@ class UnsupportedFormat(Refusal):
 
 
 class TooLarge(Refusal):
-    """The body exceeds the limit."""
+    """More bytes or rows than a request may have."""
 
-    slug, title = "too-large", "The body is too large"
+    slug, title = "too-large", "The request is too large"
 
 
 class Invalid(Refusal):
@@ -104,6 +106,12 @@ class UnknownModel(Refusal):
     """No model has this name."""
 
     slug, title = "unknown-model", "There is no such model"
+
+
+class TooManyModels(Refusal):
+    """The server has as many models as it may have."""
+
+    slug, title = "too-many-models", "There are too many models"
 
 
 class ModelExists(Refusal):
@@ -128,7 +136,22 @@ class Unavailable(Refusal):
     """The request may succeed later; `retry_after_seconds` says when to try."""
 
     slug, title = "unavailable", "The server cannot do this now"
-    retry_after_seconds: ClassVar[int] = 1
+    retry_after_seconds = 1
+
+
+class QuotaExceeded(Unavailable):
+    """The client has used up what its key allows for now."""
+
+    slug, title = "quota-exceeded", "The key's quota is used up"
+
+    def __init__(
+        self,
+        detail: str,
+        errors: list[SampleError] | None = None,
+        retry_after_seconds: int = 1,
+    ) -> None:
+        super().__init__(detail, errors)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class QueueFull(Unavailable):

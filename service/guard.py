@@ -60,6 +60,8 @@ class Guard:
         elif len(parts) > 3:
             grant.check_model(parts[3])
         grant.check(_needed(scope, parts))
+        if len(parts) == 5 and parts[4] in _POSTS:
+            grant.check_quota()
         return grant
 
 

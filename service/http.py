@@ -8,11 +8,21 @@ from fastapi import FastAPI, Request, Response, WebSocket
 from starlette.exceptions import HTTPException
 
 from service import api, errors
+from service.content_encoding import ACCEPTED, inflate, is_gzipped
 from service.engine import Engine
-from service.errors import NotReady, Refusal, TooLarge, Unauthenticated, Unavailable
+from service.errors import (
+    NotReady,
+    Refusal,
+    TooLarge,
+    Unauthenticated,
+    Unavailable,
+    UnsupportedFormat,
+)
 from service.guard import Guard
-from service.keys import KeyRing
+from service.keys import Grant, KeyRing
+from service.names import n_rows
 from service.openapi import SECURITY, SPEC, body_of, learning_paths, problems
+from service.request_size import check_size
 from service.samples import read_rows, read_samples
 from service.settings import Settings
 from service.spec import HeadName
@@ -38,12 +48,14 @@ _STATUS: dict[type[Refusal], int] = {
     errors.Unauthenticated: 401,
     errors.Forbidden: 403,
     errors.UnknownModel: 404,
+    errors.TooManyModels: 409,
     errors.ModelExists: 409,
     errors.NoSuchHead: 409,
     errors.Untrained: 409,
     errors.TooLarge: 413,
     errors.UnsupportedFormat: 415,
     errors.Invalid: 422,
+    errors.QuotaExceeded: 429,
     errors.Unavailable: 503,
 }
 
@@ -139,17 +151,23 @@ def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
     def learning(head: HeadName) -> Callable[[Request], Awaitable[Response]]:
         async def learn(request: Request) -> Response:
             model_name = request.path_params["name"]
-            body_format, samples = await _read(request, settings.body_bytes, read_samples)
-            answer = await api.learn(engine, engine.model(model_name), head, samples)
-            return _respond(request, body_format, answer)
+            grant: Grant = request.state.grant
+            body_format, samples = await _read(request, settings, read_samples)
+            grant.check_quota()
+            answer = api.learn(engine, engine.model(model_name), head, samples)
+            grant.spend(len(samples.labels))
+            return _respond(request, body_format, await answer)
 
         return learn
 
     async def predict(request: Request) -> Response:
         model_name, query = request.path_params["name"], request.query_params
+        grant: Grant = request.state.grant
         min_sequence = api.read_min_sequence(query.get("min_sequence"))
-        body_format, rows = await _read(request, settings.body_bytes, read_rows)
+        body_format, rows = await _read(request, settings, read_rows)
+        grant.check_quota()
         model = engine.model(model_name)
+        grant.spend(n_rows(rows))
         answer = await api.predict(engine, model, query.get("head"), min_sequence, rows)
         return _respond(request, body_format, answer)
 
@@ -173,7 +191,7 @@ def _add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Strea
                 engine,
                 model,
                 websocket.state.grant,
-                settings.window,
+                settings,
                 lambda e: problem(e, _status_of(e)),
             )
         )
@@ -204,6 +222,8 @@ def _problem_response(error: Refusal) -> Response:
     headers = {}
     if isinstance(error, Unavailable):
         headers["Retry-After"] = str(error.retry_after_seconds)
+    if isinstance(error, UnsupportedFormat):
+        headers["Accept-Encoding"] = ACCEPTED
     if isinstance(error, Unauthenticated):
         headers["WWW-Authenticate"] = 'Bearer realm="wolfstream"'
     return Response(JSON.encode(problem(error, status)), status, headers, PROBLEM_MEDIA_TYPE)
@@ -215,17 +235,33 @@ def _plain_problem(slug: str, detail: str, status: int, headers: Any = None) -> 
     return Response(JSON.encode(body), status, headers, PROBLEM_MEDIA_TYPE)
 
 
-async def _read(request: Request, most_bytes: int, check: Callable[[Any], T]) -> tuple[Format, T]:
+async def _read(
+    request: Request, settings: Settings, check: Callable[[Any], T]
+) -> tuple[Format, T]:
     """The body, decoded and checked; a large one beside the event loop."""
     body_format = format_of_body(request.headers.get("content-type"))
-    data = await _read_body(request, most_bytes)
+    data = await _read_body(request, settings.body_bytes)
+
+    def checked() -> T:
+        body = body_format.decode(data)
+        check_size(body, settings)
+        return check(body)
+
     if len(data) > _INLINE_BYTES:
-        return body_format, await asyncio.to_thread(lambda: check(body_format.decode(data)))
-    return body_format, check(body_format.decode(data))
+        return body_format, await asyncio.to_thread(checked)
+    return body_format, checked()
 
 
 async def _read_body(request: Request, most_bytes: int) -> bytes:
-    """The body, never more of it in memory than the limit. Raises TooLarge."""
+    """The body, unpacked, never more of it in memory than the limit. Raises TooLarge."""
+    if is_gzipped(request.headers.get("content-encoding")):
+        packed = await _read_bytes(request, most_bytes)
+        return await asyncio.to_thread(inflate, packed, most_bytes)
+    return await _read_bytes(request, most_bytes)
+
+
+async def _read_bytes(request: Request, most_bytes: int) -> bytes:
+    """The body as it comes, never more of it in memory than the limit. Raises TooLarge."""
     declared = request.headers.get("content-length")
     if declared is not None and declared.isdecimal() and int(declared) <= most_bytes:
         return await request.body()

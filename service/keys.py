@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from service.errors import Forbidden, Unauthenticated, WolfstreamError
+from service.quota import Quota
 
 Scope = Literal["predict", "learn", "admin"]
 
@@ -47,6 +48,7 @@ class Key(BaseModel):
     id: the part of the key that is no secret; the key is found by it, and named in listings.
     digest: SHA-256 of the whole key, hexadecimal.
     prefix: the key is good for models whose names begin so.
+    samples_per_second: rows that may be learned or predicted with it; None for any number.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -57,6 +59,7 @@ class Key(BaseModel):
     scopes: tuple[Scope, ...]
     prefix: str
     created: datetime
+    samples_per_second: float | None = Field(gt=0, allow_inf_nan=False)
 
 
 _KEYS = TypeAdapter(list[Key])
@@ -67,6 +70,17 @@ class Grant(NamedTuple):
 
     scopes: frozenset[Scope]
     prefix: str
+    quota: Quota | None
+
+    def check_quota(self) -> None:
+        """Raise QuotaExceeded where the key has to wait before it may send more samples."""
+        if self.quota is not None:
+            self.quota.check()
+
+    def spend(self, samples: int) -> None:
+        """Note samples that are learned or predicted."""
+        if self.quota is not None:
+            self.quota.spend(samples)
 
     def check(self, scope: Scope) -> None:
         """Raise Forbidden where the key does not have this scope."""
@@ -84,7 +98,13 @@ class Grant(NamedTuple):
             raise Forbidden(f"this key is only for models whose names begin with {self.prefix!r}")
 
 
-def add_key(data: Path, name: str, scopes: tuple[Scope, ...], prefix: str) -> str:
+def add_key(
+    data: Path,
+    name: str,
+    scopes: tuple[Scope, ...],
+    prefix: str = "",
+    samples_per_second: float | None = None,
+) -> str:
     """A new key; nothing else knows it afterwards. Raises KeysError."""
     key_id = f"{_MARK}_{secrets.token_hex(_ID_BYTES)}"
     key = f"{key_id}_{secrets.token_hex(_SECRET_BYTES)}"
@@ -99,6 +119,7 @@ def add_key(data: Path, name: str, scopes: tuple[Scope, ...], prefix: str) -> st
                 scopes=scopes,
                 prefix=prefix,
                 created=datetime.now(UTC).replace(microsecond=0),
+                samples_per_second=samples_per_second,
             )
         )
     return key
@@ -145,7 +166,7 @@ class KeyRing:
         self._required = False
         self._keys: dict[str, Key] = {}
         self._grants: dict[str, Grant] = {}
-        self._everybody = Grant(_IMPLIED["admin"], "")
+        self._everybody = Grant(_IMPLIED["admin"], "", None)
         self._take(read_keys(data))
 
     @property
@@ -209,7 +230,8 @@ class KeyRing:
 
 def _grant_of(key: Key) -> Grant:
     scopes = frozenset[Scope]().union(*(_IMPLIED[scope] for scope in key.scopes))
-    return Grant(scopes, key.prefix)
+    quota = None if key.samples_per_second is None else Quota(key.samples_per_second)
+    return Grant(scopes, key.prefix, quota)
 
 
 def _digest(key: bytes) -> str:

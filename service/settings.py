@@ -21,8 +21,16 @@ class Settings(BaseSettings):
     data: Path = Field(Path("wolfstream-data"), description="Directory of the log and snapshots.")
     threads: int = Field(1, ge=1, description="Threads of a matrix product.")
     queue_samples: int = Field(65_536, ge=1, description="Samples that may wait to be learned.")
+    queue_bytes: int = Field(
+        256 << 20, ge=1, description="Bytes of memory that samples may take while they wait."
+    )
     group_samples: int = Field(4_096, ge=1, description="Samples that may share one commit.")
-    body_bytes: int = Field(64 << 20, ge=1024, description="Largest request body or frame.")
+    body_bytes: int = Field(
+        64 << 20, ge=1024, description="Largest request body or frame, packed and unpacked."
+    )
+    request_rows: int = Field(100_000, ge=1, description="Rows in one request.")
+    row_numbers: int = Field(100_000, ge=1, description="Numbers in one row.")
+    models: int = Field(1_000, ge=1, description="Models that the server may have.")
     window: int = Field(256, ge=1, description="Unanswered messages on one websocket stream.")
     classes: int = Field(100, ge=2, description="Different labels that one model may meet.")
     features: int = Field(

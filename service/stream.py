@@ -17,7 +17,10 @@ from service.engine import Engine
 from service.errors import Invalid, Refusal, SampleError, Unreadable
 from service.keys import Grant, KeyRing
 from service.model import Model
+from service.names import n_rows
+from service.request_size import check_size
 from service.samples import read_rows, read_samples
+from service.settings import Settings
 from service.spec import HeadName
 from service.wire import JSON, MSGPACK, Format
 from service.writer import Answer
@@ -73,17 +76,18 @@ class Session:
         engine: Engine,
         model: Model,
         grant: Grant,
-        window: int,
+        settings: Settings,
         describe: Callable[[Refusal], dict[str, Any]],
     ) -> None:
         self._websocket = websocket
         self._engine = engine
         self._model = model
         self.grant = grant
-        self._window = window
+        self._settings = settings
+        self._window = settings.window
         self._describe = describe
         self._format: Format = JSON
-        self._free = asyncio.Semaphore(window)
+        self._free = asyncio.Semaphore(settings.window)
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._predictions: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()
@@ -158,6 +162,8 @@ class Session:
             frame_id = _frame_id(frame)
             op = _checked_op(frame)
             self.grant.check("predict" if op == "predict" else "learn")
+            self.grant.check_quota()
+            check_size(frame, self._settings)
             model = self._engine.model(self._model.name)
             if op == "predict":
                 task = asyncio.create_task(self._predict(frame_id, model, frame))
@@ -166,7 +172,9 @@ class Session:
             else:
                 body = {name: frame[name] for name in ("x", "y") if name in frame}
                 head: HeadName = "asset" if op == "asset" else "working_set"
-                answer = api.learn(self._engine, model, head, read_samples(body))
+                samples = read_samples(body)
+                answer = api.learn(self._engine, model, head, samples)
+                self.grant.spend(len(samples.labels))
                 answer.add_done_callback(lambda done: self._learned(frame_id, done))
         except Refusal as error:
             self._refuse(frame_id, error)
@@ -187,6 +195,7 @@ class Session:
         head, min_sequence = frame.get("head"), frame.get("min_sequence")
         try:
             rows = read_rows(body)
+            self.grant.spend(n_rows(rows))
             answer = await api.predict(self._engine, model, head, min_sequence, rows)
         except Refusal as error:
             self._refuse(frame_id, error)

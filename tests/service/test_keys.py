@@ -51,7 +51,7 @@ def soon(what: Callable[[], bool]) -> bool:
 
 class TestAtRest:
     def test_a_key_is_recognised_and_has_160_random_bits(self, tmp_path: Path):
-        one, other = (add_key(tmp_path, name, ("predict",), "") for name in "ab")
+        one, other = (add_key(tmp_path, name, ("predict",)) for name in "ab")
         assert re.fullmatch(r"wfs_[0-9a-f]{8}_[0-9a-f]{40}", one)
         assert one[13:] != other[13:]
 
@@ -66,10 +66,10 @@ class TestAtRest:
         assert key.startswith(kept.id)
 
     def test_the_file_is_replaced_not_rewritten(self, tmp_path: Path):
-        add_key(tmp_path, "a", ("learn",), "")
+        add_key(tmp_path, "a", ("learn",))
         with (tmp_path / "keys.json").open() as old:
             before = old.read()
-            add_key(tmp_path, "b", ("learn",), "")
+            add_key(tmp_path, "b", ("learn",))
             old.seek(0)
             assert old.read() == before
         assert [file.name for file in tmp_path.iterdir()] == ["keys.json"]
@@ -77,7 +77,7 @@ class TestAtRest:
     def test_a_write_that_fails_changes_nothing(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
-        add_key(tmp_path, "a", ("learn",), "")
+        add_key(tmp_path, "a", ("learn",))
 
         def fail(*_: object) -> None:
             raise OSError(28, "No space left on device")
@@ -101,9 +101,9 @@ class TestAtRest:
         assert sorted(key.name for key in read_keys(tmp_path) or []) == sorted(names)
 
     def test_a_name_is_taken_once(self, tmp_path: Path):
-        add_key(tmp_path, "a", ("learn",), "")
+        add_key(tmp_path, "a", ("learn",))
         with pytest.raises(KeysError, match="revoke it first"):
-            add_key(tmp_path, "a", ("admin",), "")
+            add_key(tmp_path, "a", ("admin",))
         with pytest.raises(KeysError, match="no key 'b'"):
             revoke_key(tmp_path, "b")
 
@@ -127,14 +127,14 @@ class TestRing:
 
     @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
     def test_a_key_is_known_by_its_whole(self, tmp_path: Path, scheme: str):
-        key = add_key(tmp_path, "a", ("predict",), "")
+        key = add_key(tmp_path, "a", ("predict",))
         ring = KeyRing(tmp_path)
         assert ring.required
         ring.grant(f"{scheme} {key}".encode()).check("predict")
 
     def test_nothing_else_is_a_key(self, tmp_path: Path):
-        key = add_key(tmp_path, "a", ("predict",), "")
-        add_key(tmp_path, "b", ("admin",), "")
+        key = add_key(tmp_path, "a", ("predict",))
+        add_key(tmp_path, "b", ("admin",))
         _, other = read_keys(tmp_path) or []
         secret = key.rpartition("_")[2]
         ring = KeyRing(tmp_path)
@@ -169,7 +169,7 @@ class TestRing:
     def test_scopes_and_what_they_imply(
         self, tmp_path: Path, given: tuple[Scope, ...], allowed: set[str]
     ):
-        key = add_key(tmp_path, "a", given, "")
+        key = add_key(tmp_path, "a", given)
         grant = KeyRing(tmp_path).grant(b"Bearer " + key.encode())
         for scope in SCOPES:
             if scope in allowed:
@@ -182,12 +182,12 @@ class TestRing:
         ring = KeyRing(tmp_path)
         assert not ring.refresh()
         open_to_all = ring.grant(None)
-        a = b"Bearer " + add_key(tmp_path, "a", ("learn",), "").encode()
+        a = b"Bearer " + add_key(tmp_path, "a", ("learn",)).encode()
         assert ring.refresh()
         assert not ring.refresh()
         assert not ring.holds(open_to_all)
         grant = ring.grant(a)
-        add_key(tmp_path, "b", ("learn",), "")
+        add_key(tmp_path, "b", ("learn",))
         assert ring.refresh()
         assert ring.grant(a) is grant
         assert ring.holds(grant)
@@ -198,12 +198,12 @@ class TestRing:
             ring.grant(a)
 
     def test_without_its_last_key_it_lets_nobody_in(self, tmp_path: Path):
-        add_key(tmp_path, "a", ("learn",), "")
+        add_key(tmp_path, "a", ("learn",))
         revoke_key(tmp_path, "a")
         assert KeyRing(tmp_path).required
 
     def test_a_running_server_never_opens_by_accident(self, tmp_path: Path):
-        key = b"Bearer " + add_key(tmp_path, "a", ("learn",), "").encode()
+        key = b"Bearer " + add_key(tmp_path, "a", ("learn",)).encode()
         ring = KeyRing(tmp_path)
         (tmp_path / "keys.json").unlink()
         assert not ring.refresh()
@@ -228,12 +228,22 @@ class TestCommand:
         key = added.stdout.strip()
         assert added.exit_code == 0
         assert "not shown again" in added.stderr
-        more = ("--scope", "predict", "--scope", "admin", "--prefix", "p.")
+        more = (
+            "--scope",
+            "predict",
+            "--scope",
+            "admin",
+            "--prefix",
+            "p.",
+            "--samples-per-second",
+            "2.5",
+        )
         assert self.run("add", "--data", data, "--name", "b", *more).exit_code == 0
         listed = self.run("list", "--data", data).stdout
         head, a, b = (line.split() for line in listed.splitlines())
-        assert head == ["NAME", "KEY", "SCOPES", "MODELS", "CREATED"]
+        assert head == ["NAME", "KEY", "SCOPES", "MODELS", "SAMPLES/S", "CREATED"]
         assert a[:4] == ["a", f"{key[:12]}_...", "learn", "*"]
+        assert (a[4], b[4]) == ("any", "2.5")
         assert (b[0], b[2], b[3]) == ("b", "predict,admin", "p.*")
         assert key.rpartition("_")[2] not in listed
         assert self.run("revoke", "--data", data, "a").exit_code == 0
@@ -248,7 +258,7 @@ class TestCommand:
 
     def test_list_says_what_no_keys_mean(self, tmp_path: Path):
         assert "everybody" in self.run("list", "--data", str(tmp_path)).stderr
-        add_key(tmp_path, "a", ("learn",), "")
+        add_key(tmp_path, "a", ("learn",))
         revoke_key(tmp_path, "a")
         assert "nobody" in self.run("list", "--data", str(tmp_path)).stderr
 
@@ -261,6 +271,7 @@ class TestCommand:
             ["add", "--name", "", "--scope", "learn"],
             ["add", "--name", "a b", "--scope", "learn"],
             ["add", "--name", "a", "--scope", "learn", "--prefix", "a/"],
+            ["add", "--name", "a", "--scope", "learn", "--samples-per-second", "0"],
             ["revoke"],
         ],
     )
@@ -287,7 +298,7 @@ class TestCommand:
 def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A key of each scope, made before the first start, and one for a part of the models."""
     data = tmp_path_factory.mktemp("guarded") / "data"
-    made = {scope: add_key(data, scope, (scope,), "") for scope in SCOPES}
+    made = {scope: add_key(data, scope, (scope,)) for scope in SCOPES}
     made["part"] = add_key(data, "part", ("admin",), "part-")
     return made | {"data": str(data)}
 
@@ -455,7 +466,7 @@ class TestStream:
     def test_a_revoked_key_ends_its_streams_with_1008_and_no_others(
         self, guarded: ServerProcess, keys: dict[str, str]
     ):
-        key = add_key(guarded.data, "brief", ("learn",), "")
+        key = add_key(guarded.data, "brief", ("learn",))
         head = bearer(key)
         assert soon(lambda: httpx.get(f"{guarded.url}/v1/models", headers=head).is_success)
         with self.open(guarded, key) as stream, self.open(guarded, keys["learn"]) as other:
@@ -478,7 +489,7 @@ def test_a_server_without_keys_closes_to_strangers_with_the_first_key(tmp_path: 
             url = server.url.replace("http", "ws", 1)
             with connect(f"{url}/v1/models/m/stream") as stream:
                 stream.recv(SOON)
-                key = add_key(server.data, "first", ("predict",), "")
+                key = add_key(server.data, "first", ("predict",))
                 with pytest.raises(ConnectionClosed) as closed:
                     stream.recv(SOON)
                 assert closed.value.rcvd is not None

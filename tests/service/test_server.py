@@ -85,7 +85,7 @@ def test_a_key_made_before_the_start_counts(tmp_path: Path) -> None:
     assert refused.returncode == 1
     assert "Error: other machines reach 0.0.0.0" in refused.stderr
     assert "cannot be read" in start(tmp_path, *listen, "--insecure").stderr
-    add_key(tmp_path / "data", "ops", ("admin",), "")
+    add_key(tmp_path / "data", "ops", ("admin",))
     assert "cannot be read" in start(tmp_path, *listen).stderr
 
 
