@@ -7,6 +7,8 @@ WolfstreamError
     ├── Unauthenticated       no key, or one that is not known
     ├── Forbidden             the key is not for this
     ├── UnsupportedFormat     a content type that is not spoken here
+    ├── TooSlow               the client took too long to send it
+    ├── HeadTooLarge          more bytes than a head may have
     ├── TooLarge              more bytes or rows than a request may have
     ├── Invalid               readable but wrong: the spec, a field, a parameter
     │   └── InvalidSamples    with the rows that are wrong
@@ -17,6 +19,7 @@ WolfstreamError
     ├── Untrained             there is nothing to predict with yet
     └── Unavailable           try again later
         ├── QuotaExceeded     this client's key has no samples left for now
+        ├── TooManyConnections
         ├── QueueFull
         ├── NotReady          starting or stopping
         ├── NotReached        the asked-for sequence did not come in time
@@ -82,6 +85,18 @@ class UnsupportedFormat(Refusal):
     """The content type is not spoken here."""
 
     slug, title = "unsupported-format", "The content type is not supported"
+
+
+class TooSlow(Refusal):
+    """The client took too long to send the request."""
+
+    slug, title = "too-slow", "The request took too long to arrive"
+
+
+class HeadTooLarge(Refusal):
+    """The request line and the headers are too large."""
+
+    slug, title = "head-too-large", "The request's head is too large"
 
 
 class TooLarge(Refusal):
@@ -152,6 +167,12 @@ class QuotaExceeded(Unavailable):
     ) -> None:
         super().__init__(detail, errors)
         self.retry_after_seconds = retry_after_seconds
+
+
+class TooManyConnections(Unavailable):
+    """The server has as many connections as it may have."""
+
+    slug, title = "too-many-connections", "Too many connections are open"
 
 
 class QueueFull(Unavailable):

@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from service.errors import Refusal
+from service.errors import Refusal, TooManyConnections
 from service.keys import Grant, KeyRing, Scope
 
 _OPEN = {"/livez", "/readyz", "/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json"}
@@ -50,7 +50,9 @@ class Guard:
         await self._app(scope, receive, send)
 
     def _admit(self, scope: AsgiScope) -> Grant:
-        """Raises Unauthenticated, Forbidden."""
+        """Raises TooManyConnections, Unauthenticated, Forbidden, QuotaExceeded."""
+        if "crowded" in scope["state"]:
+            raise TooManyConnections("this server has as many connections as it may; try again")
         headers = scope["headers"]
         given = next((value for name, value in headers if name == b"authorization"), None)
         grant = self._ring.grant(given)

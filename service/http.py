@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response, WebSocket
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from service import api, errors
 from service.content_encoding import ACCEPTED, inflate, is_gzipped
@@ -14,6 +15,7 @@ from service.errors import (
     NotReady,
     Refusal,
     TooLarge,
+    TooManyConnections,
     Unauthenticated,
     Unavailable,
     UnsupportedFormat,
@@ -52,6 +54,8 @@ _STATUS: dict[type[Refusal], int] = {
     errors.ModelExists: 409,
     errors.NoSuchHead: 409,
     errors.Untrained: 409,
+    errors.TooSlow: 408,
+    errors.HeadTooLarge: 431,
     errors.TooLarge: 413,
     errors.UnsupportedFormat: 415,
     errors.Invalid: 422,
@@ -78,7 +82,7 @@ def create_app(engine: Engine, settings: Settings, streams: Streams, ring: KeyRi
         description="A server that learns while it serves.",
         license_info={"name": "BSD-3-Clause"},
     )
-    app.add_middleware(Guard, ring=ring, refuse=_problem_response)
+    app.add_middleware(Guard, ring=ring, refuse=problem_response)
     _add_errors(app)
     _add_learning(app, engine, settings)
     _add_health(app, engine)
@@ -183,7 +187,7 @@ def _add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Strea
         try:
             model = engine.model(name)
         except Refusal as error:
-            await websocket.send_denial_response(_problem_response(error))
+            await websocket.send_denial_response(problem_response(error))
             return
         await streams.serve(
             Session(
@@ -200,7 +204,11 @@ def _add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Strea
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(Refusal)
     async def refuse(_: Request, error: Refusal) -> Response:
-        return _problem_response(error)
+        return problem_response(error)
+
+    @app.exception_handler(ClientDisconnect)
+    async def forget(_: Request, __: ClientDisconnect) -> Response:
+        return Response()  # to nobody
 
     @app.exception_handler(HTTPException)
     async def refuse_route(_: Request, error: HTTPException) -> Response:
@@ -217,11 +225,14 @@ def _status_of(error: Refusal) -> int:
     return next(_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS)
 
 
-def _problem_response(error: Refusal) -> Response:
+def problem_response(error: Refusal) -> Response:
+    """The answer to a request that is refused."""
     status = _status_of(error)
     headers = {}
     if isinstance(error, Unavailable):
         headers["Retry-After"] = str(error.retry_after_seconds)
+    if isinstance(error, TooManyConnections):
+        headers["Connection"] = "close"
     if isinstance(error, UnsupportedFormat):
         headers["Accept-Encoding"] = ACCEPTED
     if isinstance(error, Unauthenticated):

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import fcntl
+import functools
 import gc
 import ipaddress
 import logging
@@ -10,12 +11,15 @@ import signal
 import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from service.connections import BoundedProtocol, watch_connections
 from service.engine import Engine
 from service.errors import StartupError
-from service.http import create_app
+from service.http import create_app, problem_response
 from service.keys import KeyRing, KeysError
 from service.settings import Settings
 from service.stream import Streams
@@ -42,8 +46,14 @@ def serve(settings: Settings, loads: Mapping[str, Path]) -> None:
     with _owned(settings), contextlib.ExitStack() as stack:
         ring = _read_ring(settings)
         listener = stack.enter_context(_listening(settings, ring.required))
+        # uvicorn only calls it; its type asks for a class.
+        protocol: Any = functools.partial(BoundedProtocol, settings, problem_response)
         config = uvicorn.Config(
             lambda: None,
+            http=protocol,
+            ws=WebSocketsSansIOProtocol,
+            # Its level INFO names each stream with its query, where somebody might put a key.
+            log_level="warning",
             lifespan="off",
             access_log=False,
             log_config=None,
@@ -69,9 +79,13 @@ async def _serve(
     config.app = create_app(engine, settings, streams, ring)
     server = _Server(config, engine, streams)
     engine.ready.add_done_callback(lambda _: server.recovery_ended())
-    watching = asyncio.create_task(_watch(ring, streams))
+    watching = [
+        asyncio.create_task(_watch_keys(ring, streams)),
+        asyncio.create_task(watch_connections(server.server_state, settings.patience_seconds)),
+    ]
     await server.serve(sockets=[listener])
-    watching.cancel()
+    for task in watching:
+        task.cancel()
     await engine.stop()
     if engine.ready.done() and (error := engine.ready.exception()):
         raise error
@@ -84,7 +98,7 @@ def _read_ring(settings: Settings) -> KeyRing:
         raise StartupError(str(error)) from None
 
 
-async def _watch(ring: KeyRing, streams: Streams) -> None:
+async def _watch_keys(ring: KeyRing, streams: Streams) -> None:
     """Put changed keys in force, and end the streams of those that are gone."""
     while True:
         await asyncio.sleep(_KEYS_SECONDS)

@@ -31,6 +31,14 @@ class Settings(BaseSettings):
     request_rows: int = Field(100_000, ge=1, description="Rows in one request.")
     row_numbers: int = Field(100_000, ge=1, description="Numbers in one row.")
     models: int = Field(1_000, ge=1, description="Models that the server may have.")
+    connections: int = Field(
+        800, ge=1, description="Open connections, fewer than the system's bound on open files."
+    )
+    patience_seconds: float = Field(
+        30.0,
+        gt=0,
+        description="Longest wait for a request to arrive, or for a client to read its answer.",
+    )
     window: int = Field(256, ge=1, description="Unanswered messages on one websocket stream.")
     classes: int = Field(100, ge=2, description="Different labels that one model may meet.")
     features: int = Field(
