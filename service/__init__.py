@@ -11,6 +11,9 @@ A sample's way, one module a step:
     publish view     model               predictions see it
     acknowledge      engine              the client is told
 
+Before the first step: `connections` bounds how many clients there are and how long one may take,
+`guard` asks for a key (`keys`, `quota`), `request_size` and `content_encoding` bound the body.
+
 The way back after a stop: load the snapshot (`snapshots`), then replay the rest of the log
 through the same `Model.absorb`.
 

@@ -50,16 +50,16 @@ _STATUS: dict[type[Refusal], int] = {
     errors.Unauthenticated: 401,
     errors.Forbidden: 403,
     errors.UnknownModel: 404,
+    errors.TooSlow: 408,
     errors.TooManyModels: 409,
     errors.ModelExists: 409,
     errors.NoSuchHead: 409,
     errors.Untrained: 409,
-    errors.TooSlow: 408,
-    errors.HeadTooLarge: 431,
     errors.TooLarge: 413,
     errors.UnsupportedFormat: 415,
     errors.Invalid: 422,
     errors.QuotaExceeded: 429,
+    errors.HeadTooLarge: 431,
     errors.Unavailable: 503,
 }
 

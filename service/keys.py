@@ -66,8 +66,12 @@ _KEYS = TypeAdapter(list[Key])
 
 
 class Grant(NamedTuple):
-    """What the sender of a request may do."""
+    """What the sender of a request may do.
 
+    key_id: of the key, empty where none is needed.
+    """
+
+    key_id: str
     scopes: frozenset[Scope]
     prefix: str
     quota: Quota | None
@@ -166,7 +170,7 @@ class KeyRing:
         self._required = False
         self._keys: dict[str, Key] = {}
         self._grants: dict[str, Grant] = {}
-        self._everybody = Grant(_IMPLIED["admin"], "", None)
+        self._everybody = Grant("", _IMPLIED["admin"], "", None)
         self._take(read_keys(data))
 
     @property
@@ -178,13 +182,14 @@ class KeyRing:
         """Whether the file has changed since the last look; then its keys are those in force.
 
         A file that is gone changes nothing: it shuts nobody in and nobody out by accident.
-        Raises KeysError where the file cannot be read; the keys stay as they were.
+        Raises KeysError where the file cannot be read; the keys stay as they were, and the next
+        call looks again.
         """
         stamp = self._stamp()
         if stamp == self._seen:
             return False
-        self._seen = stamp
         keys = read_keys(self._data)
+        self._seen = stamp
         if keys is None:
             return False
         self._take(keys)
@@ -207,7 +212,7 @@ class KeyRing:
         """Whether what was granted is still so."""
         if not self._required:
             return True
-        return any(grant is current for current in self._grants.values())
+        return self._grants.get(grant.key_id) is grant
 
     def _take(self, keys: list[Key] | None) -> None:
         """Put keys in force; the grants of those that are the same stay the same objects."""
@@ -231,7 +236,7 @@ class KeyRing:
 def _grant_of(key: Key) -> Grant:
     scopes = frozenset[Scope]().union(*(_IMPLIED[scope] for scope in key.scopes))
     quota = None if key.samples_per_second is None else Quota(key.samples_per_second)
-    return Grant(scopes, key.prefix, quota)
+    return Grant(key.id, scopes, key.prefix, quota)
 
 
 def _digest(key: bytes) -> str:

@@ -100,16 +100,19 @@ def _read_ring(settings: Settings) -> KeyRing:
 
 async def _watch_keys(ring: KeyRing, streams: Streams) -> None:
     """Put changed keys in force, and end the streams of those that are gone."""
+    said = ""
     while True:
         await asyncio.sleep(_KEYS_SECONDS)
         try:
-            changed = ring.refresh()
+            if ring.refresh():
+                said = ""
+                logger.info("the keys have changed")
         except KeysError as error:
-            logger.error("%s; the keys stay as they were", error)
-            continue
-        if changed:
-            streams.end_revoked(ring)
-            logger.info("the keys have changed")
+            if str(error) != said:
+                said = str(error)
+                logger.error("%s; the keys stay as they were", said)
+        # At each look: a stream may have been on its way while its key was revoked.
+        streams.end_revoked(ring)
 
 
 class _Server(uvicorn.Server):
