@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import stat
 import threading
@@ -64,6 +65,13 @@ class TestAtRest:
         assert (kept.name, kept.scopes, kept.prefix) == ("a", ("learn",), "p-")
         assert kept.digest == hashlib.sha256(key.encode()).hexdigest()
         assert key.startswith(kept.id)
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+    def test_what_root_adds_belongs_to_the_servers_user(self, tmp_path: Path):
+        os.chown(tmp_path, 10001, 10002)
+        add_key(tmp_path, "a", ("learn",))
+        owner = (tmp_path / "keys.json").stat()
+        assert (owner.st_uid, owner.st_gid) == (10001, 10002)
 
     def test_the_file_is_replaced_not_rewritten(self, tmp_path: Path):
         add_key(tmp_path, "a", ("learn",))
