@@ -4,7 +4,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import httpx
 import pytest
@@ -26,14 +26,15 @@ UPGRADE = (
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server for a few clients that are quick, and a trained model m."""
-    running = ServerProcess(
-        tmp_path_factory.mktemp("connections") / "data", connections=MOST, patience_seconds=PATIENCE
-    ).start()
-    httpx.put(f"{running.url}/v1/models/m").raise_for_status()
-    samples = {"x": [[0], [1], [2]], "y": [0, 1, 0]}
-    httpx.post(f"{running.url}/v1/models/m/samples", json=samples).raise_for_status()
-    yield running
-    running.close()
+    data = tmp_path_factory.mktemp("connections") / "data"
+    limits = {"connections": MOST, "patience_seconds": PATIENCE}
+    with closing(ServerProcess(data, **limits)) as running:
+        running.start()
+        with httpx.Client(base_url=running.url, timeout=30) as client:
+            client.put("/v1/models/m").raise_for_status()
+            samples = {"x": [[0], [1], [2]], "y": [0, 1, 0]}
+            client.post("/v1/models/m/samples", json=samples).raise_for_status()
+        yield running
 
 
 @pytest.fixture

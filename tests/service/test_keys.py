@@ -8,7 +8,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -314,13 +314,14 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def guarded(keys: dict[str, str]) -> Iterator[ServerProcess]:
     """A server with keys and two models, m and part-m."""
-    server = ServerProcess(Path(keys["data"])).start()
-    for name in ("m", "part-m"):
-        url = f"{server.url}/v1/models/{name}"
-        httpx.put(url, headers=bearer(keys["admin"])).raise_for_status()
-        httpx.post(f"{url}/samples", json=SAMPLES, headers=bearer(keys["admin"])).raise_for_status()
-    yield server
-    server.close()
+    with closing(ServerProcess(Path(keys["data"]))) as server:
+        server.start()
+        with httpx.Client(headers=bearer(keys["admin"]), timeout=30) as client:
+            for name in ("m", "part-m"):
+                url = f"{server.url}/v1/models/{name}"
+                client.put(url).raise_for_status()
+                client.post(f"{url}/samples", json=SAMPLES).raise_for_status()
+        yield server
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
 """What a server bounds: each limit with its status, before work is done for what exceeds it."""
 
-import contextlib
 import gzip
 import json
 import tracemalloc
 import zlib
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from typing import Any
 
 import httpx
@@ -38,20 +38,16 @@ ROWS, NUMBERS, MODELS, BODY = 50, 20, 3, 1 << 16
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server with tight limits and three models, of which m is the one to use."""
-    running = ServerProcess(
-        tmp_path_factory.mktemp("limits") / "data",
-        request_rows=ROWS,
-        row_numbers=NUMBERS,
-        models=MODELS,
-        body_bytes=BODY,
-        queue_bytes=1,
-    ).start()
-    with httpx.Client(base_url=running.url) as client:
-        for name in ("m", "n", "o"):
-            client.put(f"/v1/models/{name}").raise_for_status()
-        client.post("/v1/models/m/samples", json={"x": [[0], [1]], "y": [0, 1]}).raise_for_status()
-    yield running
-    running.close()
+    data = tmp_path_factory.mktemp("limits") / "data"
+    limits = {"request_rows": ROWS, "row_numbers": NUMBERS, "models": MODELS, "body_bytes": BODY}
+    with closing(ServerProcess(data, queue_bytes=1, **limits)) as running:
+        running.start()
+        with httpx.Client(base_url=running.url, timeout=30) as client:
+            for name in ("m", "n", "o"):
+                client.put(f"/v1/models/{name}").raise_for_status()
+            samples = {"x": [[0], [1]], "y": [0, 1]}
+            client.post("/v1/models/m/samples", json=samples).raise_for_status()
+        yield running
 
 
 def sequence(client: httpx.Client) -> int:
@@ -123,7 +119,7 @@ class TestSize:
     )
     def test_anything_else_is_left_to_those_who_read_it(self, body: Any):
         for x in (body, {"x": body}, {"x": {"shape": body}}, {"x": [body]}):
-            with contextlib.suppress(TooLarge, InvalidSamples):
+            with suppress(TooLarge, InvalidSamples):
                 check_size(x, SETTINGS)
 
     @pytest.mark.parametrize("path", ["samples", "asset", "predict"])
@@ -198,6 +194,7 @@ class TestGzip:
             gzip.compress(b"{}") * 2,
             zlib.compress(b"{}"),
         ],
+        ids=["empty", "plain", "cut", "checksum", "more", "two members", "zlib"],
     )
     def test_damage_is_unreadable(self, packed: bytes):
         with pytest.raises(Unreadable):

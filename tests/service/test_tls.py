@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
@@ -83,10 +84,9 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, pair: Pair) -> Iterator[TlsServer]:
-    running = TlsServer(tmp_path_factory.mktemp("server") / "data", pair)
-    running.start()
-    yield running
-    running.close()
+    with closing(TlsServer(tmp_path_factory.mktemp("server") / "data", pair)) as running:
+        running.start()
+        yield running
 
 
 def test_http_and_websocket_over_tls(server: TlsServer) -> None:
