@@ -6,13 +6,28 @@ from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response, WebSocket
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from service import api, errors
+from service.content_encoding import ACCEPTED, inflate, is_gzipped
 from service.engine import Engine
-from service.errors import Invalid, NotReady, Refusal, TooLarge, Unavailable
-from service.openapi import SPEC, SPEC_EXAMPLES, body_of, learning_paths, problems
+from service.errors import (
+    Invalid,
+    NotReady,
+    Refusal,
+    TooLarge,
+    TooManyConnections,
+    Unauthenticated,
+    Unavailable,
+    UnsupportedFormat,
+)
+from service.guard import Guard
+from service.keys import Grant, KeyRing
+from service.names import n_rows
+from service.openapi import SECURITY, SPEC, SPEC_EXAMPLES, body_of, learning_paths, problems
 from service.openapi_jobs import JOB
 from service.refits import Job
+from service.request_size import check_size
 from service.samples import read_rows, read_samples
 from service.settings import Settings
 from service.stream import Session, Streams
@@ -34,8 +49,12 @@ _SPEC_BYTES = 1 << 16
 
 _STATUS: dict[type[Refusal], int] = {
     errors.Unreadable: 400,
+    errors.Unauthenticated: 401,
+    errors.Forbidden: 403,
     errors.UnknownModel: 404,
     errors.UnknownJob: 404,
+    errors.TooSlow: 408,
+    errors.TooManyModels: 409,
     errors.ModelExists: 409,
     errors.NoSuchHead: 409,
     errors.Untrained: 409,
@@ -43,6 +62,8 @@ _STATUS: dict[type[Refusal], int] = {
     errors.UnsupportedFormat: 415,
     errors.Invalid: 422,
     errors.RefitFailed: 422,
+    errors.QuotaExceeded: 429,
+    errors.HeadTooLarge: 431,
     errors.Unavailable: 503,
 }
 
@@ -54,16 +75,18 @@ class Application(FastAPI):
         """The whole interface."""
         schema = super().openapi()
         schema["paths"] |= learning_paths()
+        schema |= SECURITY | {"components": schema.get("components", {}) | SECURITY["components"]}
         return schema
 
 
-def create_app(engine: Engine, settings: Settings, streams: Streams) -> FastAPI:
+def create_app(engine: Engine, settings: Settings, streams: Streams, ring: KeyRing) -> FastAPI:
     """The ASGI application over an engine that someone else starts and stops."""
     app = Application(
         title="wolfstream",
         description="A server that learns while it serves.",
         license_info={"name": "BSD-3-Clause"},
     )
+    app.add_middleware(Guard, ring=ring, refuse=problem_response)
     _add_errors(app)
     _add_learning(app, engine, settings)
     _add_refits(app, engine)
@@ -88,12 +111,12 @@ def _add_health(app: FastAPI, engine: Engine) -> None:
 
 
 def _add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
-    @app.get("/v1/models", tags=["models"], responses=problems(503))
+    @app.get("/v1/models", tags=["models"], responses=problems(401, 403, 503))
     async def list_models(request: Request) -> Response:
         """All models with their sequences."""
-        return _respond(request, JSON, api.list_models(engine))
+        return _respond(request, JSON, api.list_models(engine, request.state.grant.prefix))
 
-    @app.get("/v1/models/{name}", tags=["models"], responses=problems(404, 503))
+    @app.get("/v1/models/{name}", tags=["models"], responses=problems(401, 403, 404, 503))
     async def describe_model(request: Request, name: str) -> Response:
         """A model: spec, sequence, and how each head stands: classes, size, steps, gap, scores."""
         return _respond(request, JSON, engine.model(name).describe())
@@ -105,7 +128,7 @@ def _add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         openapi_extra=body_of(SPEC, SPEC_EXAMPLES, required=False),
         responses={
             200: {"description": "It exists with this spec."},
-            **problems(400, 409, 413, 415, 422, 503),
+            **problems(400, 401, 403, 409, 413, 415, 422, 503),
         },
     )
     async def create_model(request: Request, name: str) -> Response:
@@ -116,7 +139,12 @@ def _add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         description, new = await api.create(engine, name, body)
         return _respond(request, body_format, description, 201 if new else 200)
 
-    @app.delete("/v1/models/{name}", tags=["models"], status_code=204, responses=problems(404, 503))
+    @app.delete(
+        "/v1/models/{name}",
+        tags=["models"],
+        status_code=204,
+        responses=problems(401, 403, 404, 503),
+    )
     async def delete_model(name: str) -> Response:
         """Forget a model and everything that it learned."""
         await engine.delete(name)
@@ -134,19 +162,25 @@ def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
             body_format, data = await _receive(request, settings.body_bytes)
             model = engine.model(request.path_params["name"])
             samples = await _decoded(
-                body_format, data, lambda body: read_samples(body, model.spec.task)
+                body_format, data, settings, lambda body: read_samples(body, model.spec.task)
             )
-            answer = await api.learn(engine, model, call, samples)
-            return _respond(request, body_format, answer)
+            grant: Grant = request.state.grant
+            grant.check_quota()
+            answer = api.learn(engine, model, call, samples)
+            grant.spend(len(samples.y))
+            return _respond(request, body_format, await answer)
 
         return learn
 
     async def predict(request: Request) -> Response:
         model_name, query = request.path_params["name"], request.query_params
+        grant: Grant = request.state.grant
         min_sequence = api.read_min_sequence(query.get("min_sequence"))
         body_format, data = await _receive(request, settings.body_bytes)
-        rows = await _decoded(body_format, data, read_rows)
+        rows = await _decoded(body_format, data, settings, read_rows)
+        grant.check_quota()
         model = engine.model(model_name)
+        grant.spend(n_rows(rows))
         answer = await api.predict(engine, model, query.get("head"), min_sequence, rows)
         return _respond(request, body_format, answer)
 
@@ -160,7 +194,7 @@ def _add_refits(app: FastAPI, engine: Engine) -> None:
         "/v1/models/{name}/refit",
         tags=["refitting"],
         status_code=202,
-        responses={202: JOB, **problems(404, 409, 413, 422, 503)},
+        responses={202: JOB, **problems(401, 403, 404, 409, 413, 415, 422, 503)},
     )
     async def refit(request: Request, name: str) -> Response:
         """Fit the semiparametric head to the model's window of recent samples, as a job.
@@ -175,7 +209,7 @@ def _add_refits(app: FastAPI, engine: Engine) -> None:
         response.headers["Location"] = answer["href"]
         return response
 
-    @app.get("/v1/models/{name}/jobs", tags=["refitting"], responses=problems(404, 503))
+    @app.get("/v1/models/{name}/jobs", tags=["refitting"], responses=problems(401, 403, 404, 503))
     async def list_jobs(request: Request, name: str) -> Response:
         """The model's refits that are remembered, newest first."""
         jobs = engine.refits.jobs(engine.model(name))
@@ -184,7 +218,7 @@ def _add_refits(app: FastAPI, engine: Engine) -> None:
     @app.get(
         "/v1/models/{name}/jobs/{job}",
         tags=["refitting"],
-        responses={200: JOB, **problems(404, 503)},
+        responses={200: JOB, **problems(401, 403, 404, 503)},
     )
     async def describe_job(request: Request, name: str, job: str) -> Response:
         """A refit: how far it is, and how it ended."""
@@ -202,17 +236,28 @@ def _add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Strea
         try:
             model = engine.model(name)
         except Refusal as error:
-            await websocket.send_denial_response(_problem_response(error))
+            await websocket.send_denial_response(problem_response(error))
             return
         await streams.serve(
-            Session(websocket, engine, model, settings.window, lambda e: problem(e, _status_of(e)))
+            Session(
+                websocket,
+                engine,
+                model,
+                websocket.state.grant,
+                settings,
+                lambda e: problem(e, _status_of(e)),
+            )
         )
 
 
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(Refusal)
     async def refuse(_: Request, error: Refusal) -> Response:
-        return _problem_response(error)
+        return problem_response(error)
+
+    @app.exception_handler(ClientDisconnect)
+    async def forget(_: Request, __: ClientDisconnect) -> Response:
+        return Response()  # to nobody
 
     @app.exception_handler(HTTPException)
     async def refuse_route(_: Request, error: HTTPException) -> Response:
@@ -229,11 +274,18 @@ def _status_of(error: Refusal) -> int:
     return next(_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS)
 
 
-def _problem_response(error: Refusal) -> Response:
+def problem_response(error: Refusal) -> Response:
+    """The answer to a request that is refused."""
     status = _status_of(error)
     headers = {}
     if isinstance(error, Unavailable):
         headers["Retry-After"] = str(error.retry_after_seconds)
+    if isinstance(error, TooManyConnections):
+        headers["Connection"] = "close"
+    if isinstance(error, UnsupportedFormat):
+        headers["Accept-Encoding"] = ACCEPTED
+    if isinstance(error, Unauthenticated):
+        headers["WWW-Authenticate"] = 'Bearer realm="wolfstream"'
     return Response(JSON.encode(problem(error, status)), status, headers, PROBLEM_MEDIA_TYPE)
 
 
@@ -249,15 +301,31 @@ async def _receive(request: Request, most_bytes: int) -> tuple[Format, bytes]:
     return body_format, await _read_body(request, most_bytes)
 
 
-async def _decoded(body_format: Format, data: bytes, check: Callable[[Any], T]) -> T:
+async def _decoded(
+    body_format: Format, data: bytes, settings: Settings, check: Callable[[Any], T]
+) -> T:
     """The body, decoded and checked; a large one beside the event loop."""
+
+    def checked() -> T:
+        body = body_format.decode(data)
+        check_size(body, settings)
+        return check(body)
+
     if len(data) > _INLINE_BYTES:
-        return await asyncio.to_thread(lambda: check(body_format.decode(data)))
-    return check(body_format.decode(data))
+        return await asyncio.to_thread(checked)
+    return checked()
 
 
 async def _read_body(request: Request, most_bytes: int) -> bytes:
-    """The body, never more of it in memory than the limit. Raises TooLarge."""
+    """The body, unpacked, never more of it in memory than the limit. Raises TooLarge."""
+    if is_gzipped(request.headers.get("content-encoding")):
+        packed = await _read_bytes(request, most_bytes)
+        return await asyncio.to_thread(inflate, packed, most_bytes)
+    return await _read_bytes(request, most_bytes)
+
+
+async def _read_bytes(request: Request, most_bytes: int) -> bytes:
+    """The body as it comes, never more of it in memory than the limit. Raises TooLarge."""
     declared = request.headers.get("content-length")
     if declared is not None and declared.isdecimal() and int(declared) <= most_bytes:
         return await request.body()

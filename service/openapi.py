@@ -131,12 +131,21 @@ PROBLEM = {
 }
 _MEANING = {
     400: "The body cannot be read.",
+    401: "The server needs a key, in `Authorization: Bearer`, and knows none that was sent.",
+    403: "The key has not the scope, or is not for this model.",
     404: "There is no such model, or no such job.",
-    409: "Another spec under this name, no such head, or nothing learned yet.",
-    413: "The body is too large.",
-    415: "The content type is not supported.",
+    409: "Another spec under this name, too many models, no such head, or nothing learned yet.",
+    413: "The body has too many bytes or rows.",
+    415: "The content type, or the content encoding, is not supported.",
     422: "Readable but wrong; `errors` says where.",
+    429: "The key's quota is used up; `Retry-After` says when to try again.",
     503: "The queue is full, or the server is not ready; `Retry-After` says when to try again.",
+}
+
+# Keys are needed once there are any: hence also the empty requirement.
+SECURITY: dict[str, Any] = {
+    "security": [{"key": []}, {}],
+    "components": {"securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
 }
 
 _SAMPLES = {"type": "object", "required": ["x", "y"], "properties": {"x": _X, "y": _Y}}
@@ -260,7 +269,7 @@ def _operation(
     parameters: list[dict[str, Any]],
 ) -> dict[str, Any]:
     name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
-    responses = problems(400, 404, 409, 413, 415, 422, 503)
+    responses = problems(400, 401, 403, 404, 409, 413, 415, 422, 429, 503)
     done = {
         "description": "Done.",
         "content": {media_type: {"schema": answer} for media_type in MEDIA_TYPES},
