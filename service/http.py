@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response, WebSocket
@@ -10,6 +11,7 @@ from starlette.exceptions import HTTPException
 from service import api, errors
 from service.engine import Engine
 from service.errors import NotReady, Refusal, TooLarge, Unavailable
+from service.inference import add_inference, error_body, speaks
 from service.openapi import SPEC, body_of, learning_paths, problems
 from service.samples import read_rows, read_samples
 from service.settings import Settings
@@ -66,6 +68,7 @@ def create_app(engine: Engine, settings: Settings, streams: Streams) -> FastAPI:
     _add_health(app, engine)
     _add_models(app, engine, settings)
     _add_stream(app, engine, settings, streams)
+    add_inference(app, engine, partial(_checked, most_bytes=settings.body_bytes))
     return app
 
 
@@ -163,17 +166,19 @@ def _add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Strea
 
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(Refusal)
-    async def refuse(_: Request, error: Refusal) -> Response:
-        return _problem_response(error)
+    async def refuse(request: Request, error: Refusal) -> Response:
+        return _in_protocol(request, _problem_response(error))
 
     @app.exception_handler(HTTPException)
-    async def refuse_route(_: Request, error: HTTPException) -> Response:
+    async def refuse_route(request: Request, error: HTTPException) -> Response:
         slug = {404: "no-such-path", 405: "method-not-allowed"}.get(error.status_code, "http")
-        return _plain_problem(slug, error.detail, error.status_code, error.headers)
+        told = _plain_problem(slug, error.detail, error.status_code, error.headers)
+        return _in_protocol(request, told)
 
     @app.exception_handler(Exception)
-    async def fail(_: Request, __: Exception) -> Response:
-        return _plain_problem("internal", "the server made a mistake", 500)
+    async def fail(request: Request, _: Exception) -> Response:
+        told = _plain_problem("internal", "the server made a mistake", 500)
+        return _in_protocol(request, told)
 
 
 def _status_of(error: Refusal) -> int:
@@ -195,13 +200,28 @@ def _plain_problem(slug: str, detail: str, status: int, headers: Any = None) -> 
     return Response(JSON.encode(body), status, headers, PROBLEM_MEDIA_TYPE)
 
 
+def _in_protocol(request: Request, told: Response) -> Response:
+    """A problem as clients of the Open Inference Protocol expect it, if one has asked."""
+    if not speaks(request.url.path):
+        return told
+    del told.headers["content-length"], told.headers["content-type"]
+    body = JSON.encode(error_body(JSON.decode(bytes(told.body))))
+    return Response(body, told.status_code, dict(told.headers), JSON.media_type)
+
+
 async def _read(request: Request, most_bytes: int, check: Callable[[Any], T]) -> tuple[Format, T]:
-    """The body, decoded and checked; a large one beside the event loop."""
+    """The body, decoded and checked."""
     body_format = format_of_body(request.headers.get("content-type"))
+    data = await _checked(request, lambda body: check(body_format.decode(body)), most_bytes)
+    return body_format, data
+
+
+async def _checked(request: Request, check: Callable[[bytes], T], most_bytes: int) -> T:
+    """The body through a decoder; a large one beside the event loop."""
     data = await _read_body(request, most_bytes)
     if len(data) > _INLINE_BYTES:
-        return body_format, await asyncio.to_thread(lambda: check(body_format.decode(data)))
-    return body_format, check(body_format.decode(data))
+        return await asyncio.to_thread(check, data)
+    return check(data)
 
 
 async def _read_body(request: Request, most_bytes: int) -> bytes:

@@ -336,7 +336,7 @@ def test_an_unknown_model_is_404_on_every_call(client: httpx.Client) -> None:
 
 
 def test_paths_and_methods_that_do_not_exist_are_problems_too(client: httpx.Client) -> None:
-    problem(client.get("/v2"), 404, "no-such-path")
+    problem(client.get("/v3"), 404, "no-such-path")
     problem(client.patch("/v1/models/x"), 405, "method-not-allowed")
 
 
