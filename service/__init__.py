@@ -3,8 +3,8 @@
 A sample's way, one module a step:
 
     receive          http, websocket     a request or a frame arrives
-    decode           wire, samples,      bytes become checked rows and labels
-                     names
+    decode           wire, lines,        bytes become checked rows and labels
+                     samples, names
     submit           api, engine         it waits in the bounded queue
     append + fsync   log                 it is on disk, in its model's order
     absorb block     model, head         names become numbers, the learner takes it, in order

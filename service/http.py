@@ -12,6 +12,7 @@ from service import api, errors
 from service.engine import Engine
 from service.errors import NotReady, Refusal, TooLarge, Unavailable
 from service.inference import add_inference, error_body, speaks
+from service.lines import Lines, with_lines
 from service.openapi import SPEC, body_of, learning_paths, problems
 from service.samples import read_rows, read_samples
 from service.settings import Settings
@@ -131,7 +132,7 @@ def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
     def learning(head: HeadName) -> Callable[[Request], Awaitable[Response]]:
         async def learn(request: Request) -> Response:
             model_name = request.path_params["name"]
-            body_format, samples = await _read(request, settings.body_bytes, read_samples)
+            body_format, samples = await _read(request, settings.body_bytes, read_samples, True)
             answer = await api.learn(engine, engine.model(model_name), head, samples)
             return _respond(request, body_format, answer)
 
@@ -140,7 +141,7 @@ def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
     async def predict(request: Request) -> Response:
         model_name, query = request.path_params["name"], request.query_params
         min_sequence = api.read_min_sequence(query.get("min_sequence"))
-        body_format, rows = await _read(request, settings.body_bytes, read_rows)
+        body_format, rows = await _read(request, settings.body_bytes, read_rows, False)
         model = engine.model(model_name)
         answer = await api.predict(engine, model, query.get("head"), min_sequence, rows)
         return _respond(request, body_format, answer)
@@ -167,7 +168,9 @@ def _add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Strea
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(Refusal)
     async def refuse(request: Request, error: Refusal) -> Response:
-        return _in_protocol(request, _problem_response(error))
+        lines = getattr(request.state, "line_of_row", None)
+        told = _problem_response(with_lines(error, lines) if lines else error)
+        return _in_protocol(request, told)
 
     @app.exception_handler(HTTPException)
     async def refuse_route(request: Request, error: HTTPException) -> Response:
@@ -209,11 +212,19 @@ def _in_protocol(request: Request, told: Response) -> Response:
     return Response(body, told.status_code, dict(told.headers), JSON.media_type)
 
 
-async def _read(request: Request, most_bytes: int, check: Callable[[Any], T]) -> tuple[Format, T]:
-    """The body, decoded and checked."""
-    body_format = format_of_body(request.headers.get("content-type"))
-    data = await _checked(request, lambda body: check(body_format.decode(body)), most_bytes)
-    return body_format, data
+async def _read(
+    request: Request, most_bytes: int, check: Callable[[Any], T], labelled: bool
+) -> tuple[Format, T]:
+    """The body, decoded and checked; the lines of its rows, if it has any, are kept."""
+    body_format = format_of_body(request.headers.get("content-type"), labelled)
+
+    def read(data: bytes) -> T:
+        plain = body_format.decode(data)
+        if isinstance(plain, Lines):
+            request.state.line_of_row = plain.line_of_row
+        return check(plain)
+
+    return body_format, await _checked(request, read, most_bytes)
 
 
 async def _checked(request: Request, check: Callable[[bytes], T], most_bytes: int) -> T:
