@@ -3,17 +3,19 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
+from importlib.metadata import version
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response, WebSocket
 from starlette.exceptions import HTTPException
 
 from service import api, errors
+from service.docs_page import add_docs
 from service.engine import Engine
 from service.errors import NotReady, Refusal, TooLarge, Unavailable
 from service.inference import add_inference, error_body, speaks
 from service.lines import Lines, with_lines
-from service.openapi import SPEC, body_of, learning_paths, problems
+from service.openapi import DESCRIPTION, TAGS, answers, completed, problems, spec_body
 from service.samples import read_rows, read_samples
 from service.settings import Settings
 from service.spec import HeadName
@@ -52,34 +54,40 @@ class Application(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         """The whole interface."""
-        schema = super().openapi()
-        schema["paths"] |= learning_paths()
-        return schema
+        return self.openapi_schema or completed(super().openapi())
 
 
 def create_app(engine: Engine, settings: Settings, streams: Streams) -> FastAPI:
     """The ASGI application over an engine that someone else starts and stops."""
     app = Application(
         title="wolfstream",
-        description="A server that learns while it serves.",
-        license_info={"name": "BSD-3-Clause"},
+        version=version("wolfstream"),
+        description=DESCRIPTION,
+        license_info={"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
+        openapi_tags=TAGS,
+        generate_unique_id_function=lambda route: route.name,
+        docs_url=None,
+        redoc_url=None,
     )
     _add_errors(app)
     _add_learning(app, engine, settings)
     _add_health(app, engine)
     _add_models(app, engine, settings)
     _add_stream(app, engine, settings, streams)
+    add_docs(app)
     add_inference(app, engine, partial(_checked, most_bytes=settings.body_bytes))
     return app
 
 
 def _add_health(app: FastAPI, engine: Engine) -> None:
-    @app.get("/livez", tags=["health"])
+    status = answers("Status", "Yes.", (JSON.media_type,))
+
+    @app.get("/livez", tags=["health"], responses={200: status})
     async def livez() -> dict[str, str]:
         """200 while the process answers at all."""
         return {"status": "alive"}
 
-    @app.get("/readyz", tags=["health"], responses=problems(503))
+    @app.get("/readyz", tags=["health"], responses={200: status, **problems(503)})
     async def readyz() -> dict[str, str]:
         """200 once models are recovered and compiled, until the server stops."""
         if not engine.accepting:
@@ -88,12 +96,15 @@ def _add_health(app: FastAPI, engine: Engine) -> None:
 
 
 def _add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
-    @app.get("/v1/models", tags=["models"], responses=problems(503))
+    described = answers("Model", "The model.")
+    listed = answers("Models", "All models by name.")
+
+    @app.get("/v1/models", tags=["models"], responses={200: listed, **problems(503)})
     async def list_models(request: Request) -> Response:
         """All models with their sequences."""
         return _respond(request, JSON, api.list_models(engine))
 
-    @app.get("/v1/models/{name}", tags=["models"], responses=problems(404, 503))
+    @app.get("/v1/models/{name}", tags=["models"], responses={200: described, **problems(404, 503)})
     async def describe_model(request: Request, name: str) -> Response:
         """A model: spec, sequence, classes, size, objective, gap, scores."""
         return _respond(request, JSON, engine.model(name).describe())
@@ -102,9 +113,10 @@ def _add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         "/v1/models/{name}",
         tags=["models"],
         status_code=201,
-        openapi_extra=body_of(SPEC, {}, required=False),
+        openapi_extra=spec_body(),
         responses={
-            200: {"description": "It exists with this spec."},
+            200: answers("Model", "It exists with this spec."),
+            201: answers("Model", "It is new."),
             **problems(400, 409, 413, 415, 422, 503),
         },
     )
@@ -126,7 +138,7 @@ def _add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
 def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
     """The routes that carry the traffic, without FastAPI's work on each request around them.
 
-    They read their bodies themselves in any case; `openapi.learning_paths` describes them.
+    They read their bodies themselves in any case; `service.openapi` describes them.
     """
 
     def learning(head: HeadName) -> Callable[[Request], Awaitable[Response]]:

@@ -1,67 +1,12 @@
-"""What OpenAPI says of bodies that the routes read themselves, in whatever format they come."""
+"""OpenAPI: what the routes read themselves, in whatever format it comes, and what they answer."""
 
 from typing import Any
 
-from service.model import HEADS
-from service.spec import ModelSpec
-from service.wire import MEDIA_TYPES
+from service.openapi_inference import INFERENCE_COMPONENTS, INFERENCE_TAG, inference_paths
+from service.schemas import COMPONENTS, HEAD, MODEL_NAME, SEQUENCE, ref
+from service.wire import MEDIA_TYPES, PROBLEM_MEDIA_TYPE
 
-_ROW = {"type": "array", "items": {"type": "number"}, "minItems": 1}
-_NAMED_ROW = {
-    "type": "object",
-    "description": "Numbers by name; an absent name is zero. Names may be new at any time.",
-    "propertyNames": {"minLength": 1, "maxLength": 256},
-    "additionalProperties": {"type": "number"},
-    "examples": [{"temperature": 21.5, "door open": 1}],
-}
-_RAW = {
-    "type": "object",
-    "description": "Raw little-endian numbers; `data` is bytes, so MessagePack only.",
-    "required": ["dtype", "shape", "data"],
-    "properties": {
-        "dtype": {"enum": ["<f4", "<f8", "<i8"]},
-        "shape": {"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 2},
-        "data": {"type": "string", "format": "binary"},
-    },
-}
-_X = {
-    "description": "Rows of finite numbers, or one row. A model's first sample decides whether "
-    "its rows are arrays or objects of named numbers.",
-    "oneOf": [
-        {"type": "array", "items": _ROW, "minItems": 1},
-        {"type": "array", "items": _NAMED_ROW, "minItems": 1},
-        _ROW,
-        _NAMED_ROW,
-        _RAW,
-    ],
-}
-_LABEL = {"oneOf": [{"type": "string"}, {"type": "integer"}, {"type": "boolean"}]}
-_Y = {
-    "description": "One label for each row; for one row the label itself.",
-    "oneOf": [{"type": "array", "items": _LABEL, "minItems": 1}, _LABEL, _RAW],
-}
-_PROBLEM = {
-    "type": "object",
-    "required": ["type", "title", "status", "detail"],
-    "properties": {
-        "type": {"type": "string", "examples": ["urn:wolfstream:invalid-samples"]},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "errors": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "row": {"type": "integer"},
-                    "pointer": {"type": "string", "examples": ["/x/3/7"]},
-                    "detail": {"type": "string"},
-                },
-            },
-        },
-        "retry_after_seconds": {"type": "integer"},
-    },
-}
+_JSON = "application/json"
 _MEANING = {
     400: "The body cannot be read.",
     404: "There is no such model.",
@@ -71,89 +16,141 @@ _MEANING = {
     422: "Readable but wrong; `errors` says where.",
     503: "The queue is full, or the server is not ready; `Retry-After` says when to try again.",
 }
+DESCRIPTION = """A server that learns while it serves.
 
-_SAMPLES = {"type": "object", "required": ["x", "y"], "properties": {"x": _X, "y": _Y}}
-_ROWS = {"type": "object", "required": ["x"], "properties": {"x": _X}}
+Bodies are JSON unless Content-Type says otherwise; answers follow Accept, else the body's format
+if it is JSON or MessagePack. A request is applied whole or not at all. What is refused is told as
+a problem (RFC 9457).
+
+`WS /v1/models/{name}/stream` learns and predicts over one connection (subprotocols
+wolfstream.v1.json and wolfstream.v1.msgpack). The server greets with
+`{"hello": {"model", "window", "sequence"}}`; frames are
+`{"id": 7, "op": "learn" | "asset" | "predict", "x", "y"}`, at most `window` of them unanswered;
+answers carry the id."""
+TAGS = [
+    {"name": "learning", "description": "Samples in; answered once they are durable and learned."},
+    {"name": "predicting", "description": "The current model; predictions change nothing."},
+    {"name": "models", "description": "Create, list, describe, delete."},
+    {"name": "health", "description": "For load balancers and orchestrators."},
+    INFERENCE_TAG,
+]
+_SAMPLES_EXAMPLES: dict[str, Any] = {
+    _JSON: {"x": [[0.1, 0.2], [0.8, 0.9]], "y": ["low", "high"]},
+    "application/x-ndjson": '{"x": [0.1, 0.2], "y": "low"}\n{"x": [0.8, 0.9], "y": "high"}\n',
+    "text/csv": "0.1,0.2,low\n0.8,0.9,high\n",
+    "text/x-libsvm": "low 1:0.1 2:0.2\nhigh 1:0.8 2:0.9\n",
+}
+_ROWS_EXAMPLES: dict[str, Any] = {
+    _JSON: {"x": [[0.1, 0.2]]},
+    "application/x-ndjson": '{"x": [0.1, 0.2]}\n',
+    "text/csv": "0.1,0.2\n",
+    "text/x-libsvm": "1:0.1 2:0.2\n",
+}
 
 
-def _inlined(schema: Any, parts: dict[str, Any]) -> Any:
-    """The schema with each reference replaced by what it refers to."""
-    if isinstance(schema, list):
-        return [_inlined(item, parts) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if "$ref" in schema:
-        return _inlined(parts[schema["$ref"].rpartition("/")[2]], parts)
-    hidden = ("$defs", "discriminator")
-    return {key: _inlined(value, parts) for key, value in schema.items() if key not in hidden}
+def spec_body() -> dict[str, Any]:
+    """The `openapi_extra` of a route that takes a spec."""
+    content = {name: {"schema": ref("Spec"), "example": {}} for name in MEDIA_TYPES}
+    return {"requestBody": {"required": False, "content": content}}
 
 
-_SPEC = ModelSpec.model_json_schema(by_alias=True)
-SPEC: dict[str, Any] = _inlined(_SPEC, _SPEC["$defs"])
-
-
-def body_of(
-    schema: dict[str, Any], example: dict[str, Any], required: bool = True
-) -> dict[str, Any]:
-    """A route's `openapi_extra`: the same body in every format."""
-    content = {name: {"schema": schema, "example": example} for name in MEDIA_TYPES}
-    return {"requestBody": {"required": required, "content": content}}
+def answers(name: str, description: str, media_types: tuple[str, ...] = MEDIA_TYPES) -> Any:
+    """What `responses` says of a status that has a body: this component, in these formats."""
+    example = COMPONENTS[name]["examples"][0]
+    content = {media_type: {"schema": ref(name), "example": example} for media_type in media_types}
+    return {"description": description, "content": content}
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """A route's `responses` for the statuses that it may refuse with."""
-    content = {"application/problem+json": {"schema": _PROBLEM}}
-    return {status: {"description": _MEANING[status], "content": content} for status in statuses}
+    content = {PROBLEM_MEDIA_TYPE: {"schema": ref("Problem")}}
+    told: dict[int | str, dict[str, Any]] = {
+        status: {"description": _MEANING[status], "content": content} for status in statuses
+    }
+    if 503 in told:
+        later = {"description": "Seconds.", "schema": {"type": "integer"}}
+        told[503]["headers"] = {"Retry-After": later}
+    return told
 
 
-def learning_paths() -> dict[str, Any]:
-    """The paths of learning and predicting."""
-    samples = {"x": [[0.1, 0.2], [0.8, 0.9]], "y": ["low", "high"]}
-    head = {"name": "head", "in": "query", "schema": {"enum": list(HEADS)}}
+def completed(schema: dict[str, Any]) -> dict[str, Any]:
+    """The whole interface from what FastAPI knows of it, which is the routes that it serves."""
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            told = operation["responses"].get("422", {}).get("content", {})
+            if _JSON in told:  # FastAPI's own; a name is any text, so there is no such answer
+                del operation["responses"]["422"]
+            for parameter in operation.get("parameters", []):
+                if parameter["name"] == "name":
+                    parameter["schema"] = MODEL_NAME
+    schema["paths"] |= _learning_paths() | inference_paths()
+    schema["components"] = {"schemas": COMPONENTS | INFERENCE_COMPONENTS}
+    return schema
+
+
+def _learning_paths() -> dict[str, Any]:
+    head = {
+        "name": "head",
+        "in": "query",
+        "description": "By default what the spec says under `serve`.",
+        "schema": HEAD,
+    }
     min_sequence = {
         "name": "min_sequence",
         "in": "query",
         "description": "Wait until the model has this sequence: read your own writes.",
-        "schema": {"type": "integer", "minimum": 0},
+        "schema": SEQUENCE | {"maximum": 10**18 - 1},
     }
+    samples = _body("Samples", _SAMPLES_EXAMPLES)
+    learned = answers("Learned", "Durable and learned.")
     return {
         "/v1/models/{name}/samples": {
             "post": _operation(
-                "The working set absorbs the samples, in order; 200 once durable and learned.",
-                body_of(_SAMPLES, samples),
-                [],
+                "learn", "The working set absorbs the samples, in order.", samples, learned
             )
         },
         "/v1/models/{name}/asset": {
             "post": _operation(
-                "ASSET takes a step for each sample, in order; 200 once durable and learned.",
-                body_of(_SAMPLES, samples),
-                [],
+                "learn_asset", "ASSET takes a step for each sample, in order.", samples, learned
             )
         },
         "/v1/models/{name}/predict": {
             "post": _operation(
+                "predict",
                 "Labels and decisions of the current model.",
-                body_of(_ROWS, {"x": [[0.1, 0.2]]}),
+                _body("Rows", _ROWS_EXAMPLES),
+                answers("Prediction", "By the model of this sequence."),
                 [head, min_sequence],
             )
         },
     }
 
 
+def _body(name: str, examples: dict[str, Any]) -> dict[str, Any]:
+    """A request body: a component in JSON and, with raw arrays, in MessagePack; or lines."""
+    content = {_JSON: {"schema": ref(name), "example": examples[_JSON]}}
+    for media_type in MEDIA_TYPES[1:]:
+        content[media_type] = {"schema": ref(f"Packed{name}"), "example": examples[_JSON]}
+    for media_type, example in examples.items():
+        if media_type != _JSON:
+            content[media_type] = {"schema": {"type": "string"}, "example": example}
+    return {"required": True, "content": content}
+
+
 def _operation(
-    summary: str, body: dict[str, Any], parameters: list[dict[str, Any]]
+    operation_id: str,
+    summary: str,
+    body: dict[str, Any],
+    done: dict[str, Any],
+    query: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
-    responses = problems(400, 404, 409, 413, 415, 422, 503)
-    done = {
-        "description": "Done.",
-        "content": {media_type: {"schema": {"type": "object"}} for media_type in MEDIA_TYPES},
-    }
+    name = {"name": "name", "in": "path", "required": True, "schema": MODEL_NAME}
+    refused = problems(400, 404, 409, 413, 415, 422, 503)
     return {
+        "operationId": operation_id,
         "summary": summary,
-        "tags": ["learning" if not parameters else "predicting"],
-        "parameters": [name, *parameters],
-        **body,
-        "responses": {"200": done} | {str(status): told for status, told in responses.items()},
+        "tags": ["predicting" if query else "learning"],
+        "parameters": [name, *(query or [])],
+        "requestBody": body,
+        "responses": {"200": done} | {str(status): told for status, told in refused.items()},
     }

@@ -398,22 +398,3 @@ def test_a_stream_in_pieces_is_learned_in_order(client: httpx.Client, name: str)
         if model == whole:
             expected = said
     assert said == expected
-
-
-def test_the_interface_describes_itself(client: httpx.Client) -> None:
-    told = client.get("/openapi.json").json()
-    assert {path: set(operations) for path, operations in told["paths"].items()} == {
-        "/livez": {"get"},
-        "/readyz": {"get"},
-        "/v1/models": {"get"},
-        "/v1/models/{name}": {"get", "put", "delete"},
-        "/v1/models/{name}/samples": {"post"},
-        "/v1/models/{name}/asset": {"post"},
-        "/v1/models/{name}/predict": {"post"},
-    }
-    for path in ("samples", "asset", "predict"):
-        operation = told["paths"][f"/v1/models/{{name}}/{path}"]["post"]
-        assert {"200", "400", "404", "409", "413", "415", "422", "503"} <= set(
-            operation["responses"]
-        )
-        assert "application/vnd.msgpack" in operation["requestBody"]["content"]
