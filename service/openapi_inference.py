@@ -14,11 +14,14 @@ _TEXT: Schema = {"type": "string"}
 _LENGTHS = array_of({"type": "integer"})
 _PARAMETERS: Schema = {"type": "object", "additionalProperties": True}
 _BINARY_SIZE: Schema = {"type": "integer", "minimum": 0}
-_DATA: Schema = {
-    "type": "array",
-    "description": "Values in row-major order, flat or nested.",
-    "items": {"type": ["number", "string", "boolean", "array"]},
+_NUMBERS = array_of({"type": "number"})
+_DATA_IN: Schema = {
+    "description": "Numbers in row-major order, flat or nested.",
+    "oneOf": [_NUMBERS, array_of(_NUMBERS)],
 }
+_DATA_OUT = array_of(
+    {"type": ["number", "string", "boolean"]}, description="Values in row-major order."
+)
 _TENSOR_EXAMPLE: Schema = {"name": "x", "shape": [1, 2], "datatype": "FP64", "data": [0.1, 0.2]}
 _ANSWER_EXAMPLE: Schema = {
     "model_name": "rooms",
@@ -75,7 +78,7 @@ INFERENCE_COMPONENTS: dict[str, Schema] = {
                         "datatype": {"type": "string", "enum": list(NUMERIC)},
                     },
                     {
-                        "data": _DATA,
+                        "data": _DATA_IN,
                         "parameters": object_of({}, {"binary_data_size": _BINARY_SIZE}),
                     },
                 ),
@@ -109,7 +112,7 @@ INFERENCE_COMPONENTS: dict[str, Schema] = {
             "outputs": array_of(
                 object_of(
                     {"name": _TEXT, "datatype": _TEXT, "shape": _LENGTHS},
-                    {"data": _DATA, "parameters": _PARAMETERS},
+                    {"data": _DATA_OUT, "parameters": _PARAMETERS},
                 )
             ),
         },

@@ -11,8 +11,6 @@ from service.spec import MODEL_NAME_PATTERN, ModelSpec
 
 Schema = dict[str, Any]
 
-_SPEC = ModelSpec.model_json_schema(by_alias=True, ref_template="#/components/schemas/{model}")
-
 MODEL_NAME: Schema = {"type": "string", "pattern": MODEL_NAME_PATTERN}
 HEAD: Schema = {"type": "string", "enum": list(HEADS)}
 SEQUENCE: Schema = {
@@ -25,6 +23,20 @@ SEQUENCE: Schema = {
 def ref(name: str) -> Schema:
     """A reference to a component."""
     return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _of_spec() -> dict[str, Schema]:
+    """pydantic's schemas of a spec and its parts.
+
+    The defaults of whole parts are left out: the parts' own schemas have them, and generators of
+    clients take no objects as defaults.
+    """
+    whole = ModelSpec.model_json_schema(by_alias=True, ref_template="#/components/schemas/{model}")
+    parts: dict[str, Schema] = whole.pop("$defs")
+    for field in whole["properties"].values():
+        if isinstance(field.get("default"), dict):
+            del field["default"]
+    return {"Spec": whole, **parts}
 
 
 def array_of(items: Schema, **more: Any) -> Schema:
@@ -53,7 +65,7 @@ _RAW = object_of(
     {
         "dtype": {"type": "string", "enum": ["<f4", "<f8", "<i8"]},
         "shape": array_of(_COUNT, minItems=1, maxItems=2),
-        "data": {"type": "string", "format": "binary"},
+        "data": {"type": "string", "contentMediaType": "application/octet-stream"},
     },
     description="Raw little-endian numbers; `data` is MessagePack's bytes.",
 )
@@ -105,8 +117,7 @@ _STANDS: Schema = {
 }
 
 COMPONENTS: dict[str, Schema] = {
-    "Spec": {key: value for key, value in _SPEC.items() if key != "$defs"},
-    **_SPEC["$defs"],
+    **_of_spec(),
     "RawArray": _RAW,
     "Samples": object_of({"x": _X, "y": _Y}, additionalProperties=False),
     "PackedSamples": object_of({"x": _or_raw(_X), "y": _or_raw(_Y)}, additionalProperties=False),
