@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response, WebSocket
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
 from service import api, errors
 from service.docs_page import add_docs
@@ -187,13 +188,24 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def refuse_route(request: Request, error: HTTPException) -> Response:
         slug = {404: "no-such-path", 405: "method-not-allowed"}.get(error.status_code, "http")
-        told = _plain_problem(slug, error.detail, error.status_code, error.headers)
+        headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
+        told = _plain_problem(slug, error.detail, error.status_code, headers)
         return _in_protocol(request, told)
 
     @app.exception_handler(Exception)
     async def fail(request: Request, _: Exception) -> Response:
         told = _plain_problem("internal", "the server made a mistake", 500)
         return _in_protocol(request, told)
+
+
+def _allowed(request: Request) -> str:
+    """The methods of all routes of a path; Starlette names those of the first."""
+    matching = [
+        route
+        for route in request.app.routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+    ]
+    return ", ".join(sorted({method for route in matching for method in route.methods or ()}))
 
 
 def _status_of(error: Refusal) -> int:

@@ -337,7 +337,9 @@ def test_an_unknown_model_is_404_on_every_call(client: httpx.Client) -> None:
 
 def test_paths_and_methods_that_do_not_exist_are_problems_too(client: httpx.Client) -> None:
     problem(client.get("/v3"), 404, "no-such-path")
-    problem(client.patch("/v1/models/x"), 405, "method-not-allowed")
+    answer = client.patch("/v1/models/x")
+    problem(answer, 405, "method-not-allowed")
+    assert answer.headers["allow"] == "DELETE, GET, PUT"
 
 
 def test_a_regression_target_as_labels_is_noticed(client: httpx.Client, name: str) -> None:
