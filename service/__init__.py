@@ -14,7 +14,8 @@ A sample's way, one module a step:
 The way back after a stop: load the snapshot (`snapshots`), then replay the rest of the log
 through the same `Model.absorb`.
 
-The same prediction for clients of the Open Inference Protocol: `inference`, `tensors`.
+The same prediction for clients of the Open Inference Protocol: `inference_routes`,
+`inference`, `tensors`.
 
 Without a server: `datafiles` reads, `training` trains by `training_plan`, and `snapshots` writes
 a model file, which `loading` reads, for `cli_predict` and for `serve --load` (`Writer.load`).

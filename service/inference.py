@@ -14,20 +14,14 @@ order of the classes as JSON text. Parameters of a request: `head`, `min_sequenc
 `binary_data_output`; others are passed over, as are fields that the protocol does not have.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from importlib.metadata import version
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from fastapi import FastAPI, Request, Response
 from pydantic_core import to_json
 
-from service import api
-from service.engine import Engine
-from service.errors import Invalid, NotReady, UnknownModel, Unreadable
+from service.errors import Invalid, Unreadable
 from service.model import Model
-from service.names import Rows, named_columns, named_rows
+from service.names import Rows, named_columns
 from service.samples import read_rows
 from service.tensors import (
     Output,
@@ -43,7 +37,6 @@ from service.wire import JSON
 PREFIX = "/v2"
 VERSION = "1"
 OUTPUTS = ("prediction", "decision")
-EXTENSIONS = ("binary_tensor_data", "parameters")
 JSON_LENGTH_HEADER = "Inference-Header-Content-Length"
 # Ignored, these would give another answer than the one that was asked for.
 _NOT_SPOKEN = ("shared_memory_region", "classification")
@@ -57,62 +50,6 @@ class Inference(NamedTuple):
     head: str | None
     min_sequence: int | None
     outputs: list[tuple[str, bool]]
-
-
-ReadBody: TypeAlias = Callable[[Request, Callable[[bytes], Inference]], Awaitable[Inference]]
-
-
-def add_inference(app: FastAPI, engine: Engine, read: ReadBody) -> None:
-    """Add the protocol's routes.
-
-    read: the body of a request, bounded, through a decoder.
-    """
-
-    async def server(_: Request) -> Response:
-        told = {"name": "wolfstream", "version": version("wolfstream"), "extensions": EXTENSIONS}
-        return _json(told)
-
-    async def live(_: Request) -> Response:
-        return _json({"live": True})
-
-    async def ready(_: Request) -> Response:
-        if not engine.accepting:
-            raise NotReady("recovering, compiling or stopping")
-        return _json({"ready": True})
-
-    async def model_metadata(request: Request) -> Response:
-        model = _model(engine, request)
-        return await asyncio.to_thread(lambda: _json(metadata(model)))  # of many names, maybe
-
-    async def model_ready(request: Request) -> Response:
-        model = _model(engine, request)
-        await api.predict(engine, model, None, None, _row_of_zeros(model))
-        return _json({"name": model.name, "ready": True})
-
-    async def infer(request: Request) -> Response:
-        model = _model(engine, request)
-        named = model.published.names is not None
-        length = request.headers.get(JSON_LENGTH_HEADER)
-        wanted = await read(request, lambda body: read_inference(body, length, named))
-        answer = await api.predict(engine, model, wanted.head, wanted.min_sequence, wanted.rows)
-        content, json_length = write_inference(wanted, answer)
-        if json_length == len(content):
-            return Response(content, media_type=JSON.media_type)
-        headers = {JSON_LENGTH_HEADER: str(json_length)}
-        return Response(content, headers=headers, media_type="application/octet-stream")
-
-    app.add_route(PREFIX, server)
-    app.add_route(f"{PREFIX}/health/live", live)
-    app.add_route(f"{PREFIX}/health/ready", ready)
-    for path in (f"{PREFIX}/models/{{name}}", f"{PREFIX}/models/{{name}}/versions/{{version}}"):
-        app.add_route(path, model_metadata)
-        app.add_route(f"{path}/ready", model_ready)
-        app.add_route(f"{path}/infer", infer, methods=["POST"])
-
-
-def speaks(path: str) -> bool:
-    """Whether what is asked for under this path is asked in the protocol."""
-    return path == PREFIX or path.startswith(f"{PREFIX}/")
 
 
 def error_body(problem: dict[str, Any]) -> dict[str, str]:
@@ -198,32 +135,8 @@ def write_inference(wanted: Inference, answer: dict[str, Any]) -> tuple[bytes, i
     return content + b"".join(data for _, data in written), len(content)
 
 
-def _json(data: dict[str, Any]) -> Response:
-    return Response(JSON.encode(data), media_type=JSON.media_type)
-
-
 def _tensor(name: str, datatype: str, shape: list[int]) -> dict[str, Any]:
     return {"name": name, "datatype": datatype, "shape": shape}
-
-
-def _model(engine: Engine, request: Request) -> Model:
-    """The model, and the version if there is one, of a path."""
-    model = engine.model(request.path_params["name"])
-    wanted = request.path_params.get("version", VERSION)
-    if wanted != VERSION:
-        raise UnknownModel(
-            f"model {model.name!r} has no version {wanted[:40]!r}; its one version is {VERSION}, "
-            "what it has learned so far"
-        )
-    return model
-
-
-def _row_of_zeros(model: Model) -> Rows:
-    """A row that can be predicted if any can."""
-    published = model.published
-    if published.names is not None:
-        return named_rows([{}])
-    return np.zeros((1, published.dimension or 1))
 
 
 def _read_length(given: str, most: int) -> int:
@@ -282,10 +195,8 @@ def _read_inputs(given: Any, binary: bytes) -> list[tuple[str, Any]]:
         start += size
     if start != len(binary):
         raise Invalid(f"{len(binary) - start} bytes behind the JSON belong to no input")
-    return [
-        (tensor["name"], read_numbers(tensor, part))
-        for tensor, part in zip(inputs, parts, strict=True)
-    ]
+    numbers = read_numbers(zip(inputs, parts, strict=True))
+    return [(tensor["name"], of_tensor) for tensor, of_tensor in zip(inputs, numbers, strict=True)]
 
 
 def _read_outputs(given: Any, binary: bool) -> list[tuple[str, bool]]:

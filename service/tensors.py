@@ -6,7 +6,7 @@ behind their length, a 4-byte unsigned integer.
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple, NoReturn
 
@@ -17,20 +17,21 @@ from service.errors import Invalid, SampleError
 from service.samples import Label, read_rows
 from solver.rows import Float64Array
 
-NUMERIC = {
-    "FP64": "<f8",
-    "FP32": "<f4",
-    "FP16": "<f2",
-    "INT64": "<i8",
-    "INT32": "<i4",
-    "INT16": "<i2",
-    "INT8": "<i1",
-    "UINT64": "<u8",
-    "UINT32": "<u4",
-    "UINT16": "<u2",
-    "UINT8": "<u1",
+_LIMITS: dict[str, tuple[str, Any]] = {  # numpy's names and limits
+    "FP64": ("<f8", np.finfo("f8")),
+    "FP32": ("<f4", np.finfo("f4")),
+    "FP16": ("<f2", np.finfo("f2")),
+    "INT64": ("<i8", np.iinfo("i8")),
+    "INT32": ("<i4", np.iinfo("i4")),
+    "INT16": ("<i2", np.iinfo("i2")),
+    "INT8": ("<i1", np.iinfo("i1")),
+    "UINT64": ("<u8", np.iinfo("u8")),
+    "UINT32": ("<u4", np.iinfo("u4")),
+    "UINT16": ("<u2", np.iinfo("u2")),
+    "UINT8": ("<u1", np.iinfo("u1")),
 }
-"""The datatypes of inputs, with numpy's names of them."""
+NUMERIC = tuple(_LIMITS)
+"""The datatypes of inputs."""
 
 _OUTPUT = {"FP64": "<f8", "INT64": "<i8", "BOOL": "?"}
 _LONGEST = 2**40
@@ -45,33 +46,44 @@ class Output(NamedTuple):
     values: list[Any]
 
 
-def read_numbers(tensor: dict[str, Any], binary: bytes | None) -> Float64Array:
-    """The finite numbers of an input, (n, d) float64; (n, 1) where its shape is [n].
+class _Input(NamedTuple):
+    """A tensor of n rows of d numbers: values as JSON has them, or numbers."""
 
-    binary: its data, unless they stand in the JSON. Raises Invalid.
+    name: str
+    datatype: str
+    shape: tuple[int, int]
+    values: list[Any]
+    numbers: Float64Array | None
+
+
+def read_numbers(tensors: Iterable[tuple[dict[str, Any], bytes | None]]) -> list[Float64Array]:
+    """The finite numbers of inputs, each (n, d) float64; (n, 1) where a shape is [n].
+
+    Each input comes with its binary data, None where its data stand in the JSON; the values of
+    all of these are checked together, as there may be thousands of small ones. Raises Invalid.
     """
+    inputs = [_read_input(tensor, binary) for tensor, binary in tensors]
+    checked = _check_values([one for one in inputs if one.numbers is None])
+    return [next(checked) if one.numbers is None else one.numbers for one in inputs]
+
+
+def _read_input(tensor: dict[str, Any], binary: bytes | None) -> _Input:
     name, datatype = tensor["name"], tensor.get("datatype")
-    if not isinstance(datatype, str) or datatype not in NUMERIC:
+    if not isinstance(datatype, str) or datatype not in _LIMITS:
         refuse(name, f"datatype must be a numeric one: {', '.join(NUMERIC)}")
-    dtype = np.dtype(NUMERIC[datatype])
-    n, d = _read_shape(name, tensor.get("shape"))
+    n, d = shape = _read_shape(name, tensor.get("shape"))
     if binary is None:
-        rows: Any = _nested(name, tensor.get("data"), n, d)
-    else:
-        expected = n * d * dtype.itemsize
-        if len(binary) != expected:
-            refuse(name, f"binary_data_size is {len(binary)}, shape and datatype need {expected}")
-        with np.errstate(invalid="ignore"):  # a signalling NaN is refused below like any other
-            data = np.frombuffer(binary, dtype).astype("<f8").tobytes()
-        rows = {"dtype": "<f8", "shape": [n, d], "data": data}
-    try:
-        numbers = read_rows({"x": rows})
-    except Invalid as error:
-        refuse(name, in_one_sentence(error.detail, error.errors))
-    assert isinstance(numbers, np.ndarray)
-    if binary is None:
-        _check_kind(name, numbers, datatype, dtype)
-    return numbers
+        return _Input(name, datatype, shape, _flat(name, tensor.get("data"), n, d), None)
+    dtype = np.dtype(_LIMITS[datatype][0])
+    expected = n * d * dtype.itemsize
+    if len(binary) != expected:
+        refuse(name, f"binary_data_size is {len(binary)}, shape and datatype need {expected}")
+    with np.errstate(invalid="ignore"):  # a signalling NaN is refused like any other
+        numbers = np.frombuffer(binary, dtype).astype(np.float64).reshape(shape)
+    if not np.isfinite(numbers).all():
+        row, number = np.argwhere(~np.isfinite(numbers))[0].tolist()
+        refuse(name, f"number {number} of row {row} is not finite")
+    return _Input(name, datatype, shape, [], numbers)
 
 
 def _read_shape(name: str, shape: Any) -> tuple[int, int]:
@@ -84,31 +96,53 @@ def _read_shape(name: str, shape: Any) -> tuple[int, int]:
     return shape[0], shape[1] if len(shape) == 2 else 1
 
 
-def _nested(name: str, data: Any, n: int, d: int) -> list[Any]:
-    """The data as n lists of d. Raises Invalid where there are more or fewer."""
+def _flat(name: str, data: Any, n: int, d: int) -> list[Any]:
+    """Data of n rows of d values in row-major order. Raises Invalid for more or fewer."""
     if not isinstance(data, list):
         refuse(name, "data must be a list, flat or nested; or give binary_data_size")
     if data and isinstance(data[0], list):
         if len(data) != n or not all(isinstance(row, list) and len(row) == d for row in data):
             refuse(name, f"data are not {n} rows of {d} numbers, as shape says")
-        return data
+        return list(chain.from_iterable(data))
     if len(data) != n * d:
         refuse(name, f"data have {len(data)} numbers, shape needs {n * d}")
-    return [data[start : start + d] for start in range(0, n * d, d)]
+    return data
 
 
-def _check_kind(
-    name: str, numbers: Float64Array, datatype: str, dtype: np.dtype[np.generic]
-) -> None:
+def _check_values(inputs: list[_Input]) -> Iterator[Float64Array]:
+    """The numbers that JSON's values are. Raises Invalid for others than finite numbers."""
+    if not inputs:
+        return
+    try:
+        numbers = read_rows({"x": [list(chain.from_iterable(one.values for one in inputs))]})
+    except Invalid as error:
+        place = int(error.errors[0]["pointer"].rpartition("/")[2])
+        for one in inputs:
+            if place < len(one.values):
+                row, number = divmod(place, one.shape[1])
+                detail = error.errors[0]["detail"]
+                refuse(one.name, f"number {number} of row {row}: {detail}")
+            place -= len(one.values)
+        raise
+    assert isinstance(numbers, np.ndarray)
+    start = 0
+    for one in inputs:
+        stop = start + len(one.values)
+        part = numbers[0, start:stop].reshape(one.shape)
+        start = stop
+        if one.datatype != "FP64":
+            _check_kind(one, part)
+        yield part
+
+
+def _check_kind(given: _Input, numbers: Float64Array) -> None:
     """Refuse JSON numbers that their datatype cannot hold, but for the last digits of fractions."""
-    if dtype.kind == "f":
-        fits = np.abs(numbers) <= np.finfo(dtype.name).max
-    else:
-        bounds = np.iinfo(dtype.name)
-        fits = (numbers == np.trunc(numbers)) & (numbers >= bounds.min) & (numbers <= bounds.max)
+    limits = _LIMITS[given.datatype][1]
+    fits = (numbers >= float(limits.min)) & (numbers <= float(limits.max))
+    if isinstance(limits, np.iinfo):
+        fits &= numbers == np.trunc(numbers)
     if not fits.all():
-        wrong = float(numbers[~fits][0])
-        refuse(name, f"{wrong!r} is no {datatype}")
+        refuse(given.name, f"{float(numbers[~fits][0])!r} is no {given.datatype}")
 
 
 def datatype_of_labels(labels: Iterable[Label | float]) -> str:
