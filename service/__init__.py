@@ -3,8 +3,9 @@
 A sample's way, one module a step:
 
     receive          http, websocket     a request or a frame arrives
-    decode           wire, samples,      bytes become checked rows, and labels or numbers
-                     names, targets
+    decode           wire, lines,        bytes become checked rows, and labels or numbers
+                     samples, names,
+                     targets
     submit           api, engine         it waits in the bounded queue
     append + fsync   log, records        it is on disk, in its model's order
     absorb block     model, a head,      names become numbers, the learner takes it, in order
@@ -25,6 +26,9 @@ through the same `Model.absorb` and `Model.adopt`.
 A head is one of several kinds (`head` says what they have in common): `classification_head`
 around the working set or ASSET, `regression_head` around ASSET, `semiparametric_head` around a
 `window` and the last fit of one.
+
+The same prediction for clients of the Open Inference Protocol: `inference_routes`,
+`inference`, `tensors`.
 
 Without a server: `datafiles` reads, `training` trains by `training_plan`, and `snapshots` writes
 a model file, which `loading` reads, for `cli_predict` and for `serve --load` (`Writer.load`).

@@ -36,11 +36,11 @@ _NOT_ALLOWED = 1008
 class BoundedProtocol(HttpToolsProtocol):
     """uvicorn's HTTP connection, which knows since when a request has been arriving.
 
-    refuse: the answer to a request of which there is not enough to be routed.
+    refuse: the answer to a request that did not arrive, for a path, or "" if that did not either.
     """
 
     def __init__(
-        self, settings: Settings, refuse: Callable[[Refusal], Response], **of_uvicorn: Any
+        self, settings: Settings, refuse: Callable[[Refusal, str], Response], **of_uvicorn: Any
     ) -> None:
         super().__init__(**of_uvicorn)
         self._most_connections = settings.connections
@@ -95,7 +95,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """Answer for the application, unless it has, and close."""
         answered = self.cycle is not None and self.cycle.response_started and not self._in_head
         if self._received and not answered:
-            self.transport.write(_raw(self._refuse(error)))
+            path = "" if self._in_head else self.scope["path"]
+            self.transport.write(_raw(self._refuse(error, path)))
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()

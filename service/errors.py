@@ -47,9 +47,13 @@ class StartupError(WolfstreamError):
 
 
 class SampleError(TypedDict, total=False):
-    """One wrong thing in a request: `row` (if it concerns one), JSON `pointer`, `detail`."""
+    """One wrong thing in a request: `row` (if it concerns one), JSON `pointer`, `detail`.
+
+    line: of the row, counted from 1, where the body has lines.
+    """
 
     row: int
+    line: int
     pointer: str
     detail: str
 

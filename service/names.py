@@ -52,6 +52,15 @@ def named_rows(rows: Sequence[Mapping[str, float]]) -> NamedRows:
     return NamedRows(list(place_of), lengths, place, value)
 
 
+def named_columns(names: Sequence[str], columns: Float64Array) -> NamedRows:
+    """Rows of checked, different names and an (n, names) array of finite numbers."""
+    used = np.flatnonzero(columns.any(axis=0))
+    columns = columns[:, used]
+    row, place = np.nonzero(columns)
+    lengths = np.bincount(row, minlength=len(columns))
+    return NamedRows([names[k] for k in used.tolist()], lengths, place, columns[row, place])
+
+
 def joined(parts: Sequence[NamedRows]) -> NamedRows:
     """The rows of all parts, one after another."""
     table = NameTable(chain.from_iterable(part.names for part in parts))

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from service.errors import InvalidSamples, TooLarge
+from service.names import NamedRows, Rows, n_rows
 from service.settings import Settings
 
 
@@ -12,7 +13,18 @@ def check_size(body: Any, settings: Settings) -> None:
 
     What is no `x` at all passes: it is refused where the numbers are read.
     """
-    rows, widths = _size(body.get("x") if isinstance(body, dict) else None)
+    _check(*_size(body.get("x") if isinstance(body, dict) else None), settings)
+
+
+def check_rows(rows: Rows, settings: Settings) -> None:
+    """The same of rows whose size is known only once they are read."""
+    if isinstance(rows, NamedRows):
+        _check(n_rows(rows), rows.lengths.tolist(), settings)
+    else:
+        _check(len(rows), [rows.shape[1]], settings)
+
+
+def _check(rows: int, widths: Iterable[int], settings: Settings) -> None:
     if rows > settings.request_rows:
         raise TooLarge(
             f"a request may have {settings.request_rows} rows, this one has {rows}; "

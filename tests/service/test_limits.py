@@ -132,6 +132,21 @@ class TestSize:
         assert problem(wide) == (422, "invalid-samples")
         assert sequence(client) == before
 
+    @pytest.mark.parametrize(
+        ("media_type", "row"), [("text/csv", "1,a\n"), ("text/x-libsvm", "a 1:1\n")]
+    )
+    def test_in_lines(self, client: httpx.Client, media_type: str, row: str):
+        head = {"Content-Type": media_type}
+        answer = client.post("/v1/models/m/samples", content=row * (ROWS + 1), headers=head)
+        assert problem(answer) == (413, "too-large")
+
+    def test_as_tensors(self, client: httpx.Client):
+        for (n, d), status in (((ROWS + 1, 1), 413), ((1, NUMBERS + 1), 422)):
+            tensor = {"name": "x", "shape": [n, d], "datatype": "FP64", "data": [0.0] * n * d}
+            answer = client.post("/v2/models/m/infer", json={"inputs": [tensor]})
+            assert answer.status_code == status
+            assert str(max(n, d)) in answer.json()["error"]
+
     def test_over_a_stream(self, server: ServerProcess):
         with connect(server.url.replace("http", "ws", 1) + "/v1/models/m/stream") as stream:
             stream.recv(SOON)
@@ -331,6 +346,10 @@ class TestQuota:
                 answer = httpx.post(f"{url}/{path}", json=samples, headers=bearer(slow))
                 assert problem(answer) == (429, "quota-exceeded")
                 assert 1 <= int(answer.headers["retry-after"]) <= 2
+            infer = httpx.post(f"{guarded.url}/v2/models/m/infer", json={}, headers=bearer(slow))
+            assert infer.status_code == 429
+            assert list(infer.json()) == ["error"]
+            assert 1 <= int(infer.headers["retry-after"]) <= 2
             refit = httpx.post(f"{url}/refit", headers=bearer(slow))
             assert problem(refit) == (409, "no-such-head")
             with connect(
