@@ -3,9 +3,9 @@
 A sample's way, one module a step:
 
     receive          http, websocket     a request or a frame arrives
-    decode           wire, lines,        bytes become checked rows, and labels or numbers
-                     samples, names,
-                     targets
+    decode           bodies, wire,       bytes become checked rows, and labels or numbers
+                     lines, samples,
+                     names, targets
     submit           api, engine         it waits in the bounded queue
     append + fsync   log, records        it is on disk, in its model's order
     absorb block     model, a head,      names become numbers, the learner takes it, in order

@@ -1,4 +1,4 @@
-"""Everything that can go wrong, in the words of the domain; `service.http` gives it a status.
+"""Everything that can go wrong, in the words of the domain; `service.problems` gives it a status.
 
 WolfstreamError
 ├── StartupError              the server cannot start; the message says what to do

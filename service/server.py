@@ -19,8 +19,9 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from service.connections import BoundedProtocol, watch_connections
 from service.engine import Engine
 from service.errors import StartupError
-from service.http import create_app, problem_response
+from service.http import create_app
 from service.keys import KeyRing, KeysError
+from service.problems import problem_response
 from service.settings import Settings
 from service.stream import Streams
 from service.tls import check_tls

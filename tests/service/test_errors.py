@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from service import errors, http
+from service import errors
 from service.errors import Refusal, StartupError, Unavailable, WolfstreamError
+from service.problems import problem_of
 from service.wire import problem
 
 STATUS = {
@@ -65,7 +66,7 @@ def test_slug_and_title_are_its_own(kind: type[Refusal]):
 
 @each_refusal
 def test_status(kind: type[Refusal]):
-    assert http._status_of(kind("detail")) == STATUS[kind.slug]
+    assert problem_of(kind("detail"))["status"] == STATUS[kind.slug]
 
 
 @each_refusal
