@@ -8,6 +8,7 @@ from service.openapi_examples import ROWS_EXAMPLES, SAMPLES_EXAMPLES, SPEC_EXAMP
 from service.openapi_inference import (
     INFERENCE_COMPONENTS,
     INFERENCE_TAG,
+    MEANING_EVERYWHERE,
     inference_paths,
     inference_problems,
 )
@@ -17,17 +18,12 @@ from service.schemas import HEAD, MODEL_NAME, SEQUENCE, ref
 from service.wire import MEDIA_TYPES, PROBLEM_MEDIA_TYPE
 
 _JSON = "application/json"
-_MEANING = {
+_MEANING = MEANING_EVERYWHERE | {
     400: "The body cannot be read.",
-    401: "The server needs a key, in `Authorization: Bearer`, and knows none that was sent.",
-    403: "The key has not the scope, or is not for this model.",
     404: "There is no such model, or no such job.",
-    408: "The body took too long to arrive.",
     409: "Another spec under this name, too many models, no such head, or nothing learned yet.",
-    413: "The body has too many bytes or rows.",
     415: "The content type, or the content encoding, is not supported.",
     422: "Readable but wrong; `errors` says where.",
-    429: "The quota of the key is used up; `Retry-After` says when to try again.",
     431: "The head of the request is too large.",
     503: "The queue is full, or the server is not ready; `Retry-After` says when to try again.",
 }
@@ -58,8 +54,8 @@ NO_BODY = {
         "content": {_JSON: {"schema": {"type": "object", "maxProperties": 0}, "example": {}}},
     }
 }
-# What the security requirement is of: keys are needed once there are any, hence also none.
-_SECURITY = [{"key": list[str]()}, dict[str, list[str]]()]
+# Keys are needed once there are any: hence also the empty requirement.
+_SECURITY: list[dict[str, list[str]]] = [{"key": []}, {}]
 _SCHEMES = {"key": {"type": "http", "scheme": "bearer"}}
 
 

@@ -134,17 +134,19 @@ _LENGTH_HEADER: Schema = {
     "description": "How much of the body is JSON, before binary data.",
     "schema": {"type": "integer", "minimum": 0},
 }
-_MEANING = {
-    400: "The body cannot be read.",
+MEANING_EVERYWHERE = {
     401: "The server needs a key, in `Authorization: Bearer`, and knows none that was sent.",
     403: "The key has not the scope, or is not for this model.",
-    404: "There is no such model or version.",
     408: "The body took too long to arrive.",
-    409: "Nothing learned yet, or no such head.",
     413: "The body has too many bytes or rows.",
+    429: "The quota of the key is used up; `Retry-After` says when to try again.",
+}
+_MEANING = MEANING_EVERYWHERE | {
+    400: "The body cannot be read.",
+    404: "There is no such model or version.",
+    409: "Nothing learned yet, or no such head.",
     415: "The content encoding is not supported.",
     422: "Readable but wrong.",
-    429: "The quota of the key is used up; try again later.",
     503: "Not ready; try again later.",
 }
 
