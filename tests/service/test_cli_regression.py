@@ -147,8 +147,14 @@ class TestTrain:
     @pytest.mark.parametrize(
         ("arguments", "detail"),
         [
-            (["--task", "regression", "--algorithm", "msfw"], "needs asset, asset*"),
-            (["--task", "regression", "--algorithm", "partan"], "needs asset, asset*"),
+            (
+                ["--task", "regression", "--algorithm", "msfw"],
+                "needs asset, asset* or semiparametric",
+            ),
+            (
+                ["--task", "regression", "--algorithm", "partan"],
+                "needs asset, asset* or semiparametric",
+            ),
             (["--task", "regression", "--C", "2"], "--C has no part in --algorithm asset"),
             (["--task", "regression", "--tol", "1"], "--tol has no part in --algorithm asset"),
             (["--algorithm", "asset", "--max-size", "9"], "--max-size has no part"),

@@ -166,6 +166,8 @@ def test_fits_make_snapshots_due_and_their_log_is_dropped(tmp_path: Path) -> Non
             server.kill()
             server.start()
             assert everything(client) == before
+            post(client, "m", *wave(1))
+            assert server.terminate() == 0
         kept = sorted(int(path.stem) for path in server.data.glob("snapshots/*/*.snapshot"))
         assert len(kept) == 2
         with sqlite3.connect(server.data / "log.sqlite") as database:
