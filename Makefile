@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: demo test check format bench bench-solvers bench-asset bench-semiparametric bench-bound clean
+.PHONY: demo test test-hard check format bench bench-solvers bench-asset bench-semiparametric bench-bound clean
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "wolfstream needs Python 3.11 or newer; say make PYTHON=/path/to/python")'
@@ -16,11 +16,19 @@ DATA ?= ../shared/data
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[peers]'
 	touch $@
 
+.venv/hard: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[hard]'
+	touch $@
+
 demo: .venv/installed
 	$(BIN)/python -m benchmarks.demo --data $(DATA)
 
 test: .venv/installed
 	$(BIN)/python -m pytest -n 2
+
+# Minutes, not part of what every change must pass: generated requests, and a client by others.
+test-hard: .venv/hard
+	$(BIN)/python -m pytest -m 'hard or not hard' tests/hard tests/service/test_triton_client.py
 
 check: .venv/installed
 	$(BIN)/ruff check .

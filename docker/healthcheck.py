@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import ssl
 import sys
 
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # a server on all addresses is asked on this one
@@ -11,7 +12,15 @@ def main() -> int:
     """Ask /readyz where the environment says that the server listens."""
     host = os.environ.get("WOLFSTREAM_HOST", "127.0.0.1")
     port = int(os.environ.get("WOLFSTREAM_PORT", "8000"))
-    connection = http.client.HTTPConnection(_LOOPBACK.get(host, host), port, timeout=4)
+    connection: http.client.HTTPConnection
+    if os.environ.get("WOLFSTREAM_TLS_CERT"):
+        # The certificate names the server as others see it; this is the same container.
+        unchecked = ssl._create_unverified_context()
+        connection = http.client.HTTPSConnection(
+            _LOOPBACK.get(host, host), port, timeout=4, context=unchecked
+        )
+    else:
+        connection = http.client.HTTPConnection(_LOOPBACK.get(host, host), port, timeout=4)
     try:
         connection.request("GET", "/readyz")
         status = connection.getresponse().status

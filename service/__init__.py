@@ -3,7 +3,8 @@
 A sample's way, one module a step:
 
     receive          http, websocket     a request or a frame arrives
-    decode           wire, samples,      bytes become checked rows, and labels or numbers
+    decode           bodies, wire,       bytes become checked rows, and labels or numbers
+                     lines, samples,
                      names, targets
     submit           api, engine         it waits in the bounded queue
     append + fsync   log, records        it is on disk, in its model's order
@@ -16,12 +17,18 @@ A refit's way: asked for over `http`, it is a job in `refits`; the writer copies
 recent samples, a thread of its own solves (`fits`), and the writer appends, fsyncs, absorbs and
 publishes what came of it; then the job is done.
 
+Before the first step: `connections` bounds how many clients there are and how long one may take,
+`guard` asks for a key (`keys`, `quota`), `request_size` and `content_encoding` bound the body.
+
 The way back after a stop: load the snapshot (`snapshots`), then replay the rest of the log
 through the same `Model.absorb` and `Model.adopt`.
 
 A head is one of several kinds (`head` says what they have in common): `classification_head`
 around the working set or ASSET, `regression_head` around ASSET, `semiparametric_head` around a
 `window` and the last fit of one.
+
+The same prediction for clients of the Open Inference Protocol: `inference_routes`,
+`inference`, `tensors`.
 
 Without a server: `datafiles` reads, `training` trains by `training_plan`, and `snapshots` writes
 a model file, which `loading` reads, for `cli_predict` and for `serve --load` (`Writer.load`).

@@ -77,7 +77,7 @@ async def predict(
 async def create(engine: Engine, name: str, body: Any) -> tuple[dict[str, Any], bool]:
     """Create a model from a decoded spec; its description and whether it is new.
 
-    Raises Invalid, ModelExists, NotReady, StorageFailed.
+    Raises Invalid, ModelExists, TooManyModels, NotReady, StorageFailed.
     """
     if not _MODEL_NAME.fullmatch(name):
         raise Invalid(
@@ -114,11 +114,12 @@ def describe_job(job: Job, describe: Callable[[Refusal], dict[str, Any]]) -> dic
     }
 
 
-def list_models(engine: Engine) -> dict[str, Any]:
-    """Name, sequence and number of features of every model."""
+def list_models(engine: Engine, prefix: str) -> dict[str, Any]:
+    """Name, sequence and number of features of every model whose name begins with the prefix."""
     models = [
         {"model": m.name, "sequence": m.published.sequence, "features": m.published.dimension}
         for m in engine.models()
+        if m.name.startswith(prefix)
     ]
     return {"models": models}
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 from pydantic import ValidationError
 
+from service.cli_keys import keys
 from service.cli_predict import evaluate, predict
 from service.cli_replay import replay
 from service.cli_train import train
@@ -18,7 +19,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 # As `service.spec.MODEL_NAME_PATTERN`, which takes numba to import.
 _MODEL_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z"
-_ON_THE_COMMAND_LINE = ("host", "port", "data", "threads")
+_ON_THE_COMMAND_LINE = ("host", "port", "insecure", "tls_cert", "tls_key", "data", "threads")
 
 
 @click.group(
@@ -41,8 +42,8 @@ def main() -> None:
 
     `serve` runs the server. `replay` is a client: it streams a file of labelled samples into a
     model of a running server, and shows how well the model predicts each sample just before it
-    learns it. `train`, `predict` and `evaluate` work with files alone; what `train` writes,
-    `serve --load` serves.
+    learns it. `keys` says who may use a server. `train`, `predict` and `evaluate` work with files
+    alone; what `train` writes, `serve --load` serves.
     """
 
 
@@ -54,10 +55,16 @@ def _setting(name: str) -> Callable[[Command], Command]:
     """An option for a field of Settings. It has no default: the variable stays in force."""
     field = Settings.model_fields[name]
     text = f"{field.description}  [{_variable(name)}; default: {field.default}]"
-    return click.option(f"--{name}", metavar=_METAVARS.get(name, "N"), help=text)
+    if field.annotation is bool:
+        return click.option(_option(name), is_flag=True, default=None, help=text)
+    return click.option(_option(name), metavar=_METAVARS.get(name, "N"), help=text)
 
 
-_METAVARS = {"host": "ADDRESS", "data": "DIR"}
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+_METAVARS = {"host": "ADDRESS", "tls_cert": "FILE", "tls_key": "FILE", "data": "DIR"}
 
 
 def _read_loads(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, Path]:
@@ -89,6 +96,9 @@ def _other_settings() -> str:
 @main.command(epilog=_other_settings())
 @_setting("host")
 @_setting("port")
+@_setting("insecure")
+@_setting("tls_cert")
+@_setting("tls_key")
 @_setting("data")
 @_setting("threads")
 @click.option(
@@ -101,18 +111,21 @@ def _other_settings() -> str:
     "repeatable. NAME is by default FILE's name without its suffix. A model of this name that "
     "--data has already is kept as it is.",
 )
-def serve(loads: dict[str, Path], **options: str | None) -> None:
+def serve(loads: dict[str, Path], **options: str | bool | None) -> None:
     """Run the server until SIGTERM or Ctrl-C.
 
     Both let it finish what it has accepted; then it saves a snapshot and exits with 0. All that
     it acknowledged is in the data directory, also after a crash: start it again with the same
     --data and it goes on.
 
+    Without keys it listens for this machine only: `wolfstream keys add --help`.
+
     \b
     Examples:
       wolfstream serve
       wolfstream serve --load rooms.model --load mail=/srv/spam.model
-      wolfstream serve --host 0.0.0.0 --port 8080 --data /var/lib/wolfstream
+      wolfstream serve --host 0.0.0.0 --port 8080 --data /var/lib/wolfstream \\
+          --tls-cert server.crt --tls-key server.key
       WOLFSTREAM_THREADS=4 wolfstream serve
     """  # noqa: D301  (click wants the control character)
     given = {name: value for name, value in options.items() if value is not None}
@@ -133,15 +146,15 @@ def serve(loads: dict[str, Path], **options: str | None) -> None:
         raise Failure(str(error)) from None
 
 
-def _wrong_settings(error: ValidationError, given: dict[str, str]) -> str:
+def _wrong_settings(error: ValidationError, given: dict[str, Any]) -> str:
     """Each wrong value, under the name by which it came."""
     wrong = []
     for item in error.errors():
         name = str(item["loc"][0])
-        source = f"--{name}" if name in given else _variable(name)
+        source = _option(name) if name in given else _variable(name)
         wrong.append(f"{source} {item['input']!r}: {item['msg'][0].lower()}{item['msg'][1:]}")
     return "; ".join(wrong)
 
 
-for command in (train, predict, evaluate, replay):
+for command in (train, predict, evaluate, replay, keys):
     main.add_command(command)

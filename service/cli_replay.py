@@ -1,6 +1,7 @@
 """The command `wolfstream replay`: a file of labelled samples into a running server."""
 
 import json
+import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,7 +94,8 @@ def replay(file: Path, label_column: str | None, features: int | None, **options
     arrays data, indices, indptr, shape, and y). Labels are classes, or numbers for a model whose
     task is regression. FILE is checked as a whole before the first sample
     leaves. Samples are learned in the order of the file; no sample is sent a second time unless
-    the server said that it did not take it.
+    the server said that it did not take it. A key, where the server asks for one, is taken from
+    the variable WOLFSTREAM_KEY.
 
     \b
     Examples:
@@ -156,12 +158,14 @@ def _stream(
     run: Replay | None = None
     try:
         with ExitStack() as stack:
-            http = stack.enter_context(HttpConnection(url, model))
+            # Not an option: others see those in the list of processes.
+            key = os.environ.get("WOLFSTREAM_KEY")
+            http = stack.enter_context(HttpConnection(url, model, key))
             model_spec = _ensure_model(http, spec)
             if model_spec["task"] == "regression":
                 data = data.with_targets()
             heads = _heads(head, model_spec)
-            stream = WebsocketConnection(url, model) if transport == "websocket" else None
+            stream = WebsocketConnection(url, model, key) if transport == "websocket" else None
             run = Replay(stack.enter_context(stream) if stream else http, heads, rate)
             display = stack.enter_context(Display(Console(stderr=True), model, heads, total))
             return run.run(data.batches(size, skip, limit), display)

@@ -96,14 +96,14 @@ class HttpConnection:
 
     window = 1
 
-    def __init__(self, url: str, model: str) -> None:
+    def __init__(self, url: str, model: str, key: str | None = None) -> None:
         self.url = check_url(url)
         self.path = f"/v1/models/{quote(model, safe='')}"
         self._answers: deque[tuple[int, dict[str, Any]]] = deque()
         self._sent = 0
         self._http = httpx.Client(
             base_url=self.url,
-            headers={"accept": f"{MSGPACK}, application/problem+json"},
+            headers={"accept": f"{MSGPACK}, application/problem+json", **authorization(key)},
             timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
             # Shorter than any server's: a connection that the server closes while a request is
             # on its way would leave open whether its samples were learned.
@@ -204,6 +204,11 @@ def check_url(url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.host:
         raise ClientError(f"{url!r} is not the URL of a server, such as http://127.0.0.1:8000")
     return url.rstrip("/")
+
+
+def authorization(key: str | None) -> dict[str, str]:
+    """The header that a server with keys asks for; none without a key."""
+    return {} if key is None else {"authorization": f"Bearer {key}"}
 
 
 def rows_to_send(X: Rows) -> Any:

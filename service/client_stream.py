@@ -20,6 +20,7 @@ from service.client import (
     Refused,
     Rows,
     Unreachable,
+    authorization,
     check_url,
     is_loopback,
     plain,
@@ -40,12 +41,13 @@ class WebsocketConnection:
     nothing else is on its way, they go out again in their order.
     """
 
-    def __init__(self, url: str, model: str) -> None:
+    def __init__(self, url: str, model: str, key: str | None = None) -> None:
         address = urlsplit(check_url(url))
         scheme = {"http": "ws", "https": "wss"}[address.scheme]
         path = f"{address.path}/v1/models/{quote(model, safe='')}/stream"
         self.url = f"{scheme}://{address.netloc}{path}"
         self.window = 1
+        self._headers = authorization(key)
         self._stack = ExitStack()
         self._sent = 0
         self._pending: dict[int, bytes] = {}
@@ -73,6 +75,7 @@ class WebsocketConnection:
             connection = connect(
                 self.url,
                 subprotocols=[SUBPROTOCOL],
+                additional_headers=self._headers,
                 compression=None,
                 open_timeout=CONNECT_SECONDS,
                 proxy=None if is_loopback(self.url) else True,

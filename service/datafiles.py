@@ -25,10 +25,21 @@ from service.textfiles import (
 )
 from solver.rows import Matrix, SparseRows, n_rows, take_rows
 
-__all__ = ["MAX_FEATURES", "Batch", "DataFileError", "Label", "LabelledFile", "open_data"]
+__all__ = [
+    "MAX_FEATURES",
+    "Batch",
+    "DataFileError",
+    "Label",
+    "LabelledFile",
+    "kind_of",
+    "label_reader",
+    "open_data",
+]
 
 Batch = tuple[Matrix, list[Label]]
 
+# Python reads no integer of more than 4,300 digits.
+_LONGEST_NUMBER = 1000
 _SVMLIGHT_SUFFIXES = {".svm", ".svmlight", ".libsvm"}
 
 
@@ -159,13 +170,13 @@ def _open_text(
     word = ""
     for _, text in lines:
         samples += 1
-        kinds.add(_kind_of(text))
+        kinds.add(kind_of(text))
         if str in kinds and not word and number_in(text) is None:
             word = _word(samples, text)
     if not samples:
         raise DataFileError("has no samples")
     features = lines.features()
-    label = _label_reader(kinds)
+    label = label_reader(kinds)
 
     def read(size: int, skip: int, stop: int) -> Iterator[Batch]:
         wanted = islice(lines, skip, stop)
@@ -181,9 +192,9 @@ def _word(sample: int, label: Label) -> str:
     return f"the label of sample {sample:,} is {str(label)[:40]!r}"
 
 
-def _kind_of(text: str) -> type:
+def kind_of(text: str) -> type:
     """What a label alone looks like; a number with an integer's value, 2.0, is an integer."""
-    value = number_in(text)
+    value = number_in(text) if len(text) <= _LONGEST_NUMBER else None
     if value is None or not value.is_integer():
         return str if value is None else float
     if _is_integer(text):
@@ -191,7 +202,7 @@ def _kind_of(text: str) -> type:
     return int if abs(value) <= 2**53 else float
 
 
-def _label_reader(kinds: set[type]) -> Callable[[str], Label]:
+def label_reader(kinds: set[type]) -> Callable[[str], Label]:
     """All labels of a file are of one kind: integers, else numbers, else strings."""
     if kinds == {int}:
         # A float has no room for all integers of 64 bits, so only 2.0 goes through one.

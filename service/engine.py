@@ -12,9 +12,17 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from service.errors import ModelBroken, NotReached, NotReady, StorageFailed, UnknownModel
+from service.errors import (
+    ModelBroken,
+    NotReached,
+    NotReady,
+    StorageFailed,
+    TooManyModels,
+    UnknownModel,
+)
 from service.fits import Fit, Window
 from service.model import Model
+from service.names import n_bytes
 from service.queue import GroupQueue
 from service.refits import Job, Refits
 from service.samples import Samples
@@ -23,6 +31,9 @@ from service.spec import HeadName, ModelSpec
 from service.writer import Answer, LearnRequest, Order, Reply, Writer
 
 logger = logging.getLogger(__name__)
+
+# A short text and its place in a list, about.
+_LABEL_BYTES = 64
 
 
 class Engine:
@@ -39,7 +50,7 @@ class Engine:
         self._loads = loads
         self._warm_up = warm_up
         self._queue: GroupQueue[LearnRequest | Order] = GroupQueue(
-            settings.queue_samples, settings.group_samples
+            settings.queue_samples, settings.queue_bytes, settings.group_samples
         )
         self.refits = Refits(self._take_window, self._keep_fit, settings.refits)
         self._waiters: dict[Model, list[tuple[int, asyncio.Future[None]]]] = {}
@@ -100,12 +111,17 @@ class Engine:
         """
         self._check_usable(model)
         answer: asyncio.Future[Answer] = self._loop.create_future()
-        self._queue.put(LearnRequest(model, head, samples, answer), len(samples.y))
+        n_samples = len(samples.y)
+        size = n_bytes(samples.X) + _LABEL_BYTES * n_samples
+        self._queue.put(LearnRequest(model, head, samples, answer), n_samples, size)
         return answer
 
     async def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
-        """A model of this spec and whether it is new. Raises ModelExists, StorageFailed."""
-        created: tuple[Model, bool] = await self._in_order(lambda: self._writer.create(name, spec))
+        """A model of this spec and whether it is new.
+
+        Raises ModelExists, TooManyModels, StorageFailed.
+        """
+        created: tuple[Model, bool] = await self._in_order(lambda: self._create(name, spec))
         return created
 
     async def delete(self, name: str) -> None:
@@ -148,8 +164,18 @@ class Engine:
     async def _in_order(self, run: Callable[[], Any], samples: int = 1) -> Any:
         self._check_accepting()
         answer: asyncio.Future[Any] = self._loop.create_future()
-        self._queue.put(Order(run, answer), samples)
+        self._queue.put(Order(run, answer), samples, 0)
         return await answer
+
+    def _create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
+        """On the writer's thread, where nothing else is created meanwhile."""
+        models = self._writer.models
+        if name not in models and len(models) >= self._settings.models:
+            raise TooManyModels(
+                f"this server has {len(models)} models and may have {self._settings.models}; "
+                "DELETE one that nobody uses"
+            )
+        return self._writer.create(name, spec)
 
     # A refit that has begun finds room in any queue.
     async def _take_window(self, model: Model) -> Window:

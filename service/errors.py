@@ -1,20 +1,27 @@
-"""Everything that can go wrong, in the words of the domain; `service.http` gives it a status.
+"""Everything that can go wrong, in the words of the domain; `service.problems` gives it a status.
 
 WolfstreamError
 ├── StartupError              the server cannot start; the message says what to do
 └── Refusal                   a request is answered with a problem; nothing of it was applied
     ├── Unreadable            the body is not what its content type says
+    ├── Unauthenticated       no key, or one that is not known
+    ├── Forbidden             the key is not for this
     ├── UnsupportedFormat     a content type that is not spoken here
-    ├── TooLarge              the body exceeds the limit
+    ├── TooSlow               the client took too long to send it
+    ├── HeadTooLarge          more bytes than a head may have
+    ├── TooLarge              more bytes or rows than a request may have
     ├── Invalid               readable but wrong: the spec, a field, a parameter
     │   └── InvalidSamples    with the rows that are wrong
     ├── UnknownModel
     ├── UnknownJob            never asked for, or forgotten
+    ├── TooManyModels         as many as the server may have
     ├── ModelExists           under this name, with another spec
     ├── NoSuchHead            the model's spec has null for it
     ├── Untrained             there is nothing to predict with yet
     ├── RefitFailed           the window and the spec do not make a model; the old one serves on
     └── Unavailable           try again later
+        ├── QuotaExceeded     this client's key has no samples left for now
+        ├── TooManyConnections
         ├── QueueFull
         ├── JobsFull
         ├── RefitStopped      the server stopped, or the model was deleted
@@ -40,9 +47,13 @@ class StartupError(WolfstreamError):
 
 
 class SampleError(TypedDict, total=False):
-    """One wrong thing in a request: `row` (if it concerns one), JSON `pointer`, `detail`."""
+    """One wrong thing in a request: `row` (if it concerns one), JSON `pointer`, `detail`.
+
+    line: of the row, counted from 1, where the body has lines.
+    """
 
     row: int
+    line: int
     pointer: str
     detail: str
 
@@ -70,16 +81,40 @@ class Unreadable(Refusal):
     slug, title = "unreadable", "The body cannot be read"
 
 
+class Unauthenticated(Refusal):
+    """The server needs a key, and the request has none that is known."""
+
+    slug, title = "unauthenticated", "A key is needed"
+
+
+class Forbidden(Refusal):
+    """The key has not the scope, or is not for this model."""
+
+    slug, title = "forbidden", "The key does not allow this"
+
+
 class UnsupportedFormat(Refusal):
     """The content type is not spoken here."""
 
     slug, title = "unsupported-format", "The content type is not supported"
 
 
-class TooLarge(Refusal):
-    """The body exceeds the limit."""
+class TooSlow(Refusal):
+    """The client took too long to send the request."""
 
-    slug, title = "too-large", "The body is too large"
+    slug, title = "too-slow", "The request took too long to arrive"
+
+
+class HeadTooLarge(Refusal):
+    """The request line and the headers are too large."""
+
+    slug, title = "head-too-large", "The request's head is too large"
+
+
+class TooLarge(Refusal):
+    """More bytes or rows than a request may have."""
+
+    slug, title = "too-large", "The request is too large"
 
 
 class Invalid(Refusal):
@@ -104,6 +139,12 @@ class UnknownJob(Refusal):
     """No job of this model has this id, or no longer."""
 
     slug, title = "unknown-job", "There is no such job"
+
+
+class TooManyModels(Refusal):
+    """The server has as many models as it may have."""
+
+    slug, title = "too-many-models", "There are too many models"
 
 
 class ModelExists(Refusal):
@@ -134,7 +175,28 @@ class Unavailable(Refusal):
     """The request may succeed later; `retry_after_seconds` says when to try."""
 
     slug, title = "unavailable", "The server cannot do this now"
-    retry_after_seconds: ClassVar[int] = 1
+    retry_after_seconds = 1
+
+
+class QuotaExceeded(Unavailable):
+    """The client has used up what its key allows for now."""
+
+    slug, title = "quota-exceeded", "The key's quota is used up"
+
+    def __init__(
+        self,
+        detail: str,
+        errors: list[SampleError] | None = None,
+        retry_after_seconds: int = 1,
+    ) -> None:
+        super().__init__(detail, errors)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class TooManyConnections(Unavailable):
+    """The server has as many connections as it may have."""
+
+    slug, title = "too-many-connections", "Too many connections are open"
 
 
 class QueueFull(Unavailable):

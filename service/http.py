@@ -1,50 +1,39 @@
-"""HTTP: routes, status words, bodies. The only place that knows a status code."""
+"""HTTP: the routes, and what they are described to answer."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from functools import partial
+from importlib.metadata import version
+from typing import Any
 
 from fastapi import FastAPI, Request, Response, WebSocket
-from starlette.exceptions import HTTPException
 
-from service import api, errors
+from service import api
+from service.bodies import decoded, decoded_tensors, read_body, receive, respond
+from service.docs_page import add_docs
 from service.engine import Engine
-from service.errors import Invalid, NotReady, Refusal, TooLarge, Unavailable
-from service.openapi import SPEC, SPEC_EXAMPLES, body_of, learning_paths, problems
-from service.openapi_jobs import JOB
+from service.errors import Invalid, NotReady, Refusal
+from service.guard import Guard
+from service.inference_routes import add_inference
+from service.keys import Grant, KeyRing
+from service.names import n_rows
+from service.openapi import (
+    DESCRIPTION,
+    NO_BODY,
+    TAGS,
+    answers,
+    completed,
+    problems,
+    spec_body,
+)
+from service.problems import add_problems, problem_of, problem_response
 from service.refits import Job
 from service.samples import read_rows, read_samples
 from service.settings import Settings
 from service.stream import Session, Streams
-from service.wire import (
-    JSON,
-    PROBLEM_MEDIA_TYPE,
-    Format,
-    format_of_answer,
-    format_of_body,
-    problem,
-)
+from service.wire import JSON, format_of_body
 
-T = TypeVar("T")
-
-# Decoding this many bytes takes about a millisecond.
-_INLINE_BYTES = 1 << 17
 # A spec is a few hundred bytes.
 _SPEC_BYTES = 1 << 16
-
-_STATUS: dict[type[Refusal], int] = {
-    errors.Unreadable: 400,
-    errors.UnknownModel: 404,
-    errors.UnknownJob: 404,
-    errors.ModelExists: 409,
-    errors.NoSuchHead: 409,
-    errors.Untrained: 409,
-    errors.TooLarge: 413,
-    errors.UnsupportedFormat: 415,
-    errors.Invalid: 422,
-    errors.RefitFailed: 422,
-    errors.Unavailable: 503,
-}
 
 
 class Application(FastAPI):
@@ -52,34 +41,42 @@ class Application(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         """The whole interface."""
-        schema = super().openapi()
-        schema["paths"] |= learning_paths()
-        return schema
+        return self.openapi_schema or completed(super().openapi())
 
 
-def create_app(engine: Engine, settings: Settings, streams: Streams) -> FastAPI:
+def create_app(engine: Engine, settings: Settings, streams: Streams, ring: KeyRing) -> FastAPI:
     """The ASGI application over an engine that someone else starts and stops."""
     app = Application(
         title="wolfstream",
-        description="A server that learns while it serves.",
-        license_info={"name": "BSD-3-Clause"},
+        version=version("wolfstream"),
+        description=DESCRIPTION,
+        license_info={"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
+        openapi_tags=TAGS,
+        generate_unique_id_function=lambda route: route.name,
+        docs_url=None,
+        redoc_url=None,
     )
-    _add_errors(app)
+    app.add_middleware(Guard, ring=ring, refuse=problem_response)
+    add_problems(app)
     _add_learning(app, engine, settings)
     _add_refits(app, engine)
     _add_health(app, engine)
     _add_models(app, engine, settings)
     _add_stream(app, engine, settings, streams)
+    add_docs(app)
+    add_inference(app, engine, partial(decoded_tensors, settings))
     return app
 
 
 def _add_health(app: FastAPI, engine: Engine) -> None:
-    @app.get("/livez", tags=["health"])
+    status = answers("Status", "Yes.", (JSON.media_type,))
+
+    @app.get("/livez", tags=["health"], responses={200: status})
     async def livez() -> dict[str, str]:
         """200 while the process answers at all."""
         return {"status": "alive"}
 
-    @app.get("/readyz", tags=["health"], responses=problems(503))
+    @app.get("/readyz", tags=["health"], responses={200: status, **problems(503)})
     async def readyz() -> dict[str, str]:
         """200 once models are recovered and compiled, until the server stops."""
         if not engine.accepting:
@@ -88,35 +85,44 @@ def _add_health(app: FastAPI, engine: Engine) -> None:
 
 
 def _add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
-    @app.get("/v1/models", tags=["models"], responses=problems(503))
+    described = answers("Model", "The model.")
+    listed = answers("Models", "All models by name.")
+
+    @app.get("/v1/models", tags=["models"], responses={200: listed})
     async def list_models(request: Request) -> Response:
         """All models with their sequences."""
-        return _respond(request, JSON, api.list_models(engine))
+        return respond(request, JSON, api.list_models(engine, request.state.grant.prefix))
 
-    @app.get("/v1/models/{name}", tags=["models"], responses=problems(404, 503))
+    @app.get("/v1/models/{name}", tags=["models"], responses={200: described, **problems(404)})
     async def describe_model(request: Request, name: str) -> Response:
         """A model: spec, sequence, and how each head stands: classes, size, steps, gap, scores."""
-        return _respond(request, JSON, engine.model(name).describe())
+        return respond(request, JSON, engine.model(name).describe())
 
     @app.put(
         "/v1/models/{name}",
         tags=["models"],
         status_code=201,
-        openapi_extra=body_of(SPEC, SPEC_EXAMPLES, required=False),
+        openapi_extra=spec_body(),
         responses={
-            200: {"description": "It exists with this spec."},
-            **problems(400, 409, 413, 415, 422, 503),
+            200: answers("Model", "It exists with this spec."),
+            201: answers("Model", "It is new."),
+            **problems(400, 409, 413, 415, 422),
         },
     )
     async def create_model(request: Request, name: str) -> Response:
         """Create a model of a task, a kernel and heads; `{}` is a spec with every default."""
-        data = await _read_body(request, min(settings.body_bytes, _SPEC_BYTES))
+        data = await read_body(request, min(settings.body_bytes, _SPEC_BYTES))
         body_format = format_of_body(request.headers.get("content-type") if data else None)
         body = body_format.decode(data) if data else {}
         description, new = await api.create(engine, name, body)
-        return _respond(request, body_format, description, 201 if new else 200)
+        return respond(request, body_format, description, 201 if new else 200)
 
-    @app.delete("/v1/models/{name}", tags=["models"], status_code=204, responses=problems(404, 503))
+    @app.delete(
+        "/v1/models/{name}",
+        tags=["models"],
+        status_code=204,
+        responses=problems(404),
+    )
     async def delete_model(name: str) -> Response:
         """Forget a model and everything that it learned."""
         await engine.delete(name)
@@ -126,29 +132,39 @@ def _add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
 def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
     """The routes that carry the traffic, without FastAPI's work on each request around them.
 
-    They read their bodies themselves in any case; `openapi.learning_paths` describes them.
+    They read their bodies themselves in any case; `service.openapi` describes them.
     """
 
     def learning(call: api.LearningCall) -> Callable[[Request], Awaitable[Response]]:
         async def learn(request: Request) -> Response:
-            body_format, data = await _receive(request, settings.body_bytes)
+            body_format, data = await receive(request, settings.body_bytes, labelled=True)
             model = engine.model(request.path_params["name"])
-            samples = await _decoded(
-                body_format, data, lambda body: read_samples(body, model.spec.task)
+            samples = await decoded(
+                request,
+                body_format,
+                data,
+                settings,
+                lambda body: read_samples(body, model.spec.task),
             )
-            answer = await api.learn(engine, model, call, samples)
-            return _respond(request, body_format, answer)
+            grant: Grant = request.state.grant
+            grant.check_quota()
+            answer = api.learn(engine, model, call, samples)
+            grant.spend(len(samples.y))
+            return respond(request, body_format, await answer)
 
         return learn
 
     async def predict(request: Request) -> Response:
         model_name, query = request.path_params["name"], request.query_params
+        grant: Grant = request.state.grant
         min_sequence = api.read_min_sequence(query.get("min_sequence"))
-        body_format, data = await _receive(request, settings.body_bytes)
-        rows = await _decoded(body_format, data, read_rows)
+        body_format, data = await receive(request, settings.body_bytes, labelled=False)
+        rows = await decoded(request, body_format, data, settings, read_rows)
+        grant.check_quota()
         model = engine.model(model_name)
+        grant.spend(n_rows(rows))
         answer = await api.predict(engine, model, query.get("head"), min_sequence, rows)
-        return _respond(request, body_format, answer)
+        return respond(request, body_format, answer)
 
     app.add_route("/v1/models/{name}/samples", learning("samples"), methods=["POST"])
     app.add_route("/v1/models/{name}/asset", learning("asset"), methods=["POST"])
@@ -156,11 +172,17 @@ def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
 
 
 def _add_refits(app: FastAPI, engine: Engine) -> None:
+    one, several = answers("Job", "The job."), answers("Jobs", "The jobs.")
+
     @app.post(
         "/v1/models/{name}/refit",
         tags=["refitting"],
         status_code=202,
-        responses={202: JOB, **problems(404, 409, 413, 422, 503)},
+        openapi_extra=NO_BODY,
+        responses={
+            202: answers("Job", "It is queued, or runs."),
+            **problems(400, 404, 409, 413, 415, 422),
+        },
     )
     async def refit(request: Request, name: str) -> Response:
         """Fit the semiparametric head to the model's window of recent samples, as a job.
@@ -168,31 +190,33 @@ def _add_refits(app: FastAPI, engine: Engine) -> None:
         The window is taken when the job begins to run. While a refit of the model is queued or
         runs, it is the answer to further requests. The body is empty.
         """
-        if await _read_body(request, _SPEC_BYTES) not in (b"", b"{}"):
+        if await read_body(request, _SPEC_BYTES) not in (b"", b"{}"):
             raise Invalid("a refit takes no body; what it fits is in the model's spec")
         answer = _told(api.refit(engine, engine.model(name)))
-        response = _respond(request, JSON, answer, 202)
+        response = respond(request, JSON, answer, 202)
         response.headers["Location"] = answer["href"]
         return response
 
-    @app.get("/v1/models/{name}/jobs", tags=["refitting"], responses=problems(404, 503))
+    @app.get(
+        "/v1/models/{name}/jobs", tags=["refitting"], responses={200: several, **problems(404)}
+    )
     async def list_jobs(request: Request, name: str) -> Response:
         """The model's refits that are remembered, newest first."""
         jobs = engine.refits.jobs(engine.model(name))
-        return _respond(request, JSON, {"jobs": [_told(job) for job in jobs]})
+        return respond(request, JSON, {"jobs": [_told(job) for job in jobs]})
 
     @app.get(
         "/v1/models/{name}/jobs/{job}",
         tags=["refitting"],
-        responses={200: JOB, **problems(404, 503)},
+        responses={200: one, **problems(404)},
     )
     async def describe_job(request: Request, name: str, job: str) -> Response:
         """A refit: how far it is, and how it ended."""
-        return _respond(request, JSON, _told(engine.refits.job(engine.model(name), job)))
+        return respond(request, JSON, _told(engine.refits.job(engine.model(name), job)))
 
 
 def _told(job: Job) -> dict[str, Any]:
-    return api.describe_job(job, lambda error: problem(error, _status_of(error)))
+    return api.describe_job(job, problem_of)
 
 
 def _add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Streams) -> None:
@@ -202,77 +226,15 @@ def _add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Strea
         try:
             model = engine.model(name)
         except Refusal as error:
-            await websocket.send_denial_response(_problem_response(error))
+            await websocket.send_denial_response(problem_response(error, websocket.url.path))
             return
         await streams.serve(
-            Session(websocket, engine, model, settings.window, lambda e: problem(e, _status_of(e)))
+            Session(
+                websocket,
+                engine,
+                model,
+                websocket.state.grant,
+                settings,
+                problem_of,
+            )
         )
-
-
-def _add_errors(app: FastAPI) -> None:
-    @app.exception_handler(Refusal)
-    async def refuse(_: Request, error: Refusal) -> Response:
-        return _problem_response(error)
-
-    @app.exception_handler(HTTPException)
-    async def refuse_route(_: Request, error: HTTPException) -> Response:
-        slug = {404: "no-such-path", 405: "method-not-allowed"}.get(error.status_code, "http")
-        return _plain_problem(slug, error.detail, error.status_code, error.headers)
-
-    @app.exception_handler(Exception)
-    async def fail(_: Request, __: Exception) -> Response:
-        return _plain_problem("internal", "the server made a mistake", 500)
-
-
-def _status_of(error: Refusal) -> int:
-    """The status of the nearest class in the error tree."""
-    return next(_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS)
-
-
-def _problem_response(error: Refusal) -> Response:
-    status = _status_of(error)
-    headers = {}
-    if isinstance(error, Unavailable):
-        headers["Retry-After"] = str(error.retry_after_seconds)
-    return Response(JSON.encode(problem(error, status)), status, headers, PROBLEM_MEDIA_TYPE)
-
-
-def _plain_problem(slug: str, detail: str, status: int, headers: Any = None) -> Response:
-    """A problem that no error of the domain stands for."""
-    body = {"type": f"urn:wolfstream:{slug}", "title": detail, "status": status, "detail": detail}
-    return Response(JSON.encode(body), status, headers, PROBLEM_MEDIA_TYPE)
-
-
-async def _receive(request: Request, most_bytes: int) -> tuple[Format, bytes]:
-    """The body and the format it is in. Raises UnsupportedFormat, TooLarge."""
-    body_format = format_of_body(request.headers.get("content-type"))
-    return body_format, await _read_body(request, most_bytes)
-
-
-async def _decoded(body_format: Format, data: bytes, check: Callable[[Any], T]) -> T:
-    """The body, decoded and checked; a large one beside the event loop."""
-    if len(data) > _INLINE_BYTES:
-        return await asyncio.to_thread(lambda: check(body_format.decode(data)))
-    return check(body_format.decode(data))
-
-
-async def _read_body(request: Request, most_bytes: int) -> bytes:
-    """The body, never more of it in memory than the limit. Raises TooLarge."""
-    declared = request.headers.get("content-length")
-    if declared is not None and declared.isdecimal() and int(declared) <= most_bytes:
-        return await request.body()
-    parts, size = [], 0
-    if declared is None:
-        async for part in request.stream():
-            size += len(part)
-            if size > most_bytes:
-                break
-            parts.append(part)
-        else:
-            return b"".join(parts)
-    raise TooLarge(f"a body may have {most_bytes} bytes; send smaller batches")
-
-
-def _respond(request: Request, body_format: Format, data: Any, status: int = 200) -> Response:
-    answer_format = format_of_answer(request.headers.get("accept"), body_format)
-    return Response(answer_format.encode(data), status, media_type=answer_format.media_type)

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from solver.rows import Float64Array, SparseRows, sparse_from_csr
 from solver.rows import square_norms as square_norms_of_matrix
 
+# A text without its letters, and its place in a list.
+_NAME_BYTES = 57
+
 
 class NamedRows(NamedTuple):
     """Rows as a request names them: lengths[i] of the entries are row i's, in any order.
@@ -49,6 +52,15 @@ def named_rows(rows: Sequence[Mapping[str, float]]) -> NamedRows:
     return NamedRows(list(place_of), lengths, place, value)
 
 
+def named_columns(names: Sequence[str], columns: Float64Array) -> NamedRows:
+    """Rows of checked, different names and an (n, names) array of finite numbers."""
+    used = np.flatnonzero(columns.any(axis=0))
+    columns = columns[:, used]
+    row, place = np.nonzero(columns)
+    lengths = np.bincount(row, minlength=len(columns))
+    return NamedRows([names[k] for k in used.tolist()], lengths, place, columns[row, place])
+
+
 def joined(parts: Sequence[NamedRows]) -> NamedRows:
     """The rows of all parts, one after another."""
     table = NameTable(chain.from_iterable(part.names for part in parts))
@@ -68,6 +80,14 @@ def n_rows(rows: Rows) -> int:
 def n_entries(rows: Rows) -> int:
     """How many numbers there are in all rows, zeros of arrays among them."""
     return rows.value.size if isinstance(rows, NamedRows) else rows.size
+
+
+def n_bytes(rows: Rows) -> int:
+    """About how much memory they take."""
+    if not isinstance(rows, NamedRows):
+        return rows.nbytes
+    columns = rows.lengths.nbytes + rows.place.nbytes + rows.value.nbytes
+    return columns + _NAME_BYTES * len(rows.names) + sum(map(len, rows.names))
 
 
 def square_norms(rows: Rows) -> Float64Array:

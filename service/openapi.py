@@ -1,274 +1,193 @@
-"""What OpenAPI says of bodies that the routes read themselves, in whatever format they come."""
+"""OpenAPI: what the routes read themselves, in whatever format it comes, and what they answer."""
 
 from typing import Any
 
-from service.model import HEADS
-from service.spec import ModelSpec
-from service.targets import LARGEST_TARGET
-from service.wire import MEDIA_TYPES
+from service.guard import OPEN
+from service.inference_routes import speaks
+from service.openapi_examples import ROWS_EXAMPLES, SAMPLES_EXAMPLES, SPEC_EXAMPLES
+from service.openapi_inference import (
+    INFERENCE_COMPONENTS,
+    INFERENCE_TAG,
+    MEANING_EVERYWHERE,
+    inference_paths,
+    inference_problems,
+)
+from service.openapi_jobs import JOB_COMPONENTS, JOBS_TAG
+from service.schemas import COMPONENTS as _LEARNING_COMPONENTS
+from service.schemas import HEAD, MODEL_NAME, SEQUENCE, ref
+from service.wire import MEDIA_TYPES, PROBLEM_MEDIA_TYPE
 
-_ROW = {"type": "array", "items": {"type": "number"}, "minItems": 1}
-_NAMED_ROW = {
-    "type": "object",
-    "description": "Numbers by name; an absent name is zero. Names may be new at any time.",
-    "propertyNames": {"minLength": 1, "maxLength": 256},
-    "additionalProperties": {"type": "number"},
-    "examples": [{"temperature": 21.5, "door open": 1}],
-}
-_RAW = {
-    "type": "object",
-    "description": "Raw little-endian numbers; `data` is bytes, so MessagePack only.",
-    "required": ["dtype", "shape", "data"],
-    "properties": {
-        "dtype": {"enum": ["<f4", "<f8", "<i8"]},
-        "shape": {"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 2},
-        "data": {"type": "string", "format": "binary"},
-    },
-}
-_X = {
-    "description": "Rows of finite numbers, or one row. A model's first sample decides whether "
-    "its rows are arrays or objects of named numbers.",
-    "oneOf": [
-        {"type": "array", "items": _ROW, "minItems": 1},
-        {"type": "array", "items": _NAMED_ROW, "minItems": 1},
-        _ROW,
-        _NAMED_ROW,
-        _RAW,
-    ],
-}
-_LABEL = {"oneOf": [{"type": "string"}, {"type": "integer"}, {"type": "boolean"}]}
-_TARGET = {"type": "number", "minimum": -LARGEST_TARGET, "maximum": LARGEST_TARGET}
-_Y = {
-    "description": "One label for each row, or where the model's task is regression one number; "
-    "for one row the label or number itself.",
-    "anyOf": [
-        {"type": "array", "items": _LABEL, "minItems": 1},
-        _LABEL,
-        {"type": "array", "items": _TARGET, "minItems": 1},
-        _TARGET,
-        _RAW,
-    ],
-}
-_SAID = {"anyOf": [*_LABEL["oneOf"], {"type": "number"}, {"type": "null"}]}
-_DECISION = {
-    "description": "One number a row for two classes or regression, one per class otherwise.",
-    "type": "array",
-    "items": {
-        "anyOf": [
-            {"type": "number"},
-            {"type": "array", "items": {"type": "number"}},
-            {"type": "null"},
-        ]
-    },
-}
-_LEARNED = {
-    "type": "object",
-    "required": ["model", "sequence", "learned", "results", "head"],
-    "properties": {
-        "model": {"type": "string"},
-        "sequence": {"type": "integer", "description": "Of the request's last sample."},
-        "learned": {"type": "integer"},
-        "results": {
-            "type": "object",
-            "description": "What the model said of each sample just before it learned it; null "
-            "where it had nothing to say yet.",
-            "required": ["prediction", "decision"],
-            "properties": {
-                "prediction": {"type": "array", "items": _SAID},
-                "decision": _DECISION,
-                "admitted": {"type": "array", "items": {"type": "boolean"}},
-                "step": {"type": "array", "items": {"type": "string"}},
-            },
-        },
-        "head": {"type": "object", "description": "As in the model's description."},
-    },
-}
-_PREDICTED = {
-    "type": "object",
-    "required": ["model", "sequence", "head", "prediction", "decision"],
-    "properties": {
-        "model": {"type": "string"},
-        "sequence": {"type": "integer"},
-        "head": {"enum": list(HEADS)},
-        "fit": {
-            "type": "object",
-            "description": "Of a semiparametric head: the refit that answers.",
-            "properties": {
-                "job": {"type": ["string", "null"]},
-                "sequence": {"type": "integer"},
-            },
-        },
-        "classes": {
-            "type": "array",
-            "items": _LABEL,
-            "description": "The order of decisions; absent of a regression.",
-        },
-        "prediction": {"type": "array", "items": _SAID},
-        "decision": _DECISION,
-    },
-}
-PROBLEM = {
-    "type": "object",
-    "required": ["type", "title", "status", "detail"],
-    "properties": {
-        "type": {"type": "string", "examples": ["urn:wolfstream:invalid-samples"]},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "errors": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "row": {"type": "integer"},
-                    "pointer": {"type": "string", "examples": ["/x/3/7"]},
-                    "detail": {"type": "string"},
-                },
-            },
-        },
-        "retry_after_seconds": {"type": "integer"},
-    },
-}
-_MEANING = {
+_JSON = "application/json"
+_MEANING = MEANING_EVERYWHERE | {
     400: "The body cannot be read.",
     404: "There is no such model, or no such job.",
-    409: "Another spec under this name, no such head, or nothing learned yet.",
-    413: "The body is too large.",
-    415: "The content type is not supported.",
+    409: "Another spec under this name, too many models, no such head, or nothing learned yet.",
+    415: "The content type, or the content encoding, is not supported.",
     422: "Readable but wrong; `errors` says where.",
+    431: "The head of the request is too large.",
     503: "The queue is full, or the server is not ready; `Retry-After` says when to try again.",
 }
+DESCRIPTION = """A server that learns while it serves.
 
-_SAMPLES = {"type": "object", "required": ["x", "y"], "properties": {"x": _X, "y": _Y}}
-_ROWS = {"type": "object", "required": ["x"], "properties": {"x": _X}}
+Bodies are JSON unless Content-Type says otherwise; answers follow Accept, else the body's format
+if it is JSON or MessagePack. A request is applied whole or not at all. What is refused is told as
+a problem (RFC 9457). Once the server has keys, a request needs one, in `Authorization: Bearer`.
 
-
-def _inlined(schema: Any, parts: dict[str, Any]) -> Any:
-    """The schema with each reference replaced by what it refers to."""
-    if isinstance(schema, list):
-        return [_inlined(item, parts) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if "$ref" in schema:
-        return _inlined(parts[schema["$ref"].rpartition("/")[2]], parts)
-    hidden = ("$defs", "discriminator")
-    return {key: _inlined(value, parts) for key, value in schema.items() if key not in hidden}
-
-
-_SPEC = ModelSpec.model_json_schema(by_alias=True)
-SPEC: dict[str, Any] = _inlined(_SPEC, _SPEC["$defs"])
-
-
-SPEC_EXAMPLES = {
-    "default": {"summary": "Classes, both heads", "value": {}},
-    "linear": {
-        "summary": "Sparse or wide rows: linear, asset alone, following drift",
-        "value": {
-            "kernel": {"type": "linear"},
-            "working_set": None,
-            "asset": {"lambda": 1e-4, "horizon": 10_000},
-        },
-    },
-    "regression": {
-        "summary": "Numbers",
-        "value": {
-            "task": "regression",
-            "asset": {"features": "nystrom", "dimension": 256, "epsilon": 0.05},
-        },
-    },
-    "semiparametric": {
-        "summary": "Numbers with a daily rhythm, fitted anew with each refit",
-        "value": {
-            "task": "regression",
-            "asset": None,
-            "semiparametric": {
-                "basis": [
-                    {"type": "constant"},
-                    {"type": "sin", "feature": 0, "period": 24.0},
-                    {"type": "cos", "feature": 0, "period": 24.0},
-                ],
-                "window": 2000,
-            },
-        },
-    },
+`WS /v1/models/{name}/stream` learns and predicts over one connection (subprotocols
+wolfstream.v1.json and wolfstream.v1.msgpack). The server greets with
+`{"hello": {"model", "window", "sequence"}}`; frames are
+`{"id": 7, "op": "learn" | "asset" | "predict", "x", "y"}`, at most `window` of them unanswered;
+answers carry the id."""
+TAGS = [
+    {"name": "learning", "description": "Samples in; answered once they are durable and learned."},
+    {"name": "predicting", "description": "The current model; predictions change nothing."},
+    JOBS_TAG,
+    {"name": "models", "description": "Create, list, describe, delete."},
+    {"name": "health", "description": "For load balancers and orchestrators."},
+    INFERENCE_TAG,
+]
+COMPONENTS = _LEARNING_COMPONENTS | JOB_COMPONENTS
+# The `openapi_extra` of a route whose body is empty.
+NO_BODY = {
+    "requestBody": {
+        "required": False,
+        "content": {_JSON: {"schema": {"type": "object", "maxProperties": 0}, "example": {}}},
+    }
 }
-_SAMPLES_EXAMPLES = {
-    "classes": {"value": {"x": [[0.1, 0.2], [0.8, 0.9]], "y": ["low", "high"]}},
-    "numbers": {
-        "summary": "For a model whose task is regression",
-        "value": {"x": [{"rooms": 3, "balcony": 1}, {"rooms": 2}], "y": [1350.0, 980]},
-    },
-}
+# Keys are needed once there are any: hence also the empty requirement.
+_SECURITY: list[dict[str, list[str]]] = [{"key": []}, {}]
+_SCHEMES = {"key": {"type": "http", "scheme": "bearer"}}
 
 
-def body_of(
-    schema: dict[str, Any], examples: dict[str, Any], required: bool = True
-) -> dict[str, Any]:
-    """A route's `openapi_extra`: the same body in every format. examples: by their names."""
-    content = {name: {"schema": schema, "examples": examples} for name in MEDIA_TYPES}
-    return {"requestBody": {"required": required, "content": content}}
+def spec_body() -> dict[str, Any]:
+    """The `openapi_extra` of a route that takes a spec."""
+    content = {name: {"schema": ref("Spec"), "examples": SPEC_EXAMPLES} for name in MEDIA_TYPES}
+    return {"requestBody": {"required": False, "content": content}}
+
+
+def answers(name: str, description: str, media_types: tuple[str, ...] = MEDIA_TYPES) -> Any:
+    """What `responses` says of a status that has a body: this component, in these formats."""
+    example = COMPONENTS[name]["examples"][0]
+    content = {media_type: {"schema": ref(name), "example": example} for media_type in media_types}
+    return {"description": description, "content": content}
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """A route's `responses` for the statuses that it may refuse with."""
-    content = {"application/problem+json": {"schema": PROBLEM}}
-    return {status: {"description": _MEANING[status], "content": content} for status in statuses}
+    content = {PROBLEM_MEDIA_TYPE: {"schema": ref("Problem")}}
+    told: dict[int | str, dict[str, Any]] = {
+        status: {"description": _MEANING[status], "content": content} for status in statuses
+    }
+    later = {"description": "Seconds.", "schema": {"type": "integer"}}
+    for status in told.keys() & {429, 503}:
+        told[status]["headers"] = {"Retry-After": later}
+    return told
 
 
-def learning_paths() -> dict[str, Any]:
-    """The paths of learning and predicting."""
-    head = {"name": "head", "in": "query", "schema": {"enum": list(HEADS)}}
+def completed(schema: dict[str, Any]) -> dict[str, Any]:
+    """The whole interface from what FastAPI knows of it, which is the routes that it serves."""
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            told = operation["responses"].get("422", {}).get("content", {})
+            if _JSON in told:  # FastAPI's own; a name is any text, so there is no such answer
+                del operation["responses"]["422"]
+            for parameter in operation.get("parameters", []):
+                if parameter["name"] == "name":
+                    parameter["schema"] = MODEL_NAME
+    schema["paths"] |= _learning_paths() | inference_paths()
+    for path, operations in schema["paths"].items():
+        for operation in operations.values():
+            _add_what_comes_before(path, operation)
+    schema["components"] = {
+        "schemas": COMPONENTS | INFERENCE_COMPONENTS,
+        "securitySchemes": _SCHEMES,
+    }
+    schema["security"] = _SECURITY
+    return schema
+
+
+def _add_what_comes_before(path: str, operation: dict[str, Any]) -> None:
+    """The refusals of `service.connections` and `service.guard`."""
+    # What the path was is not known where the head is cut off.
+    told = problems(431)
+    refused = inference_problems if speaks(path) else problems
+    if path in OPEN:
+        operation["security"] = []
+    else:
+        told |= refused(401, 403, 503)
+    if "requestBody" in operation:
+        told |= refused(408)
+    for status, response in told.items():
+        operation["responses"].setdefault(str(status), response)
+
+
+def _learning_paths() -> dict[str, Any]:
+    head = {
+        "name": "head",
+        "in": "query",
+        "description": "By default what the spec says under `serve`.",
+        "schema": HEAD,
+    }
     min_sequence = {
         "name": "min_sequence",
         "in": "query",
         "description": "Wait until the model has this sequence: read your own writes.",
-        "schema": {"type": "integer", "minimum": 0},
+        "schema": SEQUENCE | {"maximum": 10**18 - 1},
     }
+    samples = _body("Samples", SAMPLES_EXAMPLES)
+    learned = answers("Learned", "Durable and learned.")
     return {
         "/v1/models/{name}/samples": {
             "post": _operation(
+                "learn",
                 "The working set absorbs the samples, or the window of a semiparametric head does, "
-                "in order; 200 once durable and learned.",
-                body_of(_SAMPLES, _SAMPLES_EXAMPLES),
-                _LEARNED,
-                [],
+                "in order.",
+                samples,
+                learned,
             )
         },
         "/v1/models/{name}/asset": {
             "post": _operation(
-                "ASSET takes a step for each sample, in order; 200 once durable and learned.",
-                body_of(_SAMPLES, _SAMPLES_EXAMPLES),
-                _LEARNED,
-                [],
+                "learn_asset", "ASSET takes a step for each sample, in order.", samples, learned
             )
         },
         "/v1/models/{name}/predict": {
             "post": _operation(
+                "predict",
                 "Labels, or numbers of a regression, and decisions of the current model.",
-                body_of(_ROWS, {"rows": {"value": {"x": [[0.1, 0.2]]}}}),
-                _PREDICTED,
+                _body("Rows", ROWS_EXAMPLES),
+                answers("Prediction", "By the model of this sequence."),
                 [head, min_sequence],
             )
         },
     }
 
 
+def _body(name: str, examples: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """A request body: a component in JSON and, with raw arrays, in MessagePack; or lines."""
+    content = {_JSON: {"schema": ref(name), "examples": examples[_JSON]}}
+    for media_type in MEDIA_TYPES[1:]:
+        content[media_type] = {"schema": ref(f"Packed{name}"), "examples": examples[_JSON]}
+    for media_type, of_lines in examples.items():
+        if media_type != _JSON:
+            content[media_type] = {"schema": {"type": "string"}, "examples": of_lines}
+    return {"required": True, "content": content}
+
+
 def _operation(
+    operation_id: str,
     summary: str,
     body: dict[str, Any],
-    answer: dict[str, Any],
-    parameters: list[dict[str, Any]],
+    done: dict[str, Any],
+    query: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
-    responses = problems(400, 404, 409, 413, 415, 422, 503)
-    done = {
-        "description": "Done.",
-        "content": {media_type: {"schema": answer} for media_type in MEDIA_TYPES},
-    }
+    name = {"name": "name", "in": "path", "required": True, "schema": MODEL_NAME}
+    refused = problems(400, 404, 409, 413, 415, 422, 429)
     return {
+        "operationId": operation_id,
         "summary": summary,
-        "tags": ["learning" if not parameters else "predicting"],
-        "parameters": [name, *parameters],
-        **body,
-        "responses": {"200": done} | {str(status): told for status, told in responses.items()},
+        "tags": ["predicting" if query else "learning"],
+        "parameters": [name, *(query or [])],
+        "requestBody": body,
+        "responses": {"200": done} | {str(status): told for status, told in refused.items()},
     }

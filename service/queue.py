@@ -11,30 +11,39 @@ T = TypeVar("T")
 
 
 class GroupQueue(Generic[T]):
-    """Many threads put, one takes all that waits; bounded by samples, not by requests.
+    """Many threads put, one takes all that waits; bounded by samples and bytes, not by requests.
 
-    most_samples: the bound. A request that alone exceeds it is let in when nothing waits.
+    most_samples, most_bytes: the bounds. A request that alone exceeds one is let in when nothing
+        waits.
     group_samples: how much is taken at a time (at least one item).
     """
 
-    def __init__(self, most_samples: int, group_samples: int) -> None:
+    def __init__(self, most_samples: int, most_bytes: int, group_samples: int) -> None:
         self._most_samples = most_samples
+        self._most_bytes = most_bytes
         self._group_samples = group_samples
-        self._items: deque[tuple[T, int]] = deque()
+        self._items: deque[tuple[T, int, int]] = deque()
         self._waiting = 0
+        self._waiting_bytes = 0
         self._closed = False
         self._changed = threading.Condition()
 
-    def put(self, item: T, samples: int) -> None:
-        """Append an item that stands for so many samples. Raises QueueFull."""
+    def put(self, item: T, samples: int, n_bytes: int) -> None:
+        """Append an item that stands for so many samples and bytes. Raises QueueFull."""
         with self._changed:
             if samples and self._waiting and self._waiting + samples > self._most_samples:
                 raise QueueFull(
                     f"{self._waiting} samples wait to be learned, at most "
                     f"{self._most_samples} may; try again"
                 )
-            self._items.append((item, samples))
+            if n_bytes and self._waiting_bytes and self._waiting_bytes + n_bytes > self._most_bytes:
+                raise QueueFull(
+                    f"{self._waiting_bytes} bytes of samples wait to be learned, at most "
+                    f"{self._most_bytes} may; try again"
+                )
+            self._items.append((item, samples, n_bytes))
             self._waiting += samples
+            self._waiting_bytes += n_bytes
             self._changed.notify()
 
     def close(self) -> None:
@@ -55,8 +64,9 @@ class GroupQueue(Generic[T]):
             while not self._items and not self._closed:
                 self._changed.wait()
             while self._items and taken < self._group_samples:
-                item, samples = self._items.popleft()
+                item, samples, n_bytes = self._items.popleft()
                 group.append(item)
                 taken += samples
+                self._waiting_bytes -= n_bytes
             self._waiting -= taken
         return group

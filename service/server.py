@@ -3,26 +3,36 @@
 import asyncio
 import contextlib
 import fcntl
+import functools
 import gc
+import ipaddress
 import logging
 import signal
 import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from service.connections import BoundedProtocol, watch_connections
 from service.engine import Engine
 from service.errors import StartupError
 from service.http import create_app
+from service.keys import KeyRing, KeysError
+from service.problems import problem_response
 from service.settings import Settings
 from service.stream import Streams
+from service.tls import check_tls
 from service.warm_up import warm_up
 
 logger = logging.getLogger(__name__)
 
 # How long a stop waits for clients that do not read their answers.
 _PATIENCE_SECONDS = 5
+# How long a key that was revoked, or added, may go unnoticed.
+_KEYS_SECONDS = 0.5
 
 
 def serve(settings: Settings, loads: Mapping[str, Path]) -> None:
@@ -33,18 +43,29 @@ def serve(settings: Settings, loads: Mapping[str, Path]) -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    with _owned(settings), _listening(settings) as listener:
+    check_tls(settings.tls_cert, settings.tls_key)
+    with _owned(settings), contextlib.ExitStack() as stack:
+        ring = _read_ring(settings)
+        listener = stack.enter_context(_listening(settings, ring.required))
+        # uvicorn only calls it; its type asks for a class.
+        protocol: Any = functools.partial(BoundedProtocol, settings, problem_response)
         config = uvicorn.Config(
             lambda: None,
+            http=protocol,
+            ws=WebSocketsSansIOProtocol,
+            # Its level INFO names each stream with its query, where somebody might put a key.
+            log_level="warning",
             lifespan="off",
             access_log=False,
             log_config=None,
             ws_max_size=settings.body_bytes,
             server_header=False,
             timeout_graceful_shutdown=_PATIENCE_SECONDS,
+            ssl_certfile=settings.tls_cert,
+            ssl_keyfile=settings.tls_key,
         )
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-            runner.run(_serve(settings, loads, config, listener))
+            runner.run(_serve(settings, loads, config, listener, ring))
 
 
 async def _serve(
@@ -52,16 +73,47 @@ async def _serve(
     loads: Mapping[str, Path],
     config: uvicorn.Config,
     listener: socket.socket,
+    ring: KeyRing,
 ) -> None:
     engine, streams = Engine(settings, warm_up, loads), Streams()
     engine.start()
-    config.app = create_app(engine, settings, streams)
+    config.app = create_app(engine, settings, streams, ring)
     server = _Server(config, engine, streams)
     engine.ready.add_done_callback(lambda _: server.recovery_ended())
+    watching = [
+        asyncio.create_task(_watch_keys(ring, streams)),
+        asyncio.create_task(watch_connections(server.server_state, settings.patience_seconds)),
+    ]
     await server.serve(sockets=[listener])
+    for task in watching:
+        task.cancel()
     await engine.stop()
     if engine.ready.done() and (error := engine.ready.exception()):
         raise error
+
+
+def _read_ring(settings: Settings) -> KeyRing:
+    try:
+        return KeyRing(settings.data)
+    except KeysError as error:
+        raise StartupError(str(error)) from None
+
+
+async def _watch_keys(ring: KeyRing, streams: Streams) -> None:
+    """Put changed keys in force, and end the streams of those that are gone."""
+    said = ""
+    while True:
+        await asyncio.sleep(_KEYS_SECONDS)
+        try:
+            if ring.refresh():
+                said = ""
+                logger.info("the keys have changed")
+        except KeysError as error:
+            if str(error) != said:
+                said = str(error)
+                logger.error("%s; the keys stay as they were", said)
+        # At each look: a stream may have been on its way while its key was revoked.
+        streams.end_revoked(ring)
 
 
 class _Server(uvicorn.Server):
@@ -106,7 +158,7 @@ class _Server(uvicorn.Server):
 
 
 @contextlib.contextmanager
-def _listening(settings: Settings) -> Iterator[socket.socket]:
+def _listening(settings: Settings, has_keys: bool) -> Iterator[socket.socket]:
     """The bound socket, before anything is recovered for it."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
@@ -117,8 +169,22 @@ def _listening(settings: Settings) -> Iterator[socket.socket]:
             "choose another address with --host and --port"
         ) from error
     with listener:
+        if not (_is_loopback(listener) or has_keys or settings.insecure):
+            raise StartupError(
+                f"other machines reach {settings.host}, and there are no keys in {settings.data}: "
+                "anybody could use this server; add a key with `wolfstream keys add --data "
+                f"{settings.data} --name NAME --scope admin`, or say --insecure"
+            )
+        if has_keys and not (_is_loopback(listener) or settings.tls_cert):
+            logger.warning("keys cross the network as they are: use --tls-cert, or a proxy")
         logger.info("listening on %s port %d", *listener.getsockname()[:2])
         yield listener
+
+
+def _is_loopback(listener: socket.socket) -> bool:
+    """Asked of the bound socket, because a name says nothing until it is resolved."""
+    address, *_ = listener.getsockname()
+    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
 
 
 @contextlib.contextmanager

@@ -15,8 +15,12 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from service import api
 from service.engine import Engine
 from service.errors import Invalid, Refusal, SampleError, Unreadable
+from service.keys import Grant, KeyRing
 from service.model import Model
+from service.names import n_rows
+from service.request_size import check_size
 from service.samples import read_rows, read_samples
+from service.settings import Settings
 from service.wire import JSON, MSGPACK, Format
 from service.writer import Answer
 
@@ -44,14 +48,24 @@ class Streams:
         finally:
             self._open.discard(session)
 
+    def end_revoked(self, ring: KeyRing) -> None:
+        """End what was opened with a key that is no longer in force, with 1008."""
+        for session in self._open:
+            if not ring.holds(session.grant):
+                session.end(NOT_ALLOWED, "the key is no longer in force")
+
     async def drain(self) -> None:
         """Read no more frames, answer those that were read, close with 1001."""
-        await asyncio.gather(*(session.drain() for session in list(self._open)))
+        sessions = list(self._open)
+        for session in sessions:
+            session.end(GOING_AWAY, "the server is shutting down")
+        await asyncio.gather(*(session.ended.wait() for session in sessions))
 
 
 class Session:
     """One connection to one model.
 
+    grant: what the client's key allows.
     describe: turns a refusal into the problem that the client gets.
     """
 
@@ -60,23 +74,27 @@ class Session:
         websocket: WebSocket,
         engine: Engine,
         model: Model,
-        window: int,
+        grant: Grant,
+        settings: Settings,
         describe: Callable[[Refusal], dict[str, Any]],
     ) -> None:
         self._websocket = websocket
         self._engine = engine
         self._model = model
-        self._window = window
+        self.grant = grant
+        self._settings = settings
+        self._window = settings.window
         self._describe = describe
         self._format: Format = JSON
-        self._free = asyncio.Semaphore(window)
+        self._free = asyncio.Semaphore(settings.window)
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._predictions: set[asyncio.Task[None]] = set()
-        self._draining = asyncio.Event()
-        self._ended = asyncio.Event()
+        self._ending = asyncio.Event()
+        self._close: tuple[int, str]
+        self.ended = asyncio.Event()
 
     async def run(self) -> None:
-        """Greet, then serve until the client leaves or `drain` is called."""
+        """Greet, then serve until the client leaves or `end` is called."""
         offered = self._websocket.scope["subprotocols"]
         chosen = next((name for name in offered if name in SUBPROTOCOLS), None)
         await self._websocket.accept(chosen)
@@ -93,28 +111,29 @@ class Session:
         finally:
             for task in self._predictions:
                 task.cancel()
-            self._ended.set()
+            self.ended.set()
 
-    async def drain(self) -> None:
-        """Stop reading, let all answers be written, close; returns when that is done."""
-        self._draining.set()
-        await self._ended.wait()
+    def end(self, code: int, reason: str) -> None:
+        """Stop reading, let all answers be written, close; `ended` is set when that is done."""
+        if not self._ending.is_set():
+            self._close = code, reason
+            self._ending.set()
 
     async def _serve(self) -> None:
         reader = asyncio.create_task(self._read())
         sender = asyncio.create_task(self._send_answers())
-        draining = asyncio.create_task(self._draining.wait())
+        ending = asyncio.create_task(self._ending.wait())
         answered = None
         try:
-            await asyncio.wait({reader, sender, draining}, return_when=asyncio.FIRST_COMPLETED)
-            if draining.done() and not reader.done():
+            await asyncio.wait({reader, sender, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if ending.done() and not reader.done():
                 reader.cancel()
                 await asyncio.wait({reader})
                 answered = asyncio.create_task(self._all_answered())
                 await asyncio.wait({answered, sender}, return_when=asyncio.FIRST_COMPLETED)
-                await self._websocket.close(GOING_AWAY, "the server is shutting down")
+                await self._websocket.close(*self._close)
         finally:
-            tasks = [task for task in (reader, sender, draining, answered) if task is not None]
+            tasks = [task for task in (reader, sender, ending, answered) if task is not None]
             for task in tasks:
                 task.cancel()
             ends = await asyncio.gather(*tasks, return_exceptions=True)
@@ -141,6 +160,9 @@ class Session:
             frame = self._decode(message)
             frame_id = _frame_id(frame)
             op = _checked_op(frame)
+            self.grant.check("predict" if op == "predict" else "learn")
+            self.grant.check_quota()
+            check_size(frame, self._settings)
             model = self._engine.model(self._model.name)
             if op == "predict":
                 task = asyncio.create_task(self._predict(frame_id, model, frame))
@@ -151,6 +173,7 @@ class Session:
                 call: api.LearningCall = "asset" if op == "asset" else "samples"
                 samples = read_samples(body, model.spec.task)
                 answer = api.learn(self._engine, model, call, samples)
+                self.grant.spend(len(samples.y))
                 answer.add_done_callback(lambda done: self._learned(frame_id, done))
         except Refusal as error:
             self._refuse(frame_id, error)
@@ -171,6 +194,7 @@ class Session:
         head, min_sequence = frame.get("head"), frame.get("min_sequence")
         try:
             rows = read_rows(body)
+            self.grant.spend(n_rows(rows))
             answer = await api.predict(self._engine, model, head, min_sequence, rows)
         except Refusal as error:
             self._refuse(frame_id, error)

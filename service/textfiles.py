@@ -1,4 +1,7 @@
-"""Labelled samples in text: the lines of CSV (RFC 4180) and svmlight files, checked."""
+"""Labelled samples in text: the lines of CSV (RFC 4180) and svmlight files, checked.
+
+The text may also come from elsewhere than from a file (`TextSource`).
+"""
 
 import csv
 import math
@@ -6,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import NoReturn, Protocol, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +26,10 @@ MAX_FEATURES = 10_000
 LABEL_COLUMNS = ("y", "label", "class", "target")
 
 _LARGEST_INDEX = 2**31 - 2
+_LONGEST_INDEX = 100
 _LINES_BETWEEN_LOOKS = 512
 _NOT_A_NUMBER = {"nan", "inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"}
+_ENTRY = re.compile(r"(\d+|qid):")
 _SVMLIGHT_LINE = re.compile(r"\S+(\s+(\d+|qid):\S+)+\s*(#.*)?$")
 
 
@@ -45,9 +50,17 @@ def number_in(text: str) -> float | None:
     return value if math.isfinite(value) and "_" not in text else None
 
 
+class TextSource(Protocol):
+    """What can be opened and read from its beginning, as often as wanted: a path, for one."""
+
+    def open(self, *, encoding: str, newline: str | None = None) -> TextIO:
+        """The text."""
+
+
 class CsvText:
     """A CSV file with the place of its label; iterating gives each row and its label's text.
 
+    line: where the row that iterating gave last ends, counted from 1.
     label_column: name or number (from 1) of the label's column, see `datafiles.open_data`.
     labelled: False where no column is a label; the text is "" then.
     unlabelled_columns: a file of so many columns has no label.
@@ -56,13 +69,13 @@ class CsvText:
 
     def __init__(
         self,
-        path: Path,
+        source: TextSource,
         label_column: str | None,
         labelled: bool = True,
         unlabelled_columns: int | None = None,
         watch: Watch | None = None,
     ) -> None:
-        self.path, self._watch = path, watch
+        self._source, self._watch, self.line = source, watch, 0
         first = next((row for _, row in self._records()), None)
         if first is None:
             raise DataFileError("is empty")
@@ -88,6 +101,7 @@ class CsvText:
 
     def __iter__(self) -> Iterator[tuple[Float64Array, str]]:
         for line, row in islice(self._records(), int(self.has_header), None):
+            self.line = line
             if len(row) != self.columns:
                 detail = f"has {len(row)} columns, the first line has {self.columns}"
                 raise DataFileError(detail, line)
@@ -105,7 +119,7 @@ class CsvText:
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Records that are not blank, each with the line on which it ends."""
-        with self.path.open(encoding="utf-8-sig", newline="") as file:
+        with self._source.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(_watched(file, self._watch), strict=True)
             try:
                 for row in reader:
@@ -146,7 +160,9 @@ def _find_label(names: list[str], wanted: str | None) -> tuple[int, bool]:
         named = [i for i, name in enumerate(names) if name.lower() in LABEL_COLUMNS]
         if len(named) > 1:
             both = " and ".join(names[i] for i in named)
-            raise DataFileError(f"{both} could each be the label: choose with --label-column", 1)
+            raise DataFileError(
+                f"{both} could each be the label: rename one, or choose with --label-column", 1
+            )
         if named:
             return named[0], True
         label = len(names) - 1
@@ -167,6 +183,7 @@ def looks_like_svmlight(path: Path) -> bool:
 class SvmlightText:
     """An svmlight file; iterating gives the entries of each row, and its label's text.
 
+    line: that of the row that iterating gave last, counted from 1.
     width: number of features, by default what the largest index needs.
     sparse: whether matrices are sparse; only dense ones have a bound on the width.
     first_index: 0 or 1, the index of the first feature; by default 0 if that index occurs,
@@ -177,14 +194,14 @@ class SvmlightText:
 
     def __init__(
         self,
-        path: Path,
+        source: TextSource,
         width: int | None,
         sparse: bool = False,
         first_index: int | None = None,
         labelled: bool = True,
         watch: Watch | None = None,
     ) -> None:
-        self.path, self._watch = path, watch
+        self._source, self._watch, self.line = source, watch, 0
         self.labelled = labelled
         self._width, self._sparse, self._given_first = width, sparse, first_index
         self._smallest, self._largest = 1, 0
@@ -218,13 +235,14 @@ class SvmlightText:
         return X
 
     def __iter__(self) -> Iterator[tuple[Entries, str]]:
-        with self.path.open(encoding="utf-8-sig") as file:
+        with self._source.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(_watched(file, self._watch), 1):
                 fields = line.split("#", 1)[0].split()
                 if not fields:
                     continue
+                self.line = number
                 if self.labelled:
-                    _check_label(fields[0], number)
+                    _check_label("" if _ENTRY.match(fields[0]) else fields[0], number)
                 has_label = self.labelled or ":" not in fields[0]
                 label = fields[0] if self.labelled else ""
                 yield self._entries(fields[has_label:], number), label
@@ -256,6 +274,6 @@ class SvmlightText:
 def _entry(field: str, line: int) -> tuple[int, float]:
     index, _, text = field.partition(":")
     value = number_in(text)
-    if not index.isdecimal() or value is None:
+    if not index.isdecimal() or len(index) > _LONGEST_INDEX or value is None:
         raise DataFileError(f"{field[:40]!r} is not index:number", line)
     return int(index), value

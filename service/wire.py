@@ -1,4 +1,7 @@
-"""Formats: bytes of requests to plain data and back, in JSON and MessagePack."""
+"""Formats: bytes of requests to plain data and back, in JSON and MessagePack.
+
+Samples and rows may also come in lines (`service.lines`); the answer to them is JSON.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,6 +10,7 @@ import msgpack
 from pydantic_core import from_json, to_json
 
 from service.errors import Refusal, Unavailable, Unreadable, UnsupportedFormat
+from service.lines import DECODERS
 
 
 class Format(NamedTuple):
@@ -37,6 +41,10 @@ def _encode_msgpack(data: Any) -> bytes:
     return packed
 
 
+def _of_lines(decode: Callable[[bytes, bool], Any], labelled: bool) -> Format:
+    return Format(JSON.media_type, lambda body: decode(body, labelled), to_json)
+
+
 JSON = Format("application/json", _decode_json, to_json)
 MSGPACK = Format("application/vnd.msgpack", _decode_msgpack, _encode_msgpack)
 # Over HTTP a problem is JSON whatever was asked for: RFC 9457 knows no other compact form.
@@ -47,19 +55,29 @@ _FORMATS = {
     "application/x-msgpack": MSGPACK,
 }
 MEDIA_TYPES = tuple(_FORMATS)
+# Of samples with labels (True) and of rows without.
+_OF_LINES = {
+    labelled: {media_type: _of_lines(decode, labelled) for media_type, decode in DECODERS.items()}
+    for labelled in (False, True)
+}
+SAMPLE_MEDIA_TYPES = (*MEDIA_TYPES, *DECODERS)
 # What `curl -d` says of every body unless it is told otherwise; nobody means a form here.
 _CURL_DEFAULT = "application/x-www-form-urlencoded"
 
 
-def format_of_body(content_type: str | None) -> Format:
-    """The format of a request's body; JSON where nothing is said. Raises UnsupportedFormat."""
+def format_of_body(content_type: str | None, labelled: bool | None = None) -> Format:
+    """The format of a request's body; JSON where nothing is said. Raises UnsupportedFormat.
+
+    labelled: whether it has samples with labels or rows without, which may come in lines.
+    """
     media_type = (content_type or "").partition(";")[0].strip().lower()
     if media_type in ("", _CURL_DEFAULT):
         return JSON
-    if media_type not in _FORMATS:
-        known = ", ".join(MEDIA_TYPES)
+    spoken = _FORMATS if labelled is None else _FORMATS | _OF_LINES[labelled]
+    if media_type not in spoken:
+        known = ", ".join(spoken)
         raise UnsupportedFormat(f"{media_type!r} is not spoken here; send one of {known}")
-    return _FORMATS[media_type]
+    return spoken[media_type]
 
 
 def format_of_answer(accept: str | None, body_format: Format) -> Format:

@@ -127,6 +127,10 @@ class TestDockerfile:
         fields = {f"WOLFSTREAM_{name.upper()}" for name in Settings.model_fields}
         assert {name for name in given if name.startswith("WOLFSTREAM_")} <= fields
 
+    def test_does_not_answer_everybody_unless_it_is_told_to(self):
+        given = [i.arguments for i in INSTRUCTIONS if i.name == "ENV"]
+        assert not [line for line in given if "INSECURE" in line]
+
     def test_health_check_and_entry_point_are_copied_to_where_they_are_called(self):
         name, _, form = only("HEALTHCHECK").arguments.partition(" ")
         assert name == "CMD"
@@ -195,6 +199,10 @@ class TestCompose:
         assert health["test"] == ["CMD", *json.loads(image.arguments.removeprefix("CMD "))]
         times = {name.replace("_", "-"): str(health[name]) for name in health if name != "test"}
         assert times == image.flags
+
+    def test_what_is_said_to_be_insecure_is_for_this_machine_only(self, server: dict[str, Any]):
+        assert server["environment"]["WOLFSTREAM_INSECURE"] == "true"
+        assert all(port.startswith("127.0.0.1:") for port in server["ports"])
 
     def test_variables_are_settings(self, server: dict[str, Any]):
         for name, value in server["environment"].items():

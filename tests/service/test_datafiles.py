@@ -128,6 +128,7 @@ class TestLabels:
             (["true", "false"], ["true", "false"]),
             (["1_0", "2"], ["1_0", "2"]),
             ([str(2**64), "1"], [str(2**64), "1"]),
+            (["0" * 5000 + "1", "1"], ["0" * 5000 + "1", "1"]),
         ],
     )
     def test_one_kind_for_the_whole_column(self, write: Write, written: list, read: list):
@@ -161,6 +162,8 @@ class TestSvmlight:
             ("1 1:2\n1 1:nan\n", 2, "'1:nan'"),
             ("1 1:2\n1 12\n", 2, "'12'"),
             ("1 1:2\nnan 1:2\n", 2, "label is nan"),
+            ("1 1:2\n1:2 2:3\n", 2, "label is missing"),
+            (f"1 1:2\n1 {'0' * 5000}1:2\n", 2, "is not index:number"),
             (f"1 1:2\n1 {MAX_FEATURES + 1}:2\n", 2, "rows are made dense"),
         ],
     )

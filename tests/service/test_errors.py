@@ -4,23 +4,31 @@ import re
 
 import pytest
 
-from service import errors, http
+from service import errors
 from service.errors import Refusal, StartupError, Unavailable, WolfstreamError
+from service.problems import problem_of
 from service.wire import problem
 
 STATUS = {
     "unreadable": 400,
+    "unauthenticated": 401,
+    "forbidden": 403,
     "unknown-model": 404,
     "unknown-job": 404,
+    "too-many-models": 409,
     "model-exists": 409,
     "no-such-head": 409,
     "untrained": 409,
+    "too-slow": 408,
     "too-large": 413,
+    "head-too-large": 431,
     "unsupported-format": 415,
     "invalid": 422,
     "invalid-samples": 422,
     "refit-failed": 422,
+    "quota-exceeded": 429,
     "unavailable": 503,
+    "too-many-connections": 503,
     "queue-full": 503,
     "jobs-full": 503,
     "refit-stopped": 503,
@@ -58,13 +66,13 @@ def test_slug_and_title_are_its_own(kind: type[Refusal]):
 
 @each_refusal
 def test_status(kind: type[Refusal]):
-    assert http._status_of(kind("detail")) == STATUS[kind.slug]
+    assert problem_of(kind("detail"))["status"] == STATUS[kind.slug]
 
 
 @each_refusal
 def test_only_what_may_succeed_later_says_when_to_try(kind: type[Refusal]):
     says_when = "retry_after_seconds" in problem(kind("detail"), 400)
-    assert says_when == issubclass(kind, Unavailable) == (STATUS[kind.slug] == 503)
+    assert says_when == issubclass(kind, Unavailable) == (STATUS[kind.slug] in (429, 503))
     if issubclass(kind, Unavailable):
         assert kind.retry_after_seconds >= 1
 

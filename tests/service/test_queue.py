@@ -22,16 +22,16 @@ def drained(queue: GroupQueue[int]) -> list[list[int]]:
 
 
 def filled(items: list[tuple[int, int]], most: int = 10**6, group: int = 10**6) -> GroupQueue[int]:
-    queue: GroupQueue[int] = GroupQueue(most, group)
+    queue: GroupQueue[int] = GroupQueue(most, 10**6, group)
     for item, samples in items:
-        queue.put(item, samples)
+        queue.put(item, samples, 0)
     return queue
 
 
 def is_full(queue: GroupQueue[int], samples: int, item: int = -1) -> bool:
     """Whether an item is refused; otherwise it is in the queue now."""
     try:
-        queue.put(item, samples)
+        queue.put(item, samples, 0)
     except QueueFull:
         return True
     return False
@@ -71,19 +71,19 @@ class TestBound:
     def test_what_was_refused_takes_no_room_and_is_not_there(self):
         queue = filled([(1, 6)], most=10)
         assert is_full(queue, 5)
-        queue.put(2, 4)
+        queue.put(2, 4, 0)
         assert drained(queue) == [[1, 2]]
 
     def test_the_refusal_says_how_full_it_is(self):
         queue = filled([(1, 7)], most=10)
         with pytest.raises(QueueFull, match=r"7 samples wait .* at most 10"):
-            queue.put(2, 4)
+            queue.put(2, 4, 0)
 
     def test_a_request_beyond_the_bound_is_let_in_alone(self):
         queue = filled([(1, 1)], most=10)
         assert is_full(queue, 11)
         assert next(queue.groups()) == [1]
-        queue.put(2, 11)
+        queue.put(2, 11, 0)
         assert is_full(queue, 1)
         assert next(queue.groups()) == [2]
 
@@ -95,13 +95,26 @@ class TestBound:
         queue = filled([(1, 0), (2, 11)], most=10)
         assert drained(queue) == [[1, 2]]
 
+    def test_bytes_count_beside_samples(self):
+        queue: GroupQueue[int] = GroupQueue(10, 100, 10)
+        queue.put(1, 1, 60)
+        with pytest.raises(QueueFull, match=r"60 bytes of samples wait .* at most 100"):
+            queue.put(2, 1, 41)
+        queue.put(3, 1, 40)
+        queue.put(4, 1, 0)
+        with pytest.raises(QueueFull):
+            queue.put(5, 1, 1)
+        assert next(queue.groups()) == [1, 3, 4]
+        queue.put(6, 1, 1000)
+        assert next(queue.groups()) == [6]
+
     def test_what_was_taken_makes_room(self):
         queue = filled([(1, 5), (2, 5)], most=10, group=5)
         groups = queue.groups()
         assert is_full(queue, 1)
         assert next(groups) == [1]
         assert is_full(queue, 6)
-        queue.put(3, 5)
+        queue.put(3, 5, 0)
         assert [next(groups), next(groups)] == [[2], [3]]
 
 
@@ -125,7 +138,7 @@ class TestGroups:
     def test_nothing_is_lost_repeated_or_reordered(
         self, sizes: list[int], group_samples: int, takes: list[bool]
     ):
-        queue: GroupQueue[int] = GroupQueue(25, group_samples)
+        queue: GroupQueue[int] = GroupQueue(25, 10**6, group_samples)
         taken: list[list[int]] = []
         accepted: list[int] = []
         waiting = 0
@@ -133,7 +146,7 @@ class TestGroups:
         for item, samples in enumerate(sizes):
             fits = not samples or not waiting or waiting + samples <= 25
             try:
-                queue.put(item, samples)
+                queue.put(item, samples, 0)
             except QueueFull:
                 assert not fits
             else:
@@ -152,16 +165,16 @@ class TestGroups:
 
 class TestThreads:
     def test_the_taker_waits_for_the_first_item(self):
-        queue: GroupQueue[int] = GroupQueue(10, 10)
+        queue: GroupQueue[int] = GroupQueue(10, 10**6, 10)
         taker = Taker(queue)
         assert not taker.took.acquire(timeout=0.05)
-        queue.put(1, 1)
+        queue.put(1, 1, 0)
         assert taker.took.acquire(timeout=SOON)
         queue.close()
         assert taker.joined() == [[1]]
 
     def test_closing_wakes_the_taker(self):
-        queue: GroupQueue[int] = GroupQueue(10, 10)
+        queue: GroupQueue[int] = GroupQueue(10, 10**6, 10)
         taker = Taker(queue)
         queue.close()
         assert taker.joined() == []
@@ -172,7 +185,7 @@ class TestThreads:
         assert Taker(queue).joined() == [[1], [2], [3]]
 
     def test_many_put_and_one_takes(self):
-        queue: GroupQueue[int] = GroupQueue(50, 20)
+        queue: GroupQueue[int] = GroupQueue(50, 10**6, 20)
         taker = Taker(queue)
 
         def put(thread: int) -> None:

@@ -9,6 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from service.errors import StartupError
+from service.keys import add_key
+from service.server import _listening
+from service.settings import Settings
 from tests.service.process import ServerProcess, free_port
 
 
@@ -48,6 +52,41 @@ def test_a_wrong_setting_is_named(
     done = start(tmp_path, *arguments, **variables)
     assert done.returncode == 2
     assert told in done.stderr
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", ""])
+def test_without_keys_it_is_for_this_machine_only(tmp_path: Path, host: str) -> None:
+    settings = Settings(host=host, port=0, data=tmp_path)
+    with pytest.raises(StartupError) as refused, _listening(settings, has_keys=False):
+        pass
+    assert f"wolfstream keys add --data {tmp_path}" in str(refused.value)
+    assert "--insecure" in str(refused.value)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost"])
+def test_this_machine_has_several_names(tmp_path: Path, host: str) -> None:
+    with _listening(Settings(host=host, port=0, data=tmp_path), has_keys=False) as listener:
+        assert listener.getsockname()[1]
+
+
+@pytest.mark.parametrize(("has_keys", "insecure"), [(True, False), (False, True)])
+def test_ways_to_answer_other_machines(tmp_path: Path, has_keys: bool, insecure: bool) -> None:
+    settings = Settings(host="0.0.0.0", port=0, data=tmp_path, insecure=insecure)
+    with _listening(settings, has_keys) as listener:
+        assert listener.getsockname()[0] == "0.0.0.0"
+
+
+def test_a_key_made_before_the_start_counts(tmp_path: Path) -> None:
+    """A damaged log ends the start where the rule has let it through."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "log.sqlite").write_bytes(b"not a database" * 1000)
+    listen = ["--host", "0.0.0.0", "--port", str(free_port())]
+    refused = start(tmp_path, *listen)
+    assert refused.returncode == 1
+    assert "Error: other machines reach 0.0.0.0" in refused.stderr
+    assert "cannot be read" in start(tmp_path, *listen, "--insecure").stderr
+    add_key(tmp_path / "data", "ops", ("admin",))
+    assert "cannot be read" in start(tmp_path, *listen).stderr
 
 
 def test_a_data_directory_that_is_a_file_is_said(tmp_path: Path) -> None:

@@ -1,0 +1,142 @@
+"""Connections, bounded in number, and clients that take too long.
+
+| what | answer |
+|---|---|
+| more than `connections` | 503, and the connection is closed; health is told all the same |
+| far more | none: it is closed at once |
+| a request that takes longer to arrive than `patience_seconds`, and a second for each 16 kB | 408 |
+| a request's head beyond 64 kB | 431 |
+| nothing taken of an answer for `patience_seconds` | none; a websocket is closed with 1008 |
+
+The first is decided by `service.guard`, which knows the path. Slow clients are found by one look
+at all connections every now and then: a request costs some additions and no timer.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from starlette.responses import Response
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn.server import ServerState
+
+from service.errors import HeadTooLarge, Refusal, TooSlow
+from service.settings import Settings
+
+# Connections beyond the bound that are let in, only to be told.
+_TOLD = 64
+_HEAD_BYTES = 1 << 16
+_BYTES_A_SECOND = 1 << 14
+# Above this a transport stops those who write to it.
+_HIGH_WATER_BYTES = 1 << 16
+_NOT_ALLOWED = 1008
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP connection, which knows since when a request has been arriving.
+
+    refuse: the answer to a request that did not arrive, for a path, or "" if that did not either.
+    """
+
+    def __init__(
+        self, settings: Settings, refuse: Callable[[Refusal, str], Response], **of_uvicorn: Any
+    ) -> None:
+        super().__init__(**of_uvicorn)
+        self._most_connections = settings.connections
+        self._patience = settings.patience_seconds
+        self._refuse = refuse
+        # An idle new connection counts as a request that is late.
+        self._since: float | None = self.loop.time()
+        self._received = 0
+        self._in_head = True
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Note whether there are too many: `crowded` in the state of its requests."""
+        others = len(self.connections)
+        super().connection_made(transport)
+        if others >= self._most_connections:
+            self.app_state = self.app_state | {"crowded": True}
+        if others >= self._most_connections + _TOLD:
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse, and count what belongs to a request that is not there as a whole."""
+        super().data_received(data)
+        self._received += len(data)
+        if self._in_head and self._since is not None and self._received > _HEAD_BYTES:
+            self._end(HeadTooLarge(f"a request's head may have {_HEAD_BYTES} bytes"))
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request."""
+        super().on_message_begin()
+        self._since, self._received, self._in_head = self.loop.time(), 0, True
+
+    def on_headers_complete(self) -> None:
+        """From here on the body comes."""
+        super().on_headers_complete()
+        self._in_head = False
+
+    def on_message_complete(self) -> None:
+        """The last byte of a request."""
+        super().on_message_complete()
+        self._since = None
+
+    def end_if_late(self, now: float) -> None:
+        """Cut off a request that should have arrived by now."""
+        if self._since is None or self.flow.read_paused or self.transport.is_closing():
+            return
+        if self._in_head and self.cycle is not None and not self.cycle.response_complete:
+            return  # the answer to an earlier request is due
+        if now - self._since > self._patience + self._received / _BYTES_A_SECOND:
+            self._end(TooSlow(f"the request was not there after {now - self._since:.0f} s"))
+
+    def _end(self, error: Refusal) -> None:
+        """Answer for the application, unless it has, and close."""
+        answered = self.cycle is not None and self.cycle.response_started and not self._in_head
+        if self._received and not answered:
+            path = "" if self._in_head else self.scope["path"]
+            self.transport.write(_raw(self._refuse(error, path)))
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.transport.close()
+
+
+def _raw(response: Response) -> bytes:
+    """An answer as it goes over the wire."""
+    head = b"".join(b"%b: %b\r\n" % header for header in response.raw_headers)
+    status = b"HTTP/1.1 %d \r\n" % response.status_code
+    return status + head + b"connection: close\r\n\r\n" + bytes(response.body)
+
+
+async def watch_connections(state: ServerState, patience_seconds: float) -> None:
+    """Cut off those who send too slowly, or do not read, until cancelled."""
+    loop = asyncio.get_running_loop()
+    stalled: dict[Any, tuple[int, float]] = {}
+    while True:
+        await asyncio.sleep(min(patience_seconds / 4, 5.0))
+        now, before = loop.time(), stalled
+        stalled = {}
+        for connection in list(state.connections):
+            if isinstance(connection, BoundedProtocol):
+                connection.end_if_late(now)
+            left = connection.transport.get_write_buffer_size()
+            if not left or (left <= _HIGH_WATER_BYTES and not connection.transport.is_closing()):
+                continue  # whoever writes to it may still go on
+            then, since = before.get(connection, (left + 1, now))
+            stalled[connection] = left, since if left >= then else now
+            if now - stalled[connection][1] > patience_seconds:
+                _cut_off(connection)
+
+
+def _cut_off(connection: Any) -> None:
+    """End it; a websocket's client that reads again until the next look learns why."""
+    closing = connection.transport.is_closing()
+    if isinstance(connection, WebSocketsSansIOProtocol) and not closing:
+        connection.conn.fail(_NOT_ALLOWED, "answers are not read")
+        connection.transport.write(b"".join(connection.conn.data_to_send()))
+        connection.close_sent = True
+        connection.transport.close()
+    else:
+        connection.transport.abort()
