@@ -8,8 +8,8 @@
 
 A path of a model needs a key for this model; one that is of no model, like the metrics, a key
 for all of them, but for what the Open Inference Protocol tells of the server. What the paths
-without a key tell is no secret: that the server is there, and an
-interface that is the same everywhere.
+without a key tell is no secret: that the server is there, and an interface that is the same
+everywhere.
 
 A key comes in the `Authorization` header only, over the websocket too. Browsers cannot set it
 there; a key in the URL or the subprotocol would be written into logs by proxies on the way.
