@@ -88,10 +88,12 @@ def test_several_classes_are_machines_of_two_each():
 def test_more_passes_lower_the_gap_over_all_samples():
     X, y = clusters(3, 300)
     gaps = []
-    for epochs in (1, 2, 4):
+    for epochs in (1, 2, 4, 16):
         model = made(epochs=epochs).fit(X, y)
         gaps.append(gap_at(matrix_of(model, X, y), weights_of(model, 300)))
     assert gaps[2] < gaps[1] < gaps[0]
+    # What is left is the rounding of float32 kernel values, up to one, in max g and in 2 q.
+    assert gaps[3] < 4.0 * np.finfo(np.float32).eps
 
 
 def test_a_stream_in_pieces_is_the_stream():
