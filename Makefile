@@ -50,6 +50,7 @@ bench: .venv/installed
 # Each contender runs in a process of its own, so its memory is measured with the usual allocator.
 bench-solvers: .venv/peers
 	$(BIN)/python -m benchmarks.solvers --data $(DATA)
+	$(BIN)/python -m benchmarks.solvers --data $(DATA) --sets covtype --limit-seconds 1800
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.paper_tables --data $(DATA)
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.rates --data $(DATA)
 

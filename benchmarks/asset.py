@@ -8,9 +8,6 @@ rows in the same order. Prints Markdown; draws the curves of each set into `--fi
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +16,7 @@ from benchmarks.asset_figure import draw
 from benchmarks.asset_flat import KINDS
 from benchmarks.asset_problems import P5_PROBLEMS, P5Problem
 from benchmarks.asset_stream import SET, STREAM_CONTENDERS, StreamResult
+from benchmarks.contest import enter
 from benchmarks.datasets import MissingSet, load
 from benchmarks.machine import machine_line
 
@@ -47,7 +45,7 @@ def main() -> None:
     parser.add_argument("--features", nargs="+", type=int, choices=(512, 1024), default=(512, 1024))
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=tuple(CONTENDERS))
     parser.add_argument("--figures", type=Path, default=Path(__file__).parent / "figures")
-    parser.add_argument("--limit-seconds", type=float, default=600.0)
+    parser.add_argument("--limit-seconds", type=int, default=600)
     arguments = parser.parse_args()
     print(f"{machine_line()}\n", flush=True)
     if "batch" in arguments.parts:
@@ -60,26 +58,10 @@ def main() -> None:
         stream(arguments)
 
 
-def said_by(module: str, *words: object, limit: float | None = None) -> tuple[list[Any], str]:
-    """The lines of JSON that a process printed within the limit, and what stands for the rest."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", f"benchmarks.{module}", *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-    )
-    instead = ""
-    try:
-        output, errors = process.communicate(timeout=limit)
-        if process.returncode:
-            said = errors.strip().splitlines() or [f"status {process.returncode}"]
-            instead = f"failed: {said[-1]}"
-    except subprocess.TimeoutExpired:
-        process.kill()
-        output, _ = process.communicate()
-        instead = f"> {limit:.0f} s"
-    return [json.loads(line) for line in output.splitlines() if line.endswith("}")], instead
+def said_by(module: str, *words: object, limit: int | None = None) -> tuple[list[Any], str]:
+    """The lines of JSON that a contender printed within the limit, and what stands for the rest."""
+    said = enter(module, *words, limit_seconds=limit)
+    return [json.loads(line) for line in said.lines if line.endswith("}")], said.instead
 
 
 def batch(name: str, arguments: argparse.Namespace) -> None:

@@ -118,7 +118,8 @@ PROBLEMS = {
         "the first 7,000 rows, the others to test", first_rows(7000), sparse=True,
     ),
 }  # fmt: skip
-DEFAULT = tuple(PROBLEMS)[:8]
+# All of covtype takes longer than a bound that suits the others; mnist is for other tables.
+DEFAULT = tuple(name for name in PROBLEMS if name not in ("covtype", "mnist"))
 
 
 def load_problem(folder: Path, name: str, sparse: bool) -> tuple[Dataset, Parameters]:

@@ -8,13 +8,11 @@ the same split. Prints Markdown.
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.contenders import CONTENDERS, LIBSVM, OURS, Outcome
+from benchmarks.contest import enter
 from benchmarks.datasets import Dataset, MissingSet
 from benchmarks.machine import machine_line
 from benchmarks.papers import DEFAULT, PROBLEMS, Parameters, load_problem
@@ -45,7 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--sets", nargs="+", choices=PROBLEMS, default=DEFAULT)
-    parser.add_argument("--limit-seconds", type=float, default=900.0)
+    parser.add_argument("--limit-seconds", type=int, default=200)
     arguments = parser.parse_args()
     print(f"{machine_line()}\n\n{NOTES}\n", flush=True)
     for name in arguments.sets:
@@ -77,33 +75,16 @@ def heading(name: str, data: Dataset, parameters: Parameters) -> str:
     )
 
 
-def run(name: str, contender: str, many: bool, folder: Path, limit: float) -> Run:
+def run(name: str, contender: str, many: bool, folder: Path, limit: int) -> Run:
     """One contender on one set; what it had said when the limit came."""
     if many and not CONTENDERS[contender].many_classes:
         return Run(None, "-")
-    arguments = ["-m", "benchmarks.contenders", name, contender, "--data", str(folder)]
-    process = subprocess.Popen(
-        [sys.executable, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-    )
-    instead, timed_out = "-", False
-    try:
-        output, errors = process.communicate(timeout=limit)
-        if process.returncode:
-            said = errors.strip().splitlines() or [f"status {process.returncode}"]
-            instead = f"failed: {said[-1]}"
-    except subprocess.TimeoutExpired:
-        process.kill()
-        output, _ = process.communicate()
-        instead, timed_out = f"> {limit:.0f} s", True
-    lines = output.splitlines()
-    return Run(Outcome(**json.loads(lines[-1])) if lines else None, instead, timed_out)
+    said = enter("contenders", name, contender, "--data", folder, limit_seconds=limit)
+    outcome = Outcome(**json.loads(said.lines[-1])) if said.lines else None
+    return Run(outcome, said.instead or "-", said.timed_out)
 
 
-def table(runs: dict[str, Run], n_test: int, limit: float) -> str:
+def table(runs: dict[str, Run], n_test: int, limit: int) -> str:
     """A Markdown table, one row a contender."""
     lines = [COLUMNS, ("---", *("---:" for _ in COLUMNS[1:]))]
     for name, run in runs.items():
@@ -126,7 +107,7 @@ def measured(outcome: Outcome, n_test: int, instead: str) -> list[str]:
             f"{outcome.input_seconds:.1f}"]  # fmt: skip
 
 
-def of_peer(outcome: Outcome, peer: Run | None, limit: float) -> str:
+def of_peer(outcome: Outcome, peer: Run | None, limit: int) -> str:
     """Seconds as a share or a multiple of LIBSVM's; a bound where that took too long."""
     if peer is None or not (peer.outcome or peer.timed_out):
         return "-"
