@@ -68,8 +68,8 @@ How they stand on each other (each imports only from those before it):
 compiled; rows; sparse_product, slots; kernels; simplex; hessian; sweep, removal,
 problem_arrays; online; multiclass, store; view, answers; working_set.
 duals, partan; frank_wolfe; kernel_rows; batch, sampled; solve_dual; one_versus_one.
-compiled, rows, slots, kernels; fourier, nystrom; features, machines; subgradient,
-asset_view; asset; merge. rows; bandwidth.
+compiled, rows, slots, kernels; fourier, nystrom; features, machines; subgradient;
+asset_steps, asset_view, first_samples; asset; merge. rows, first_samples; bandwidth.
 rows; basis. kernel_rows, semiparametric_dual, subproblem; mpd, pdsg; primal_dual; decomposition;
 semiparametric.
 All of these; estimator_base; sfw_classifier, batch_estimator, asset_estimator,

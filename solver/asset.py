@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.asset_steps import take_steps
 from solver.asset_view import AssetAbsorbed, Task, answers_of
 from solver.asset_view import AssetView as AssetView
 from solver.asset_view import predict as predict
@@ -45,29 +46,11 @@ from solver.features import (
     transform_present,
     widened,
 )
+from solver.first_samples import FirstSamples
 from solver.kernels import Kernel
-from solver.machines import (
-    Machines,
-    averaged,
-    mirror,
-    next_window,
-    no_machines,
-    put_columns,
-    refresh,
-    select_columns,
-    widened_machines,
-)
-from solver.rows import (
-    Float64Array,
-    Matrix,
-    SparseRows,
-    concatenate_rows,
-    rows_from_arrays,
-    rows_to_arrays,
-    take_rows,
-)
-from solver.slots import rows_nbytes
-from solver.subgradient import Algorithm, Progress, no_progress, step_rule, walk
+from solver.machines import Machines, averaged, mirror, no_machines, widened_machines
+from solver.rows import Float64Array, Matrix, SparseRows, take_rows
+from solver.subgradient import Algorithm, Progress, no_progress, step_rule
 
 BLOCK_ROWS = 256
 _FLOAT64 = np.dtype(np.float64)
@@ -75,7 +58,6 @@ _FLOAT64 = np.dtype(np.float64)
 SPARSE_BLOCK_ROWS = 64
 # The targets' centre and unit are those of so many first samples.
 TARGET_SAMPLES = 128
-_REFRESHED_EVERY = 4096
 _LARGEST_TARGET = 1e100
 
 
@@ -156,12 +138,11 @@ class Asset:
             "seed": seed,
         }
         self.kernel, self.kind, self.dimension, self.seed = kernel, features, dimension, seed
-        self.average_from, self.horizon = average_from, horizon
-        landmarks = dimension if features == "nystrom" else 0
-        self._warm_up = max(landmarks, TARGET_SAMPLES if self.rule.regression else 0)
-        self._seen = 0
-        self._rows: Matrix | None = None
-        self._y: NDArray[Any] = np.empty(0)
+        self._first = FirstSamples(
+            dimension if features == "nystrom" else 0,
+            TARGET_SAMPLES if regression else 0,
+            settles_by_one=True,
+        )
         self.n_classes = 0
         self.features: FeatureMap | None = None
         self.centre, self.unit = 0.0, 1.0
@@ -194,14 +175,14 @@ class Asset:
     @property
     def frozen(self) -> bool:
         """Whether the feature map and the scale of the targets are final."""
-        return self._seen >= self._warm_up
+        return self._first.settled
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays that the learner holds."""
-        own = sum(array.nbytes for array in [*self._machines, *self.progress, self._y])
-        rows = 0 if self._rows is None else rows_nbytes(self._rows)
-        return own + rows + (0 if self.features is None else map_nbytes(self.features))
+        own = sum(array.nbytes for array in [*self._machines, *self.progress])
+        features = 0 if self.features is None else map_nbytes(self.features)
+        return own + self._first.nbytes + features
 
     def begin(self, X: Matrix, y: NDArray[Any], precision: np.dtype[Any] = _FLOAT64) -> None:
         """Take the map from these rows, and the targets' scale from these y of any number.
@@ -214,7 +195,7 @@ class Asset:
             its loss with it: the cutting of the stream into calls then matters a little.
         """
         self._take_scales(X, y, precision)
-        self._seen, self._rows, self._y = self._warm_up, None, np.empty(0)
+        self._first.settle()
         self._forget()
 
     def absorb(self, X: Matrix, y: NDArray[Any]) -> AssetAbsorbed:
@@ -225,16 +206,13 @@ class Asset:
         ValueError for targets beyond 1e100.
         """
         known = self._known_before(y)
-        said, start = [], 0
-        while start < len(y):
-            stop = len(y)
-            if not self.frozen:
-                stop = min(stop, start + self._next_start() - self._seen)
-            part = slice(start, stop)
-            said.append(self._learn(take_rows(X, part), y[part]))
-            if not self.frozen:
-                self._keep(take_rows(X, part), y[part])
-            start = stop
+        said = []
+        for _, rows, of_rows in self._first.parts(X, y):
+            said.append(self._learn(rows, of_rows))
+            if anew := self._first.keep(rows, of_rows):
+                self._take_scales(*anew)
+                self._forget()
+                self._learn(*anew)
         if self.rule.regression:
             value = np.concatenate(said)[:, 0]
             value[: int(known[0] == 0)] = np.nan
@@ -257,32 +235,11 @@ class Asset:
         known = np.maximum(np.maximum.accumulate(y) + 1, self.n_classes)
         return np.concatenate([[self.n_classes], known[:-1]])
 
-    def _next_start(self) -> int:
-        """The number of samples at which the warm-up begins anew."""
-        count = 1
-        while count <= self._seen:
-            count *= 2
-        ends = [end for end in (self.dimension, self._warm_up) if end > self._seen]
-        return min(count, *ends)
-
-    def _keep(self, X: Matrix, y: NDArray[Any]) -> None:
-        """Remember samples of the warm-up; at its counts begin anew with all of them."""
-        self._rows = concatenate_rows([X] if self._rows is None else [self._rows, X])
-        self._y = np.concatenate([self._y, y]) if self._seen else y.copy()
-        again = self._seen + len(y) == self._next_start() and self._seen
-        self._seen += len(y)
-        if again:
-            self._take_scales(self._rows, self._y[:TARGET_SAMPLES])
-            self._forget()
-            self._learn(self._rows, self._y)
-        if self.frozen:
-            self._rows, self._y = None, np.empty(0)
-
     def _take_scales(self, X: Matrix, y: NDArray[Any], precision: np.dtype[Any] = _FLOAT64) -> None:
         """The feature map, and the targets' centre and unit, from first samples."""
         self.features = make_map(self.kind, self.kernel, X, self.dimension, self.seed, precision)
         if self.rule.regression:
-            self.centre, self.unit = _centre_and_unit(y)
+            self.centre, self.unit = _centre_and_unit(y[:TARGET_SAMPLES])
 
     def _learn(self, X: Matrix, y: NDArray[Any]) -> Float64Array:
         """Steps for rows in order; returns what was said before each, (n, classes)."""
@@ -325,35 +282,8 @@ class Asset:
         else:
             self.meet_classes(int(y.max()) + 1)
             target, scores = y.astype(np.float64), np.empty((len(y), self.n_classes))
-        start = 0
-        while start < len(y):
-            part = slice(start, min(len(y), start + self._undisturbed(self.steps + 1)))
-            machines = self._machines
-            if columns is not None:
-                machines = select_columns(machines, columns)
-            walk(machines, V[part], target[part], self.rule, self.progress, scores[part])
-            if columns is not None:
-                put_columns(self._machines, columns, machines)
-            start = part.stop
-            if self.rule.averages and self._restarts(self.steps + 1):
-                next_window(self._machines)
-            if self.steps % _REFRESHED_EVERY == 0:
-                refresh(self._machines)
+        take_steps(self._machines, V, columns, target, self.rule, self.progress, scores)
         return self.centre + self.unit * scores if self.rule.regression else scores
-
-    def _restarts(self, j: int) -> bool:
-        """Whether a window of averages begins with step j."""
-        horizon = self.rule.horizon
-        if self.horizon is not None and j >= horizon:
-            return j % self.horizon == 0 and j > self.rule.average_from
-        return self.average_from is None and j & (j - 1) == 0
-
-    def _undisturbed(self, j: int) -> int:
-        """How many steps, from step j on, nothing interrupts."""
-        ahead = [_REFRESHED_EVERY - (j - 1) % _REFRESHED_EVERY, (1 << j.bit_length()) - j]
-        if self.horizon is not None:
-            ahead.append(self.horizon - j % self.horizon)
-        return min(ahead)
 
     def meet_classes(self, count: int) -> None:
         """Have machines for so many classes, before their samples come.
@@ -389,25 +319,22 @@ class Asset:
         """All that `restore` needs to go on bit for bit, as plain arrays."""
         arrays = {name: array.copy() for name, array in self.machines._asdict().items()}
         arrays |= {f"progress_{name}": a.copy() for name, a in self.progress._asdict().items()}
-        arrays["counts"] = np.array([self.n_classes, self._seen], np.int64)
+        arrays["counts"] = np.array([self.n_classes], np.int64)
         arrays["target_scale"] = np.array([self.centre, self.unit])
         if self.features is not None:
             arrays |= map_arrays(self.features)
-        if self._rows is not None:
-            arrays |= rows_to_arrays("rows", self._rows) | {"y": self._y}
-        return arrays
+        return arrays | self._first.state("")
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state of a learner with the same parameters."""
-        self.n_classes, self._seen = (int(count) for count in state["counts"])
+        self.n_classes = int(state["counts"][0])
         self.centre, self.unit = (float(value) for value in state["target_scale"])
         self.machines = Machines(*(np.array(state[name]) for name in Machines._fields))
         self.progress = Progress(
             *(np.array(state[f"progress_{name}"]) for name in Progress._fields)
         )
         self.features = map_from_arrays(self.kind, self.kernel, self.seed, state)
-        self._rows = rows_from_arrays("rows", state)
-        self._y = np.empty(0) if self._rows is None else np.array(state["y"])
+        self._first.restore("", state)
 
 
 def _centre_and_unit(y: Float64Array) -> tuple[float, float]:

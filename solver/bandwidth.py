@@ -7,16 +7,8 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.rows import (
-    Matrix,
-    concatenate_rows,
-    n_rows,
-    rows_from_arrays,
-    rows_to_arrays,
-    scatter,
-    square_norms,
-    take_rows,
-)
+from solver.first_samples import FirstSamples
+from solver.rows import Matrix, n_rows, scatter, square_norms
 
 _LARGEST_GAMMA = 1e100
 
@@ -74,14 +66,12 @@ class AutoGamma(Generic[L]):
         self._largest_product = largest_product
         self.gamma = 1.0
         self.learner = build(1.0)
-        self._rows: Matrix | None = None
-        self._y: NDArray[Any] | None = None
-        self._seen = 0
+        self._first = FirstSamples(SAMPLES, settles_by_one=False)
 
     @property
     def frozen(self) -> bool:
         """Whether gamma is final."""
-        return self._seen >= SAMPLES
+        return self._first.settled
 
     def absorb(self, X: Matrix, y: NDArray[Any]) -> list[tuple[slice, Any]]:
         """Learn rows with class numbers or targets, (n,); the learner's answers part by part.
@@ -89,51 +79,27 @@ class AutoGamma(Generic[L]):
         The parts are consecutive slices of the rows.
         """
         answers = []
-        start = 0
-        while start < len(y):
-            stop = len(y)
-            if not self.frozen:
-                stop = min(stop, start + _next_power_of_two(self._seen + 1) - self._seen)
-            part = slice(start, stop)
-            answers.append((part, self.learner.absorb(take_rows(X, part), y[part])))
-            if not self.frozen:
-                self._warm_up(take_rows(X, part), y[part])
-            start = stop
+        for part, rows, of_rows in self._first.parts(X, y):
+            answers.append((part, self.learner.absorb(rows, of_rows)))
+            if anew := self._first.keep(rows, of_rows):
+                self._begin_anew(*anew)
         return answers
 
-    def _warm_up(self, X: Matrix, y: NDArray[Any]) -> None:
-        self._rows = concatenate_rows([X] if self._rows is None else [self._rows, X])
-        self._y = y if self._y is None else np.concatenate([self._y, y])
-        self._seen += len(y)
-        if self._seen > 1 and self._seen & (self._seen - 1) == 0:
-            largest = float(square_norms(self._rows).max())
-            ceiling = self._largest_product / largest if largest > 0.0 else math.inf
-            self.gamma = min(gamma_from_rows(self._rows), ceiling)
-            self.learner = self._build(self.gamma)
-            self.learner.absorb(self._rows, self._y)
-        if self.frozen:
-            self._rows = self._y = None
+    def _begin_anew(self, X: Matrix, y: NDArray[Any]) -> None:
+        largest = float(square_norms(X).max())
+        ceiling = self._largest_product / largest if largest > 0.0 else math.inf
+        self.gamma = min(gamma_from_rows(X), ceiling)
+        self.learner = self._build(self.gamma)
+        self.learner.absorb(X, y)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The learner's state with gamma and, during the warm-up, the samples so far."""
-        own: dict[str, NDArray[Any]] = {
-            "auto_gamma": np.array([self.gamma]),
-            "auto_seen": np.array([self._seen], np.int64),
-        }
-        if self._rows is not None and self._y is not None:
-            own |= rows_to_arrays("auto_rows", self._rows) | {"auto_y": self._y}
+        own = {"auto_gamma": np.array([self.gamma]), **self._first.state("auto_")}
         return self.learner.state() | own
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
         self.gamma = float(state["auto_gamma"][0])
-        self._seen = int(state["auto_seen"][0])
-        self._rows = rows_from_arrays("auto_rows", state)
-        if self._rows is not None:
-            self._y = np.array(state["auto_y"])
+        self._first.restore("auto_", state)
         self.learner = self._build(self.gamma)
         self.learner.restore(state)
-
-
-def _next_power_of_two(n: int) -> int:
-    return max(2, 1 << (n - 1).bit_length())
