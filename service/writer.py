@@ -7,6 +7,7 @@ log or a learner.
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import groupby
@@ -29,6 +30,7 @@ from service.loading import (
     revive,
 )
 from service.log import Entry, Log
+from service.metrics import Metrics
 from service.model import Draft, Limits, Model
 from service.records import to_record
 from service.recovery import recover, samples_of
@@ -45,12 +47,16 @@ Reply: TypeAlias = tuple["asyncio.Future[Any]", Any]
 
 
 class LearnRequest(NamedTuple):
-    """One client's samples for one head, and the future that waits for the answer."""
+    """One client's samples for one head, and the future that waits for the answer.
+
+    submitted: when, of the monotonic clock.
+    """
 
     model: Model
     head: HeadName
     samples: Samples
     answer: "asyncio.Future[Answer]"
+    submitted: float
 
 
 class Order(NamedTuple):
@@ -83,11 +89,17 @@ class Writer:
         self._saver = ThreadPoolExecutor(1, "snapshot")
         self._saving: dict[Model, Future[None]] = {}
         self.models: dict[str, Model] = {}
+        self.metrics = Metrics()
+        self.phase = "starting"
 
     def recover(self) -> None:
         """Bring back all models. Raises StartupError."""
+        n_models = len(self._log.models())
+        self.phase = f"recovering model 1 of {n_models}" if n_models else "recovering"
         for model in recover(self._log, self._snapshots, self._threads.use):
             self.models[model.name] = model
+            if len(self.models) < n_models:
+                self.phase = f"recovering model {len(self.models) + 1} of {n_models}"
         self._snapshots.keep_only({model.id for model in self.models.values()})
         self._threads.use(self._settings.threads)
 
@@ -110,6 +122,7 @@ class Writer:
             with self._log.creating(name, spec.plain()) as model_id:
                 loaded = revive(path, state, Model(model_id, name, spec))
                 self._snapshots.save(model_id, state)
+            loaded.model.snapshot_time = time.monotonic()
         except (ModelFileError, StorageFailed, OSError) as error:
             raise StartupError(f"--load: {error}") from None
         self.models[name] = loaded.model
@@ -127,6 +140,7 @@ class Writer:
 
     def handle(self, group: list[LearnRequest | Order]) -> None:
         """Work off a group in order; requests between two orders share commit and block."""
+        self.metrics.busy_since = time.monotonic()
         learning: list[LearnRequest] = []
         for item in group:
             if isinstance(item, LearnRequest):
@@ -136,6 +150,7 @@ class Writer:
                 learning = []
                 self._obey(item)
         self._learn(learning)
+        self.metrics.busy_since = None
 
     def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
         """The model of this name and spec, and whether it is new. Raises ModelExists."""
@@ -199,15 +214,22 @@ class Writer:
         logged, replies = self._check(requests)
         try:
             if logged:
+                began = time.monotonic()
                 self._log.append([item.entry for item in logged])
+                self.metrics.commit.observe(time.monotonic() - began)
         except StorageFailed as error:
             logger.error("%s", error.detail)
+            for item in logged:
+                _count_rejected(item.request)
             self._acknowledge(replies + [(item.request.answer, error) for item in logged], ())
             return
         touched: dict[Model, None] = {}
         for (model, _), items in groupby(logged, key=lambda i: (i.request.model, i.entry.block)):
             replies += self._learn_block(model, list(items))
             touched[model] = None
+        now = time.monotonic()
+        for item in logged:
+            self.metrics.learn.observe(now - item.request.submitted)
         self._acknowledge(replies, touched)
         for model in touched:
             self._save_when_due(model)
@@ -229,6 +251,7 @@ class Writer:
                     model.check(request.head, request.samples, draft, limits)
                 except Refusal as error:
                     refused.append((request.answer, error))
+                    _count_rejected(request)
                 else:
                     accepted.append((request, draft.sequence))
             for _, block in groupby(accepted, key=lambda item: item[0].head):
@@ -269,15 +292,17 @@ class Writer:
     def _learn_block(self, model: Model, block: list[_Logged]) -> list[Reply]:
         """Absorb and publish one block; the answers to its requests."""
         head = block[0].entry.head
+        began = time.monotonic()
         try:
             self._check_living(model)
             answers = model.absorb(head, samples_of([item.entry for item in block]))
             model.publish(model.taught(head))
-        except ModelBroken as error:
-            return [(item.request.answer, error) for item in block]
         except Exception as error:
-            broken = self._break(model, error)
+            broken = error if isinstance(error, ModelBroken) else self._break(model, error)
+            for item in block:
+                _count_rejected(item.request)
             return [(item.request.answer, broken) for item in block]
+        self.metrics.absorb.observe(time.monotonic() - began)
         stats = model.published.heads[head].stats
         replies: list[Reply] = []
         start = 0
@@ -292,6 +317,7 @@ class Writer:
             }
             replies.append((request.answer, answer))
             start = stop
+        model.counts[head].learned += start
         return replies
 
     def _save_when_due(self, model: Model) -> None:
@@ -321,8 +347,15 @@ class Writer:
                 continue
             try:
                 saving.result()
+                model.snapshot_time = time.monotonic()
                 model.snapshot_sequence, *older = self._snapshots.sequences(model.id)
                 if older:
                     self._log.drop(model.id, older[-1])
+                self.metrics.snapshots_saved += 1
             except (OSError, MemoryError, StorageFailed) as error:
+                self.metrics.snapshots_failed += 1
                 logger.error("model %s: no snapshot: %s; the log is kept", model.name, error)
+
+
+def _count_rejected(request: LearnRequest) -> None:
+    request.model.counts[request.head].rejected += len(request.samples.y)
