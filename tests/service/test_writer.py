@@ -71,6 +71,7 @@ def test_names_of_samples_that_could_not_be_logged_are_not_met(
         patch.setattr(Log, "append", full)
         assert isinstance(learn(lost=1.0), StorageFailed)
     assert model.names is None
+    assert (model.counts["working_set"].rejected, model.counts["working_set"].learned) == (1, 0)
     assert learn(kept=1.0)["sequence"] == 1
     assert model.names is not None
     assert model.names.names() == ["kept"]
