@@ -2,9 +2,11 @@
 
 import asyncio
 import re
+import time
 from collections.abc import Callable
 from typing import Any, Literal
 
+from service import tracing
 from service.engine import Engine
 from service.errors import Invalid, ModelBroken, NoSuchHead, Refusal
 from service.model import HEADS, Model, classes_of
@@ -40,6 +42,7 @@ def learn(
     `samples` feeds the working set, or the window of a model that has one to be refitted; what
     `asset` brings passes through the window as well. Raises NotReady, QueueFull, ModelBroken.
     """
+    tracing.count_samples(len(samples.y))
     head = "asset" if call == "asset" else model.spec.samples_head
     return engine.submit(model, head, samples, key, durable)
 
@@ -51,6 +54,8 @@ async def predict(
 
     Raises Invalid, InvalidSamples, ModelBroken, NoSuchHead, NotReached, Untrained.
     """
+    began = time.monotonic()
+    tracing.count_samples(n_rows(rows))
     name = read_head(head) or model.spec.serve
     if name not in model.heads:
         raise NoSuchHead(f"the spec of model {model.name!r} has null for {name}")
@@ -69,6 +74,8 @@ async def predict(
     if isinstance(rows, NamedRows) and entries > _INLINE_NAMED:
         inline = False
     prediction, decision = answer() if inline else await asyncio.to_thread(answer)
+    model.counts[name].predicted += n_rows(rows)
+    engine.metrics.predict.observe(time.monotonic() - began)
     fit = {"fit": view.fit} if isinstance(view, FittedView) else {}
     return {
         "model": model.name,

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from fastapi import Request, Response
 
-from service.content_encoding import inflate, is_gzipped
+from service.content_encoding import unpacking_of
 from service.errors import TooLarge
 from service.inference import Inference
 from service.lines import Lines
@@ -68,9 +68,10 @@ async def _run(work: Callable[[], T], inline: bool) -> T:
 
 async def read_body(request: Request, most_bytes: int) -> bytes:
     """The body, unpacked, never more of it in memory than the limit. Raises TooLarge."""
-    if is_gzipped(request.headers.get("content-encoding")):
+    unpack = unpacking_of(request.headers.get("content-encoding"))
+    if unpack is not None:
         packed = await _read_bytes(request, most_bytes)
-        return await asyncio.to_thread(inflate, packed, most_bytes)
+        return await asyncio.to_thread(unpack, packed, most_bytes)
     return await _read_bytes(request, most_bytes)
 
 

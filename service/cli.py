@@ -19,7 +19,9 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 # As `service.spec.MODEL_NAME_PATTERN`, which takes numba to import.
 _MODEL_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z"
-_ON_THE_COMMAND_LINE = ("host", "port", "insecure", "tls_cert", "tls_key", "data", "threads")
+_ON_THE_COMMAND_LINE = (
+    *("host", "port", "insecure", "tls_cert", "tls_key", "data", "threads", "log_format"),
+)
 
 
 @click.group(
@@ -64,7 +66,13 @@ def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-_METAVARS = {"host": "ADDRESS", "tls_cert": "FILE", "tls_key": "FILE", "data": "DIR"}
+_METAVARS = {
+    "host": "ADDRESS",
+    "tls_cert": "FILE",
+    "tls_key": "FILE",
+    "data": "DIR",
+    "log_format": "auto|text|json",
+}
 
 
 def _read_loads(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, Path]:
@@ -101,6 +109,7 @@ def _other_settings() -> str:
 @_setting("tls_key")
 @_setting("data")
 @_setting("threads")
+@_setting("log_format")
 @click.option(
     "--load",
     "loads",

@@ -52,9 +52,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self._in_head = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Note whether there are too many: `crowded` in the state of its requests."""
+        """Leave in the state of its requests all `connections`, and `crowded` if too many."""
         others = len(self.connections)
         super().connection_made(transport)
+        self.app_state = self.app_state | {"connections": self.connections}
         if others >= self._most_connections:
             self.app_state = self.app_state | {"crowded": True}
         if others >= self._most_connections + _TOLD:

@@ -8,6 +8,7 @@ Everything here runs on the event loop, except `_run`, which is the writer's thr
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,16 @@ from service.errors import (
     ModelBroken,
     NotReached,
     NotReady,
+    Refusal,
     StorageFailed,
     TooManyModels,
     UnknownModel,
 )
 from service.fits import Fit, Window
+from service.metrics import Metrics
 from service.model import Model
 from service.names import n_bytes
-from service.queue import GroupQueue
+from service.queue import GroupQueue, Waiting
 from service.refits import Job, Refits
 from service.samples import Samples
 from service.settings import Settings
@@ -55,7 +58,8 @@ class Engine:
         self.refits = Refits(self._take_window, self._keep_fit, settings.refits)
         self._waiters: dict[Model, list[tuple[int, asyncio.Future[None]]]] = {}
         self._accepting = False
-        self._stopping = False
+        # Why nothing is taken any more; empty while something is, or will be.
+        self._stopped = ""
         self._loop: asyncio.AbstractEventLoop
         self._writer: Writer
         self._thread: threading.Thread
@@ -81,14 +85,39 @@ class Engine:
 
     def refuse(self) -> None:
         """From now on every new request is NotReady; what was accepted goes on, refits end."""
+        self._end("draining: it finishes what it has accepted, then it ends")
+
+    def _end(self, phase: str) -> None:
         self._accepting = False
-        self._stopping = True
+        self._stopped = self._stopped or phase
         self.refits.ask_to_stop()
 
     @property
     def accepting(self) -> bool:
         """Whether requests are taken: recovered, warm and not stopping."""
         return self._accepting
+
+    @property
+    def phase(self) -> str:
+        """What the server is doing: ready, or what keeps it from that."""
+        return self._stopped or ("ready" if self._accepting else self._writer.phase)
+
+    @property
+    def metrics(self) -> Metrics:
+        """What is timed."""
+        return self._writer.metrics
+
+    def waiting(self) -> Waiting:
+        """What waits to be learned."""
+        return self._queue.waiting()
+
+    def is_model(self, name: str) -> bool:
+        """Whether there is a model of this name, in any phase."""
+        return name in self._writer.models
+
+    def recovered(self) -> list[Model]:
+        """All models that are there, in any phase; on any thread."""
+        return list(self._writer.models.copy().values())
 
     def model(self, name: str) -> Model:
         """The live model of this name. Raises NotReady, UnknownModel."""
@@ -119,11 +148,19 @@ class Engine:
         Requests are learned in the order of these calls. Raises NotReady, QueueFull and
         ModelBroken at once; the future raises what the writer finds.
         """
-        self._check_usable(model)
         answer: asyncio.Future[Answer] = self._loop.create_future()
         n_samples = len(samples.y)
         size = n_bytes(samples.X) + _LABEL_BYTES * n_samples
-        self._queue.put(LearnRequest(model, head, samples, answer, key, durable), n_samples, size)
+        counts = model.counts[head]
+        counts.received += n_samples
+        try:
+            self._check_usable(model)
+            now = time.monotonic()
+            request = LearnRequest(model, head, samples, answer, now, key, durable)
+            self._queue.put(request, n_samples, size)
+        except Refusal:
+            counts.refused += n_samples
+            raise
         return answer
 
     async def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
@@ -163,8 +200,7 @@ class Engine:
 
     def _check_accepting(self) -> None:
         if not self._accepting:
-            what = "stopping" if self._stopping else "recovering and compiling"
-            raise NotReady(f"the server is {what}")
+            raise NotReady(f"the server is {self.phase}")
 
     def _check_usable(self, model: Model) -> None:
         self._check_accepting()
@@ -206,8 +242,10 @@ class Engine:
     def _run(self) -> None:
         try:
             self._writer.recover()
-            for name, path in self._loads.items():
+            for i, (name, path) in enumerate(self._loads.items(), 1):
+                self._writer.phase = f"loading model {i} of {len(self._loads)}"
                 self._writer.load(name, path)
+            self._writer.phase = "compiling"
             self._warm_up()
         except Exception as error:
             self._loop.call_soon_threadsafe(self.ready.set_exception, error)
@@ -224,12 +262,12 @@ class Engine:
 
     def _fail(self, group: list[LearnRequest | Order]) -> None:
         """What the failed writer still owed is unknown: say so, and take nothing more."""
-        self.refuse()
+        self._end("broken: its writer failed; restart it to recover from the log")
         error = StorageFailed("the server failed; the samples may or may not have been learned")
         self._deliver([(item.answer, error) for item in group], [])
 
     def _open(self) -> None:
-        self._accepting = not self._stopping
+        self._accepting = not self._stopped
         self.ready.set_result(None)
 
     def _acknowledge(self, replies: list[Reply], changed: Iterable[Model]) -> None:

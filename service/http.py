@@ -13,6 +13,7 @@ from service.bodies import decoded, decoded_tensors, read_body, receive, respond
 from service.docs_page import add_docs
 from service.engine import Engine
 from service.errors import Invalid, NotReady, Refusal
+from service.exposition import add_metrics
 from service.guard import Guard
 from service.idempotency import header_key, read_producer
 from service.inference_routes import add_inference
@@ -31,6 +32,7 @@ from service.openapi import (
 from service.prefer import acknowledged, read_preference
 from service.problems import add_problems, problem_of, problem_response
 from service.refits import Job
+from service.requests import Observer, RequestCounts
 from service.samples import read_rows, read_samples
 from service.settings import Settings
 from service.stream import Session, Streams
@@ -60,11 +62,19 @@ def create_app(engine: Engine, settings: Settings, streams: Streams, ring: KeyRi
         docs_url=None,
         redoc_url=None,
     )
+    requests = RequestCounts()
     app.add_middleware(Guard, ring=ring, refuse=problem_response)
+    app.add_middleware(
+        Observer,
+        counts=requests,
+        which=settings.log_requests,
+        is_model=lambda name: engine.is_model(name),
+    )
     add_problems(app)
     _add_learning(app, engine, settings)
     _add_refits(app, engine)
     _add_health(app, engine)
+    add_metrics(app, engine, settings, streams, requests)
     _add_models(app, engine, settings)
     _add_stream(app, engine, settings, streams)
     add_docs(app)
@@ -82,9 +92,9 @@ def _add_health(app: FastAPI, engine: Engine) -> None:
 
     @app.get("/readyz", tags=["health"], responses={200: status, **problems(503)})
     async def readyz() -> dict[str, str]:
-        """200 once models are recovered and compiled, until the server stops."""
+        """200 once models are recovered and compiled, until the server stops; else why not."""
         if not engine.accepting:
-            raise NotReady("recovering, compiling or stopping")
+            raise NotReady(f"the server is {engine.phase}")
         return {"status": "ready"}
 
 

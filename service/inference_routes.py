@@ -45,7 +45,7 @@ def add_inference(app: FastAPI, engine: Engine, read: ReadBody) -> None:
 
     async def ready(_: Request) -> Response:
         if not engine.accepting:
-            raise NotReady("recovering, compiling or stopping")
+            raise NotReady(f"the server is {engine.phase}")
         return _json({"ready": True})
 
     async def model_metadata(request: Request) -> Response:

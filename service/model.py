@@ -9,6 +9,7 @@ from service.classification_head import ClassificationHead
 from service.errors import InvalidSamples, NoSuchHead
 from service.fits import Fit, Window
 from service.head import Answers, Head, HeadView, LabelKey
+from service.metrics import SampleCounts
 from service.names import NamedRows, NameTable, Rows
 from service.regression_head import RegressionHead
 from service.samples import Samples
@@ -68,7 +69,9 @@ class Model:
     """One model. Only the engine's writer changes it; everyone may read `published`.
 
     snapshot_sequence: of the newest snapshot. snapshot_attempt: where one was last begun.
+    snapshot_time: when the newest one was written, of the monotonic clock; None without one.
     fitted: samples in the windows of the fits since then.
+    counts: samples for each head since the server started.
     """
 
     def __init__(self, model_id: int, name: str, spec: ModelSpec) -> None:
@@ -80,8 +83,10 @@ class Model:
         self.names: NameTable | None = None
         self.snapshot_sequence = 0
         self.snapshot_attempt = 0
+        self.snapshot_time: float | None = None
         self.fitted = 0
         self.broken = ""
+        self.counts = {name: SampleCounts() for name in HEADS}
         self.heads = {n: head_for(n, spec) for n in HEADS if getattr(spec, n) is not None}
         self.published = Published(0, None, None, {})
         self.publish()

@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 
-from service import errors
+from service import errors, tracing
 from service.content_encoding import ACCEPTED
 from service.errors import (
     Refusal,
@@ -43,6 +43,10 @@ _STATUS: dict[type[Refusal], int] = {
 }
 
 
+# No status of HTTP; proxies count such requests under it.
+_CLIENT_LEFT = 499
+
+
 def add_problems(app: FastAPI) -> None:
     """Let everything that goes wrong be told as a problem."""
 
@@ -53,7 +57,7 @@ def add_problems(app: FastAPI) -> None:
 
     @app.exception_handler(ClientDisconnect)
     async def forget(_: Request, __: ClientDisconnect) -> Response:
-        return Response()  # to nobody
+        return Response(status_code=_CLIENT_LEFT)  # to nobody
 
     @app.exception_handler(HTTPException)
     async def refuse_route(request: Request, error: HTTPException) -> Response:
@@ -64,7 +68,10 @@ def add_problems(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def fail(request: Request, _: Exception) -> Response:
-        told = _plain_problem("internal", "the server made a mistake", 500)
+        # Answered by the layer around all others, which does not know the id.
+        trace = tracing.current()
+        headers = {tracing.REQUEST_ID: trace.request_id} if trace else {}
+        told = _plain_problem("internal", "the server made a mistake", 500, headers)
         return _in_protocol(request.url.path, told)
 
 
@@ -86,7 +93,7 @@ def problem_of(error: Refusal) -> dict[str, Any]:
 
 def problem_response(error: Refusal, path: str) -> Response:
     """The answer to a request for a path that is refused; "" where it did not get so far."""
-    body = problem_of(error)
+    body = {**problem_of(error), **_request_id()}
     headers = {}
     if isinstance(error, Unavailable):
         headers["Retry-After"] = str(error.retry_after_seconds)
@@ -103,7 +110,14 @@ def problem_response(error: Refusal, path: str) -> Response:
 def _plain_problem(slug: str, detail: str, status: int, headers: Any = None) -> Response:
     """A problem that no error of the domain stands for."""
     body = {"type": f"urn:wolfstream:{slug}", "title": detail, "status": status, "detail": detail}
+    body |= _request_id()
     return Response(JSON.encode(body), status, headers, PROBLEM_MEDIA_TYPE)
+
+
+def _request_id() -> dict[str, str]:
+    """What a problem says of the request, to be found in the log by."""
+    trace = tracing.current()
+    return {"request_id": trace.request_id} if trace else {}
 
 
 def _in_protocol(path: str, told: Response) -> Response:

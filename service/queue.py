@@ -1,13 +1,22 @@
 """The bounded queue between the event loop and the writer."""
 
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from service.errors import QueueFull
 
 T = TypeVar("T")
+
+
+class Waiting(NamedTuple):
+    """What waits: samples, bytes, and for how many seconds the oldest item has."""
+
+    samples: int
+    n_bytes: int
+    seconds: float
 
 
 class GroupQueue(Generic[T]):
@@ -22,7 +31,7 @@ class GroupQueue(Generic[T]):
         self._most_samples = most_samples
         self._most_bytes = most_bytes
         self._group_samples = group_samples
-        self._items: deque[tuple[T, int, int]] = deque()
+        self._items: deque[tuple[T, int, int, float]] = deque()
         self._waiting = 0
         self._waiting_bytes = 0
         self._closed = False
@@ -41,10 +50,16 @@ class GroupQueue(Generic[T]):
                     f"{self._waiting_bytes} bytes of samples wait to be learned, at most "
                     f"{self._most_bytes} may; try again"
                 )
-            self._items.append((item, samples, n_bytes))
+            self._items.append((item, samples, n_bytes, time.monotonic()))
             self._waiting += samples
             self._waiting_bytes += n_bytes
             self._changed.notify()
+
+    def waiting(self) -> Waiting:
+        """What waits now."""
+        with self._changed:
+            seconds = time.monotonic() - self._items[0][3] if self._items else 0.0
+            return Waiting(self._waiting, self._waiting_bytes, seconds)
 
     def close(self) -> None:
         """Let `groups` end once the queue is empty."""
@@ -64,7 +79,7 @@ class GroupQueue(Generic[T]):
             while not self._items and not self._closed:
                 self._changed.wait()
             while self._items and taken < self._group_samples:
-                item, samples, n_bytes = self._items.popleft()
+                item, samples, n_bytes, _ = self._items.popleft()
                 group.append(item)
                 taken += samples
                 self._waiting_bytes -= n_bytes

@@ -1,7 +1,8 @@
 """The way back after a stop: load the snapshot, replay the rest of the log."""
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from service.errors import StartupError, StorageFailed
@@ -17,12 +18,13 @@ from service.spec import ModelSpec
 logger = logging.getLogger(__name__)
 
 
-def recover(log: Log, snapshots: Snapshots, use_threads: Callable[[int], None]) -> list[Model]:
-    """All models as they were acknowledged. Raises StartupError where that is impossible."""
-    return [
-        _recover_model(model_id, name, spec, log, snapshots, use_threads)
-        for model_id, name, spec in log.models()
-    ]
+def recover(log: Log, snapshots: Snapshots, use_threads: Callable[[int], None]) -> Iterator[Model]:
+    """All models as they were acknowledged, one by one.
+
+    Raises StartupError where that is impossible.
+    """
+    for model_id, name, spec in log.models():
+        yield _recover_model(model_id, name, spec, log, snapshots, use_threads)
 
 
 def samples_of(block: list[Entry]) -> Samples:
@@ -112,6 +114,7 @@ def _from_newest_whole_snapshot(model: Model, snapshots: Snapshots) -> Model:
             snapshots.set_aside(model.id, sequence)
             continue
         model.restore(state.plain, state.arrays)
+        model.snapshot_time = time.monotonic() - snapshots.age(model.id, sequence)
         break
     return model
 

@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
@@ -88,6 +89,7 @@ class Refits:
 
     take: the present window of a model. keep: puts a fit into the model for good and gives its
     description. Both wait for the writer. waiting: bound on the jobs that are queued.
+    ended: how many, by their status.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class Refits:
         self._tasks: set[asyncio.Task[None]] = set()
         self._turn = asyncio.Lock()
         self._worker = ThreadPoolExecutor(1, "refit")
+        self.ended: Counter[str] = Counter()
 
     def start(self, model: Model) -> Job:
         """The model's refit that is queued or runs, or else a new one. Raises JobsFull."""
@@ -118,6 +121,11 @@ class Refits:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return job
+
+    def active(self) -> Counter[str]:
+        """How many are queued, and how many run; on any thread."""
+        last = [jobs[-1] for jobs in self._jobs.copy().values()]
+        return Counter(job.status for job in last if job.active)
 
     def jobs(self, model: Model) -> list[Job]:
         """Those of a model that are remembered, newest first."""
@@ -162,6 +170,7 @@ class Refits:
             logger.exception("model %s: a refit failed", job.model.name)
             error = RefitFailed(f"the solver failed: {failure!r}")
         job.end(error)
+        self.ended[job.status] += 1
 
     async def _refit(self, job: Job) -> None:
         window = await self._take(job.model)

@@ -258,6 +258,10 @@ COMPONENTS: dict[str, Schema] = {
                 )
             ),
             "retry_after_seconds": COUNT,
+            "request_id": {
+                "type": "string",
+                "description": "Of `X-Request-ID`, or made here; the log has it too.",
+            },
         },
         description="RFC 9457: what is wrong, and where.",
         examples=[

@@ -21,6 +21,7 @@ from service.engine import Engine
 from service.errors import StartupError
 from service.http import create_app
 from service.keys import KeyRing, KeysError
+from service.logs import set_up_logging
 from service.problems import problem_response
 from service.settings import Settings
 from service.stream import Streams
@@ -40,9 +41,7 @@ def serve(settings: Settings, loads: Mapping[str, Path]) -> None:
 
     loads: model files, by the names of the models that they become.
     """
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    set_up_logging(settings.log_format)
     check_tls(settings.tls_cert, settings.tls_key)
     with _owned(settings), contextlib.ExitStack() as stack:
         ring = _read_ring(settings)

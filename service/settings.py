@@ -1,6 +1,7 @@
 """Settings of a server: defaults, then `WOLFSTREAM_*` variables, then the command line."""
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -18,6 +19,16 @@ class Settings(BaseSettings):
         None, description="Certificate chain, PEM; with it the server speaks https and wss only."
     )
     tls_key: Path | None = Field(None, description="Private key of the certificate, PEM.")
+    log_format: Literal["auto", "text", "json"] = Field(
+        "auto",
+        description="How the log on standard error is written: text lines, or one JSON object a "
+        "line; auto: text where it is a terminal, else json.",
+    )
+    log_requests: Literal["none", "errors", "all"] = Field(
+        "errors",
+        description="Requests that get a line in the log; errors: those refused, failed, or "
+        "taking more than a second, up to 100 lines a second.",
+    )
     data: Path = Field(Path("wolfstream-data"), description="Directory of the log and snapshots.")
     threads: int = Field(1, ge=1, description="Threads of a matrix product.")
     queue_samples: int = Field(65_536, ge=1, description="Samples that may wait to be learned.")

@@ -12,6 +12,7 @@ import io
 import json
 import os
 import shutil
+import time
 import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -60,6 +61,10 @@ class Snapshots:
     def load(self, model: int, sequence: int) -> State:
         """Read a snapshot. Raises DamagedSnapshot."""
         return read_state(self._path(model, sequence))
+
+    def age(self, model: int, sequence: int) -> float:
+        """Seconds since a snapshot was written, as far as the clock on the wall can tell."""
+        return max(0.0, time.time() - self._path(model, sequence).stat().st_mtime)
 
     def set_aside(self, model: int, sequence: int) -> None:
         """Keep a damaged snapshot under a name that is not counted as one."""

@@ -45,6 +45,9 @@ class Streams:
     def __init__(self) -> None:
         self._open: set[Session] = set()
 
+    def __len__(self) -> int:
+        return len(self._open)
+
     async def serve(self, session: "Session") -> None:
         """Run a session to its end."""
         self._open.add(session)

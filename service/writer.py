@@ -7,6 +7,7 @@ log or a learner. What comes again under its key is recognised before it would b
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import groupby
@@ -30,6 +31,7 @@ from service.loading import (
     revive,
 )
 from service.log import Entry, Log
+from service.metrics import Metrics
 from service.model import Draft, Limits, Model
 from service.records import to_record
 from service.recovery import learn_block, recover
@@ -48,14 +50,16 @@ Reply: TypeAlias = tuple["asyncio.Future[Any]", Any]
 class LearnRequest(NamedTuple):
     """One client's samples for one head, and the future that waits for the answer.
 
-    key: what the client calls it by (`service.idempotency`). durable: done as soon as it is on
-        disk, if anybody asks; never of a duplicate.
+    submitted: when, of the monotonic clock. key: what the client calls it by
+        (`service.idempotency`). durable: done as soon as it is on disk, if anybody asks; never
+        of a duplicate.
     """
 
     model: Model
     head: HeadName
     samples: Samples
     answer: "asyncio.Future[Answer]"
+    submitted: float
     key: bytes | None = None
     durable: "asyncio.Future[Answer] | None" = None
 
@@ -91,11 +95,17 @@ class Writer:
         self._saver = ThreadPoolExecutor(1, "snapshot")
         self._saving: dict[Model, Future[None]] = {}
         self.models: dict[str, Model] = {}
+        self.metrics = Metrics()
+        self.phase = "starting"
 
     def recover(self) -> None:
         """Bring back all models. Raises StartupError."""
+        n_models = len(self._log.models())
+        self.phase = f"recovering model 1 of {n_models}" if n_models else "recovering"
         for model in recover(self._log, self._snapshots, self._threads.use):
             self.models[model.name] = model
+            if len(self.models) < n_models:
+                self.phase = f"recovering model {len(self.models) + 1} of {n_models}"
         self._keys.load()
         self._snapshots.keep_only({model.id for model in self.models.values()})
         self._threads.use(self._settings.threads)
@@ -119,6 +129,7 @@ class Writer:
             with self._log.creating(name, spec.plain()) as model_id:
                 loaded = revive(path, state, Model(model_id, name, spec))
                 self._snapshots.save(model_id, state)
+            loaded.model.snapshot_time = time.monotonic()
         except (ModelFileError, StorageFailed, OSError) as error:
             raise StartupError(f"--load: {error}") from None
         self.models[name] = loaded.model
@@ -136,6 +147,7 @@ class Writer:
 
     def handle(self, group: list[LearnRequest | Order]) -> None:
         """Work off a group in order; requests between two orders share commit and block."""
+        self.metrics.busy_since = time.monotonic()
         learning: list[LearnRequest] = []
         for item in group:
             if isinstance(item, LearnRequest):
@@ -145,6 +157,7 @@ class Writer:
                 learning = []
                 self._obey(item)
         self._learn(learning)
+        self.metrics.busy_since = None
 
     def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
         """The model of this name and spec, and whether it is new. Raises ModelExists."""
@@ -210,10 +223,14 @@ class Writer:
         logged, replies = self._check(requests, keyed)
         try:
             if logged:
+                began = time.monotonic()
                 entries = [item.entry for item in logged]
                 self._log.append(entries, self._keys.with_answers(keyed.new))
+                self.metrics.commit.observe(time.monotonic() - began)
         except StorageFailed as error:
             logger.error("%s", error.detail)
+            for item in logged:
+                _count_rejected(item.request)
             replies += [(item.request.answer, error) for item in logged]
             self._acknowledge(replies + keyed.replies(replies), ())
             return
@@ -223,6 +240,9 @@ class Writer:
         for (model, _), items in groupby(logged, key=lambda i: (i.request.model, i.entry.block)):
             replies += self._learn_block(model, list(items))
             touched[model] = None
+        now = time.monotonic()
+        for item in logged:
+            self.metrics.learn.observe(now - item.request.submitted)
         self._acknowledge(replies + keyed.replies(replies), touched)
         for model in touched:
             self._keys.forget_oldest(model.id)
@@ -263,6 +283,7 @@ class Writer:
                         continue
                 except Refusal as error:
                     refused.append((request.answer, error))
+                    _count_rejected(request)
                 else:
                     accepted.append((request, draft.sequence))
             for _, block in groupby(accepted, key=lambda item: item[0].head):
@@ -275,6 +296,7 @@ class Writer:
         """Check a request with a key, unless it came before. Raises what `Model.check` does."""
         model, digest = request.model, body_digest(request.head, request.samples)
         if keyed.recognise(model.id, key, digest, request.answer):
+            model.counts[request.head].count_duplicates(len(request.samples.y))
             return False
         model.check(request.head, request.samples, draft, limits)
         keyed.add(model.id, draft.sequence, key, digest, request.answer)
@@ -313,14 +335,17 @@ class Writer:
 
     def _learn_block(self, model: Model, block: list[_Logged]) -> list[Reply]:
         """Absorb and publish one block; the answers to its requests."""
+        began = time.monotonic()
         try:
             self._check_living(model)
             answers = learn_block(model, [item.entry for item in block])
-        except ModelBroken as error:
-            return [(item.request.answer, error) for item in block]
         except Exception as error:
-            broken = self._break(model, error)
+            broken = error if isinstance(error, ModelBroken) else self._break(model, error)
+            for item in block:
+                _count_rejected(item.request)
             return [(item.request.answer, broken) for item in block]
+        self.metrics.absorb.observe(time.monotonic() - began)
+        model.counts[block[0].entry.head].learned += sum(item.entry.samples for item in block)
         for (request, entry), answer in zip(block, answers, strict=True):
             if request.key is not None:
                 self._keys.answer(entry.model, entry.sequence, answer)
@@ -360,8 +385,15 @@ class Writer:
                 continue
             try:
                 saving.result()
+                model.snapshot_time = time.monotonic()
                 model.snapshot_sequence, *older = self._snapshots.sequences(model.id)
                 if older:
                     self._log.drop(model.id, older[-1])
+                self.metrics.snapshots_saved += 1
             except (OSError, MemoryError, StorageFailed) as error:
+                self.metrics.snapshots_failed += 1
                 logger.error("model %s: no snapshot: %s; the log is kept", model.name, error)
+
+
+def _count_rejected(request: LearnRequest) -> None:
+    request.model.counts[request.head].rejected += len(request.samples.y)

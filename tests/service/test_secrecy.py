@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import msgpack
 import pytest
+import zstandard
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
@@ -36,7 +37,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """A key, and what a server wrote that was given secrets wherever there could be one."""
     data: Path = tmp_path_factory.mktemp("secrecy") / "data"
     key = add_key(data, "ops", ("admin",))
-    server = ServerProcess(data).start()
+    server = ServerProcess(data, log_requests="all").start()
     try:
         with httpx.Client(base_url=server.url, headers=bearer(key), timeout=30) as client:
             client.put("/v1/models/m").raise_for_status()
@@ -45,12 +46,16 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
                 for body in BODIES:
                     client.post(f"/v1/models/m/{path}", json=body)
                 raw_bodies = [SECRET.encode(), b'{"' + SECRET.encode(), msgpack.packb(BODIES[0])]
-                for raw in [*raw_bodies, gzip.compress(SECRET.encode())[:-3]]:
-                    for head in ({}, {"Content-Encoding": "gzip"}, {"Content-Type": SECRET}):
+                raw_bodies += [gzip.compress(SECRET.encode())[:-3]]
+                for raw in [*raw_bodies, zstandard.compress(SECRET.encode())[:-3]]:
+                    packed = [{"Content-Encoding": name} for name in ("gzip", "zstd", SECRET)]
+                    for head in ({}, *packed, {"Content-Type": SECRET}):
                         client.post(f"/v1/models/m/{path}", content=raw, headers=head)
             for given in (SECRET, f"{key}{SECRET}", f"{key[:12]}_{SECRET}"):
                 client.get("/v1/models", headers=bearer(given))
                 client.get("/v1/models", params={"key": given, "access_token": key})
+                client.get(f"/v1/models/{given}")
+                client.get(f"/{given}")
         send_streams(server, key)
         send_torn(server, key)
         revoke_key(data, "ops")

@@ -36,8 +36,8 @@ def test_a_failing_snapshot_is_tried_again_after_as_many_samples_and_loses_nothi
     loop = asyncio.new_event_loop()
     samples = two_classes(35)
     for i in range(35):
-        request = LearnRequest(model, "working_set", part(samples, i, i + 1), loop.create_future())
-        writer.handle([request])
+        one = part(samples, i, i + 1)
+        writer.handle([LearnRequest(model, "working_set", one, loop.create_future(), 0.0)])
     assert [answer["sequence"] for _, answer in replies] == list(range(1, 36))
     writer.close()
     loop.close()
@@ -61,7 +61,7 @@ def test_names_of_samples_that_could_not_be_logged_are_not_met(
 
     def learn(**row: float) -> Any:
         samples = Samples(named_rows([row]), ["a"])
-        writer.handle([LearnRequest(model, "working_set", samples, loop.create_future())])
+        writer.handle([LearnRequest(model, "working_set", samples, loop.create_future(), 0.0)])
         return replies[-1][1]
 
     def full(*_: Any) -> None:
@@ -71,6 +71,7 @@ def test_names_of_samples_that_could_not_be_logged_are_not_met(
         patch.setattr(Log, "append", full)
         assert isinstance(learn(lost=1.0), StorageFailed)
     assert model.names is None
+    assert (model.counts["working_set"].rejected, model.counts["working_set"].learned) == (1, 0)
     assert learn(kept=1.0)["sequence"] == 1
     assert model.names is not None
     assert model.names.names() == ["kept"]

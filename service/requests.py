@@ -1,0 +1,155 @@
+"""The layer around all others: requests are counted, timed, given their ids and logged.
+
+A request is known by the route that serves it, never by its path, so that nobody can make the
+server count under ever new names: `OTHER` is all that no route serves.
+"""
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Literal
+
+from starlette.routing import Match, Route, WebSocketRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service import tracing
+from service.guard import OPEN
+from service.metrics import Histogram
+
+logger = logging.getLogger(__name__)
+
+OTHER = "other"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
+_SLOW_SECONDS = 1.0
+# In mode `errors`: a client that is refused tries again at once, and would fill the disk.
+_LINES_A_SECOND = 100
+_STATUS_OF = {"websocket.accept": 101, "websocket.close": 403}
+
+
+class RequestCounts:
+    """Requests by route, method and class of status; and how long their answers took to begin."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, str, str]] = Counter()
+        self.durations: dict[tuple[str, str], Histogram] = {}
+
+    def count(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Note one. The time of a stream is its client's, and is not kept."""
+        self.requests[route, method, f"{status // 100}xx"] += 1
+        if status >= 200:
+            durations = self.durations.get((route, method))
+            if durations is None:
+                durations = self.durations[route, method] = Histogram()
+            durations.observe(seconds)
+
+
+class Observer:
+    """ASGI middleware.
+
+    which: what gets a line in the log. is_model: whether a name is that of a model.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        counts: RequestCounts,
+        which: Literal["none", "errors", "all"],
+        is_model: Callable[[str], bool],
+    ) -> None:
+        self._app = app
+        self._counts = counts
+        self._which = which
+        self._is_model = is_model
+        self._second, self._lines, self._left_out = 0.0, 0, 0
+        self._templates: dict[tuple[Any, ...], str] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and look at how it is answered."""
+        began = time.monotonic()
+        trace = tracing.begin(scope["headers"])
+        status = 0
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if not status:
+                status = message.get("status") or _STATUS_OF[message["type"]]
+                self._count(scope, status, time.monotonic() - began)
+                if self._due(scope, status, time.monotonic() - began):
+                    _ = trace.request_id  # made now, it is in the answer too
+                if headers := trace.headers():
+                    message["headers"] = [*message.get("headers", ()), *headers]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, answer)
+        except Exception:
+            if not status:  # the layer around this one answers
+                status = 500
+                self._count(scope, status, time.monotonic() - began)
+            raise
+        finally:
+            seconds = time.monotonic() - began
+            if self._due(scope, status, seconds):
+                self._log(scope, trace.samples, status, seconds)
+
+    def _count(self, scope: Scope, status: int, seconds: float) -> None:
+        self._counts.count(self._route(scope), _method(scope), status, seconds)
+
+    def _due(self, scope: Scope, status: int, seconds: float) -> bool:
+        """Whether the request gets a line; a probe that finds the server unready is no error."""
+        if self._which == "errors":
+            wrong = status >= 400 or (status != 101 and seconds >= _SLOW_SECONDS)
+            return wrong and scope["path"] not in OPEN
+        return self._which == "all"
+
+    def _log(self, scope: Scope, samples: int, status: int, seconds: float) -> None:
+        if self._which == "errors" and not self._has_room():
+            return
+        route, method = self._route(scope), _method(scope)
+        fields = {
+            "method": method,
+            "route": route,
+            "status": status,
+            "duration_seconds": round(seconds, 6),
+            "samples": samples,
+        }
+        name = scope.get("path_params", {}).get("name")
+        if name is not None and (status < 400 or self._is_model(name)):
+            fields["model"] = name
+        if self._left_out:
+            fields["left_out"], self._left_out = self._left_out, 0
+        level = logging.WARNING if status >= 500 else logging.INFO
+        logger.log(level, "%s %s %d", method, route, status, extra={"fields": fields})
+
+    def _route(self, scope: Scope) -> str:
+        """The template of the path, like `/v1/models/{name}`."""
+        if not self._templates:
+            self._templates = {
+                (route.endpoint, *route.param_convertors): route.path for route in _routes(scope)
+            }
+        if "endpoint" in scope:
+            return self._templates.get((scope["endpoint"], *scope["path_params"]), OTHER)
+        # Refused before it came to a route.
+        matching = (route for route in _routes(scope) if route.matches(scope)[0] is not Match.NONE)
+        return next((route.path for route in matching), OTHER)
+
+    def _has_room(self) -> bool:
+        now = time.monotonic()
+        if now - self._second >= 1.0:
+            self._second, self._lines = now, 0
+        self._lines += 1
+        if self._lines > _LINES_A_SECOND:
+            self._left_out += 1
+            return False
+        return True
+
+
+def _routes(scope: Scope) -> list[Route | WebSocketRoute]:
+    routes = scope["app"].routes
+    return [route for route in routes if isinstance(route, Route | WebSocketRoute)]
+
+
+def _method(scope: Scope) -> str:
+    method: str = scope.get("method", "GET")
+    return method if method in _METHODS else OTHER
