@@ -72,8 +72,8 @@ compiled, rows, slots, kernels; fourier, nystrom; features, machines; subgradien
 asset_steps, asset_view, first_samples; asset; merge. rows, first_samples; bandwidth.
 rows; basis. kernel_rows, semiparametric_dual, subproblem; mpd, pdsg; primal_dual; decomposition;
 semiparametric.
-All of these; estimator_base; sfw_classifier, batch_estimator, asset_estimator,
-feature_transformers; frank_wolfe_classifier, frank_wolfe_regressor, enclosing_ball,
+All of these; estimator_base; one_versus_one_classifier, batch_estimator, asset_estimator,
+feature_transformers; sfw_classifier, frank_wolfe_classifier, frank_wolfe_regressor, enclosing_ball,
 asset_classifier, asset_regressor, semiparametric_regressor.
 
 Rows come dense or sparse (`rows.Matrix`): rows, slots, sparse_product, kernels, fourier

@@ -5,14 +5,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solver.batch import Method, Progress, Solution
 from solver.batch_estimator import BatchEstimator
 from solver.estimator_base import (
-    PREDICTION_DTYPE,
-    as_given,
     as_matrix,
     class_codes,
     class_weights,
@@ -23,11 +20,11 @@ from solver.estimator_base import (
 from solver.kernels import Float64Array
 from solver.multiclass import pairs_of
 from solver.one_versus_one import solve_pairs
+from solver.one_versus_one_classifier import OneVersusOneClassifier
 from solver.rows import Matrix, n_rows, row_keys, take_rows
-from solver.view import expansion, predict
 
 
-class FrankWolfeClassifier(ClassifierMixin, BatchEstimator):
+class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):
     """L2-SVM by FW, MFW, SWAP or PARTAN; more than two classes one-versus-one.
 
         minimise alpha'A alpha over the unit simplex,
@@ -133,38 +130,16 @@ class FrankWolfeClassifier(ClassifierMixin, BatchEstimator):
     ) -> None:
         self._keep_solutions(solutions)
         self.support_ = np.flatnonzero(np.any(weights != 0.0, axis=0))
-        self.dual_coef_ = weights[:, self.support_]
-        self.intercept_ = self.dual_coef_.sum(axis=1)
-        self.n_support_ = np.bincount(codes[self.support_], minlength=len(self.classes_))
-        self.support_labels_ = self.classes_[codes[self.support_]]
-        vectors = take_rows(X, self.support_)
-        self.support_vectors_ = as_given(vectors)
-        self._view = expansion(
+        dual_coef = weights[:, self.support_]
+        self._keep_support(
             kernel,
-            vectors,
-            len(self.classes_),
-            self.dual_coef_,
-            self.intercept_,
+            take_rows(X, self.support_),
+            codes[self.support_],
+            dual_coef,
+            dual_coef.sum(axis=1),
             q=np.array([-s.objective for s in solutions]),
             gap=np.array([s.gap for s in solutions]),
-            dtype=PREDICTION_DTYPE,
         )
-
-    def decision_function(self, X: Any) -> Float64Array:
-        """sum_i alpha_i y_i k(x_i, x) + b, (n,), for two classes, positive for classes_[1].
-
-        For more classes (n, classes): one-versus-one votes, ties broken by the margins.
-        """
-        return self._predict(X)[1]
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The labels of (n, d) rows."""
-        codes = self._predict(X)[0]
-        return np.asarray(self.classes_[codes])
-
-    def _predict(self, X: Any) -> tuple[NDArray[np.int64], Float64Array]:
-        rows = self._rows_to_predict(X)
-        return predict(self._view, rows)
 
     def _warm_start(self, X: Matrix, labels: NDArray[Any]) -> Float64Array | None:
         """(pairs, n) weights, not summing to one, of init's support vectors that are rows of X."""

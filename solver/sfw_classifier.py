@@ -4,14 +4,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import validate_data
 
 from solver.estimator_base import (
-    PREDICTION_DTYPE,
     PROBED,
-    KernelEstimator,
-    as_given,
     as_matrix,
     check_choice,
     check_integer,
@@ -27,15 +23,16 @@ from solver.estimator_base import (
 )
 from solver.kernels import Float64Array
 from solver.multiclass import pairs_of
+from solver.one_versus_one_classifier import OneVersusOneClassifier
 from solver.rows import Matrix, take_rows
-from solver.view import dual_coefficients, expansion, predict
+from solver.view import dual_coefficients
 from solver.working_set import Algorithm, WorkingSet
 
 # Rows that `fit` shuffles and hands over at a time.
 _PART = 8192
 
 
-class SFWClassifier(ClassifierMixin, KernelEstimator):
+class SFWClassifier(OneVersusOneClassifier):
     """L2-SVM by one or more passes of SFW or MSFW; more than two classes one-versus-one.
 
     A sample is admitted to the working set when it beats the best gradient in the set; each
@@ -177,26 +174,12 @@ class SFWClassifier(ClassifierMixin, KernelEstimator):
     def _publish(self) -> NDArray[np.int64]:
         """Set the attributes from the working set; the slots of the support vectors."""
         view = self._learner.view()
-        support, self.dual_coef_ = dual_coefficients(view)
-        self.intercept_ = view.bias
+        support, dual_coef = dual_coefficients(view)
         started = view.q > 0.0
         self.objective_ = np.where(started, -view.q, np.nan)
         self.gap_ = np.where(started, view.gap, np.nan)
-        codes = self._learner.store.code[support]
-        self.support_labels_ = self.classes_[codes]
-        self.n_support_ = np.bincount(codes, minlength=len(self.classes_))
-        vectors = take_rows(view.rows.exact, support)
-        self.support_vectors_ = as_given(vectors)
-        self._view = expansion(
-            view.kernel,
-            vectors,
-            len(self.classes_),
-            self.dual_coef_,
-            view.bias,
-            view.q,
-            view.gap,
-            PREDICTION_DTYPE,
-        )
+        vectors, codes = take_rows(view.rows.exact, support), self._learner.store.code[support]
+        self._keep_support(view.kernel, vectors, codes, dual_coef, view.bias, view.q, view.gap)
         self._probe()
         return support
 
@@ -209,19 +192,3 @@ class SFWClassifier(ClassifierMixin, KernelEstimator):
             ridge = np.where(sign < 0.0, learner.ridge_of(a), learner.ridge_of(b))
             if problem.q[0] < 0.0 or is_indefinite(learner.kernel, X, sign, ridge):
                 warn_of_indefinite_matrix()
-
-    def decision_function(self, X: Any) -> Float64Array:
-        """sum_i alpha_i y_i k(x_i, x) + b, (n,), for two classes, positive for classes_[1].
-
-        For more classes (n, classes): one-versus-one votes, ties broken by the margins.
-        """
-        return self._predict(X)[1]
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The labels of (n, d) rows."""
-        codes = self._predict(X)[0]
-        return np.asarray(self.classes_[codes])
-
-    def _predict(self, X: Any) -> tuple[NDArray[np.int64], Float64Array]:
-        rows = self._rows_to_predict(X)
-        return predict(self._view, rows)

@@ -1,0 +1,53 @@
+"""What a classifier by one problem for each pair of classes predicts, and says of its samples."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+
+from solver.estimator_base import PREDICTION_DTYPE, KernelEstimator, as_given
+from solver.kernels import Float64Array, Kernel
+from solver.rows import Matrix
+from solver.view import expansion, predict
+
+
+class OneVersusOneClassifier(ClassifierMixin, KernelEstimator):
+    """Predictions and attributes of the support vectors; see `solver.sfw_classifier`."""
+
+    classes_: NDArray[Any]
+
+    def decision_function(self, X: Any) -> Float64Array:
+        """sum_i alpha_i y_i k(x_i, x) + b, (n,), for two classes, positive for classes_[1].
+
+        For more classes (n, classes): one-versus-one votes, ties broken by the margins.
+        """
+        return predict(self._view, self._rows_to_predict(X))[1]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The labels of (n, d) rows."""
+        codes = predict(self._view, self._rows_to_predict(X))[0]
+        return np.asarray(self.classes_[codes])
+
+    def _keep_support(
+        self,
+        kernel: Kernel,
+        vectors: Matrix,
+        codes: NDArray[np.int64],
+        dual_coef: Float64Array,
+        intercept: Float64Array,
+        q: Float64Array,
+        gap: Float64Array,
+    ) -> None:
+        """Set the attributes of n support vectors with class codes (n,), and what predicts.
+
+        dual_coef: (pairs, n) alpha_i y_i. intercept, q, gap: (pairs,), see `view.WorkingSetView`.
+        """
+        self.dual_coef_, self.intercept_ = dual_coef, intercept
+        self.support_labels_ = self.classes_[codes]
+        self.n_support_ = np.bincount(codes, minlength=len(self.classes_))
+        self.support_vectors_ = as_given(vectors)
+        n_classes = len(self.classes_)
+        self._view = expansion(
+            kernel, vectors, n_classes, dual_coef, intercept, q, gap, PREDICTION_DTYPE
+        )
