@@ -10,11 +10,13 @@ samples and shares its sequence with the sample before it. A fit replaces an ear
 same sequence, and to apply it twice is to apply it once; so replay may begin with the fit at a
 snapshot's own sequence, whether it came before the snapshot or after it.
 
-SQLite checks how its pages hang together, not what stands in them: each record and each spec
-stands behind a digest of its whole row.
+A key is what a client calls a request by, so that it can send it again (`service.idempotency`).
+It is written in the commit of its entry and outlives it; its answer comes later.
+
+Each row is sealed (`service.seals`), and checked when it is read; how the pages hang together is
+checked when the log is opened.
 """
 
-import hashlib
 import heapq
 import json
 import logging
@@ -26,19 +28,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from service.errors import StartupError, StorageFailed
+from service.seals import BrokenSeal, seal, unseal, unseal_if_marked
 from service.spec import HeadName
 from service.write_ahead import check_write_ahead
 
 logger = logging.getLogger(__name__)
 
-# Format 1 had no fits; it is read, and becomes 2 when it is opened.
-_FORMAT = 2
-_READ = (0, 1, _FORMAT)
-# No record of MessagePack begins so. What has no mark is of a version that wrote no digests.
-_MARK = b"\xc1"
-_DIGEST_BYTES = 8
+# Format 1 had no fits, 2 no keys; they are read, and become 3 when they are opened.
+_FORMAT = 3
+_READ = (0, 1, 2, _FORMAT)
 # SQLite takes 32,766 values in a statement.
-_ENTRIES_A_STATEMENT = 1024
+_ROWS_A_STATEMENT = 1024
 _COLUMNS = """
     model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
     sequence INTEGER NOT NULL,  -- of the request's last sample
@@ -57,6 +57,15 @@ CREATE TABLE IF NOT EXISTS models (
 );
 CREATE TABLE IF NOT EXISTS entries ({_COLUMNS}) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS fits ({_COLUMNS});
+CREATE TABLE IF NOT EXISTS keys (
+    model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
+    sequence INTEGER NOT NULL,  -- of the entry
+    key BLOB NOT NULL,
+    digest BLOB NOT NULL,       -- of what was asked for
+    answer BLOB,                -- null until it is known
+    PRIMARY KEY (model, sequence),
+    UNIQUE (model, key)
+) WITHOUT ROWID;
 """
 
 
@@ -71,37 +80,41 @@ class Entry(NamedTuple):
     threads: int
     record: bytes
 
+    def sealed(self) -> "Entry":
+        """As it is stored."""
+        *columns, record = self
+        return self._replace(record=seal(record, *columns))
 
-_PLACES = f"({', '.join('?' * len(Entry._fields))})"
-
-
-def _digest(*parts: object) -> bytes:
-    """Of a row's values, the last of which may be bytes."""
-    *columns, content = parts
-    hashed = hashlib.blake2b(repr(columns).encode(), digest_size=_DIGEST_BYTES)
-    hashed.update(content if isinstance(content, bytes) else str(content).encode())
-    return hashed.digest()
-
-
-def _sealed(entry: Entry) -> Entry:
-    """The entry as it is stored."""
-    return entry._replace(record=_MARK + _digest(*entry) + entry.record)
+    def unsealed(self) -> "Entry":
+        """Inverse of `sealed`. Raises BrokenSeal."""
+        *columns, record = self
+        return self._replace(record=unseal_if_marked(record, *columns))
 
 
-def _unsealed(row: tuple[Any, ...]) -> Entry:
-    """The entry of a row as it was stored. Raises StartupError where it is another."""
-    entry = Entry._make(row)
-    sealed = entry.record if isinstance(row[-1], bytes) else _MARK
-    if not sealed.startswith(_MARK):
-        return entry
-    opened = entry._replace(record=sealed[1 + _DIGEST_BYTES :])
-    if sealed[1 : 1 + _DIGEST_BYTES] != _digest(*opened):
-        raise StartupError(
-            f"the log is damaged: its entry {entry.sequence} of model {entry.model} does not match "
-            "its checksum. Restore the data directory from a backup; starting without the entry "
-            "would silently lose acknowledged samples"
+class Keyed(NamedTuple):
+    """The key of one entry; answer: None until it is known."""
+
+    model: int
+    sequence: int
+    key: bytes
+    digest: bytes
+    answer: bytes | None
+
+    def sealed(self) -> "Keyed":
+        """As it is stored."""
+        model, sequence, key, digest, answer = self
+        return self._replace(
+            key=seal(key, model, sequence, digest),
+            answer=None if answer is None else seal(answer, model, sequence),
         )
-    return opened
+
+    def unsealed(self) -> "Keyed":
+        """Inverse of `sealed`. Raises BrokenSeal."""
+        model, sequence, key, digest, answer = self
+        return self._replace(
+            key=unseal(key, model, sequence, digest),
+            answer=None if answer is None else unseal(answer, model, sequence),
+        )
 
 
 class Log:
@@ -145,18 +158,24 @@ class Log:
         """Raise StartupError for rows that would be passed over in silence."""
         told = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
         stray = self._db.execute("PRAGMA foreign_key_check").fetchone()
-        if told != "ok" or stray:
-            detail = told if told != "ok" else "it has entries of a model that it does not have"
-            raise StartupError(
-                f"the log {self._path} is damaged: {detail}. Restore the data directory from a "
-                "backup; starting with it would silently lose acknowledged samples"
-            )
+        if told != "ok":
+            raise self._damaged(told)
+        if stray:
+            raise self._damaged("it has entries of a model that it does not have")
+
+    def _damaged(self, detail: str) -> StartupError:
+        return StartupError(
+            f"the log {self._path} is damaged: {detail}. Restore the data directory from a backup; "
+            "starting with it would silently lose acknowledged samples"
+        )
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
         """The log is read at start only, so what fails there keeps the server from starting."""
         try:
             yield
+        except BrokenSeal as error:
+            raise self._damaged(str(error)) from None
         except sqlite3.Error as error:
             raise StartupError(
                 f"the log {self._path} cannot be read: {error}; check the directory's "
@@ -171,63 +190,47 @@ class Log:
         """(id, name, spec) of all models, oldest first."""
         with self._reading():
             rows = list(self._db.execute("SELECT id, name, spec FROM models ORDER BY id"))
-        return [(model, name, self._read_spec(model, name, text)) for model, name, text in rows]
-
-    def _read_spec(self, model: int, name: str, text: str) -> dict[str, Any]:
-        """The spec of a row; JSON, and on a second line the row's digest."""
-        plain, _, digest = text.partition("\n")
-        try:
-            if digest and digest != _digest(model, name, plain).hex():
-                raise ValueError("its row does not match its checksum")
-            spec: dict[str, Any] = json.loads(plain)
-        except ValueError as error:
-            raise StartupError(
-                f"the log {self._path} is damaged: model {model}, {name!r}: {error}. Restore the "
-                "data directory from a backup"
-            ) from None
-        return spec
+            return [(model, name, _read_spec(model, name, text)) for model, name, text in rows]
 
     def create(self, name: str, spec: dict[str, Any]) -> int:
         """Add a model; durable on return. Raises StorageFailed."""
         with self._transaction():
-            return self._insert(name, spec)
+            return self._insert_model(name, spec)
 
-    def _insert(self, name: str, spec: dict[str, Any]) -> int:
-        text = json.dumps(spec)
-        self._run("INSERT INTO models (name, spec) VALUES (?, ?)", (name, text))
+    def _insert_model(self, name: str, spec: dict[str, Any]) -> int:
+        self._run("INSERT INTO models (name, spec) VALUES (?, ?)", (name, ""))
         row = self._db.execute("SELECT id FROM models WHERE name = ?", (name,)).fetchone()
         model = int(row[0])
-        text += "\n" + _digest(model, name, text).hex()
-        self._run("UPDATE models SET spec = ? WHERE id = ?", (text, model))
+        sealed = seal(json.dumps(spec).encode(), model, name)
+        self._run("UPDATE models SET spec = ? WHERE id = ?", (sealed, model))
         return model
 
     @contextmanager
     def creating(self, name: str, spec: dict[str, Any]) -> Iterator[int]:
         """Add a model that exists once the block has ended without an error; durable then."""
         with self._transaction():
-            yield self._insert(name, spec)
+            yield self._insert_model(name, spec)
 
     def delete(self, model: int) -> None:
-        """Forget a model and its entries; durable on return. Raises StorageFailed."""
+        """Forget a model, its entries and keys; durable on return. Raises StorageFailed."""
         self._run("DELETE FROM models WHERE id = ?", (model,))
 
-    def append(self, entries: Sequence[Entry]) -> None:
+    def append(self, entries: Sequence[Entry], keys: Sequence[Keyed] = ()) -> None:
         """Write a group of requests in one commit; fsynced on return, or StorageFailed.
+
+        keys: those of the entries, and earlier ones whose answers are known by now.
 
         As few statements as SQLite allows: around each one the interpreter lock is given up
         and has to be won back from the event loop.
         """
-        with self._transaction() if len(entries) > _ENTRIES_A_STATEMENT else nullcontext():
-            for start in range(0, len(entries), _ENTRIES_A_STATEMENT):
-                part = entries[start : start + _ENTRIES_A_STATEMENT]
-                rows = ", ".join([_PLACES] * len(part))
-                self._run(
-                    f"INSERT INTO entries VALUES {rows}", [v for e in part for v in _sealed(e)]
-                )
+        several = keys or len(entries) > _ROWS_A_STATEMENT
+        with self._transaction() if several else nullcontext():
+            self._insert("INSERT INTO entries", entries)
+            self._insert("INSERT OR REPLACE INTO keys", keys)
 
     def append_fit(self, fit: Entry) -> None:
         """Write a fit behind all entries of its model; fsynced on return, or StorageFailed."""
-        self._run(f"INSERT OR REPLACE INTO fits VALUES {_PLACES}", _sealed(fit))
+        self._insert("INSERT OR REPLACE INTO fits", [fit])
 
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
         """The entries behind a sequence, grouped as they were absorbed; each fit is a block.
@@ -238,7 +241,7 @@ class Log:
             order = "ORDER BY sequence"
             entries, fits = (
                 (
-                    _unsealed(row)
+                    Entry._make(row).unsealed()
                     for row in self._db.execute(f"SELECT * FROM {which} {order}", (model, after))
                 )
                 for which in (
@@ -256,6 +259,42 @@ class Log:
         with self._transaction():
             self._run("DELETE FROM entries WHERE model = ? AND sequence <= ?", (model, up_to))
             self._run("DELETE FROM fits WHERE model = ? AND sequence < ?", (model, up_to))
+
+    def all_keys(self) -> Iterator[tuple[int, int, bytes]]:
+        """(model, sequence, key) of all keys, a model's oldest first."""
+        with self._reading():
+            for model, sequence, key, digest in self._db.execute(
+                "SELECT model, sequence, key, digest FROM keys ORDER BY model, sequence"
+            ):
+                yield model, sequence, unseal(key, model, sequence, digest)
+
+    def unanswered(self, model: int) -> list[Keyed]:
+        """The keys of a model whose answers were not written."""
+        with self._reading():
+            rows = self._db.execute(
+                "SELECT * FROM keys WHERE model = ? AND answer IS NULL", (model,)
+            )
+            return [Keyed._make(row).unsealed() for row in rows]
+
+    def keyed(self, model: int, sequence: int) -> Keyed | None:
+        """The key of an entry. Raises StorageFailed."""
+        try:
+            row = self._db.execute(
+                "SELECT * FROM keys WHERE model = ? AND sequence = ?", (model, sequence)
+            ).fetchone()
+            return row and Keyed._make(row).unsealed()
+        except (sqlite3.Error, BrokenSeal) as error:
+            raise StorageFailed(f"the log could not be read: {error}") from error
+
+    def drop_keys(self, model: int, up_to: int) -> None:
+        """Forget the keys of a model's entries up to a sequence. Raises StorageFailed."""
+        self._run("DELETE FROM keys WHERE model = ? AND sequence <= ?", (model, up_to))
+
+    def _insert(self, into: str, rows: Sequence[Entry] | Sequence[Keyed]) -> None:
+        for start in range(0, len(rows), _ROWS_A_STATEMENT):
+            part = rows[start : start + _ROWS_A_STATEMENT]
+            places = ", ".join([f"({', '.join('?' * len(part[0]))})"] * len(part))
+            self._run(f"{into} VALUES {places}", [value for row in part for value in row.sealed()])
 
     def _run(self, statement: str, values: Sequence[Any]) -> None:
         """One statement; outside a transaction it is durable on return."""
@@ -297,3 +336,13 @@ class Log:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise
+
+
+def _read_spec(model: int, name: str, sealed: Any) -> dict[str, Any]:
+    """The spec in a row. Raises BrokenSeal."""
+    text = sealed.encode() if isinstance(sealed, str) else sealed  # text in older versions
+    try:
+        spec: dict[str, Any] = json.loads(unseal_if_marked(text, model, name))
+    except ValueError:
+        raise BrokenSeal from None
+    return spec

@@ -91,7 +91,7 @@ def test_a_changed_byte_is_refused_or_changes_nothing(closed: Path, seed: int) -
     "statement",
     [
         "UPDATE models SET name = 'c' WHERE name = 'a'",
-        "UPDATE models SET spec = replace(spec, '0.25', '0.35')",
+        "UPDATE models SET spec = CAST(replace(CAST(spec AS TEXT), '0.25', '0.35') AS BLOB)",
         "UPDATE models SET id = 9 WHERE name = 'empty'",
         "DELETE FROM models WHERE name = 'a'",
         "UPDATE entries SET head = 'working_set' WHERE sequence = 7",
@@ -118,7 +118,7 @@ def test_rows_of_a_version_that_wrote_no_digests_are_read(closed: Path) -> None:
     database = sqlite3.connect(closed)
     database.execute("UPDATE entries SET record = substr(record, 10)")
     database.execute("UPDATE fits SET record = substr(record, 10)")
-    database.execute("UPDATE models SET spec = substr(spec, 1, instr(spec, char(10)) - 1)")
+    database.execute("UPDATE models SET spec = CAST(substr(spec, 10) AS TEXT)")
     database.commit()
     database.close()
     assert contents(closed) == before
