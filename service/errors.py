@@ -238,7 +238,7 @@ class NotReached(Unavailable):
 
 
 class StorageFailed(Unavailable):
-    """The log could not be written; nothing was learned."""
+    """The log could not be written; nothing was learned, unless the detail says otherwise."""
 
     slug, title = "storage-failed", "The log could not be written"
     retry_after_seconds = 10

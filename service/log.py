@@ -12,10 +12,14 @@ snapshot's own sequence, whether it came before the snapshot or after it.
 
 A key is what a client calls a request by, so that it can send it again (`service.idempotency`).
 It is written in the commit of its entry and outlives it; its answer comes later.
+
+Each row is sealed (`service.seals`), and checked when it is read; how the pages hang together is
+checked when the log is opened.
 """
 
 import heapq
 import json
+import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -24,7 +28,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from service.errors import StartupError, StorageFailed
+from service.seals import BrokenSeal, seal, unseal, unseal_if_marked
 from service.spec import HeadName
+from service.write_ahead import check_write_ahead
+
+logger = logging.getLogger(__name__)
 
 # Format 1 had no fits, 2 no keys; they are read, and become 3 when they are opened.
 _FORMAT = 3
@@ -72,6 +80,16 @@ class Entry(NamedTuple):
     threads: int
     record: bytes
 
+    def sealed(self) -> "Entry":
+        """As it is stored."""
+        *columns, record = self
+        return self._replace(record=seal(record, *columns))
+
+    def unsealed(self) -> "Entry":
+        """Inverse of `sealed`. Raises BrokenSeal."""
+        *columns, record = self
+        return self._replace(record=unseal_if_marked(record, *columns))
+
 
 class Keyed(NamedTuple):
     """The key of one entry; answer: None until it is known."""
@@ -82,6 +100,22 @@ class Keyed(NamedTuple):
     digest: bytes
     answer: bytes | None
 
+    def sealed(self) -> "Keyed":
+        """As it is stored."""
+        model, sequence, key, digest, answer = self
+        return self._replace(
+            key=seal(key, model, sequence, digest),
+            answer=None if answer is None else seal(answer, model, sequence),
+        )
+
+    def unsealed(self) -> "Keyed":
+        """Inverse of `sealed`. Raises BrokenSeal."""
+        model, sequence, key, digest, answer = self
+        return self._replace(
+            key=unseal(key, model, sequence, digest),
+            answer=None if answer is None else unseal(answer, model, sequence),
+        )
+
 
 class Log:
     """The embedded log of one data directory. Used by one thread at a time.
@@ -91,6 +125,12 @@ class Log:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._doubtful = False
+        if check_write_ahead(path.with_name(f"{path.name}-wal")):
+            logger.warning(
+                "the log ends in a commit that is not whole and is passed over: it was being "
+                "written, and nobody was told of it, when the server was stopped"
+            )
         with self._reading():
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
@@ -112,12 +152,30 @@ class Log:
         self._db.execute("PRAGMA foreign_keys = ON")
         self._db.executescript(_SCHEMA)
         self._db.execute(f"PRAGMA user_version = {_FORMAT}")
+        self._check_pages()
+
+    def _check_pages(self) -> None:
+        """Raise StartupError for rows that would be passed over in silence."""
+        told = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        stray = self._db.execute("PRAGMA foreign_key_check").fetchone()
+        if told != "ok":
+            raise self._damaged(told)
+        if stray:
+            raise self._damaged("it has entries of a model that it does not have")
+
+    def _damaged(self, detail: str) -> StartupError:
+        return StartupError(
+            f"the log {self._path} is damaged: {detail}. Restore the data directory from a backup; "
+            "starting with it would silently lose acknowledged samples"
+        )
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
         """The log is read at start only, so what fails there keeps the server from starting."""
         try:
             yield
+        except BrokenSeal as error:
+            raise self._damaged(str(error)) from None
         except sqlite3.Error as error:
             raise StartupError(
                 f"the log {self._path} cannot be read: {error}; check the directory's "
@@ -132,19 +190,26 @@ class Log:
         """(id, name, spec) of all models, oldest first."""
         with self._reading():
             rows = list(self._db.execute("SELECT id, name, spec FROM models ORDER BY id"))
-        return [(model, name, json.loads(spec)) for model, name, spec in rows]
+            return [(model, name, _read_spec(model, name, text)) for model, name, text in rows]
 
     def create(self, name: str, spec: dict[str, Any]) -> int:
         """Add a model; durable on return. Raises StorageFailed."""
-        self._run("INSERT INTO models (name, spec) VALUES (?, ?)", (name, json.dumps(spec)))
+        with self._transaction():
+            return self._insert_model(name, spec)
+
+    def _insert_model(self, name: str, spec: dict[str, Any]) -> int:
+        self._run("INSERT INTO models (name, spec) VALUES (?, ?)", (name, ""))
         row = self._db.execute("SELECT id FROM models WHERE name = ?", (name,)).fetchone()
-        return int(row[0])
+        model = int(row[0])
+        sealed = seal(json.dumps(spec).encode(), model, name)
+        self._run("UPDATE models SET spec = ? WHERE id = ?", (sealed, model))
+        return model
 
     @contextmanager
     def creating(self, name: str, spec: dict[str, Any]) -> Iterator[int]:
         """Add a model that exists once the block has ended without an error; durable then."""
         with self._transaction():
-            yield self.create(name, spec)
+            yield self._insert_model(name, spec)
 
     def delete(self, model: int) -> None:
         """Forget a model, its entries and keys; durable on return. Raises StorageFailed."""
@@ -177,7 +242,10 @@ class Log:
         with self._reading():
             order = "ORDER BY sequence"
             entries, fits = (
-                map(Entry._make, self._db.execute(f"SELECT * FROM {which} {order}", (model, after)))
+                (
+                    Entry._make(row).unsealed()
+                    for row in self._db.execute(f"SELECT * FROM {which} {order}", (model, after))
+                )
                 for which in (
                     "entries WHERE model = ? AND sequence > ?",
                     "fits WHERE model = ? AND sequence >= ?",
@@ -197,9 +265,10 @@ class Log:
     def all_keys(self) -> Iterator[tuple[int, int, bytes]]:
         """(model, sequence, key) of all keys, a model's oldest first."""
         with self._reading():
-            yield from self._db.execute(
-                "SELECT model, sequence, key FROM keys ORDER BY model, sequence"
-            )
+            for model, sequence, key, digest in self._db.execute(
+                "SELECT model, sequence, key, digest FROM keys ORDER BY model, sequence"
+            ):
+                yield model, sequence, unseal(key, model, sequence, digest)
 
     def unanswered(self, model: int) -> list[Keyed]:
         """The keys of a model whose answers were not written."""
@@ -207,7 +276,7 @@ class Log:
             rows = self._db.execute(
                 "SELECT * FROM keys WHERE model = ? AND answer IS NULL", (model,)
             )
-            return list(map(Keyed._make, rows))
+            return [Keyed._make(row).unsealed() for row in rows]
 
     def keyed(self, model: int, sequence: int) -> Keyed | None:
         """The key of an entry. Raises StorageFailed."""
@@ -215,9 +284,9 @@ class Log:
             row = self._db.execute(
                 "SELECT * FROM keys WHERE model = ? AND sequence = ?", (model, sequence)
             ).fetchone()
-        except sqlite3.Error as error:
+            return row and Keyed._make(row).unsealed()
+        except (sqlite3.Error, BrokenSeal) as error:
             raise StorageFailed(f"the log could not be read: {error}") from error
-        return row and Keyed._make(row)
 
     def drop_keys(self, model: int, up_to: int) -> None:
         """Forget the keys of a model's entries up to a sequence. Raises StorageFailed."""
@@ -229,15 +298,38 @@ class Log:
         for start in range(0, len(rows), _ROWS_A_STATEMENT):
             part = rows[start : start + _ROWS_A_STATEMENT]
             places = ", ".join([f"({', '.join('?' * len(part[0]))})"] * len(part))
-            values = [value for row in part for value in row]
+            values = [value for row in part for value in row.sealed()]
             self._run(f"{into} VALUES {places} {otherwise}", values)
 
     def _run(self, statement: str, values: Sequence[Any]) -> None:
         """One statement; outside a transaction it is durable on return."""
+        if self._doubtful and not self._settled():
+            raise StorageFailed("the log cannot be written since an I/O error; nothing was learned")
         try:
             self._db.execute(statement, values)
         except sqlite3.Error as error:
-            raise StorageFailed(f"the log could not be written: {error}") from error
+            detail = f"the log could not be written: {error}"
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
+                self._doubtful = True
+                if not self._settled():
+                    detail += "; after a restart it may prove to have been written all the same"
+            raise StorageFailed(detail) from error
+
+    def _settled(self) -> bool:
+        """Make sure that a commit which failed does not come back; whether that succeeded.
+
+        Where its fsync failed it may stand in the write-ahead file as a whole, and the next start
+        would find it, unless the file is emptied and another commit proves that it can be written.
+        """
+        if self._db.in_transaction:
+            return True
+        try:
+            busy, *_ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self._db.execute(f"PRAGMA user_version = {_FORMAT}")
+        except sqlite3.Error:
+            return False
+        self._doubtful = bool(busy)
+        return not busy
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -249,3 +341,13 @@ class Log:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise
+
+
+def _read_spec(model: int, name: str, sealed: Any) -> dict[str, Any]:
+    """The spec in a row. Raises BrokenSeal."""
+    text = sealed.encode() if isinstance(sealed, str) else sealed  # text in older versions
+    try:
+        spec: dict[str, Any] = json.loads(unseal_if_marked(text, model, name))
+    except ValueError:
+        raise BrokenSeal from None
+    return spec

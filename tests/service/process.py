@@ -24,6 +24,17 @@ class ServerProcess:
 
     def start(self, *more: str) -> "ServerProcess":
         """Start it, with more arguments, and wait until it is ready."""
+        process = self.launch(*more)
+        deadline = time.monotonic() + 300  # the first start compiles
+        while not self._ready():
+            if process.poll() is not None or time.monotonic() > deadline:
+                self.close()
+                raise RuntimeError(f"the server did not start:\n{self.log()}")
+            time.sleep(0.05)
+        return self
+
+    def launch(self, *more: str) -> "subprocess.Popen[bytes]":
+        """Start it and wait for nothing."""
         variables = {f"WOLFSTREAM_{name.upper()}": str(v) for name, v in self.settings.items()}
         arguments = ["--port", str(self.port), "--data", str(self.data), *more]
         with self.log_path.open("ab") as log:
@@ -33,13 +44,7 @@ class ServerProcess:
                 stdout=log,
                 stderr=log,
             )
-        deadline = time.monotonic() + 300  # the first start compiles
-        while not self._ready():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                self.close()
-                raise RuntimeError(f"the server did not start:\n{self.log()}")
-            time.sleep(0.05)
-        return self
+        return self.process
 
     def kill(self) -> None:
         """kill -9: nothing is flushed, nothing is finished."""

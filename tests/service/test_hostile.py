@@ -193,13 +193,11 @@ def damaged_log(path):
 
 def test_damaged_entries_keep_the_server_from_starting(tmp_path):
     path = tmp_path / "log.sqlite"
-    model, content = damaged_log(path)
+    _, content = damaged_log(path)
     content[3 * 4096 :] = b"\xff" * (len(content) - 3 * 4096)
     path.write_bytes(content)
-    log = Log(path)
     with pytest.raises(StartupError):
-        list(log.blocks(model, 0))
-    log.close()
+        Log(path)
 
 
 def test_a_damaged_list_of_models_keeps_the_server_from_starting(tmp_path):
@@ -214,7 +212,7 @@ def test_a_damaged_list_of_models_keeps_the_server_from_starting(tmp_path):
 def test_a_log_of_another_format_is_closed_and_untouched(tmp_path):
     path = tmp_path / "log.sqlite"
     other = sqlite3.connect(path)
-    other.execute("PRAGMA user_version = 3")
+    other.execute("PRAGMA user_version = 99")
     other.close()
     before = path.read_bytes()
     opened = []

@@ -1,0 +1,106 @@
+"""SQLite's write-ahead file, looked at before SQLite opens it.
+
+SQLite ends its reading at the first frame whose checksum is wrong, and takes what stands behind
+it for what a crash left unfinished. Damage in the middle would so lose every later commit without
+a word. A crash can leave one unfinished commit at the end, because each commit is fsynced before
+the next begins: where two end behind a wrong frame, the file was damaged.
+
+The format is that of https://www.sqlite.org/fileformat2.html, section 4; the last commit alone
+cannot be told from one that was cut short.
+"""
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.errors import StartupError
+
+Words = NDArray[np.uint64]
+
+_HEADER = struct.Struct(">8I")
+_FRAME = struct.Struct(">6I")
+# The magic number's last bit is the order of the bytes in the words that are summed.
+_ORDERS = {0x377F0682: "<u4", 0x377F0683: ">u4"}
+_MASK = np.uint64(0xFFFFFFFF)
+
+
+def check_write_ahead(path: Path) -> int:
+    """The number of commits behind a wrong frame: 0, or 1 where a crash may have cut it short.
+
+    Raises StartupError where there are more, or where the header is wrong.
+    """
+    try:
+        with path.open("rb") as file:
+            behind = _commits_behind(file)
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise StartupError(f"{path} cannot be read: {error}; check its permissions") from error
+    if behind is None or behind > 1:
+        what = "the header" if behind is None else f"a frame before the last {behind} commits"
+        raise StartupError(
+            f"{path} is damaged: {what} does not match its checksum. Restore the data directory "
+            "from a backup; starting with this file would silently lose acknowledged samples"
+        )
+    return behind
+
+
+def _commits_behind(file: BinaryIO) -> int | None:
+    """Commits of the present generation behind the first wrong frame; None: a wrong header."""
+    head = file.read(_HEADER.size)
+    if len(head) < _HEADER.size:
+        return 0
+    magic, _, page, _, *salts, sum_0, sum_1 = _HEADER.unpack(head)
+    order = _ORDERS.get(magic)
+    if order is None:
+        # Nothing is written before the header is on disk.
+        return None if file.read(1) else 0
+    sums = _added(np.zeros(2, np.uint64), head[:24], order, _weights(3))
+    if sums.tolist() != [sum_0, sum_1]:
+        return None
+    weights = _weights((8 + page) // 8)
+    behind, whole = 0, True
+    for frame_head, data in _frames(file, page):
+        _, size_after_commit, *own_salts, sum_0, sum_1 = _FRAME.unpack(frame_head)
+        if own_salts != salts:
+            whole = False
+            continue
+        if whole:
+            sums = _added(sums, frame_head[:8] + data, order, weights)
+            whole = sums.tolist() == [sum_0, sum_1]
+        if not whole and size_after_commit:
+            behind += 1
+    return behind
+
+
+def _frames(file: BinaryIO, page: int) -> Iterator[tuple[bytes, bytes]]:
+    while len(head := file.read(_FRAME.size)) == _FRAME.size:
+        data = file.read(page)
+        if len(data) < page:
+            return
+        yield head, data
+
+
+def _weights(pairs: int) -> Words:
+    """What each word adds to the two sums, (2, 2 pairs) modulo 2^32.
+
+    A pair (x, z) makes (s, t) into s' = s + t + x and t' = s' + t + z; the last column pair of
+    the powers of that matrix belongs to the first pair. Before them, what the sums themselves add.
+    """
+    step = np.array([[1, 1], [1, 2]], np.uint64)
+    power, columns = np.eye(2, dtype=np.uint64), list[Words]()
+    pair = np.array([[1, 0], [1, 1]], np.uint64)
+    for _ in range(pairs):
+        columns.append(power @ pair & _MASK)
+        power = power @ step & _MASK
+    return np.hstack([power, *columns[::-1]])
+
+
+def _added(sums: Words, data: bytes, order: str, weights: Words) -> Words:
+    words = np.concatenate([sums, np.frombuffer(data, order).astype(np.uint64)])
+    added: Words = weights @ words & _MASK
+    return added

@@ -1,0 +1,51 @@
+"""What a server process has: memory, files, threads; and tasks that run at once."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.service.process import ServerProcess
+
+
+def resident_bytes(server: ServerProcess) -> int:
+    """Memory that the process has now."""
+    return _status(server, "VmRSS") << 10
+
+
+def threads(server: ServerProcess) -> int:
+    """Threads of the process."""
+    return _status(server, "Threads")
+
+
+def open_files(server: ServerProcess) -> int:
+    """Descriptors of the process."""
+    assert server.process is not None
+    return len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
+
+
+def _status(server: ServerProcess, name: str) -> int:
+    assert server.process is not None
+    for line in Path(f"/proc/{server.process.pid}/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1])
+    raise KeyError(name)
+
+
+def together(*tasks: Callable[[], Any]) -> None:
+    """Run all at once, each on a thread; the first failure is raised."""
+    failures: list[BaseException] = []
+
+    def guarded(task: Callable[[], Any]) -> None:
+        try:
+            task()
+        except BaseException as error:
+            failures.append(error)
+
+    running = [threading.Thread(target=guarded, args=[task]) for task in tasks]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    if failures:
+        raise failures[0]

@@ -1,0 +1,215 @@
+"""Disks that are full or fail: answered with 503, nothing acknowledged is lost, nothing refused
+comes back, and learning goes on once the disk does.
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from service.keys import KeysError, add_key, read_keys
+from service.log import Entry
+from service.recovery import samples_of
+from tests.hard.conftest import Report
+from tests.hard.faults import Poster, failing, fill, small_disk
+from tests.service.process import ServerProcess
+
+pytestmark = [pytest.mark.hard, pytest.mark.timeout(600)]
+
+SPEC = {"working_set": {"max_size": 300}, "asset": {"dimension": 64}}
+WIDE = 200
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", 16) as folder:
+        yield folder
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ServerProcess]:
+    """Over a small disk where the test has one; its own printing goes elsewhere."""
+    uses_disk = "disk" in request.fixturenames
+    folder = request.getfixturevalue("disk") if uses_disk else tmp_path
+    with closing(ServerProcess(folder / "data", snapshot_samples=10**9)) as running:
+        running.log_path = tmp_path / "server.log"
+        yield running
+
+
+def started(server: ServerProcess) -> Poster:
+    server.start()
+    httpx.put(f"{server.url}/v1/models/m", json=SPEC, timeout=60).raise_for_status()
+    return Poster(server, "m")
+
+
+def held(server: ServerProcess) -> list[int]:
+    """The numbers of the samples in the log, in its order, as the server left it."""
+    with closing(sqlite3.connect(server.data / "log.sqlite")) as database:
+        rows = database.execute("SELECT * FROM entries ORDER BY sequence").fetchall()
+    blocks = [[Entry._make(row).unsealed()] for row in rows]
+    return [int(row[1]) for block in blocks for row in samples_of(block).X.tolist()]  # type: ignore[union-attr]
+
+
+def sequence(server: ServerProcess) -> int:
+    told = httpx.get(f"{server.url}/v1/models/m", timeout=60).raise_for_status().json()
+    assert told["status"] == "ok"
+    return int(told["sequence"])
+
+
+class TestFullDisk:
+    def test_while_samples_are_appended(self, disk: Path, server: ServerProcess, report: Report):
+        poster = started(server)
+        for _ in range(3):
+            for _ in range(50):
+                assert poster.post(WIDE) == 200
+            filler = fill(disk)
+            poster.post_until(503, WIDE)
+            for _ in range(20):
+                poster.post(WIDE)
+            answer = httpx.post(f"{server.url}/v1/models/m/predict", json={"x": [[1.0] * WIDE]})
+            assert answer.status_code == 200
+            filler.unlink()
+            poster.post_until(200, WIDE)
+            assert sequence(server) == len(poster.kept)
+        server.kill()
+        server.start()
+        assert sequence(server) == len(poster.kept)
+        server.kill()
+        poster.check(held(server))
+        report(acknowledged=len(poster.kept), refused_with_503=len(poster.refused), lost=0)
+
+    def test_killed_while_it_is_full(self, disk: Path, server: ServerProcess):
+        poster = started(server)
+        for _ in range(50):
+            poster.post(WIDE)
+        filler = fill(disk)
+        poster.post_until(503, WIDE)
+        server.kill()
+        with pytest.raises(RuntimeError, match=r"did not start|free space") as refused:
+            server.start()
+            server.kill()
+            raise RuntimeError("it did not start")  # it may, where the log has room of its own
+        assert 'Traceback (most recent call last):\n  File "<frozen' not in str(refused.value)
+        filler.unlink()
+        server.start()
+        assert sequence(server) == len(poster.kept)
+        server.kill()
+        poster.check(held(server))
+
+    def test_while_a_snapshot_is_written(self, disk: Path, server: ServerProcess):
+        server.settings["snapshot_samples"] = 100
+        poster = started(server)
+        filler = fill(disk, leave=900_000)
+        for _ in range(250):
+            assert poster.post() == 200
+        deadline = time.monotonic() + 60
+        while "no snapshot" not in server.log():
+            assert time.monotonic() < deadline
+            poster.post()
+        assert not list(disk.glob("data/snapshots/*/*.partial"))
+        filler.unlink()
+        for _ in range(250):
+            assert poster.post() == 200
+        assert list(disk.glob("data/snapshots/*/*.snapshot"))
+        server.kill()
+        server.start()
+        assert sequence(server) == len(poster.kept)
+
+    def test_while_models_are_made_and_deleted(self, disk: Path, server: ServerProcess):
+        poster = started(server)
+        exists = {"m": True}
+        with httpx.Client(base_url=server.url, timeout=60) as client:
+            for k in range(10):
+                exists[f"before{k}"] = client.put(f"/v1/models/before{k}").status_code == 201
+            filler = fill(disk)
+            poster.post_until(503, WIDE)
+            said = []
+            for k in range(40):
+                said.append(client.put(f"/v1/models/full{k}").status_code)
+                exists[f"full{k}"] = said[-1] == 201
+                said.append(client.delete(f"/v1/models/before{k % 10}").status_code)
+                if said[-1] == 204:
+                    exists[f"before{k % 10}"] = False
+            assert set(said) <= {201, 204, 404, 503}
+            assert 503 in said
+            filler.unlink()
+            assert client.put("/v1/models/after").status_code == 201
+        exists["after"] = True
+        for _ in range(2):
+            listed = httpx.get(f"{server.url}/v1/models").json()["models"]
+            assert {m["model"] for m in listed} == {name for name, there in exists.items() if there}
+            server.kill()
+            server.start()
+
+    def test_while_keys_are_added(self, disk: Path):
+        data = disk / "data"
+        add_key(data, "first", ("admin",))
+        filler = fill(disk)
+        with pytest.raises(KeysError, match="No space left"):
+            for k in range(100):
+                add_key(data, f"more{k}", ("admin",))
+        assert "first" in {key.name for key in read_keys(data) or []}
+        assert not list(data.glob("*.partial"))
+        filler.unlink()
+        add_key(data, "later", ("admin",))
+        assert "later" in {key.name for key in read_keys(data) or []}
+
+
+@pytest.mark.parametrize(
+    ("calls", "error"),
+    [("fsync,fdatasync", "EIO"), ("fsync,fdatasync", "ENOSPC"), ("pwrite64,write", "EIO")],
+    ids=["fsync", "fsync without room", "write"],
+)
+class TestFailingCalls:
+    """Writes go wrong on the way to the log; sockets are written with other calls."""
+
+    def test_all_of_them_for_a_while(
+        self, server: ServerProcess, calls: str, error: str, report: Report
+    ):
+        poster = started(server)
+        for _ in range(2):
+            for _ in range(20):
+                assert poster.post() == 200
+            with failing(server, calls, error):
+                for _ in range(10):
+                    assert poster.post() == 503
+            poster.post_until(200)
+        assert sequence(server) == len(poster.kept)
+        server.kill()
+        poster.check(held(server))
+        server.start()
+        assert sequence(server) == len(poster.kept)
+        report(acknowledged=len(poster.kept), refused_with_503=len(poster.refused), came_back=0)
+
+    @pytest.mark.parametrize("when", ["1+2", "2+3", "3+7"])
+    def test_some_of_them_and_then_a_crash(
+        self, server: ServerProcess, calls: str, error: str, when: str
+    ):
+        poster = started(server)
+        for _ in range(20):
+            assert poster.post() == 200
+        with failing(server, calls, error, when):
+            for _ in range(30):
+                poster.post()
+            server.kill()
+        assert poster.refused
+        poster.check(held(server))
+        server.start()
+        assert len(poster.kept) <= sequence(server) <= len(poster.kept) + len(poster.doubtful)
+
+    def test_while_snapshots_are_written(self, server: ServerProcess, calls: str, error: str):
+        server.settings["snapshot_samples"] = 50
+        poster = started(server)
+        for _ in range(60):
+            assert poster.post() == 200
+        with failing(server, calls, error, "1+2"):
+            for _ in range(100):
+                poster.post()
+        poster.post_until(200)
+        server.kill()
+        server.start()
+        assert len(poster.kept) <= sequence(server) <= len(poster.kept) + len(poster.doubtful)
