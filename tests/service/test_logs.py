@@ -25,7 +25,7 @@ from service import requests, tracing
 from service.errors import Invalid
 from service.logs import JsonFormatter, TextFormatter, set_up_logging
 from service.problems import add_problems
-from service.requests import Observer, RequestCounts
+from service.requests import Observer, Requests
 from service.tracing import Trace
 from tests.service.process import ServerProcess
 from tests.service.test_keys import soon
@@ -183,10 +183,10 @@ class InProcess:
     """Routes that answer, refuse and fail, behind the middleware."""
 
     def __init__(self, which: Any) -> None:
-        self.counts = RequestCounts()
+        self.counts: Requests = {}
         self.app = FastAPI()
         self.app.add_middleware(
-            Observer, counts=self.counts, which=which, is_model=lambda name: name == "m"
+            Observer, requests=self.counts, which=which, is_model=lambda name: name == "m"
         )
         add_problems(self.app)
 
@@ -229,7 +229,7 @@ def test_which_requests_get_a_line(
     assert [line["status"] for line in fields(caplog)] == logged
     levels = [r.levelno for r in caplog.records if r.name == requests.__name__]
     assert levels == [logging.WARNING if status >= 500 else logging.INFO for status in logged]
-    counted = {key: server.counts.requests[key] for key in server.counts.requests}
+    counted = {key: sum(histogram.counts) for key, histogram in server.counts.items()}
     assert counted == {("/{name}/{how}", "GET", f"{n}xx"): 1 for n in (2, 4, 5)}
 
 
