@@ -246,6 +246,7 @@ class Engine:
                 self._writer.phase = f"loading model {i} of {len(self._loads)}"
                 self._writer.load(name, path)
             self._writer.phase = "compiling"
+            logger.info("%d models; compiling", len(self._writer.models))
             self._warm_up()
         except Exception as error:
             self._loop.call_soon_threadsafe(self.ready.set_exception, error)

@@ -31,7 +31,7 @@ from prometheus_client.registry import Collector
 from service.engine import Engine
 from service.metrics import BOUNDS, Histogram
 from service.model import Model
-from service.requests import RequestCounts
+from service.requests import Requests
 from service.settings import Settings
 from service.stream import Streams
 
@@ -40,7 +40,7 @@ _HEAD = ("model", "head")
 
 
 def add_metrics(
-    app: FastAPI, engine: Engine, settings: Settings, streams: Streams, requests: RequestCounts
+    app: FastAPI, engine: Engine, settings: Settings, streams: Streams, requests: Requests
 ) -> None:
     """Add the route."""
     registry = CollectorRegistry(auto_describe=False)
@@ -87,7 +87,7 @@ class ServerCollector(Collector):
     """
 
     def __init__(
-        self, engine: Engine, settings: Settings, streams: Streams, requests: RequestCounts
+        self, engine: Engine, settings: Settings, streams: Streams, requests: Requests
     ) -> None:
         self._engine = engine
         self._data = settings.data
@@ -107,21 +107,20 @@ class ServerCollector(Collector):
         yield from _of_data(self._data)
 
     def _of_requests(self) -> Iterator[Metric]:
+        labels = ("route", "method", "status")
         requests = CounterMetricFamily(
-            "wolfstream_http_requests",
-            "Requests answered, by the route that serves them.",
-            labels=("route", "method", "status"),
+            "wolfstream_http_requests", "Requests, by the route that serves them.", labels=labels
         )
-        for labels, number in self._requests.requests.copy().items():
-            requests.add_metric(labels, number)
-        yield requests
         durations = HistogramMetricFamily(
             "wolfstream_http_request_duration_seconds",
-            "From a request's head to the head of its answer.",
-            labels=("route", "method"),
+            "From a request's head to the head of its answer; not of streams.",
+            labels=labels,
         )
-        for of_route, histogram in self._requests.durations.copy().items():
-            _add(durations, of_route, histogram)
+        for answered, histogram in self._requests.copy().items():
+            requests.add_metric(answered, sum(histogram.counts))
+            if not answered[-1].startswith("1"):
+                _add(durations, answered, histogram)
+        yield requests
         yield durations
 
     def _of_writer(self) -> Iterator[Metric]:

@@ -32,7 +32,7 @@ from service.openapi import (
 from service.prefer import acknowledged, read_preference
 from service.problems import add_problems, problem_of, problem_response
 from service.refits import Job
-from service.requests import Observer, RequestCounts
+from service.requests import Observer, Requests
 from service.samples import read_rows, read_samples
 from service.settings import Settings
 from service.stream import Session, Streams
@@ -62,11 +62,11 @@ def create_app(engine: Engine, settings: Settings, streams: Streams, ring: KeyRi
         docs_url=None,
         redoc_url=None,
     )
-    requests = RequestCounts()
+    requests: Requests = {}
     app.add_middleware(Guard, ring=ring, refuse=problem_response)
     app.add_middleware(
         Observer,
-        counts=requests,
+        requests=requests,
         which=settings.log_requests,
         is_model=lambda name: engine.is_model(name),
     )

@@ -30,9 +30,12 @@ _MEANING = MEANING_EVERYWHERE | {
 }
 DESCRIPTION = """A server that learns while it serves.
 
-Bodies are JSON unless Content-Type says otherwise; answers follow Accept, else the body's format
-if it is JSON or MessagePack. A request is applied whole or not at all. What is refused is told as
-a problem (RFC 9457). Once the server has keys, a request needs one, in `Authorization: Bearer`.
+Bodies are JSON unless Content-Type says otherwise, and may be packed with gzip or zstd
+(Content-Encoding); answers follow Accept, else the body's format if it is JSON or MessagePack.
+A request is applied whole or not at all. What is refused is told as a problem (RFC 9457). Once
+the server has keys, a request needs one, in `Authorization: Bearer`.
+
+An `X-Request-ID` is answered and logged, a `traceparent` (W3C Trace Context) followed.
 
 `WS /v1/models/{name}/stream` learns and predicts over one connection (subprotocols
 wolfstream.v1.json and wolfstream.v1.msgpack). The server greets with

@@ -6,9 +6,8 @@ server count under ever new names: `OTHER` is all that no route serves.
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from starlette.routing import Match, Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -27,42 +26,32 @@ _LINES_A_SECOND = 100
 _STATUS_OF = {"websocket.accept": 101, "websocket.close": 403}
 
 
-class RequestCounts:
-    """Requests by route, method and class of status; and how long their answers took to begin."""
-
-    def __init__(self) -> None:
-        self.requests: Counter[tuple[str, str, str]] = Counter()
-        self.durations: dict[tuple[str, str], Histogram] = {}
-
-    def count(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Note one. The time of a stream is its client's, and is not kept."""
-        self.requests[route, method, f"{status // 100}xx"] += 1
-        if status >= 200:
-            durations = self.durations.get((route, method))
-            if durations is None:
-                durations = self.durations[route, method] = Histogram()
-            durations.observe(seconds)
+# Route, method and class of status, and how long such answers took to begin.
+Requests: TypeAlias = dict[tuple[str, str, str], Histogram]
 
 
 class Observer:
     """ASGI middleware.
 
+    requests: where they are counted and timed.
     which: what gets a line in the log. is_model: whether a name is that of a model.
     """
 
     def __init__(
         self,
         app: ASGIApp,
-        counts: RequestCounts,
+        requests: Requests,
         which: Literal["none", "errors", "all"],
         is_model: Callable[[str], bool],
     ) -> None:
         self._app = app
-        self._counts = counts
+        self._requests = requests
         self._which = which
         self._is_model = is_model
         self._second, self._lines, self._left_out = 0.0, 0, 0
         self._templates: dict[tuple[Any, ...], str] = {}
+        # Those of `requests`, by what is at hand when a request is answered.
+        self._found: dict[tuple[Any, ...], Histogram] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, and look at how it is answered."""
@@ -74,8 +63,9 @@ class Observer:
             nonlocal status
             if not status:
                 status = message.get("status") or _STATUS_OF[message["type"]]
-                self._count(scope, status, time.monotonic() - began)
-                if self._due(scope, status, time.monotonic() - began):
+                seconds = time.monotonic() - began
+                self._histogram(scope, status).observe(seconds)
+                if self._due(scope, status, seconds):
                     _ = trace.request_id  # made now, it is in the answer too
                 if headers := trace.headers():
                     message["headers"] = [*message.get("headers", ()), *headers]
@@ -86,20 +76,29 @@ class Observer:
         except Exception:
             if not status:  # the layer around this one answers
                 status = 500
-                self._count(scope, status, time.monotonic() - began)
+                self._histogram(scope, status).observe(time.monotonic() - began)
             raise
         finally:
             seconds = time.monotonic() - began
             if self._due(scope, status, seconds):
                 self._log(scope, trace.samples, status, seconds)
 
-    def _count(self, scope: Scope, status: int, seconds: float) -> None:
-        self._counts.count(self._route(scope), _method(scope), status, seconds)
+    def _histogram(self, scope: Scope, status: int) -> Histogram:
+        key: tuple[Any, ...] = ()
+        if "endpoint" in scope:
+            key = scope["endpoint"], scope.get("method"), status, *scope["path_params"]
+            if key in self._found:
+                return self._found[key]
+        labels = self._route(scope), _method(scope), f"{status // 100}xx"
+        histogram = self._requests.setdefault(labels, Histogram())
+        if key:
+            self._found[key] = histogram
+        return histogram
 
     def _due(self, scope: Scope, status: int, seconds: float) -> bool:
         """Whether the request gets a line; a probe that finds the server unready is no error."""
         if self._which == "errors":
-            wrong = status >= 400 or (status != 101 and seconds >= _SLOW_SECONDS)
+            wrong = status >= 400 or (seconds >= _SLOW_SECONDS and status != 101)
             return wrong and scope["path"] not in OPEN
         return self._which == "all"
 

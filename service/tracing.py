@@ -28,12 +28,12 @@ class Trace:
     valid traceparent. samples: that it brought, to be learned or predicted.
     """
 
-    __slots__ = ("_flags", "_request_id", "asked", "samples", "span_id", "trace_id")
+    # Of the class, so that a request without ids costs no more than the look for them.
+    asked = False
+    trace_id = span_id = _request_id = ""
+    samples = _flags = 0
 
     def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        self._request_id = self.trace_id = self.span_id = ""
-        self._flags = self.samples = 0
-        self.asked = False
         for name, value in headers:
             if name == b"x-request-id":
                 self.asked = True
