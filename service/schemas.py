@@ -121,7 +121,8 @@ _STANDS: Schema = {
     "fit": {"anyOf": [ref("Fit"), {"type": "null"}], "description": "What answers."},
     "prequential": {
         "type": "object",
-        "description": "How often predictions just before learning were right, or of a "
+        "description": "How often predictions just before learning were right (accuracy, and "
+        "Cohen's kappa: null where all is of one class), or of a "
         "regression how far off: mae, rmse.",
         "additionalProperties": _MAYBE_NUMBER,
     },
