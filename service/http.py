@@ -13,6 +13,7 @@ from service.docs_page import add_docs
 from service.engine import Engine
 from service.errors import Invalid, NotReady, Refusal
 from service.guard import Guard
+from service.history_routes import add_history
 from service.inference_routes import add_inference
 from service.keys import Grant, KeyRing
 from service.names import n_rows
@@ -62,6 +63,7 @@ def create_app(engine: Engine, settings: Settings, streams: Streams, ring: KeyRi
     _add_refits(app, engine)
     _add_health(app, engine)
     _add_models(app, engine, settings)
+    add_history(app, engine)
     _add_stream(app, engine, settings, streams)
     add_docs(app)
     add_inference(app, engine, partial(decoded_tensors, settings))

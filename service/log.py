@@ -9,6 +9,12 @@ A fit is an entry of another kind: what a refit found, to be served from this pl
 samples and shares its sequence with the sample before it. A fit replaces an earlier one at the
 same sequence, and to apply it twice is to apply it once; so replay may begin with the fit at a
 snapshot's own sequence, whether it came before the snapshot or after it.
+
+A rollback is an entry of a third kind: the whole state that a model went back to. Nothing before
+it matters any longer, so a model has at most one, the last, and recovery begins with it unless
+there is a snapshot of a later sequence. It shares its sequence with the sample before it, and
+with the fits after it; those before it are forgotten with it. As the state itself is here, a
+rollback is one transaction, and needs no other file that could be forgotten or damaged.
 """
 
 import heapq
@@ -23,9 +29,13 @@ from typing import Any, NamedTuple
 from service.errors import StartupError, StorageFailed
 from service.spec import HeadName
 
-# Format 1 had no fits; it is read, and becomes 2 when it is opened.
-_FORMAT = 2
-_READ = (0, 1, _FORMAT)
+# Format 1 had no fits, 2 no rollbacks; they are read, and become 3 when they are opened.
+_FORMAT = 3
+_READ = (0, 1, 2, _FORMAT)
+# SQLite takes a billion bytes in a value.
+_PART_BYTES = 1 << 28
+# After a rollback the write-ahead file gives its room back.
+_WAL_BYTES = 1 << 26
 # SQLite takes 32,766 values in a statement.
 _ENTRIES_A_STATEMENT = 1024
 _COLUMNS = """
@@ -47,6 +57,16 @@ CREATE TABLE IF NOT EXISTS models (
 CREATE TABLE IF NOT EXISTS entries ({_COLUMNS}) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS fits ({_COLUMNS});
 """
+_ROLLBACKS = """
+CREATE TABLE IF NOT EXISTS rollbacks (
+    model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
+    part INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,  -- of the model when it went back
+    told TEXT NOT NULL,         -- what its description says of it
+    record BLOB NOT NULL,       -- a part of the bytes of the snapshot that it went back to
+    PRIMARY KEY (model, part)
+);
+"""
 
 
 class Entry(NamedTuple):
@@ -61,19 +81,31 @@ class Entry(NamedTuple):
     record: bytes
 
 
+class Rollback(NamedTuple):
+    """A model's last rollback: what is told of it, and the snapshot's bytes."""
+
+    told: dict[str, Any]
+    content: bytes
+
+
 _PLACES = f"({', '.join('?' * len(Entry._fields))})"
 
 
 class Log:
     """The embedded log of one data directory. Used by one thread at a time.
 
+    read_only: to look at a log, as it is now, that a server may be writing.
     Raises StartupError where it cannot be opened or read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, read_only: bool = False) -> None:
         self._path = path
+        self._read_only = read_only
         with self._reading():
-            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            where = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+            self._db = sqlite3.connect(
+                where, uri=True, isolation_level=None, check_same_thread=False
+            )
         try:
             with self._reading():
                 self._open()
@@ -88,10 +120,20 @@ class Log:
                 f"{self._path} has log format {version}, this version reads {_FORMAT}; "
                 "start the version that wrote it, or choose another --data directory"
             )
+        if self._read_only:
+            if version != _FORMAT:
+                raise StartupError(
+                    f"{self._path} has log format {version} of an older version; start "
+                    "`wolfstream serve` on the directory once"
+                )
+            self._db.execute("BEGIN")
+            return
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA foreign_keys = ON")
+        self._db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         self._db.executescript(_SCHEMA)
+        self._db.executescript(_ROLLBACKS)
         self._db.execute(f"PRAGMA user_version = {_FORMAT}")
 
     @contextmanager
@@ -147,6 +189,39 @@ class Log:
         """Write a fit behind all entries of its model; fsynced on return, or StorageFailed."""
         self._run(f"INSERT OR REPLACE INTO fits VALUES {_PLACES}", fit)
 
+    def append_rollback(self, model: int, rollback: Rollback) -> None:
+        """Write a rollback behind all of its model; fsynced on return, or StorageFailed."""
+        at, told = rollback.told["at"], json.dumps(rollback.told)
+        content = memoryview(rollback.content)
+        with self._transaction():
+            self._run("DELETE FROM fits WHERE model = ? AND sequence >= ?", (model, at))
+            self._run("DELETE FROM rollbacks WHERE model = ?", (model,))
+            for part, start in enumerate(range(0, len(content), _PART_BYTES)):
+                self._run(
+                    "INSERT INTO rollbacks VALUES (?, ?, ?, ?, ?)",
+                    (model, part, at, told, content[start : start + _PART_BYTES]),
+                )
+
+    def rolled_back_at(self, model: int) -> int | None:
+        """The sequence of a model's last rollback, unless later snapshots made it superfluous."""
+        with self._reading():
+            last = "SELECT max(sequence) FROM rollbacks WHERE model = ?"
+            at: int | None = self._db.execute(last, (model,)).fetchone()[0]
+        return at
+
+    def rollback(self, model: int) -> Rollback:
+        """A model's last rollback, which there is."""
+        parts = "SELECT told, record FROM rollbacks WHERE model = ? ORDER BY part"
+        with self._reading():
+            rows = list(self._db.execute(parts, (model,)))
+        return Rollback(json.loads(rows[0][0]), b"".join(record for _, record in rows))
+
+    def end(self, model: int) -> int:
+        """The sequence of a model's last sample in the log; 0 where there is none."""
+        with self._reading():
+            last = "SELECT coalesce(max(sequence), 0) FROM entries WHERE model = ?"
+            return int(self._db.execute(last, (model,)).fetchone()[0])
+
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
         """The entries behind a sequence, grouped as they were absorbed; each fit is a block.
 
@@ -170,7 +245,8 @@ class Log:
         """Forget what a snapshot at a sequence makes superfluous. Raises StorageFailed."""
         with self._transaction():
             self._run("DELETE FROM entries WHERE model = ? AND sequence <= ?", (model, up_to))
-            self._run("DELETE FROM fits WHERE model = ? AND sequence < ?", (model, up_to))
+            for kind in ("fits", "rollbacks"):
+                self._run(f"DELETE FROM {kind} WHERE model = ? AND sequence < ?", (model, up_to))
 
     def _run(self, statement: str, values: Sequence[Any]) -> None:
         """One statement; outside a transaction it is durable on return."""

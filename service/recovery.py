@@ -1,7 +1,11 @@
-"""The way back after a stop: load the snapshot, replay the rest of the log."""
+"""The way back after a stop: load the snapshot, replay the rest of the log.
+
+A rollback in the log stands for a snapshot of its sequence. It counts for more than one of the
+same sequence, which may be older than it; what came after both at this sequence is in the log.
+"""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from service.errors import StartupError
@@ -10,7 +14,7 @@ from service.log import Entry, Log
 from service.model import Model
 from service.records import from_record, one_after_another
 from service.samples import Samples
-from service.snapshots import DamagedSnapshot, Snapshots
+from service.snapshots import DamagedSnapshot, Snapshots, decode_state
 from service.spec import ModelSpec
 
 logger = logging.getLogger(__name__)
@@ -37,19 +41,31 @@ def _recover_model(
     snapshots: Snapshots,
     use_threads: Callable[[int], None],
 ) -> Model:
-    model = _from_newest_whole_snapshot(Model(model_id, name, ModelSpec(**spec)), snapshots)
-    for block in log.blocks(model_id, model.sequence):
+    model = Model(model_id, name, ModelSpec(**spec))
+    for sequence in restore_newest(model, log, snapshots):
+        snapshots.set_aside(model_id, sequence)
+    for _ in replay(model, log, use_threads):
+        pass
+    model.publish()
+    logger.info("model %s: recovered at sequence %d", name, model.sequence)
+    return model
+
+
+def replay(model: Model, log: Log, use_threads: Callable[[int], None]) -> Iterator[int]:
+    """Learn what the log has behind a restored model; its sequence after each block.
+
+    Where that fails the model is broken from there on. Raises StartupError.
+    """
+    for block in log.blocks(model.id, model.sequence):
         _check_continuous(model, block)
         use_threads(block[0].threads)
         try:
             _replay(model, block)
         except Exception as error:
-            logger.exception("model %s: replay failed at sequence %d", name, model.sequence)
+            logger.exception("model %s: replay failed at sequence %d", model.name, model.sequence)
             model.broken = f"replay failed behind sequence {model.sequence}: {error}"
             break
-    model.publish()
-    logger.info("model %s: recovered at sequence %d", name, model.sequence)
-    return model
+        yield model.sequence
 
 
 def _replay(model: Model, block: list[Entry]) -> None:
@@ -59,17 +75,42 @@ def _replay(model: Model, block: list[Entry]) -> None:
         model.adopt(fit_from_record(block[0].record))
 
 
-def _from_newest_whole_snapshot(model: Model, snapshots: Snapshots) -> Model:
+def restore_newest(model: Model, log: Log, snapshots: Snapshots) -> list[int]:
+    """Fill a fresh model with the newest whole state, if there is any.
+
+    Returns the sequences of the damaged snapshots that were passed over. Raises StartupError.
+    """
+    rolled_back_at = log.rolled_back_at(model.id)
+    damaged: list[int] = []
     for sequence in snapshots.sequences(model.id):
+        if rolled_back_at is not None and sequence <= rolled_back_at:
+            break
         try:
             state = snapshots.load(model.id, sequence)
         except DamagedSnapshot as error:
             logger.warning("model %s: %s; trying the one before", model.name, error)
-            snapshots.set_aside(model.id, sequence)
+            damaged.append(sequence)
             continue
         model.restore(state.plain, state.arrays)
-        break
-    return model
+        return damaged
+    if rolled_back_at is not None:
+        _restore_rollback(model, log)
+        model.snapshot_sequence = max(set(snapshots.sequences(model.id)) - {*damaged}, default=0)
+    return damaged
+
+
+def _restore_rollback(model: Model, log: Log) -> None:
+    rollback = log.rollback(model.id)
+    try:
+        state = decode_state(rollback.content, "the record of its rollback")
+    except DamagedSnapshot as error:
+        raise StartupError(
+            f"model {model.name!r}: {error}. Restore the log of the data directory from a "
+            "backup; without it the model would be what it was before it was rolled back"
+        ) from None
+    source = Model(model.id, model.name, model.spec)
+    source.restore(state.plain, state.arrays)
+    model.roll_back(source, rollback.told)
 
 
 def _check_continuous(model: Model, block: list[Entry]) -> None:

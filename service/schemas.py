@@ -202,6 +202,7 @@ COMPONENTS: dict[str, Schema] = {
                 "additionalProperties": object_of({}, {"classes": _CLASSES, **_STANDS}),
             },
             "snapshot_sequence": SEQUENCE,
+            "rolled_back": {"anyOf": [ref("RolledBack"), {"type": "null"}]},
             "status": {"type": "string", "enum": ["ok", "broken"]},
         },
         examples=[
@@ -213,6 +214,7 @@ COMPONENTS: dict[str, Schema] = {
                 "features": 2,
                 "heads": {"working_set": {"classes": ["low", "high"], "size": 2, "gap": 0.0}},
                 "snapshot_sequence": 0,
+                "rolled_back": None,
                 "status": "ok",
             }
         ],

@@ -45,8 +45,8 @@ class Hits:
             "samples": self.judged,
             "accuracy": self.correct / self.judged if self.judged else None,
             "recent_accuracy": correct / n if n else None,
-            "kappa": kappa(*self._counts.tolist(), self.correct),
-            "recent_kappa": kappa(*_counts(recent, 0).tolist(), correct),
+            "kappa": _kappa(self._counts, self.correct),
+            "recent_kappa": _kappa(_counts(recent, 0), correct),
         }
 
     def state(self) -> dict[str, Any]:
@@ -76,6 +76,11 @@ def kappa(labels: Sequence[int], said: Sequence[int], correct: int) -> float | N
     n = sum(labels)
     chance = sum(a * b for a, b in zip(labels, said, strict=True))
     return (n * correct - chance) / (n * n - chance) if n * n > chance else None
+
+
+def _kappa(counts: NDArray[np.int64], correct: int) -> float | None:
+    labels, said = counts.tolist()
+    return kappa(labels, said, correct)
 
 
 def _counts(pairs: NDArray[np.int64], least: int) -> NDArray[np.int64]:
@@ -125,3 +130,10 @@ class Errors:
         self.judged = plain["judged"]
         self._absolute, self._square = plain["sums"]
         self._recent[: len(plain["recent"])] = plain["recent"]
+
+
+def score_in(plain: Mapping[str, Any]) -> Hits | Errors:
+    """The score in a head's saved state."""
+    score = Errors() if "sums" in plain else Hits()
+    score.restore(plain)
+    return score
