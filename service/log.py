@@ -216,11 +216,26 @@ class Log:
             rows = list(self._db.execute(parts, (model,)))
         return Rollback(json.loads(rows[0][0]), b"".join(record for _, record in rows))
 
+    def begin(self, model: int) -> int | None:
+        """The sequence behind which a model's samples in the log begin; None where are none."""
+        with self._reading():
+            first = "SELECT min(sequence - samples) FROM entries WHERE model = ?"
+            begin: int | None = self._db.execute(first, (model,)).fetchone()[0]
+        return begin
+
     def end(self, model: int) -> int:
         """The sequence of a model's last sample in the log; 0 where there is none."""
         with self._reading():
             last = "SELECT coalesce(max(sequence), 0) FROM entries WHERE model = ?"
             return int(self._db.execute(last, (model,)).fetchone()[0])
+
+    def damage(self) -> list[str]:
+        """What SQLite finds wrong with its file; empty where that is nothing."""
+        try:
+            rows = [str(row[0]) for row in self._db.execute("PRAGMA integrity_check(20)")]
+        except sqlite3.Error as error:
+            return [str(error)]
+        return [] if rows == ["ok"] else rows
 
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
         """The entries behind a sequence, grouped as they were absorbed; each fit is a block.

@@ -13,6 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from service.data_directory import log_path, snapshots_path
 from service.errors import (
     ModelBroken,
     ModelExists,
@@ -75,8 +76,8 @@ class Writer:
     ) -> None:
         self._settings = settings
         self._acknowledge = acknowledge
-        self._log = Log(settings.data / "log.sqlite")
-        self._snapshots = Snapshots(settings.data / "snapshots", settings.snapshots)
+        self._log = Log(log_path(settings.data))
+        self._snapshots = Snapshots(snapshots_path(settings.data), settings.snapshots)
         self._threads = Threads()
         self._saver = ThreadPoolExecutor(1, "snapshot")
         self._saving: dict[Model, Future[None]] = {}

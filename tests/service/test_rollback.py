@@ -1,9 +1,7 @@
 """Going back to a snapshot: durable before it is answered, and never undone by a restart."""
 
-import asyncio
 import random
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,32 +15,25 @@ from service.errors import RefitFailed, StorageFailed, UnknownModel
 from service.fits import fit_window
 from service.log import Log
 from service.model import Model
-from service.settings import Settings
 from service.snapshots import Snapshots
-from service.spec import ModelSpec
-from service.writer import LearnRequest, Writer
 from tests.service.process import ServerProcess
-from tests.service.streams import body, curve, part, three_classes, two_classes
+from tests.service.streams import body, curve, part, three_classes
 from tests.service.test_recovery import GRID, SPEC
 from tests.service.test_refit import ENDLESS, ask, ended, refitted, running
+from tests.service.writer_bench import Bench
+from tests.service.writer_bench import state_of as state_in
 
 FITTED = {"task": "regression", "asset": {"dimension": 16}, "semiparametric": {"tol": 0.1}}
+ROWS = np.array(GRID)
 
 
 @pytest.fixture(scope="module")
-def never(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server that makes snapshots when it is asked to, or stops; started again by many tests."""
-    process = ServerProcess(
-        tmp_path_factory.mktemp("never") / "data", snapshot_samples=10**9
-    ).start()
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server that makes snapshots when it is asked to."""
+    data = tmp_path_factory.mktemp("rollback") / "data"
+    process = ServerProcess(data, snapshot_samples=10**9).start()
     yield process
     process.close()
-
-
-@pytest.fixture
-def client(never: ServerProcess) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=never.url, timeout=60) as http:
-        yield http
 
 
 def create(client: httpx.Client, name: str, spec: Any = SPEC) -> None:
@@ -85,19 +76,7 @@ def state_of(client: httpx.Client, name: str) -> list[Any]:
     return [*said, told["rows"], told["features"], told["heads"]]
 
 
-def sequence_of(client: httpx.Client, name: str) -> int:
-    sequence: int = client.get(f"/v1/models/{name}").json()["sequence"]
-    return sequence
-
-
-def restart(server: ServerProcess) -> None:
-    server.kill()
-    server.start()
-
-
-def damage(server: ServerProcess, sequence: int) -> None:
-    """Of the only model that has a snapshot of this sequence."""
-    (path,) = server.data.glob(f"snapshots/*/{sequence:020d}.snapshot")
+def damage(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
@@ -123,22 +102,20 @@ def test_the_model_is_what_it_was_and_its_sequence_goes_on(client: httpx.Client,
     assert learn(client, name, 10, seed=2) == at + 20
 
 
-def test_what_is_learned_next_is_learned_by_the_model_that_was(tmp_path: Path) -> None:
+def test_what_is_learned_next_is_learned_by_the_model_that_was(
+    client: httpx.Client, name: str
+) -> None:
     """As if the samples between the snapshot and the rollback had never been there."""
-    server = ServerProcess(tmp_path / "data").start()
-    try:
-        with httpx.Client(base_url=server.url, timeout=60) as client:
-            for name in ("never", "back"):
-                create(client, name)
-                learn(client, name)
-                snapshot(client, name)
-            learn(client, "back", seed=1)
-            roll_back(client, "back", 120)
-            learn(client, "never", 100, seed=2)
-            learn(client, "back", 100, seed=2)
-            assert state_of(client, "back") == state_of(client, "never")
-    finally:
-        server.close()
+    back, never = name, f"{name}-never"
+    for each in (back, never):
+        create(client, each)
+        learn(client, each)
+        snapshot(client, each)
+    learn(client, back, seed=1)
+    roll_back(client, back, 120)
+    learn(client, never, 100, seed=2)
+    learn(client, back, 100, seed=2)
+    assert state_of(client, back) == state_of(client, never)
 
 
 def test_names_and_labels_met_since_are_forgotten(client: httpx.Client, name: str) -> None:
@@ -159,7 +136,7 @@ def test_names_and_labels_met_since_are_forgotten(client: httpx.Client, name: st
 
 
 def test_predictions_are_served_all_the_while_and_sequences_only_grow(
-    client: httpx.Client, name: str, never: ServerProcess
+    client: httpx.Client, name: str, server: ServerProcess
 ) -> None:
     create(client, name)
     learn(client, name)
@@ -167,7 +144,7 @@ def test_predictions_are_served_all_the_while_and_sequences_only_grow(
     done, seen = threading.Event(), []
 
     def predict() -> None:
-        with httpx.Client(base_url=never.url, timeout=60) as http:
+        with httpx.Client(base_url=server.url, timeout=60) as http:
             while not done.is_set():
                 answer = http.post(f"/v1/models/{name}/predict", json={"x": GRID})
                 seen.append((answer.status_code, answer.json().get("sequence")))
@@ -188,116 +165,235 @@ def test_predictions_are_served_all_the_while_and_sequences_only_grow(
 
 
 def test_kill_9_right_after_the_answer_keeps_it(
-    client: httpx.Client, name: str, never: ServerProcess
+    client: httpx.Client, name: str, server: ServerProcess
 ) -> None:
     create(client, name)
     learn(client, name)
     back_to, before = snapshot(client, name), state_of(client, name)
     at = learn(client, name, seed=1)
     told = roll_back(client, name, back_to)
-    restart(never)
+    server.kill()
+    server.start()
     assert state_of(client, name) == before
     again = client.get(f"/v1/models/{name}").json()
     assert (again["sequence"], again["rolled_back"]) == (at, told["rolled_back"])
-    learn(client, name, 50, seed=2)
-    after = state_of(client, name)
-    restart(never)
-    assert state_of(client, name) == after
-    assert never.terminate() == 0
-    never.start()
-    assert state_of(client, name) == after
-    assert client.get(f"/v1/models/{name}").json()["rolled_back"] == told["rolled_back"]
 
 
-def test_a_snapshot_of_what_was_left_does_not_bring_it_back(
-    client: httpx.Client, name: str, never: ServerProcess
-) -> None:
+def learned(data: Path, spec: Any = SPEC) -> tuple[Bench, Model]:
+    """A model with a snapshot at 30."""
+    bench = Bench(data)
+    model = bench.create(spec)
+    bench.learn(model, three_classes(30))
+    assert bench.snapshot(model) == 30
+    return bench, model
+
+
+def revived(bench: Bench) -> tuple[Bench, Model, list[Any]]:
+    """After a kill: the model, and all that it says."""
+    bench = bench.restarted()
+    model = bench.writer.models["m"]
+    return bench, model, state_in(model, ROWS)
+
+
+def test_a_restart_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    bench, model = learned(tmp_path)
+    bench.learn(model, three_classes(40, 1), "asset")
+    bench.writer.roll_back(model, 30)
+    bench.learn(model, three_classes(40, 2))
+    bench.learn(model, three_classes(40, 3), "asset")
+    before, told = state_in(model, ROWS), model.rolled_back
+    for _ in range(2):
+        bench, model, after = revived(bench)
+        assert (after, model.sequence, model.rolled_back) == (before, 150, told)
+    bench.close()
+    bench = Bench(tmp_path)
+    model = bench.writer.models["m"]
+    assert (state_in(model, ROWS), model.rolled_back) == (before, told)
+    assert model.snapshot_sequence == 150
+    bench.kill()
+
+
+def test_a_snapshot_of_what_was_left_does_not_bring_it_back(tmp_path: Path) -> None:
     """The newest snapshot has the same sequence as the rollback, and is older than it."""
-    create(client, name)
-    learn(client, name)
-    back_to, before = snapshot(client, name), state_of(client, name)
-    learn(client, name, seed=1)
-    left, undone = snapshot(client, name), state_of(client, name)
-    roll_back(client, name, back_to)
-    restart(never)
-    assert state_of(client, name) == before
+    bench, model = learned(tmp_path)
+    before = state_in(model, ROWS)
+    bench.learn(model, three_classes(30, 1))
+    left, undone = bench.snapshot(model), state_in(model, ROWS)
+    bench.writer.roll_back(model, 30)
+    bench, model, after = revived(bench)
+    assert (after, model.sequence, model.snapshot_sequence) == (before, left, left)
     # It is also the way forward again.
-    roll_back(client, name, left)
-    assert state_of(client, name) == undone
-    restart(never)
-    assert state_of(client, name) == undone
-    assert sequence_of(client, name) == left
+    bench.writer.roll_back(model, left)
+    bench, model, after = revived(bench)
+    assert (after, model.sequence) == (undone, left)
+    bench.kill()
 
 
-def test_a_snapshot_at_the_sequence_of_a_rollback_replaces_the_one_before(
-    client: httpx.Client, name: str, never: ServerProcess
+def test_a_snapshot_at_the_sequence_of_a_rollback_replaces_the_one_before(tmp_path: Path) -> None:
+    bench, model = learned(tmp_path)
+    before = state_in(model, ROWS)
+    bench.learn(model, three_classes(30, 1))
+    bench.snapshot(model)
+    bench.writer.roll_back(model, 30)
+    at = bench.snapshot(model)
+    bench, model, after = revived(bench)
+    assert after == before
+    bench.learn(model, three_classes(30, 2))
+    bench.writer.roll_back(model, at)
+    assert state_in(model, ROWS) == before
+    bench.kill()
+
+
+@pytest.mark.parametrize("one", [False, True])
+@pytest.mark.parametrize("other", [False, True])
+def test_damaged_snapshots_fall_back_to_the_rolled_back_state(
+    tmp_path: Path, one: bool, other: bool
 ) -> None:
-    create(client, name)
-    learn(client, name)
-    back_to, before = snapshot(client, name), state_of(client, name)
-    learn(client, name, seed=1)
-    snapshot(client, name)
-    roll_back(client, name, back_to)
-    at = snapshot(client, name)
-    restart(never)
-    assert state_of(client, name) == before
-    learn(client, name, seed=2)
-    roll_back(client, name, at)
-    assert state_of(client, name) == before
-
-
-@pytest.mark.parametrize("damaged", ["the one it went back to", "the one after", "both"])
-def test_damaged_snapshots_fall_back_to_the_rolled_back_state(tmp_path: Path, damaged: str) -> None:
-    server = ServerProcess(tmp_path / "data", snapshot_samples=10**9).start()
-    try:
-        with httpx.Client(base_url=server.url, timeout=60) as client:
-            create(client, "m")
-            learn(client, "m", 30)
-            snapshot(client, "m")
-            learn(client, "m", 30, seed=3)
-            back_to = snapshot(client, "m")
-            learn(client, "m", seed=1)
-            roll_back(client, "m", back_to)
-            learn(client, "m", 30, seed=2)
-            after = snapshot(client, "m")
-            learn(client, "m", 30, seed=4)
-            state = state_of(client, "m")
-            server.kill()
-            if damaged != "the one after":
-                damage(server, back_to)
-            if damaged != "the one it went back to":
-                damage(server, after)
-            server.start()
-            assert state_of(client, "m") == state
-            restart(server)
-            assert state_of(client, "m") == state
-    finally:
-        server.close()
+    """Of the snapshot that it went back to, and of the one made after that."""
+    bench, model = learned(tmp_path)
+    bench.learn(model, three_classes(30, 1))
+    bench.writer.roll_back(model, 30)
+    bench.learn(model, three_classes(30, 2))
+    bench.snapshot(model)
+    bench.learn(model, three_classes(30, 3))
+    before = state_in(model, ROWS)
+    for damaged, sequence in ((one, 30), (other, 90)):
+        if damaged:
+            damage(tmp_path / "snapshots" / "1" / f"{sequence:020d}.snapshot")
+    for _ in range(2):
+        bench, model, after = revived(bench)
+        assert (after, model.sequence) == (before, 120)
+    bench.kill()
 
 
 def test_snapshots_after_it_make_its_record_superfluous(tmp_path: Path) -> None:
     """It takes the room of a state, until two snapshots are newer than it."""
-    server = ServerProcess(tmp_path / "data", snapshot_samples=10**9).start()
-    try:
-        with httpx.Client(base_url=server.url, timeout=60) as client:
-            create(client, "m")
-            learn(client, "m", 30)
-            roll_back(client, "m", snapshot(client, "m"))
-            held = []
-            for seed in range(3):
-                learn(client, "m", 30, seed)
-                snapshot(client, "m")
-                log = Log(server.data / "log.sqlite", read_only=True)
-                held.append(log.rolled_back_at(1))
-                log.close()
-            assert held == [60, None, None]
-            state = state_of(client, "m")
-            restart(server)
-            assert state_of(client, "m") == state
-    finally:
-        server.close()
+    bench, model = learned(tmp_path)
+    bench.writer.roll_back(model, 30)
+    held = []
+    for seed in range(3):
+        bench.learn(model, three_classes(30, seed))
+        bench.snapshot(model)
+        log = Log(tmp_path / "log.sqlite", read_only=True)
+        held.append(log.rolled_back_at(model.id))
+        log.close()
+        before = state_in(model, ROWS)
+        bench, model, after = revived(bench)
+        assert after == before
+    assert held == [30, None, None]
+    bench.kill()
 
 
+def test_several_at_one_sequence(tmp_path: Path) -> None:
+    bench, model = learned(tmp_path)
+    states = {30: state_in(model, ROWS)}
+    for seed in (1, 2):
+        bench.learn(model, three_classes(30, seed))
+        states[bench.snapshot(model)] = state_in(model, ROWS)
+    bench.learn(model, three_classes(30, 3))
+    for back_to in (30, 90, 60):
+        bench.writer.roll_back(model, back_to)
+        bench, model, after = revived(bench)
+        assert (after, model.sequence) == (states[back_to], 120)
+    bench.kill()
+
+
+def test_a_crash_between_writing_it_and_going_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, model = learned(tmp_path)
+    before = state_in(model, ROWS)
+    bench.learn(model, three_classes(30, 1))
+
+    def crash(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Model, "roll_back", crash)
+        with pytest.raises(KeyboardInterrupt):
+            bench.writer.roll_back(model, 30)
+    bench, model, after = revived(bench)
+    assert (after, model.sequence) == (before, 60)
+    bench.kill()
+
+
+def test_one_that_cannot_be_written_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, model = learned(tmp_path)
+    bench.learn(model, three_classes(30, 1))
+    before = state_in(model, ROWS)
+
+    def full(*_: Any) -> None:
+        raise StorageFailed("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Log, "append_rollback", full)
+        with pytest.raises(StorageFailed):
+            bench.writer.roll_back(model, 30)
+    assert (state_in(model, ROWS), model.rolled_back, model.line) == (before, None, 0)
+    bench, model, after = revived(bench)
+    assert after == before
+    assert bench.learn(model, three_classes(30, 2))["sequence"] == 90
+    bench.kill()
+
+
+def test_a_snapshot_that_is_being_written_holds_what_was_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, model = learned(tmp_path)
+    before = state_in(model, ROWS)
+    bench.learn(model, three_classes(30, 1))
+    save, may = Snapshots.save, threading.Event()
+
+    def slow(*given: Any) -> None:
+        may.wait(30)
+        save(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Snapshots, "save", slow)
+        _, saving = bench.writer.snapshot(model)
+        bench.writer.roll_back(model, 30)
+        may.set()
+        saving.result()
+    bench, model, after = revived(bench)
+    assert (after, model.sequence) == (before, 60)
+    bench.kill()
+
+
+def test_a_broken_model_learns_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What broke it stands in the log, and is left behind for good."""
+    bench, model = learned(tmp_path)
+    before = state_in(model, ROWS)
+
+    def fail(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Model, "absorb", fail)
+        bench.learn(model, three_classes(30, 1))
+    assert model.describe()["status"] == "broken"
+    told = bench.writer.roll_back(model, 30)
+    assert (told["status"], told["sequence"], state_in(model, ROWS)) == ("ok", 60, before)
+    assert bench.learn(model, three_classes(30, 2))["sequence"] == 90
+    before = state_in(model, ROWS)
+    bench, model, after = revived(bench)
+    assert after == before
+    bench.kill()
+
+
+def test_a_deleted_model(tmp_path: Path) -> None:
+    bench, model = learned(tmp_path)
+    bench.writer.roll_back(model, 30)
+    bench.writer.delete(model)
+    with pytest.raises(UnknownModel):
+        bench.writer.roll_back(model, 30)
+    bench = bench.restarted()
+    assert bench.writer.models == {}
+    bench.kill()
+
+
+@pytest.mark.hard
 def test_rollbacks_at_random_moments_of_kill_9(tmp_path: Path) -> None:
     """The server that was killed is the twin that was not, or it is one request ahead of it."""
     moments = random.Random(7)
@@ -311,7 +407,7 @@ def test_rollbacks_at_random_moments_of_kill_9(tmp_path: Path) -> None:
             for each in (client, sure):
                 create(each, "m")
             todo = _requests(moments)
-            for _ in range(4):
+            for _ in range(10):
                 timer = threading.Timer(moments.uniform(0.02, 0.4), killed.kill)
                 timer.start()
                 path, sent = next(todo)
@@ -325,7 +421,8 @@ def test_rollbacks_at_random_moments_of_kill_9(tmp_path: Path) -> None:
                 if path == "snapshot":
                     _post(client, path, sent)
                 assert state_of(client, "m") == state_of(sure, "m")
-                assert sequence_of(client, "m") == sequence_of(sure, "m")
+                sequences = {each.get("/v1/models/m").json()["sequence"] for each in (client, sure)}
+                assert len(sequences) == 1
     finally:
         for server in servers:
             server.close()
@@ -359,28 +456,41 @@ def _post(client: httpx.Client, path: str, sent: Any) -> Any:
 # -- refits -----------------------------------------------------------------------------
 
 
-def post(client: httpx.Client, name: str, n: int, seed: int = 0) -> None:
-    client.post(f"/v1/models/{name}/samples", json=body(curve(n, seed))).raise_for_status()
+def test_fits_before_and_after_it_at_one_sequence(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    model = bench.create(FITTED)
+
+    def refit(job: str) -> list[Any]:
+        window = bench.writer.window(model)
+        bench.writer.keep(model, window, fit_window(window, job, lambda _: None))
+        return state_in(model, ROWS)
+
+    bench.learn(model, curve(50), "semiparametric")
+    before = refit("1")
+    bench.snapshot(model)
+    bench.learn(model, curve(50, 1), "semiparametric")
+    refit("2")
+    bench.writer.roll_back(model, 50)
+    bench, model, after = revived(bench)
+    assert after == before
+    before = refit("3")
+    bench, model, after = revived(bench)
+    assert after == before
+    bench.kill()
 
 
-def test_fits_before_and_after_it_at_one_sequence(
-    client: httpx.Client, name: str, never: ServerProcess
-) -> None:
-    create(client, name, FITTED)
-    post(client, name, 50)
-    refitted(client, name)
-    back_to, before = snapshot(client, name), state_of(client, name)
-    post(client, name, 50, seed=1)
-    refitted(client, name)
-    roll_back(client, name, back_to)
-    assert state_of(client, name) == before
-    restart(never)
-    assert state_of(client, name) == before
-    refitted(client, name)
-    after = state_of(client, name)
-    assert after != before
-    restart(never)
-    assert state_of(client, name) == after
+def test_a_fit_of_a_window_from_before_is_refused(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    model = bench.create(FITTED)
+    bench.learn(model, curve(30), "semiparametric")
+    back_to = bench.snapshot(model)
+    old = bench.writer.window(model)
+    bench.writer.roll_back(model, back_to)
+    new = bench.writer.window(model)
+    with pytest.raises(RefitFailed, match="ask for another refit"):
+        bench.writer.keep(model, old, fit_window(old, "1", lambda _: None))
+    assert bench.writer.keep(model, new, fit_window(new, "2", lambda _: None))["job"] == "2"
+    bench.kill()
 
 
 def test_a_refit_that_runs_is_ended_and_the_next_one_is_not(
@@ -430,12 +540,13 @@ def test_a_snapshot_that_there_is_not(client: httpx.Client, name: str) -> None:
     refused(unknown, 404, "unknown-model")
 
 
-def test_a_damaged_snapshot(client: httpx.Client, name: str, never: ServerProcess) -> None:
+def test_a_damaged_snapshot(client: httpx.Client, name: str, server: ServerProcess) -> None:
     create(client, name)
     learn(client, name, 331)
     back_to = snapshot(client, name)
     learn(client, name)
-    damage(never, back_to)
+    (path,) = server.data.glob(f"snapshots/*/{back_to:020d}.snapshot")
+    damage(path)
     before = state_of(client, name)
     answer = client.post(f"/v1/models/{name}/rollback", json={"sequence": back_to})
     assert "checksum" in refused(answer, 409, "unusable-snapshot")
@@ -467,191 +578,10 @@ def test_bodies_of_other_formats(client: httpx.Client, name: str) -> None:
     create(client, name)
     learn(client, name)
     packed = msgpack.packb({"sequence": snapshot(client, name)})
-    headers = {"content-type": "application/vnd.msgpack"}
-    answer = client.post(f"/v1/models/{name}/rollback", content=packed, headers=headers)
-    assert msgpack.unpackb(answer.content)["rolled_back"]["to"] == 120
     path = f"/v1/models/{name}/rollback"
-    refused(
-        client.post(path, content=b"{", headers={"content-type": "application/json"}),
-        400,
-        "unreadable",
-    )
-    refused(
-        client.post(path, content=b"", headers={"content-type": "application/json"}),
-        400,
-        "unreadable",
-    )
-
-
-# -- the writer alone -------------------------------------------------------------------
-
-
-class Bench:
-    """A writer without a server around it."""
-
-    def __init__(self, data: Path) -> None:
-        self.replies: list[Any] = []
-        self.loop = asyncio.new_event_loop()
-        self.writer = Writer(
-            Settings(data=data, snapshot_samples=10**9), lambda given, _: self.replies.extend(given)
-        )
-        self.writer.recover()
-
-    def learn(self, model: Model, n: int = 30, seed: int = 0) -> Any:
-        request = LearnRequest(
-            model, "working_set", two_classes(n, seed), self.loop.create_future()
-        )
-        self.writer.handle([request])
-        return self.replies[-1][1]
-
-    def snapshot(self, model: Model) -> int:
-        sequence, saving = self.writer.snapshot(model)
-        saving.result()
-        self.writer.finish_saves()
-        return sequence
-
-    def close(self) -> None:
-        """Leave as kill -9 does: no snapshot at the end."""
-        self.writer.models.clear()
-        self.writer.close()
-        self.loop.close()
-
-
-def said(model: Model) -> Any:
-    return model.published.heads["working_set"].predict(two_classes(20, 9).X)
-
-
-def test_a_crash_between_writing_it_and_going_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench = Bench(tmp_path)
-    model, _ = bench.writer.create("m", ModelSpec())
-    bench.learn(model)
-    back_to, before = bench.snapshot(model), said(model)
-    bench.learn(model, seed=1)
-
-    def crash(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Model, "roll_back", crash)
-        with pytest.raises(KeyboardInterrupt):
-            bench.writer.roll_back(model, back_to)
-    bench.close()
-    bench = Bench(tmp_path)
-    again = bench.writer.models["m"]
-    assert (said(again), again.sequence) == (before, 60)
-    bench.close()
-
-
-def test_one_that_cannot_be_written_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench = Bench(tmp_path)
-    model, _ = bench.writer.create("m", ModelSpec())
-    bench.learn(model)
-    back_to = bench.snapshot(model)
-    bench.learn(model, seed=1)
-    before = said(model)
-
-    def full(*_: Any) -> None:
-        raise StorageFailed("no space left on device")
-
-    monkeypatch.setattr(Log, "append_rollback", full)
-    with pytest.raises(StorageFailed):
-        bench.writer.roll_back(model, back_to)
-    assert (said(model), model.rolled_back, model.line) == (before, None, 0)
-    assert bench.learn(model)["sequence"] == 90
-    bench.close()
-
-
-def test_a_broken_model_learns_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What broke it stands in the log, and is left behind for good."""
-    bench = Bench(tmp_path)
-    model, _ = bench.writer.create("m", ModelSpec())
-    bench.learn(model)
-    back_to, before = bench.snapshot(model), said(model)
-
-    def fail(*_: Any) -> None:
-        raise ZeroDivisionError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Model, "absorb", fail)
-        bench.learn(model)
-    assert model.describe()["status"] == "broken"
-    told = bench.writer.roll_back(model, back_to)
-    assert (told["status"], told["sequence"], said(model)) == ("ok", 60, before)
-    assert bench.learn(model, seed=2)["sequence"] == 90
-    after = said(model)
-    bench.close()
-    bench = Bench(tmp_path)
-    assert said(bench.writer.models["m"]) == after
-    bench.close()
-
-
-def test_a_fit_of_a_window_from_before_is_refused(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    spec = ModelSpec.model_validate(FITTED)
-    model, _ = bench.writer.create("m", spec)
-    request = LearnRequest(model, "semiparametric", curve(30), bench.loop.create_future())
-    bench.writer.handle([request])
-    back_to = bench.snapshot(model)
-    old = bench.writer.window(model)
-    bench.writer.roll_back(model, back_to)
-    new = bench.writer.window(model)
-    with pytest.raises(RefitFailed, match="ask for another refit"):
-        bench.writer.keep(model, old, fit_window(old, "1", lambda _: None))
-    assert bench.writer.keep(model, new, fit_window(new, "2", lambda _: None))["job"] == "2"
-    bench.close()
-
-
-def test_a_snapshot_that_is_being_written_holds_what_was_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench = Bench(tmp_path)
-    model, _ = bench.writer.create("m", ModelSpec())
-    bench.learn(model)
-    back_to, before = bench.snapshot(model), said(model)
-    bench.learn(model, seed=1)
-    save, may = Snapshots.save, threading.Event()
-
-    def slow(*given: Any) -> None:
-        may.wait(30)
-        save(*given)
-
-    monkeypatch.setattr(Snapshots, "save", slow)
-    _, saving = bench.writer.snapshot(model)
-    bench.writer.roll_back(model, back_to)
-    may.set()
-    saving.result()
-    bench.close()
-    bench = Bench(tmp_path)
-    again = bench.writer.models["m"]
-    assert (said(again), again.sequence) == (before, 60)
-    bench.close()
-
-
-def test_a_deleted_model(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    model, _ = bench.writer.create("m", ModelSpec())
-    bench.learn(model)
-    back_to = bench.snapshot(model)
-    bench.writer.delete(model)
-    with pytest.raises(UnknownModel):
-        bench.writer.roll_back(model, back_to)
-    bench.close()
-
-
-def test_it_takes_effect_in_the_order_of_requests(client: httpx.Client, name: str) -> None:
-    """Learning that was sent before it is undone, what was sent after it is not."""
-    create(client, name)
-    learn(client, name)
-    back_to = snapshot(client, name)
-    learn(client, name, seed=1)
-    roll_back(client, name, back_to)
-    time.sleep(0.01)
-    learn(client, name, seed=2)
-    told = client.get(f"/v1/models/{name}").json()
-    judged = told["heads"]["asset"]["prequential"]["samples"]
-    assert told["sequence"] == 360
-    assert 60 < judged < 120
+    headers = {"content-type": "application/vnd.msgpack"}
+    answer = client.post(path, content=packed, headers=headers)
+    assert msgpack.unpackb(answer.content)["rolled_back"]["to"] == 120
+    headers = {"content-type": "application/json"}
+    for content in (b"", b"{"):
+        refused(client.post(path, content=content, headers=headers), 400, "unreadable")
