@@ -22,7 +22,8 @@ Before the first step: `connections` bounds how many clients there are and how l
 `guard` asks for a key (`keys`, `quota`), `request_size` and `content_encoding` bound the body.
 
 The way back after a stop: load the snapshot (`snapshots`), then replay the rest of the log
-through the same `Model.absorb` and `Model.adopt`.
+through the same `Model.absorb` and `Model.adopt`. The way back on request (`history`): the writer
+appends the state of a kept snapshot to the log, fsyncs, lets the model become it, publishes.
 
 A head is one of several kinds (`head` says what they have in common): `classification_head`
 around the working set or ASSET, `regression_head` around ASSET, `semiparametric_head` around a
@@ -33,4 +34,6 @@ The same prediction for clients of the Open Inference Protocol: `inference_route
 
 Without a server: `datafiles` reads, `training` trains by `training_plan`, and `snapshots` writes
 a model file, which `loading` reads, for `cli_predict` and for `serve --load` (`Writer.load`).
+`transfer` takes models out of a data directory into such files and puts them in; `verification`
+looks whether both are whole.
 """

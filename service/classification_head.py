@@ -117,7 +117,7 @@ class ClassificationHead:
         parts = self.learner.absorb(X, codes)
         said = np.concatenate([part.prediction for part in parts])
         judged = said >= 0
-        self._score.count((said == codes)[judged])
+        self._score.count(codes[judged], said[judged])
         decision = [value for part in parts for value in _decisions(part.decision)]
         predicted = [self.classes[code] if code >= 0 else None for code in said.tolist()]
         if self.name == "asset":

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from service.cli_keys import keys
 from service.cli_predict import evaluate, predict
 from service.cli_replay import replay
+from service.cli_snapshot import snapshot
 from service.cli_train import train
 from service.failures import Failure
 from service.settings import Settings
@@ -44,7 +45,8 @@ def main() -> None:
 
     `serve` runs the server. `replay` is a client: it streams a file of labelled samples into a
     model of a running server, and shows how well the model predicts each sample just before it
-    learns it. `keys` says who may use a server. `train`, `predict` and `evaluate` work with files
+    learns it. `keys` says who may use a server. `snapshot` moves models between data directories
+    and files, and looks whether they are whole. `train`, `predict` and `evaluate` work with files
     alone; what `train` writes, `serve --load` serves.
     """
 
@@ -165,5 +167,5 @@ def _wrong_settings(error: ValidationError, given: dict[str, Any]) -> str:
     return "; ".join(wrong)
 
 
-for command in (train, predict, evaluate, replay, keys):
+for command in (train, predict, evaluate, replay, keys, snapshot):
     main.add_command(command)

@@ -97,8 +97,8 @@ def predict(
 def evaluate(model: Path, file: Path, label_column: str | None) -> None:
     """Compare predictions with the labels of a file.
 
-    Of classes: accuracy, precision and recall of each, confusions. Of a regression: mean
-    absolute error, root of the mean square, and R2.
+    Of classes: accuracy, Cohen's kappa, precision and recall of each, confusions. Of a
+    regression: mean absolute error, root of the mean square, and R2.
 
     MODEL is what `wolfstream train` wrote, or a snapshot of the server. FILE is CSV, svmlight or
     npz with labels.

@@ -68,7 +68,7 @@ def train(
       130  interrupted
     """  # noqa: D301  (click wants the control character)
     check_usage(context, options)
-    _check_out(out, force)
+    check_out(out, force)
     from service.compile_cache import use_compile_cache
 
     use_compile_cache()
@@ -108,7 +108,7 @@ def train(
         _print_score(console, out, test, label_column)
 
 
-def _check_out(out: Path, force: bool) -> None:
+def check_out(out: Path, force: bool) -> None:
     """Say before the work, not after it, that its result could not be kept."""
     if out.exists() and not force:
         raise Failure(f"{out} exists; overwrite it with --force")

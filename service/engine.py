@@ -18,6 +18,7 @@ from service.errors import (
     NotReached,
     NotReady,
     Refusal,
+    SnapshotFailed,
     StorageFailed,
     TooManyModels,
     UnknownModel,
@@ -182,6 +183,32 @@ class Engine:
         self._check_usable(model)
         return self.refits.start(model)
 
+    async def history(self, model: Model) -> list[dict[str, Any]]:
+        """The kept snapshots of a model, newest first. Raises NotReady."""
+        self._check_accepting()
+        return await asyncio.to_thread(self._writer.history, model)
+
+    async def snapshot(self, model: Model) -> int:
+        """Save a snapshot; its sequence. Raises ModelBroken, SnapshotFailed, UnknownModel."""
+        self._check_usable(model)
+        sequence, saving = await self._in_order(lambda: self._writer.snapshot(model))
+        try:
+            # A client that leaves does not take the snapshot with it.
+            await asyncio.shield(asyncio.wrap_future(saving))
+        except (OSError, MemoryError) as error:
+            raise SnapshotFailed(f"{error}; the log is kept, and nothing is lost") from None
+        await self._in_order(self._writer.finish_saves, 0)
+        return int(sequence)
+
+    async def roll_back(self, model: Model, sequence: int) -> dict[str, Any]:
+        """Go back to a snapshot; the model's description.
+
+        Raises StorageFailed, UnknownModel, UnknownSnapshot, UnusableSnapshot.
+        """
+        told: dict[str, Any] = await self._in_order(lambda: self._writer.roll_back(model, sequence))
+        self.refits.rolled_back(model)
+        return told
+
     async def reached(self, model: Model, sequence: int) -> None:
         """Wait until the published view of a model has a sequence. Raises NotReached."""
         if model.published.sequence >= sequence:
@@ -228,8 +255,10 @@ class Engine:
         window: Window = await self._in_order(lambda: self._writer.window(model), samples=0)
         return window
 
-    async def _keep_fit(self, model: Model, fit: Fit) -> dict[str, Any]:
-        told: dict[str, Any] = await self._in_order(lambda: self._writer.keep(model, fit), 0)
+    async def _keep_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
+        told: dict[str, Any] = await self._in_order(
+            lambda: self._writer.keep(model, window, fit), 0
+        )
         return told
 
     def _forget(self, model: Model, waiter: "asyncio.Future[None]") -> None:

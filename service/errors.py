@@ -14,6 +14,8 @@ WolfstreamError
     │   └── InvalidSamples    with the rows that are wrong
     ├── UnknownModel
     ├── UnknownJob            never asked for, or forgotten
+    ├── UnknownSnapshot       never made, or forgotten
+    ├── UnusableSnapshot      it is damaged
     ├── TooManyModels         as many as the server may have
     ├── ModelExists           under this name, with another spec
     ├── KeyReused             under this idempotency key came another request
@@ -25,7 +27,8 @@ WolfstreamError
         ├── TooManyConnections
         ├── QueueFull
         ├── JobsFull
-        ├── RefitStopped      the server stopped, or the model was deleted
+        ├── RefitStopped      the server stopped, or the model was deleted or rolled back
+        ├── SnapshotFailed    one is being written already, or cannot be
         ├── NotReady          starting or stopping
         ├── NotReached        the asked-for sequence did not come in time
         ├── StorageFailed     the log could not be written
@@ -142,6 +145,18 @@ class UnknownJob(Refusal):
     slug, title = "unknown-job", "There is no such job"
 
 
+class UnknownSnapshot(Refusal):
+    """The model has no snapshot of this sequence, or no longer."""
+
+    slug, title = "unknown-snapshot", "There is no such snapshot"
+
+
+class UnusableSnapshot(Refusal):
+    """The snapshot is damaged."""
+
+    slug, title = "unusable-snapshot", "The snapshot cannot be used"
+
+
 class TooManyModels(Refusal):
     """The server has as many models as it may have."""
 
@@ -223,6 +238,12 @@ class RefitStopped(Unavailable):
     """A refit was ended before its time."""
 
     slug, title = "refit-stopped", "The refit was stopped"
+
+
+class SnapshotFailed(Unavailable):
+    """No snapshot was made; the model and its log are as before."""
+
+    slug, title = "snapshot-failed", "The snapshot could not be made"
 
 
 class NotReady(Unavailable):

@@ -1,4 +1,4 @@
-"""How predictions compare with labels: accuracy, each class, confusions; errors of numbers."""
+"""How predictions compare with labels: accuracy, kappa, classes, confusions; errors of numbers."""
 
 import math
 from collections import Counter
@@ -9,6 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from service.datafiles import Label
+from service.scores import kappa
 
 # A larger confusion matrix is no longer read, and no longer fits a screen.
 _LARGEST_MATRIX = 20
@@ -40,9 +41,22 @@ class Evaluation:
         right = sum(count for (label, said), count in self.pairs.items() if label == said)
         return right / max(self.samples, 1)
 
+    @property
+    def kappa(self) -> float | None:
+        """Cohen's kappa; None where labels and predictions are all of one class."""
+        given: Counter[Label] = Counter()
+        claimed: Counter[Label] = Counter()
+        for (label, said), count in self.pairs.items():
+            given[label] += count
+            claimed[said] += count
+        met = given.keys() | claimed.keys()
+        right = sum(self.pairs[label, label] for label in met)
+        return kappa([given[k] for k in met], [claimed[k] for k in met], right)
+
     def words(self) -> str:
         """The score in a few words."""
-        return f"accuracy {self.accuracy:.2%}"
+        agreement = "-" if self.kappa is None else f"{self.kappa:.4f}"
+        return f"accuracy {self.accuracy:.2%}, kappa {agreement}"
 
     @property
     def labels(self) -> list[Label]:

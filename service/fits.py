@@ -33,13 +33,14 @@ MOST_STEPS = 1_000_000
 class Window(NamedTuple):
     """Samples to be fitted: rows (n, d) and targets (n,), the oldest first.
 
-    sequence: of the model when they were its most recent ones.
+    sequence: of the model when they were its most recent ones. line: as the model's.
     """
 
     sequence: int
     X: Float64Array
     y: Float64Array
     spec: ModelSpec
+    line: int = 0
 
 
 class Progress(NamedTuple):

@@ -2,9 +2,9 @@
 
 | call | scope |
 |---|---|
-| GET, `predict`, `infer`, opening a stream | predict |
+| GET (also `history`), `predict`, `infer`, opening a stream | predict |
 | `samples`, `asset`, `refit`; learning on a stream | learn, which implies predict |
-| all else: create, delete | admin, which implies both |
+| all else: create, delete, `snapshot`, `rollback` | admin, which implies both |
 
 A path of a model needs a key for this model; one that is of no model, like the metrics, a key
 for all of them, but for what the Open Inference Protocol tells of the server. What the paths

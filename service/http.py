@@ -15,6 +15,7 @@ from service.engine import Engine
 from service.errors import Invalid, NotReady, Refusal
 from service.exposition import add_metrics
 from service.guard import Guard
+from service.history_routes import add_history
 from service.idempotency import header_key, read_producer
 from service.inference_routes import add_inference
 from service.keys import Grant, KeyRing
@@ -76,6 +77,7 @@ def create_app(engine: Engine, settings: Settings, streams: Streams, ring: KeyRi
     _add_health(app, engine)
     add_metrics(app, engine, settings, streams, requests)
     _add_models(app, engine, settings)
+    add_history(app, engine)
     _add_stream(app, engine, settings, streams)
     add_docs(app)
     add_inference(app, engine, partial(decoded_tensors, settings))

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from service.errors import WolfstreamError
+from service.log import Log
 from service.model import Model
-from service.snapshots import DamagedSnapshot, State, read_state
+from service.snapshots import DamagedSnapshot, Snapshots, State, read_state
 from service.spec import ModelSpec, read_spec
 
 
@@ -32,6 +33,19 @@ def load_model(path: Path, name: str = "", model_id: int = 0) -> LoadedModel:
     """Read a model file and publish its model. Raises ModelFileError."""
     state, spec = read_model_file(path)
     return revive(path, state, Model(model_id, name, spec))
+
+
+def add_model(name: str, path: Path, log: Log, snapshots: Snapshots) -> LoadedModel:
+    """Make the model in a file one of a data directory's, of a new name.
+
+    Its row in the log is committed after its snapshot is on disk, so at no moment does an empty
+    model of this name exist. Raises ModelFileError, StorageFailed, OSError.
+    """
+    state, spec = read_model_file(path)
+    with log.creating(name, spec.plain()) as model_id:
+        loaded = revive(path, state, Model(model_id, name, spec))
+        snapshots.save(model_id, state)
+    return loaded
 
 
 def read_model_file(path: Path) -> tuple[State, ModelSpec]:

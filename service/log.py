@@ -13,6 +13,12 @@ snapshot's own sequence, whether it came before the snapshot or after it.
 A key is what a client calls a request by, so that it can send it again (`service.idempotency`).
 It is written in the commit of its entry and outlives it; its answer comes later.
 
+A rollback is an entry of a third kind: the whole state that a model went back to. Nothing before
+it matters any longer, so a model has at most one, the last, and recovery begins with it unless
+there is a snapshot of a later sequence. It shares its sequence with the sample before it, and
+with the fits after it; those before it are forgotten with it. As the state itself is here, a
+rollback is one transaction, and needs no other file that could be forgotten or damaged.
+
 Each row is sealed (`service.seals`), and checked when it is read; how the pages hang together is
 checked when the log is opened.
 """
@@ -30,13 +36,17 @@ from typing import Any, NamedTuple
 from service.errors import StartupError, StorageFailed
 from service.seals import BrokenSeal, seal, unseal, unseal_if_marked
 from service.spec import HeadName
-from service.write_ahead import check_write_ahead
+from service.write_ahead import check_write_ahead, write_ahead_path
 
 logger = logging.getLogger(__name__)
 
-# Format 1 had no fits, 2 no keys; they are read, and become 3 when they are opened.
+# Format 1 had no fits, 2 no keys and rollbacks; they are read, and become 3 when they are opened.
 _FORMAT = 3
 _READ = (0, 1, 2, _FORMAT)
+# SQLite takes a billion bytes in a value.
+_PART_BYTES = 1 << 28
+# After a rollback the write-ahead file gives its room back.
+_WAL_BYTES = 1 << 26
 # SQLite takes 32,766 values in a statement.
 _ROWS_A_STATEMENT = 1024
 _COLUMNS = """
@@ -66,6 +76,16 @@ CREATE TABLE IF NOT EXISTS keys (
     PRIMARY KEY (model, sequence),
     UNIQUE (model, key)
 ) WITHOUT ROWID;
+"""
+_ROLLBACKS = """
+CREATE TABLE IF NOT EXISTS rollbacks (
+    model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
+    part INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,  -- of the model when it went back
+    told TEXT NOT NULL,         -- what its description says of it
+    record BLOB NOT NULL,       -- a part of the bytes of the snapshot that it went back to
+    PRIMARY KEY (model, part)
+);
 """
 
 
@@ -117,22 +137,34 @@ class Keyed(NamedTuple):
         )
 
 
+class Rollback(NamedTuple):
+    """A model's last rollback: what is told of it, and the snapshot's bytes."""
+
+    told: dict[str, Any]
+    content: bytes
+
+
 class Log:
     """The embedded log of one data directory. Used by one thread at a time.
 
+    read_only: to look at a log, as it is now, that a server may be writing.
     Raises StartupError where it cannot be opened or read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, read_only: bool = False) -> None:
         self._path = path
+        self._read_only = read_only
         self._doubtful = False
-        if check_write_ahead(path.with_name(f"{path.name}-wal")):
+        if not read_only and check_write_ahead(write_ahead_path(path)):
             logger.warning(
                 "the log ends in a commit that is not whole and is passed over: it was being "
                 "written, and nobody was told of it, when the server was stopped"
             )
         with self._reading():
-            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            where = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+            self._db = sqlite3.connect(
+                where, uri=True, isolation_level=None, check_same_thread=False
+            )
         try:
             with self._reading():
                 self._open()
@@ -147,10 +179,20 @@ class Log:
                 f"{self._path} has log format {version}, this version reads {_FORMAT}; "
                 "start the version that wrote it, or choose another --data directory"
             )
+        if self._read_only:
+            if version != _FORMAT:
+                raise StartupError(
+                    f"{self._path} has log format {version} of an older version; start "
+                    "`wolfstream serve` on the directory once"
+                )
+            self._db.execute("BEGIN")
+            return
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA foreign_keys = ON")
+        self._db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         self._db.executescript(_SCHEMA)
+        self._db.executescript(_ROLLBACKS)
         self._db.execute(f"PRAGMA user_version = {_FORMAT}")
         self._check_pages()
 
@@ -234,6 +276,56 @@ class Log:
         """Write a fit behind all entries of its model; fsynced on return, or StorageFailed."""
         self._insert("INSERT OR REPLACE INTO fits", [fit])
 
+    def append_rollback(self, model: int, rollback: Rollback) -> None:
+        """Write a rollback behind all of its model; fsynced on return, or StorageFailed."""
+        at, told = rollback.told["at"], json.dumps(rollback.told)
+        content = memoryview(rollback.content)
+        with self._transaction():
+            self._run("DELETE FROM fits WHERE model = ? AND sequence >= ?", (model, at))
+            self._run("DELETE FROM rollbacks WHERE model = ?", (model,))
+            # Of what a broken model could not learn: it may come again.
+            self._run("DELETE FROM keys WHERE model = ? AND answer IS NULL", (model,))
+            for part, start in enumerate(range(0, len(content), _PART_BYTES)):
+                self._run(
+                    "INSERT INTO rollbacks VALUES (?, ?, ?, ?, ?)",
+                    (model, part, at, told, content[start : start + _PART_BYTES]),
+                )
+
+    def rolled_back_at(self, model: int) -> int | None:
+        """The sequence of a model's last rollback, unless later snapshots made it superfluous."""
+        with self._reading():
+            last = "SELECT max(sequence) FROM rollbacks WHERE model = ?"
+            at: int | None = self._db.execute(last, (model,)).fetchone()[0]
+        return at
+
+    def rollback(self, model: int) -> Rollback:
+        """A model's last rollback, which there is."""
+        parts = "SELECT told, record FROM rollbacks WHERE model = ? ORDER BY part"
+        with self._reading():
+            rows = list(self._db.execute(parts, (model,)))
+        return Rollback(json.loads(rows[0][0]), b"".join(record for _, record in rows))
+
+    def begin(self, model: int) -> int | None:
+        """The sequence behind which a model's samples in the log begin; None where are none."""
+        with self._reading():
+            first = "SELECT min(sequence - samples) FROM entries WHERE model = ?"
+            begin: int | None = self._db.execute(first, (model,)).fetchone()[0]
+        return begin
+
+    def end(self, model: int) -> int:
+        """The sequence of a model's last sample in the log; 0 where there is none."""
+        with self._reading():
+            last = "SELECT coalesce(max(sequence), 0) FROM entries WHERE model = ?"
+            return int(self._db.execute(last, (model,)).fetchone()[0])
+
+    def damage(self) -> list[str]:
+        """What SQLite finds wrong with its file; empty where that is nothing."""
+        try:
+            rows = [str(row[0]) for row in self._db.execute("PRAGMA integrity_check(20)")]
+        except sqlite3.Error as error:
+            return [str(error)]
+        return [] if rows == ["ok"] else rows
+
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
         """The entries behind a sequence, grouped as they were absorbed; each fit is a block.
 
@@ -260,7 +352,8 @@ class Log:
         """Forget what a snapshot at a sequence makes superfluous. Raises StorageFailed."""
         with self._transaction():
             self._run("DELETE FROM entries WHERE model = ? AND sequence <= ?", (model, up_to))
-            self._run("DELETE FROM fits WHERE model = ? AND sequence < ?", (model, up_to))
+            for kind in ("fits", "rollbacks"):
+                self._run(f"DELETE FROM {kind} WHERE model = ? AND sequence < ?", (model, up_to))
 
     def all_keys(self) -> Iterator[tuple[int, int, bytes]]:
         """(model, sequence, key) of all keys, a model's oldest first."""

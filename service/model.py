@@ -72,6 +72,8 @@ class Model:
     snapshot_time: when the newest one was written, of the monotonic clock; None without one.
     fitted: samples in the windows of the fits since then.
     counts: samples for each head since the server started.
+    rolled_back: the last rollback: `to` a snapshot's sequence, `at` a sequence, at a `time`.
+    line: how often it was rolled back in this process.
     """
 
     def __init__(self, model_id: int, name: str, spec: ModelSpec) -> None:
@@ -87,6 +89,8 @@ class Model:
         self.fitted = 0
         self.broken = ""
         self.counts = {name: SampleCounts() for name in HEADS}
+        self.rolled_back: dict[str, Any] | None = None
+        self.line = 0
         self.heads = {n: head_for(n, spec) for n in HEADS if getattr(spec, n) is not None}
         self.published = Published(0, None, None, {})
         self.publish()
@@ -142,12 +146,19 @@ class Model:
 
     def window(self) -> Window:
         """The samples that a refit is over, copied."""
-        return Window(self.sequence, *self._fitted.window(), self.spec)
+        return Window(self.sequence, *self._fitted.window(), self.spec, self.line)
 
     def adopt(self, fit: Fit) -> None:
         """Serve what a refit found. Live refits and replay both come through here."""
         self._fitted.adopt(fit)
         self.fitted += fit.plain["samples"]
+
+    def roll_back(self, source: "Model", rolled_back: dict[str, Any]) -> None:
+        """Become what `source` is, but for the sequence: that one counts what was logged."""
+        self.heads, self.names, self.dimension = source.heads, source.names, source.dimension
+        self.sequence, self.rolled_back = rolled_back["at"], rolled_back
+        self.line += 1
+        self.broken = ""
 
     @property
     def _fitted(self) -> SemiparametricHead:
@@ -186,6 +197,7 @@ class Model:
             "features": dimension,
             "heads": {name: {**classes_of(view), **view.stats} for name, view in heads.items()},
             "snapshot_sequence": self.snapshot_sequence,
+            "rolled_back": self.rolled_back,
             "status": "broken" if self.broken else "ok",
         }
 
@@ -199,6 +211,8 @@ class Model:
         }
         if self.names is not None:
             plain["names"] = self.names.names()
+        if self.rolled_back is not None:
+            plain["rolled_back"] = self.rolled_back
         arrays: dict[str, NDArray[Any]] = {}
         for name, head in self.heads.items():
             plain["heads"][name], of_head = head.state()
@@ -210,6 +224,7 @@ class Model:
         self.sequence, self.dimension = plain["sequence"], plain["dimension"]
         self.names = NameTable(plain["names"]) if "names" in plain else None
         self.snapshot_sequence = self.sequence
+        self.rolled_back = plain.get("rolled_back")
         for name, head in self.heads.items():
             prefix = f"{name}."
             own = {

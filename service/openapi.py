@@ -6,6 +6,7 @@ from service.guard import OPEN
 from service.inference_routes import speaks
 from service.openapi_examples import ROWS_EXAMPLES, SAMPLES_EXAMPLES, SPEC_EXAMPLES
 from service.openapi_headers import ACCEPTED_HEADERS, LEARNED_HEADERS, LEARNING_HEADERS
+from service.openapi_history import HISTORY_COMPONENTS, HISTORY_TAG
 from service.openapi_inference import (
     INFERENCE_COMPONENTS,
     INFERENCE_TAG,
@@ -21,8 +22,9 @@ from service.wire import MEDIA_TYPES, PROBLEM_MEDIA_TYPE
 _JSON = "application/json"
 _MEANING = MEANING_EVERYWHERE | {
     400: "The body cannot be read.",
-    404: "There is no such model, or no such job.",
-    409: "Another spec under this name, too many models, no such head, or nothing learned yet.",
+    404: "There is no such model, or no such job or snapshot.",
+    409: "Another spec under this name, too many models, no such head, nothing learned yet, or "
+    "a damaged snapshot.",
     415: "The content type, or the content encoding, is not supported.",
     422: "Readable but wrong; `errors` says where. Or the idempotency key names another request.",
     431: "The head of the request is too large.",
@@ -53,10 +55,11 @@ TAGS = [
     {"name": "predicting", "description": "The current model; predictions change nothing."},
     JOBS_TAG,
     {"name": "models", "description": "Create, list, describe, delete."},
+    HISTORY_TAG,
     {"name": "health", "description": "For load balancers and orchestrators."},
     INFERENCE_TAG,
 ]
-COMPONENTS = _LEARNING_COMPONENTS | JOB_COMPONENTS
+COMPONENTS = _LEARNING_COMPONENTS | JOB_COMPONENTS | HISTORY_COMPONENTS
 # The `openapi_extra` of a route whose body is empty.
 NO_BODY = {
     "requestBody": {
@@ -79,6 +82,12 @@ def spec_body() -> dict[str, Any]:
     """The `openapi_extra` of a route that takes a spec."""
     content = {name: {"schema": ref("Spec"), "examples": SPEC_EXAMPLES} for name in MEDIA_TYPES}
     return {"requestBody": {"required": False, "content": content}}
+
+
+def rollback_body() -> dict[str, Any]:
+    """The `openapi_extra` of the route that goes back to a snapshot."""
+    one = {"schema": ref("Rollback"), "example": {"sequence": 1200}}
+    return {"requestBody": {"required": True, "content": dict.fromkeys(MEDIA_TYPES, one)}}
 
 
 def answers(name: str, description: str, media_types: tuple[str, ...] = MEDIA_TYPES) -> Any:

@@ -1,4 +1,8 @@
-"""The way back after a stop: load the snapshot, replay the rest of the log."""
+"""The way back after a stop: load the snapshot, replay the rest of the log.
+
+A rollback in the log stands for a snapshot of its sequence. It counts for more than one of the
+same sequence, which may be older than it; what came after both at this sequence is in the log.
+"""
 
 import logging
 import time
@@ -12,7 +16,7 @@ from service.log import Entry, Keyed, Log
 from service.model import Model
 from service.records import from_record, one_after_another
 from service.samples import Samples
-from service.snapshots import DamagedSnapshot, Snapshots
+from service.snapshots import DamagedSnapshot, Snapshots, decode_state
 from service.spec import ModelSpec
 
 logger = logging.getLogger(__name__)
@@ -63,22 +67,33 @@ def _recover_model(
     snapshots: Snapshots,
     use_threads: Callable[[int], None],
 ) -> Model:
-    model = _from_newest_whole_snapshot(Model(model_id, name, ModelSpec(**spec)), snapshots)
-    unanswered = {row.sequence: row for row in log.unanswered(model_id)}
-    found: list[Keyed] = []
-    for block in log.blocks(model_id, model.sequence):
-        _check_continuous(model, block)
-        use_threads(block[0].threads)
-        try:
-            found += _replay(model, block, unanswered)
-        except Exception as error:
-            logger.exception("model %s: replay failed at sequence %d", name, model.sequence)
-            model.broken = f"replay failed behind sequence {model.sequence}: {error}"
-            break
+    model = Model(model_id, name, ModelSpec(**spec))
+    for sequence in restore_newest(model, log, snapshots):
+        snapshots.set_aside(model_id, sequence)
+    found = [keyed for keys in replay(model, log, use_threads) for keyed in keys]
     _keep_answers(log, found)
     model.publish()
     logger.info("model %s: recovered at sequence %d", name, model.sequence)
     return model
+
+
+def replay(model: Model, log: Log, use_threads: Callable[[int], None]) -> Iterator[list[Keyed]]:
+    """Learn what the log has behind a restored model, block by block.
+
+    Gives after each the keys of its entries whose answers had not been written, with their answers.
+    Where it fails the model is broken from there on. Raises StartupError.
+    """
+    unanswered = {row.sequence: row for row in log.unanswered(model.id)}
+    for block in log.blocks(model.id, model.sequence):
+        _check_continuous(model, block)
+        use_threads(block[0].threads)
+        try:
+            found = _replay(model, block, unanswered)
+        except Exception as error:
+            logger.exception("model %s: replay failed at sequence %d", model.name, model.sequence)
+            model.broken = f"replay failed behind sequence {model.sequence}: {error}"
+            break
+        yield found
 
 
 def _replay(model: Model, block: list[Entry], unanswered: dict[int, Keyed]) -> list[Keyed]:
@@ -105,18 +120,43 @@ def _keep_answers(log: Log, found: list[Keyed]) -> None:
         raise StartupError(f"{error}; make room for it and start again") from None
 
 
-def _from_newest_whole_snapshot(model: Model, snapshots: Snapshots) -> Model:
+def restore_newest(model: Model, log: Log, snapshots: Snapshots) -> list[int]:
+    """Fill a fresh model with the newest whole state, if there is any.
+
+    Returns the sequences of the damaged snapshots that were passed over. Raises StartupError.
+    """
+    rolled_back_at = log.rolled_back_at(model.id)
+    damaged: list[int] = []
     for sequence in snapshots.sequences(model.id):
+        if rolled_back_at is not None and sequence <= rolled_back_at:
+            break
         try:
             state = snapshots.load(model.id, sequence)
         except DamagedSnapshot as error:
             logger.warning("model %s: %s; trying the one before", model.name, error)
-            snapshots.set_aside(model.id, sequence)
+            damaged.append(sequence)
             continue
         model.restore(state.plain, state.arrays)
         model.snapshot_time = time.monotonic() - snapshots.age(model.id, sequence)
-        break
-    return model
+        return damaged
+    if rolled_back_at is not None:
+        _restore_rollback(model, log)
+        model.snapshot_sequence = max(set(snapshots.sequences(model.id)) - {*damaged}, default=0)
+    return damaged
+
+
+def _restore_rollback(model: Model, log: Log) -> None:
+    rollback = log.rollback(model.id)
+    try:
+        state = decode_state(rollback.content, "the record of its rollback")
+    except DamagedSnapshot as error:
+        raise StartupError(
+            f"model {model.name!r}: {error}. Restore the log of the data directory from a "
+            "backup; without it the model would be what it was before it was rolled back"
+        ) from None
+    source = Model(model.id, model.name, model.spec)
+    source.restore(state.plain, state.arrays)
+    model.roll_back(source, rollback.told)
 
 
 def _check_continuous(model: Model, block: list[Entry]) -> None:

@@ -8,7 +8,6 @@ are forgotten with the process. What a job that is done has found is in the mode
 
 import asyncio
 import logging
-import threading
 import time
 import uuid
 from collections import Counter
@@ -43,7 +42,7 @@ class Job:
         self.progress: Progress | None = None
         self.result: dict[str, Any] | None = None
         self.error: Refusal | None = None
-        self._stop = threading.Event()
+        self._stopped = ""
         self._began: float | None = None
         self._ended: float | None = None
 
@@ -59,9 +58,9 @@ class Job:
             return 0.0
         return (time.monotonic() if self._ended is None else self._ended) - self._began
 
-    def stop(self) -> None:
+    def stop(self, why: str) -> None:
         """Let it end, failed, as soon as the solver reports."""
-        self._stop.set()
+        self._stopped = why
 
     def begin(self) -> None:
         """From now on it runs. Raises RefitStopped."""
@@ -80,22 +79,22 @@ class Job:
         self._ended = time.monotonic()
 
     def _check_stop(self) -> None:
-        if self._stop.is_set():
-            raise RefitStopped("the server was stopped or the model deleted; nothing has changed")
+        if self._stopped:
+            raise RefitStopped(f"{self._stopped}; nothing has changed")
 
 
 class Refits:
     """The refits of all models.
 
-    take: the present window of a model. keep: puts a fit into the model for good and gives its
-    description. Both wait for the writer. waiting: bound on the jobs that are queued.
-    ended: how many, by their status.
+    take: the present window of a model. keep: puts a window's fit into the model for good, unless
+    the model was rolled back meanwhile, and gives its description. Both wait for the writer.
+    waiting: bound on the jobs that are queued. ended: how many, by their status.
     """
 
     def __init__(
         self,
         take: Callable[[Model], Awaitable[Window]],
-        keep: Callable[[Model, Fit], Awaitable[dict[str, Any]]],
+        keep: Callable[[Model, Window, Fit], Awaitable[dict[str, Any]]],
         waiting: int,
     ) -> None:
         self._take = take
@@ -144,12 +143,18 @@ class Refits:
     def forget(self, model: Model) -> None:
         """End the refit of a model that was deleted, and remember none of it."""
         for job in self._jobs.pop(model, []):
-            job.stop()
+            job.stop("the model was deleted")
+
+    def rolled_back(self, model: Model) -> None:
+        """End the model's refit that runs: its window is of what the model no longer knows."""
+        for job in self._jobs.get(model, [])[-1:]:
+            if job.status == "running":
+                job.stop("the model was rolled back; ask for another refit")
 
     def ask_to_stop(self) -> None:
         """Let every refit end soon."""
         for jobs in self._jobs.values():
-            jobs[-1].stop()
+            jobs[-1].stop("the server was stopped")
 
     async def stop(self) -> None:
         """End every refit and wait for the worker."""
@@ -177,4 +182,4 @@ class Refits:
         job.sequence, job.samples = window.sequence, len(window.y)
         solving = self._worker.submit(fit_window, window, job.id, job.observe)
         fit = await asyncio.wrap_future(solving)
-        job.result = await self._keep(job.model, fit)
+        job.result = await self._keep(job.model, window, fit)

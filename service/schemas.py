@@ -121,7 +121,8 @@ _STANDS: Schema = {
     "fit": {"anyOf": [ref("Fit"), {"type": "null"}], "description": "What answers."},
     "prequential": {
         "type": "object",
-        "description": "How often predictions just before learning were right, or of a "
+        "description": "How often predictions just before learning were right (accuracy, and "
+        "Cohen's kappa: null where all is of one class), or of a "
         "regression how far off: mae, rmse.",
         "additionalProperties": _MAYBE_NUMBER,
     },
@@ -206,6 +207,7 @@ COMPONENTS: dict[str, Schema] = {
                 "additionalProperties": object_of({}, {"classes": _CLASSES, **_STANDS}),
             },
             "snapshot_sequence": SEQUENCE,
+            "rolled_back": {"anyOf": [ref("RolledBack"), {"type": "null"}]},
             "status": {"type": "string", "enum": ["ok", "broken"]},
         },
         examples=[
@@ -217,6 +219,7 @@ COMPONENTS: dict[str, Schema] = {
                 "features": 2,
                 "heads": {"working_set": {"classes": ["low", "high"], "size": 2, "gap": 0.0}},
                 "snapshot_sequence": 0,
+                "rolled_back": None,
                 "status": "ok",
             }
         ],

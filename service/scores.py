@@ -1,8 +1,7 @@
 """Prequential scores: how well a head predicted samples just before it learned them."""
 
 import math
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,36 +13,80 @@ _RECENT = 1000
 
 
 class Hits:
-    """The share of right predictions: of all that were judged, and of the last 1,000."""
+    """Accuracy and Cohen's kappa: of all predictions that were judged, and of the last 1,000.
+
+    kappa = (p_o - p_e) / (1 - p_e): p_o is the accuracy, p_e the one that predictions as
+    frequent as these would have by chance (Cohen 1960, eq. 1). It takes a count for each class,
+    however long the stream is.
+    """
 
     def __init__(self) -> None:
         self.judged = self.correct = 0
-        self._recent: deque[bool] = deque(maxlen=_RECENT)
+        self._counts = np.zeros((2, 0), np.int64)  # of each class: as label, as prediction
+        # The pair of sample i stands at i modulo its length; -1 where there is none.
+        self._recent = np.full((2, _RECENT), -1, np.int64)
 
-    def count(self, hits: NDArray[Any]) -> None:
-        """Take into account which predictions were right, (n,) of bool."""
-        self.judged += len(hits)
-        self.correct += int(hits.sum())
-        self._recent.extend(hits.tolist())
+    def count(self, codes: NDArray[np.int64], said: NDArray[np.int64]) -> None:
+        """Take labels and what was predicted for them into account, (n,) of class numbers."""
+        pairs = np.stack([codes, said])
+        place = np.arange(self.judged, self.judged + len(codes)) % _RECENT
+        self._recent[:, place[-_RECENT:]] = pairs[:, -_RECENT:]
+        self.judged += len(codes)
+        self.correct += int((codes == said).sum())
+        new = _counts(pairs, self._counts.shape[1])
+        new[:, : self._counts.shape[1]] += self._counts
+        self._counts = new
 
     def told(self) -> dict[str, Any]:
-        """For a description."""
-        recent = len(self._recent)
+        """For a description. kappa is None where p_e is 1: all is of one class."""
+        recent = self._recent[:, self._recent[0] >= 0]
+        n, correct = recent.shape[1], int((recent[0] == recent[1]).sum())
         return {
             "samples": self.judged,
             "accuracy": self.correct / self.judged if self.judged else None,
-            "recent_accuracy": sum(self._recent) / recent if recent else None,
+            "recent_accuracy": correct / n if n else None,
+            "kappa": _kappa(self._counts, self.correct),
+            "recent_kappa": _kappa(_counts(recent, 0), correct),
         }
 
     def state(self) -> dict[str, Any]:
         """Plain data for `restore`."""
-        recent = [int(hit) for hit in self._recent]
-        return {"judged": self.judged, "correct": self.correct, "recent": recent}
+        return {
+            "judged": self.judged,
+            "correct": self.correct,
+            "counts": self._counts.tolist(),
+            "recent": self._recent[:, : self.judged].tolist(),
+        }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
-        """Take over a state."""
+        """Take over a state; one that was saved before kappa was counted begins anew."""
+        if "counts" not in plain:
+            return
         self.judged, self.correct = plain["judged"], plain["correct"]
-        self._recent.extend(bool(hit) for hit in plain["recent"])
+        self._counts = np.array(plain["counts"], np.int64)
+        self._recent[:, : len(plain["recent"][0])] = plain["recent"]
+
+
+def kappa(labels: Sequence[int], said: Sequence[int], correct: int) -> float | None:
+    """Cohen's kappa from how often each class was the label, how often it was predicted.
+
+    With n = sum(labels) and c = sum(labels_k said_k) it is (n correct - c) / (n^2 - c), in whole
+    numbers until the division. None where all is of one class, or there is nothing.
+    """
+    n = sum(labels)
+    chance = sum(a * b for a, b in zip(labels, said, strict=True))
+    return (n * correct - chance) / (n * n - chance) if n * n > chance else None
+
+
+def _kappa(counts: NDArray[np.int64], correct: int) -> float | None:
+    labels, said = counts.tolist()
+    return kappa(labels, said, correct)
+
+
+def _counts(pairs: NDArray[np.int64], least: int) -> NDArray[np.int64]:
+    """How often each class stands in each row of (2, n), of at least so many classes."""
+    classes = max(int(pairs.max(initial=-1)) + 1, least)
+    return np.stack([np.bincount(row, minlength=classes) for row in pairs])
 
 
 class Errors:
@@ -87,3 +130,10 @@ class Errors:
         self.judged = plain["judged"]
         self._absolute, self._square = plain["sums"]
         self._recent[: len(plain["recent"])] = plain["recent"]
+
+
+def score_in(plain: Mapping[str, Any]) -> Hits | Errors:
+    """The score in a head's saved state."""
+    score = Errors() if "sums" in plain else Hits()
+    score.restore(plain)
+    return score

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import fcntl
 import functools
 import gc
 import ipaddress
@@ -17,6 +16,7 @@ import uvicorn
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from service.connections import BoundedProtocol, watch_connections
+from service.data_directory import owned
 from service.engine import Engine
 from service.errors import StartupError
 from service.http import create_app
@@ -43,7 +43,7 @@ def serve(settings: Settings, loads: Mapping[str, Path]) -> None:
     """
     set_up_logging(settings.log_format)
     check_tls(settings.tls_cert, settings.tls_key)
-    with _owned(settings), contextlib.ExitStack() as stack:
+    with owned(settings.data), contextlib.ExitStack() as stack:
         ring = _read_ring(settings)
         listener = stack.enter_context(_listening(settings, ring.required))
         # uvicorn only calls it; its type asks for a class.
@@ -184,25 +184,3 @@ def _is_loopback(listener: socket.socket) -> bool:
     """Asked of the bound socket, because a name says nothing until it is resolved."""
     address, *_ = listener.getsockname()
     return ipaddress.ip_address(address.partition("%")[0]).is_loopback
-
-
-@contextlib.contextmanager
-def _owned(settings: Settings) -> Iterator[None]:
-    """Hold the data directory: two servers on one log would each lose the other's samples."""
-    try:
-        settings.data.mkdir(parents=True, exist_ok=True)
-        lock = (settings.data / "lock").open("w")
-    except OSError as error:
-        raise StartupError(
-            f"the data directory {settings.data} cannot be used: {error}; "
-            "choose another with --data"
-        ) from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise StartupError(
-                f"the data directory {settings.data} is in use by another server; "
-                "stop it, or choose another directory with --data"
-            ) from None
-        yield

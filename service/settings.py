@@ -62,6 +62,9 @@ class Settings(BaseSettings):
     snapshot_samples: int = Field(
         100_000, ge=1, description="Samples learned between two snapshots of a model."
     )
+    snapshots: int = Field(
+        4, ge=2, description="Snapshots kept of a model, to go back to; the log of the newest two."
+    )
     wait_seconds: float = Field(
         5.0,
         gt=0,

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 _MAGIC = b"WOLFSN\x00\x01"
 _DIGEST_BYTES = 32
 _SUFFIX = ".snapshot"
-KEPT = 2
 
 
 class DamagedSnapshot(Exception):
@@ -38,10 +37,14 @@ class State(NamedTuple):
 
 
 class Snapshots:
-    """The snapshot files of all models: `DIR/snapshots/<model id>/<sequence>.snapshot`."""
+    """The snapshot files of all models: `DIR/snapshots/<model id>/<sequence>.snapshot`.
 
-    def __init__(self, directory: Path) -> None:
+    kept: how many of a model; the oldest ones are forgotten.
+    """
+
+    def __init__(self, directory: Path, kept: int = 4) -> None:
         self._directory = directory
+        self._kept = kept
 
     def sequences(self, model: int) -> list[int]:
         """Sequences of the snapshots kept of a model, newest first."""
@@ -49,26 +52,26 @@ class Snapshots:
         return sorted((int(file.stem) for file in files if file.stem.isdecimal()), reverse=True)
 
     def save(self, model: int, state: State) -> None:
-        """Write a snapshot durably and forget all but the newest two. Raises OSError."""
+        """Write a snapshot durably and forget those that are too many. Raises OSError."""
         folder = self._of(model)
         folder.mkdir(parents=True, exist_ok=True)
         for partial in folder.glob("*.partial"):  # of a process that was killed
             partial.unlink(missing_ok=True)
         write_state(folder / f"{state.plain['sequence']:020d}{_SUFFIX}", state)
-        for sequence in self.sequences(model)[KEPT:]:
-            self._path(model, sequence).unlink(missing_ok=True)
+        for sequence in self.sequences(model)[self._kept :]:
+            self.path(model, sequence).unlink(missing_ok=True)
 
     def load(self, model: int, sequence: int) -> State:
         """Read a snapshot. Raises DamagedSnapshot."""
-        return read_state(self._path(model, sequence))
+        return read_state(self.path(model, sequence))
 
     def age(self, model: int, sequence: int) -> float:
         """Seconds since a snapshot was written, as far as the clock on the wall can tell."""
-        return max(0.0, time.time() - self._path(model, sequence).stat().st_mtime)
+        return max(0.0, time.time() - self.path(model, sequence).stat().st_mtime)
 
     def set_aside(self, model: int, sequence: int) -> None:
         """Keep a damaged snapshot under a name that is not counted as one."""
-        path = self._path(model, sequence)
+        path = self.path(model, sequence)
         with contextlib.suppress(OSError):
             path.rename(path.with_suffix(".damaged"))
 
@@ -82,11 +85,12 @@ class Snapshots:
             if folder.name.isdigit() and int(folder.name) not in models:
                 shutil.rmtree(folder, ignore_errors=True)
 
+    def path(self, model: int, sequence: int) -> Path:
+        """Where a snapshot is, or would be."""
+        return self._of(model) / f"{sequence:020d}{_SUFFIX}"
+
     def _of(self, model: int) -> Path:
         return self._directory / str(model)
-
-    def _path(self, model: int, sequence: int) -> Path:
-        return self._of(model) / f"{sequence:020d}{_SUFFIX}"
 
 
 def write_state(path: Path, state: State) -> None:
@@ -115,19 +119,42 @@ def write_state(path: Path, state: State) -> None:
 
 def read_state(path: Path) -> State:
     """Read one file. Raises DamagedSnapshot, with the reason, where it is not whole."""
+    return decode_state(read_content(path), path.name)
+
+
+def read_content(path: Path) -> bytes:
+    """The bytes of one file. Raises DamagedSnapshot."""
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise DamagedSnapshot(f"{path.name} cannot be read: {error}") from error
+
+
+def read_plain(path: Path) -> dict[str, Any]:
+    """What one file says beside its arrays, which are not read; nor is the checksum looked at.
+
+    Raises DamagedSnapshot.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open("plain.npy") as member:
+            plain = np.lib.format.read_array(member, allow_pickle=False)
+        told: dict[str, Any] = json.loads(plain.tobytes())
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise DamagedSnapshot(f"{path.name} cannot be read: {error}") from error
+    return told
+
+
+def decode_state(content: bytes, name: str) -> State:
+    """The state in the bytes of a file of this name. Raises DamagedSnapshot."""
     head, body = content[: len(_MAGIC) + _DIGEST_BYTES], content[len(_MAGIC) + _DIGEST_BYTES :]
     if not head.startswith(_MAGIC):
-        raise DamagedSnapshot(f"{path.name} is not a snapshot of this version")
+        raise DamagedSnapshot(f"{name} is not a snapshot of this version")
     if hashlib.sha256(body).digest() != head[len(_MAGIC) :]:
-        raise DamagedSnapshot(f"{path.name} does not match its checksum")
+        raise DamagedSnapshot(f"{name} does not match its checksum")
     try:
         with np.load(io.BytesIO(body), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+            arrays = {key: archive[key] for key in archive.files}
         plain = json.loads(arrays.pop("plain").tobytes())
     except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise DamagedSnapshot(f"{path.name} cannot be decoded: {error}") from error
+        raise DamagedSnapshot(f"{name} cannot be decoded: {error}") from error
     return State(plain, arrays)

@@ -119,7 +119,11 @@ def summary(report: dict[str, Any], seconds: float, out: Path) -> str:
     ]
     before = report.get("prequential") or {}
     if before.get("accuracy") is not None:
-        lines.append(f"{before['accuracy']:.2%} predicted right just before they were learned")
+        agreement = "-" if before["kappa"] is None else f"{before['kappa']:.4f}"
+        lines.append(
+            f"{before['accuracy']:.2%} predicted right just before they were learned, "
+            f"kappa {agreement}"
+        )
     if before.get("mae") is not None:
         lines.append(
             f"predicted just before they were learned: MAE {before['mae']:.4g}, "

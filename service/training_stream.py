@@ -34,19 +34,19 @@ class Learned(NamedTuple):
 
 
 Observe = Callable[[Learned | Progress | fits.Progress], bool | None]
-# Learns some of the rows; which of the predictions before were right, or how far they were off.
-_Learn = Callable[[NDArray[np.int64]], NDArray[Any]]
+# Learns some of the rows; what the score counts of the predictions before.
+_Learn = Callable[[NDArray[np.int64]], tuple[NDArray[Any], ...]]
 
 
 def learn_set(head: ClassificationHead, data: Data, plan: Plan, observe: Observe) -> dict[str, Any]:
     """Pass after pass; a later pass does not store a sample again that is still in the set."""
     entered = np.full(n_rows(data.X), -1, np.int64)
 
-    def learn(part: NDArray[np.int64]) -> NDArray[Any]:
+    def learn(part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
         codes = np.array(head.meet(data.labels[i] for i in part), np.int64)
         answers = head.working_set.absorb(take_rows(data.X, part), codes, entered[part])
         entered[part] = answers.entered
-        return _hits(answers.prediction, codes)
+        return _judged(codes, answers.prediction)
 
     report = _passes(learn, Hits(), lambda: _stands(head), data, plan, observe)
     objective, gap = _stands(head)
@@ -58,10 +58,10 @@ def learn_classes(
 ) -> dict[str, Any]:
     """Pass after pass of asset."""
 
-    def learn(part: NDArray[np.int64]) -> NDArray[Any]:
+    def learn(part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
         codes = np.array(head.meet(data.labels[i] for i in part), np.int64)
         (answers,) = head.learner.absorb(take_rows(data.X, part), codes)
-        return _hits(answers.prediction, codes)
+        return _judged(codes, answers.prediction)
 
     return _passes(learn, Hits(), lambda: (None, None), data, plan, observe)
 
@@ -71,10 +71,10 @@ def learn_targets(
 ) -> dict[str, Any]:
     """Pass after pass of asset over numbers to be regressed."""
 
-    def learn(part: NDArray[np.int64]) -> NDArray[Any]:
+    def learn(part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
         (answers,) = head.learner.absorb(take_rows(data.X, part), y[part])
         errors: Float64Array = answers.prediction - y[part]
-        return errors[~np.isnan(errors)]
+        return (errors[~np.isnan(errors)],)
 
     return _passes(learn, Errors(), lambda: (None, None), data, plan, observe)
 
@@ -97,7 +97,7 @@ def _passes(
             judged = learn(part)
             learned += len(part)
             if epoch == 0:
-                score.count(judged)
+                score.count(*judged)
             told = score.told()
             now = Learned(
                 learned, n * plan.epochs, *stands(), told.get("accuracy"), told.get("mae")
@@ -115,9 +115,8 @@ def _passes(
     }
 
 
-def _hits(said: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    hits: NDArray[np.bool_] = said == codes
-    return hits[said >= 0]
+def _judged(codes: NDArray[np.int64], said: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+    return codes[said >= 0], said[said >= 0]
 
 
 def _stands(head: ClassificationHead) -> tuple[float, float]:

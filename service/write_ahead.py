@@ -28,6 +28,11 @@ _ORDERS = {0x377F0682: "<u4", 0x377F0683: ">u4"}
 _MASK = np.uint64(0xFFFFFFFF)
 
 
+def write_ahead_path(database: Path) -> Path:
+    """Where SQLite has the write-ahead file of a database."""
+    return database.with_name(f"{database.name}-wal")
+
+
 def check_write_ahead(path: Path) -> int:
     """The number of commits behind a wrong frame: 0, or 1 where a crash may have cut it short.
 

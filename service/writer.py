@@ -14,23 +14,22 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from service.data_directory import log_path, snapshots_path
 from service.errors import (
     ModelBroken,
     ModelExists,
+    RefitFailed,
     Refusal,
+    SnapshotFailed,
     StartupError,
     StorageFailed,
     UnknownModel,
 )
 from service.fits import Fit, Window, fit_from_record, fit_to_record
+from service.history import now, restored, told_of
 from service.idempotency import KeyedGroup, Keys, body_digest
-from service.loading import (
-    ModelFileError,
-    describe,
-    read_model_file,
-    revive,
-)
-from service.log import Entry, Log
+from service.loading import ModelFileError, add_model, describe
+from service.log import Entry, Log, Rollback
 from service.metrics import Metrics
 from service.model import Draft, Limits, Model
 from service.records import to_record
@@ -88,9 +87,9 @@ class Writer:
     ) -> None:
         self._settings = settings
         self._acknowledge = acknowledge
-        self._log = Log(settings.data / "log.sqlite")
+        self._log = Log(log_path(settings.data))
         self._keys = Keys(self._log, settings.idempotency_keys)
-        self._snapshots = Snapshots(settings.data / "snapshots")
+        self._snapshots = Snapshots(snapshots_path(settings.data), settings.snapshots)
         self._threads = Threads()
         self._saver = ThreadPoolExecutor(1, "snapshot")
         self._saving: dict[Model, Future[None]] = {}
@@ -113,8 +112,7 @@ class Writer:
     def load(self, name: str, path: Path) -> None:
         """Make the model in a file a live one, unless there is one of its name.
 
-        The model's row in the log is committed after its snapshot is on disk, so at no moment
-        does an empty model of this name exist. Raises StartupError.
+        Raises StartupError.
         """
         if name in self.models:
             logger.info(
@@ -125,10 +123,7 @@ class Writer:
             )
             return
         try:
-            state, spec = read_model_file(path)
-            with self._log.creating(name, spec.plain()) as model_id:
-                loaded = revive(path, state, Model(model_id, name, spec))
-                self._snapshots.save(model_id, state)
+            loaded = add_model(name, path, self._log, self._snapshots)
             loaded.model.snapshot_time = time.monotonic()
         except (ModelFileError, StorageFailed, OSError) as error:
             raise StartupError(f"--load: {error}") from None
@@ -186,12 +181,17 @@ class Writer:
         self._check_living(model)
         return model.window()
 
-    def keep(self, model: Model, fit: Fit) -> dict[str, Any]:
-        """Persist, apply and publish a fit; how it is described from now on.
+    def keep(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
+        """Persist, apply and publish a window's fit; how it is described from now on.
 
-        Raises UnknownModel, ModelBroken, StorageFailed.
+        Raises UnknownModel, ModelBroken, RefitFailed, StorageFailed.
         """
         self._check_living(model)
+        if window.line != model.line:
+            raise RefitFailed(
+                f"model {model.name!r} was rolled back while the refit ran, which was over samples "
+                "that it no longer knows; ask for another refit"
+            )
         entry = Entry(
             model=model.id,
             sequence=model.sequence,
@@ -209,6 +209,52 @@ class Writer:
             raise self._break(model, error) from None
         self._save_when_due(model)
         return fit.plain
+
+    def snapshot(self, model: Model) -> tuple[int, "Future[None]"]:
+        """Begin to save a snapshot; its sequence, and what is done once it is on disk.
+
+        Raises UnknownModel, ModelBroken, SnapshotFailed.
+        """
+        self._check_living(model)
+        self.finish_saves()
+        if model in self._saving:
+            raise SnapshotFailed(f"a snapshot of model {model.name!r} is being written; try again")
+        self._start_save(model)
+        if model not in self._saving:
+            raise SnapshotFailed("the log could not be written; see the server's own")
+        return model.sequence, self._saving[model]
+
+    def finish_saves(self) -> None:
+        """Note the snapshots that have been written by now."""
+        self._finish_saves(wait=False)
+
+    def history(self, model: Model) -> list[dict[str, Any]]:
+        """The snapshots of a model, newest first. It reads their files: any thread may call it."""
+        found = (told_of(model, self._snapshots, at) for at in self._snapshots.sequences(model.id))
+        return [told for told in found if told is not None]
+
+    def roll_back(self, model: Model, sequence: int) -> dict[str, Any]:
+        """Persist, apply and publish that a model goes back to a snapshot; its description.
+
+        A broken model learns again: what broke it is left behind. Raises UnknownModel,
+        UnknownSnapshot, UnusableSnapshot, StorageFailed.
+        """
+        if self.models.get(model.name) is not model:
+            raise UnknownModel(f"model {model.name!r} was deleted")
+        content, source = restored(model, self._snapshots, sequence)
+        # Behind a broken model's sequence stand samples that it could not learn.
+        at = max(model.sequence, self._log.end(model.id))
+        rolled_back = {"to": sequence, "at": at, "time": now()}
+        # What is behind a rollback is not replayed, so its answers must be known.
+        self._keys.write()
+        self._log.append_rollback(model.id, Rollback(rolled_back, content))
+        try:
+            model.roll_back(source, rolled_back)
+            model.publish()
+        except Exception as error:
+            raise self._break(model, error) from None
+        logger.info("model %s: rolled back to %d at sequence %d", model.name, sequence, at)
+        return model.describe()
 
     def _obey(self, order: Order) -> None:
         try:
@@ -375,7 +421,11 @@ class Writer:
         self._saving[model] = self._saver.submit(self._snapshots.save, model.id, state)
 
     def _finish_saves(self, wait: bool) -> None:
-        """Note the snapshots that are written and drop the log behind the oldest kept one."""
+        """Note the snapshots that are written and drop the log behind the newest two.
+
+        Those before them are for going back to; to keep the log for them as well would take
+        many times the room, and a fall-back needs one.
+        """
         for model, saving in list(self._saving.items()):
             if not (wait or saving.done()):
                 continue
@@ -388,7 +438,7 @@ class Writer:
                 model.snapshot_time = time.monotonic()
                 model.snapshot_sequence, *older = self._snapshots.sequences(model.id)
                 if older:
-                    self._log.drop(model.id, older[-1])
+                    self._log.drop(model.id, older[0])
                 self.metrics.snapshots_saved += 1
             except (OSError, MemoryError, StorageFailed) as error:
                 self.metrics.snapshots_failed += 1

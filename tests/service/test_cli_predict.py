@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from sklearn.metrics import cohen_kappa_score
 
 from service.cli import main
 from service.datafiles import Label
@@ -221,7 +222,8 @@ class TestEvaluate:
         result = run("evaluate", model, file)
         assert result.exit_code == 0
         right = np.mean([a == b for a, b in zip(expected[0], HELD_BACK.y, strict=True)])
-        assert f"accuracy {right:.2%} of 40 samples" in result.stdout
+        kappa = cohen_kappa_score(HELD_BACK.y, expected[0])
+        assert f"accuracy {right:.2%}, kappa {kappa:.4f} of 40 samples" in result.stdout
         assert re.search(r"[\d,]+ rows/s", result.stdout)
         assert "trained by msfw on 300 samples" in result.stdout
         matrix = [line.split() for line in result.stdout.splitlines()[-3:]]
@@ -252,6 +254,14 @@ class TestEvaluate:
         assert result.of_class("c") == (1, None, 0.0)
         by_class, matrix = tables(result)
         assert (by_class.row_count, matrix.row_count) == (3, 3)
+        assert result.kappa == pytest.approx(cohen_kappa_score([*"aabc"], [*"abbb"]))
+
+    def test_kappa_of_one_class_is_not_told(self):
+        result = Evaluation(["a", "b"])
+        assert result.kappa is None
+        result.count(["a", "a"], ["a", "a"])
+        assert result.kappa is None
+        assert result.words() == "accuracy 100.00%, kappa -"
 
     def test_a_large_confusion_matrix_is_left_out(self):
         result = Evaluation(list(range(21)))

@@ -137,7 +137,7 @@ class TestTrain:
         said = done(run("train", file, "--model", tmp_path / "m", *options, "--test", file))
         assert "3 classes" in said
         assert "% predicted right just before they were learned" in said
-        accuracy = re.search(r"accuracy ([\d.]+)% on 600 samples", said)
+        accuracy = re.search(r"accuracy ([\d.]+)%, kappa 0\.\d+ on 600 samples", said)
         assert float(accuracy[1]) > 80
         loaded = load_model(tmp_path / "m").model
         assert loaded.spec.working_set is None

@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import cohen_kappa_score
 
 from service.classification_head import ClassificationHead, ClassificationView
 from service.errors import InvalidSamples, Untrained
 from service.head import Answers
 from service.samples import Samples
+from service.scores import Hits
 from service.spec import HeadName, read_spec
 from service.targets import Label
 from solver.simplex import STEP_NAMES
@@ -206,7 +208,7 @@ class TestLabels:
 class TestScores:
     def test_nothing_is_judged_at_first(self):
         stats = head_of("working_set").view().stats
-        assert stats["prequential"] == {"samples": 0, "accuracy": None, "recent_accuracy": None}
+        assert stats["prequential"] == Hits().told()
 
     @each_head
     def test_they_count_the_predictions_that_were_right(self, name: HeadName):
@@ -214,13 +216,16 @@ class TestScores:
         samples = stream(RECENT + 700, ["a", "b", "c"])
         answers = absorb_in_parts(head, samples, 400)
         said = [label for answer in answers for label in answer.prediction]
-        hits = [p == label for p, label in zip(said, samples.y, strict=True) if p is not None]
+        pairs = [(y, p) for p, y in zip(said, samples.y, strict=True) if p is not None]
+        hits = [label == p for label, p in pairs]
         assert len(hits) == RECENT + 698
         assert 0.3 < np.mean(hits) < 1.0
         assert head.view().stats["prequential"] == {
             "samples": len(hits),
             "accuracy": sum(hits) / len(hits),
             "recent_accuracy": sum(hits[-RECENT:]) / RECENT,
+            "kappa": pytest.approx(cohen_kappa_score(*zip(*pairs, strict=True))),
+            "recent_kappa": pytest.approx(cohen_kappa_score(*zip(*pairs[-RECENT:], strict=True))),
         }
 
     @each_head
@@ -306,7 +311,7 @@ class TestView:
             "support_vectors": 0,
             "objective": None,
             "gap": None,
-            "prequential": {"samples": 0, "accuracy": None, "recent_accuracy": None},
+            "prequential": Hits().told(),
         }
         head.absorb(*stream(200, ["a", "b"]))
         stats = head.view().stats

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service import log as log_module
 from service.errors import StartupError, StorageFailed
-from service.log import Entry, Keyed, Log
+from service.log import Entry, Keyed, Log, Rollback
 from service.spec import HeadName
 
 
@@ -475,6 +476,109 @@ class TestKeys:
             assert self.listed(log) == [(model, 2)]
             assert sequences(log, model) == [[1], [2]]
             assert pragma(log, "user_version") == 3
+
+
+class TestRollbacks:
+    def told(self, at: int) -> dict[str, object]:
+        return {"to": 1, "at": at, "time": "2026-01-01T00:00:00Z"}
+
+    def back(self, log: Log, model: int, at: int, content: bytes = b"state") -> None:
+        log.append_rollback(model, Rollback(self.told(at), content))
+
+    def test_there_is_none_at_first(self, log: Log, model: int):
+        assert log.rolled_back_at(model) is None
+
+    def test_the_last_one_is_kept_of_each_model(self, log: Log, model: int):
+        other = log.create("other", {})
+        for at, content in ((3, b"first"), (3, b"second"), (7, b"third")):
+            self.back(log, model, at, content)
+            assert log.rolled_back_at(model) == at
+            assert log.rollback(model) == Rollback(self.told(at), content)
+        assert log.rolled_back_at(other) is None
+        log.delete(model)
+        assert log.rolled_back_at(model) is None
+
+    @pytest.mark.parametrize("size", [1, 9, 10, 11, 25])
+    def test_a_large_one_stands_in_parts(
+        self, log: Log, model: int, size: int, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(log_module, "_PART_BYTES", 10)
+        content = bytes(range(size))
+        for _ in range(2):
+            self.back(log, model, 5, b"x" * 100)
+            self.back(log, model, 5, content)
+        assert log.rollback(model).content == content
+
+    def test_the_fits_of_its_sequence_are_those_after_it(self, log: Log, model: int):
+        log.append([entry(model, 1), entry(model, 2)])
+        for sequence in (1, 2):
+            log.append_fit(entry(model, sequence, samples=0, head="semiparametric"))
+        self.back(log, model, 2)
+        assert [block[0].samples for block in log.blocks(model, 2)] == []
+        log.append_fit(entry(model, 2, samples=0, head="semiparametric", record=b"later"))
+        assert [block[0].record for block in log.blocks(model, 2)] == [b"later"]
+
+    def test_it_is_dropped_with_what_is_before_a_later_snapshot(self, log: Log, model: int):
+        self.back(log, model, 5)
+        log.drop(model, 5)
+        assert log.rolled_back_at(model) == 5
+        log.drop(model, 6)
+        assert log.rolled_back_at(model) is None
+
+    def test_one_that_cannot_be_written_leaves_all_as_it_was(self, log: Log, model: int):
+        log.append_fit(entry(model, 1, samples=0, head="semiparametric"))
+        fill_disk(log)
+        with pytest.raises(StorageFailed):
+            self.back(log, model, 1, bytes(100_000))
+        assert log.rolled_back_at(model) is None
+        assert len(list(log.blocks(model, 0))) == 1
+
+    def test_it_is_there_for_the_next_process(self, path: Path):
+        with opened(path) as log:
+            model = log.create("m", {})
+            self.back(log, model, 4, b"\0" * 1000)
+        with opened(path) as log:
+            assert log.rollback(model) == Rollback(self.told(4), b"\0" * 1000)
+
+    def test_the_end_is_the_last_sample(self, log: Log, model: int):
+        assert log.end(model) == 0
+        log.append([entry(model, 3, samples=3), entry(model, 5, samples=2)])
+        assert log.end(model) == 5
+
+
+class TestReadOnly:
+    def test_it_shows_the_moment_at_which_it_was_opened(self, path: Path):
+        with opened(path) as log:
+            model = log.create("m", {})
+            log.append([entry(model, 1)])
+            looking = Log(path, read_only=True)
+            assert [name for _, name, _ in looking.models()] == ["m"]
+            log.append([entry(model, 2)])
+            log.drop(model, 1)
+            assert sequences(looking, model) == [[1]]
+            assert sequences(log, model) == [[2]]
+            looking.close()
+
+    def test_nothing_can_be_written(self, path: Path):
+        with opened(path) as log:
+            model = log.create("m", {})
+        looking = Log(path, read_only=True)
+        with pytest.raises(StorageFailed):
+            looking.delete(model)
+        looking.close()
+
+    def test_an_older_format_is_left_alone(self, path: Path):
+        with opened(path) as log:
+            pragma(log, "user_version = 2")
+        with pytest.raises(StartupError, match="start `wolfstream serve` on the directory once"):
+            Log(path, read_only=True)
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            assert database.execute("PRAGMA user_version").fetchone() == (2,)
+
+    def test_a_missing_log_is_not_made(self, path: Path):
+        with pytest.raises(StartupError):
+            Log(path, read_only=True)
+        assert not path.exists()
 
 
 class TestStartFails:

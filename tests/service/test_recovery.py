@@ -262,16 +262,31 @@ def test_a_truncated_newest_snapshot_falls_back_as_well(server: ServerProcess) -
     assert everything_said(server, "m") == before
 
 
-def test_two_snapshots_are_kept_and_the_log_behind_them_is_dropped(server: ServerProcess) -> None:
+def test_the_log_behind_the_newest_two_snapshots_is_dropped(server: ServerProcess) -> None:
+    """Those before them are kept to go back to, and would need many times the room with it."""
     server.start()
     learn(server, "m", 900)
     server.terminate()
     kept = [int(path.stem) for path in snapshots(server)]
-    assert len(kept) == 2
+    assert len(kept) == 4
     with sqlite3.connect(server.data / "log.sqlite") as database:
         oldest = database.execute("SELECT min(sequence) FROM entries").fetchone()[0]
     database.close()
-    assert oldest is None or oldest > kept[0]
+    assert oldest is None or oldest > kept[-2]
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_a_damaged_snapshot_that_the_log_does_not_reach_is_refused(
+    server: ServerProcess, n: int
+) -> None:
+    """Older ones are whole, but there is a gap behind them."""
+    server.start()
+    learn(server, "m", 900)
+    server.terminate()
+    for path in snapshots(server)[-n:]:
+        path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(RuntimeError, match="Restore the snapshots"):
+        server.start()
 
 
 def test_without_a_whole_snapshot_the_server_refuses_to_start(server: ServerProcess) -> None:

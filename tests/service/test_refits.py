@@ -60,7 +60,7 @@ class World:
         self.sequence += 1
         return Window(self.sequence, np.zeros((3, 1)), np.zeros(3), model.spec)
 
-    async def keep(self, _: Model, fit: Fit) -> dict[str, Any]:
+    async def keep(self, _: Model, __: Window, fit: Fit) -> dict[str, Any]:
         if self.full:
             raise StorageFailed("no space left on device")
         self.kept.append(fit)

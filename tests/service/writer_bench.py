@@ -1,0 +1,62 @@
+"""A writer without a server around it: what a kill leaves is there in milliseconds."""
+
+from pathlib import Path
+from typing import Any
+
+from service.model import Model
+from service.samples import Samples
+from service.settings import Settings
+from service.spec import HeadName, read_spec
+from service.writer import LearnRequest, Writer
+
+
+class Bench:
+    """The writer of a data directory, recovered, and what it has answered."""
+
+    def __init__(self, data: Path, **settings: Any) -> None:
+        self.data = data
+        data.mkdir(exist_ok=True)
+        self.replies: list[Any] = []
+        self._settings = Settings(data=data, **{"snapshot_samples": 10**9, **settings})
+        self.writer = Writer(self._settings, lambda given, _: self.replies.extend(given))
+        self.writer.recover()
+
+    def create(self, spec: Any, name: str = "m") -> Model:
+        """A new model."""
+        return self.writer.create(name, read_spec(spec))[0]
+
+    def learn(self, model: Model, samples: Samples, head: HeadName = "working_set") -> Any:
+        """The answer to a request with samples."""
+        answer: Any = object()  # the writer hands it on, and does no more with it
+        self.writer.handle([LearnRequest(model, head, samples, answer)])
+        return self.replies[-1][1]
+
+    def snapshot(self, model: Model) -> int:
+        """Save one, and wait until it is on disk; its sequence."""
+        sequence, saving = self.writer.snapshot(model)
+        saving.result()
+        self.writer.finish_saves()
+        return sequence
+
+    def kill(self) -> None:
+        """Leave as kill -9 does: no snapshot at the end."""
+        self.writer.models.clear()
+        self.writer.close()
+
+    def close(self) -> None:
+        """Leave as SIGTERM does."""
+        self.writer.close()
+
+    def restarted(self) -> "Bench":
+        """The next one on the directory, after a kill."""
+        self.kill()
+        return Bench(self.data)
+
+
+def state_of(model: Model, X: Any) -> list[Any]:
+    """All that a model says but its sequence, to the last bit; buffers may differ in size."""
+    heads = model.describe()["heads"]
+    for stands in heads.values():
+        stands.pop("bytes", None)
+    said = [view.predict(X) for view in model.published.heads.values() if view.trained]
+    return [said, heads]
