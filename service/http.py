@@ -13,6 +13,7 @@ from service.docs_page import add_docs
 from service.engine import Engine
 from service.errors import Invalid, NotReady, Refusal
 from service.guard import Guard
+from service.idempotency import header_key, read_producer
 from service.inference_routes import add_inference
 from service.keys import Grant, KeyRing
 from service.names import n_rows
@@ -137,6 +138,8 @@ def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
 
     def learning(call: api.LearningCall) -> Callable[[Request], Awaitable[Response]]:
         async def learn(request: Request) -> Response:
+            grant: Grant = request.state.grant
+            key = header_key(request.headers.getlist("idempotency-key"), grant.key_id)
             body_format, data = await receive(request, settings.body_bytes, labelled=True)
             model = engine.model(request.path_params["name"])
             samples = await decoded(
@@ -146,11 +149,15 @@ def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
                 settings,
                 lambda body: read_samples(body, model.spec.task),
             )
-            grant: Grant = request.state.grant
             grant.check_quota()
-            answer = api.learn(engine, model, call, samples)
+            waiting = api.learn(engine, model, call, samples, key)
             grant.spend(len(samples.y))
-            return respond(request, body_format, await answer)
+            answer = await waiting
+            replayed = answer.pop("replayed", False)
+            response = respond(request, body_format, answer)
+            if replayed:
+                response.headers["Idempotency-Replayed"] = "true"
+            return response
 
         return learn
 
@@ -225,6 +232,7 @@ def _add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Strea
         """Learn, asset and predict over one connection."""
         try:
             model = engine.model(name)
+            producer = read_producer(websocket.query_params.get("producer"))
         except Refusal as error:
             await websocket.send_denial_response(problem_response(error, websocket.url.path))
             return
@@ -236,5 +244,6 @@ def _add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Strea
                 websocket.state.grant,
                 settings,
                 problem_of,
+                producer,
             )
         )

@@ -44,6 +44,9 @@ class Settings(BaseSettings):
     features: int = Field(
         100_000, ge=1, description="Different feature names that one model may meet."
     )
+    idempotency_keys: int = Field(
+        100_000, ge=1, description="Newest idempotency keys that are remembered of each model."
+    )
     refits: int = Field(16, ge=1, description="Refits that may wait for their turn.")
     snapshot_samples: int = Field(
         100_000, ge=1, description="Samples learned between two snapshots of a model."

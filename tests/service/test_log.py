@@ -388,7 +388,7 @@ class TestFits:
         with opened(path) as log:
             log.append_fit(self.fit(model, 1))
             assert self.records(log, model) == [[b"1"], [b"fit"]]
-            assert pragma(log, "user_version") == 2
+            assert pragma(log, "user_version") == 3
 
 
 class TestStartFails:
@@ -411,7 +411,7 @@ class TestStartFails:
         path.write_bytes(b"\xff" * 16 + content[16:])
         self.refused(path)
 
-    @pytest.mark.parametrize("version", [3, 99, -1])
+    @pytest.mark.parametrize("version", [4, 99, -1])
     def test_on_a_log_of_another_format(self, path: Path, version: int):
         with opened(path) as log:
             log.create("m", {})
