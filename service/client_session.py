@@ -38,9 +38,13 @@ class Session:
     first: the number of the first request.
     patience: seconds for which a lost connection, or a request that there is no room for, is
         tried again without any success.
+
+    Raises ValueError for a number below 1.
     """
 
     def __init__(self, producer: str, first: int, patience: float) -> None:
+        if first < 1:
+            raise ValueError(f"requests are numbered from 1 on, not from {first}")
         self.window = 1
         self.acknowledged = 0
         self._query = {"producer": producer}
