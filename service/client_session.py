@@ -51,6 +51,7 @@ class Session:
         self._next = first
         self._patience = Patience(patience)
         self._connected = False
+        self._broken = False
         self._undelivered: deque[int] = deque()
         self._pending: dict[int, _Sent] = {}
         self._answers: dict[int, dict[str, Any] | ClientError] = {}
@@ -69,7 +70,7 @@ class Session:
             try:
                 self._greet((yield Connect(self._query)))
                 self._held.clear()
-                self._connected = True
+                self._connected, self._broken = True, False
                 for sent in list(self._pending.values()):
                     yield from self._transmit(sent.message)
             except ClientError as error:
@@ -125,11 +126,8 @@ class Session:
         self._undelivered.append(ticket)
         if self._held:
             self._held.append(ticket)
-            return ticket
-        try:
+        else:
             yield from self._transmit(message)
-        except ClientError as error:
-            yield from self._again(error)
         return ticket
 
     def _is_full(self, samples: int) -> bool:
@@ -137,8 +135,14 @@ class Session:
         return len(self._pending) >= (self.window if room else 1)
 
     def _transmit(self, message: bytes) -> Steps[None]:
+        """Send a message; all that is pending goes out again where this cannot be done."""
+        if self._broken:
+            return
         try:
             yield Transmit(message)
+        except ClientError:
+            # Answers may have arrived before the end: they are read first.
+            self._broken = True
         except BaseException:
             # Interrupted or cancelled in the middle of it: who knows what was sent.
             self._connected = False
@@ -186,6 +190,8 @@ class Session:
 
     def _settle(self, ticket: Any, answer: dict[str, Any] | ClientError) -> None:
         self._samples_pending -= self._pending.pop(ticket).samples
+        if ticket in self._held:
+            self._held.remove(ticket)
         self._answers[ticket] = answer
 
     def _give_up(self, refused: Refused) -> None:
@@ -202,7 +208,6 @@ class Session:
         for held in [h for h in self._held if h < ticket and self._pending[h].samples]:
             refused = Refused(self._refused.status, self._refused.problem, held)
             refused.add_note("a later request was learned, so the order is lost")
-            self._held.remove(held)
             self._settle(held, refused)
 
     def _send_held(self) -> Steps[None]:

@@ -46,7 +46,7 @@ class PretendModel:
             y = labels_of(body)
             if key in self._answers:
                 sent, answer = self._answers[key]
-                assert sent == body, "another body under the same key"
+                assert sent == y, "another body under the same key"
                 return {**answer, "replayed": True}
             self.learned += y
             answer = {
@@ -57,7 +57,7 @@ class PretendModel:
                 "head": {"name": "working_set", "size": len(self.learned)},
             }
             if key is not None:
-                self._answers[key] = body, answer
+                self._answers[key] = y, answer
             return answer
 
     def fault(self) -> str:
@@ -125,7 +125,7 @@ class _Server(ThreadingHTTPServer):
 def faulty_http(model: PretendModel) -> Iterator[str]:
     """Serve a pretend model over HTTP; the URL."""
     server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"model": model}))
-    with _running(server):
+    with server, _running(server):
         yield f"http://127.0.0.1:{server.server_port}"
 
 
@@ -150,6 +150,9 @@ def faulty_stream(model: PretendModel, window: int = 4) -> Iterator[str]:
                     connection.send(msgpack.packb({"id": frame["id"], "error": error}))
                 else:
                     waited_for = None
+                    if fault == "drop before":
+                        connection.close_socket()
+                        return
                     _answer(connection, model, (producer, frame["id"]), frame, fault)
 
     with serve_websocket(handle, "127.0.0.1", 0, subprotocols=[SUBPROTOCOL]) as server:
@@ -161,9 +164,6 @@ def _answer(
     connection: ServerConnection, model: PretendModel, key: Any, frame: Any, fault: str
 ) -> None:
     """Take one frame and answer it, or not."""
-    if fault == "drop before":
-        connection.close_socket()
-        return
     answer = model.learn(key, {"x": frame["x"], "y": frame["y"]})
     if fault == "drop after":
         connection.close(1001, "going")
