@@ -155,9 +155,9 @@ def faulty_stream(model: PretendModel, window: int = 4) -> Iterator[str]:
                         return
                     _answer(connection, model, (producer, frame["id"]), frame, fault)
 
-    with serve_websocket(handle, "127.0.0.1", 0, subprotocols=[SUBPROTOCOL]) as server:
-        with _running(server):
-            yield f"http://127.0.0.1:{server.socket.getsockname()[1]}"
+    server = serve_websocket(handle, "127.0.0.1", 0, subprotocols=[SUBPROTOCOL])
+    with server, _running(server):
+        yield f"http://127.0.0.1:{server.socket.getsockname()[1]}"
 
 
 def _answer(

@@ -11,8 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service import client_steps
-from service.client import AnswerLost, Client, ClientError, Learned, Predictions, Refused
-from service.client import Unreachable
+from service.client import (
+    AnswerLost,
+    Client,
+    ClientError,
+    Learned,
+    Predictions,
+    Refused,
+    Unreachable,
+)
 from tests.service.faults import FAULTS, STREAM_FAULTS, PretendModel, faulty_http, faulty_stream
 from tests.service.process import ServerProcess, free_port
 from tests.service.streams import curve, plain_rows, two_classes, word_counts
@@ -118,7 +125,7 @@ class TestRealServer:
         samples = two_classes(30)
         samples.X[25] = np.nan
         client.create(name, SPEC)
-        with pytest.raises(Refused, match="422.*; 20 samples were acknowledged") as caught:
+        with pytest.raises(Refused, match=r"422.*; 20 samples were acknowledged") as caught:
             client.learn(name, samples.X, samples.y, batch=10)
         assert caught.value.acknowledged == 20
         assert caught.value.idempotency_key
@@ -191,9 +198,9 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path: Any):
         with Client(running.url, timeout=20) as client:
             for model in ("called", "streamed"):
                 client.create(model, SPEC)
-            with _killing(running, client, "called", 800):
+            with Killing(running, client, "called", 800):
                 called = client.learn("called", samples.X, samples.y, batch=50)
-            with _killing(running, client, "streamed", 800), client.stream("streamed") as stream:
+            with Killing(running, client, "streamed", 800), client.stream("streamed") as stream:
                 results = list(
                     stream.learn_each(
                         (samples.X[i : i + 5], samples.y[i : i + 5]) for i in range(0, 6000, 5)
@@ -208,7 +215,7 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path: Any):
         running.close()
 
 
-class _killing:
+class Killing:
     """Kills a server once a model has come some way, and starts it again."""
 
     def __init__(self, running: ServerProcess, client: Client, model: str, at: int) -> None:
