@@ -219,7 +219,10 @@ class KeyedGroup:
 
 def _again(row: Keyed) -> Any:
     if row.answer is None:
-        return StorageFailed("the log has no answer for this key; restart the server")
+        return StorageFailed(
+            f"these samples were learned, up to sequence {row.sequence}, but the log has lost "
+            "their answer; send what is new under another key"
+        )
     return _marked(MSGPACK.decode(row.answer))
 
 
