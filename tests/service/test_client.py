@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -185,12 +186,29 @@ class TestRealServer:
         assert [result.replayed for result in results] == [True] * 7 + [False] * 8
         assert client.describe(name)["sequence"] == 20
 
+    def test_a_queue_that_is_full_costs_no_order(self, tmp_path: Path, name: str):
+        samples = two_classes(180)
+        pairs = [(samples.X[i : i + 3], samples.y[i : i + 3]) for i in range(0, 180, 3)]
+        running = ServerProcess(tmp_path / "data", queue_samples=60).start()
+        try:
+            with Client(running.url) as client:
+                for model in (name, f"{name}-alone"):
+                    client.create(model, SPEC)
+                client.learn(f"{name}-alone", samples.X, samples.y, batch=60)
+                with client.stream(name) as stream:
+                    results = list(stream.learn_each(pairs))
+                said = [client.predict(n, samples.X) for n in (name, f"{name}-alone")]
+        finally:
+            running.close()
+        assert [result.sequence for result in results] == list(range(3, 181, 3))
+        assert np.array_equal(said[0].predictions, said[1].predictions)
+
     def test_no_such_model(self, client: Client, name: str):
         with pytest.raises(Refused, match="404"), client.stream(name):
             pass
 
 
-def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path: Any):
+def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path: Path):
     """kill -9 twice while a call and a stream learn; what was sent is learned once, in order."""
     samples = two_classes(6000)
     running = ServerProcess(tmp_path / "data").start()
