@@ -25,8 +25,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.demo_streams import HEADS, Stream, bike_hour, elec2, pendigits
-from service.client import ClientError, HttpConnection
+from service.client_errors import ClientError
 from service.replay import Display, Replay, Score
+from service.replay_connections import HttpConnection
 
 BATCH = 256
 _START_SECONDS = 120

@@ -12,9 +12,9 @@ from service.failures import Failure, Interrupted, NoConnection
 
 # httpx, numpy and rich are imported when there is something to do: help is quick.
 if TYPE_CHECKING:
-    from service.client import HttpConnection
     from service.datafiles import LabelledFile
     from service.replay import Replay, Score
+    from service.replay_connections import HttpConnection
 
 
 def _read_spec(_: click.Context, __: click.Parameter, value: str | None) -> Any:
@@ -93,9 +93,10 @@ def replay(file: Path, label_column: str | None, features: int | None, **options
     FILE is CSV (with or without a header), svmlight, or npz with arrays X and y (or the CSR
     arrays data, indices, indptr, shape, and y). Labels are classes, or numbers for a model whose
     task is regression. FILE is checked as a whole before the first sample
-    leaves. Samples are learned in the order of the file; no sample is sent a second time unless
-    the server said that it did not take it. A key, where the server asks for one, is taken from
-    the variable WOLFSTREAM_KEY.
+    leaves. Samples are learned in the order of the file, each once: where the connection breaks or
+    the server has no room, what is unanswered is sent again for up to a minute, under the same
+    idempotency keys. An API key, where the server asks for one, is taken from the variable
+    WOLFSTREAM_KEY.
 
     \b
     Examples:
@@ -116,7 +117,8 @@ def replay(file: Path, label_column: str | None, features: int | None, **options
     from service.compile_cache import use_compile_cache
 
     use_compile_cache()
-    from service.client import ClientError, check_url
+    from service.client_errors import ClientError
+    from service.client_wire import check_url
     from service.datafiles import DataFileError, open_data
 
     try:
@@ -148,9 +150,9 @@ def _stream(
     """Connect and send; every way in which that can end early becomes a Failure."""
     from rich.console import Console
 
-    from service.client import AnswerLost, ClientError, HttpConnection, Unreachable
-    from service.client_stream import WebsocketConnection
+    from service.client_errors import AnswerLost, ClientError, Unreachable
     from service.replay import Display, Replay
+    from service.replay_connections import HttpConnection, WebsocketConnection
 
     total = min(max(0, data.samples - skip), data.samples if limit is None else limit)
     # A second's worth at most: a slow stream should not come in bursts.
@@ -179,7 +181,7 @@ def _stream(
 
 def _ensure_model(http: "HttpConnection", spec: Any) -> dict[str, Any]:
     """The spec of the model, which exists from now on. Raises ClientError."""
-    from service.client import ClientError, Refused
+    from service.client_errors import ClientError, Refused
 
     try:
         told = http.describe() if spec is None else http.create(spec)
@@ -188,7 +190,7 @@ def _ensure_model(http: "HttpConnection", spec: Any) -> dict[str, Any]:
             raise
         told = http.create({})
     if not isinstance(told.get("spec"), dict):
-        raise ClientError(f"{http.url} describes no model: is this wolfstream?")
+        raise ClientError(f"{http.client.url} describes no model: is this wolfstream?")
     return dict(told["spec"])
 
 

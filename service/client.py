@@ -1,115 +1,86 @@
-"""A client of a running server, for one model, over HTTP; `client_stream` is the websocket's.
+"""A client of a running server, and of its stream, for programs in Python.
 
-ClientError
-├── Unreachable      no connection: nothing was sent
-├── Refused          the server answered with a problem: nothing of the request was applied
-└── AnswerLost       the request was sent, the answer did not come: it may have been learned
+    with Client("http://127.0.0.1:8000") as client:
+        client.create("rooms")
+        client.learn("rooms", X, y)
+        print(client.predict("rooms", X).predictions)
 
-Both connections take samples by `send`, which may return before they are learned, and give the
-answers by `receive`; at most `window` requests should be without an answer. Both wait and try
-again, as long as the server asks for it, when it has no room: the only case in which sending
-twice cannot learn twice.
+`AsyncClient` has the same methods to be awaited. What a call does is written once, as steps
+(`client_calls`, `client_session`); the clients carry them out. Everything that teaches goes out
+under a key (Idempotency-Key), so a call whose connection broke, whose answer was lost or that the
+server had no room for is tried again, and still learned once. `client_errors` has what remains.
 """
 
-import ipaddress
-import json
 import time
-from collections import deque
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeAlias
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
-import msgpack
-import numpy as np
-from numpy.typing import NDArray
 
-MSGPACK = "application/vnd.msgpack"
+from service.client_async import AsyncClient
+from service.client_calls import Calls
+from service.client_errors import AnswerLost, ClientError, NotDone, Refused, Unreachable
+from service.client_results import Learned, Predictions
+from service.client_steps import Effect, Pause, Reply, Request, Steps, run
+from service.client_wire import (
+    ANSWER_SECONDS,
+    RETRY_SECONDS,
+    Verify,
+    check_url,
+    connection_options,
+    failed,
+    headers_of,
+    model_path,
+    trusted,
+)
 
-# An array of rows, or rows of named numbers.
-Rows: TypeAlias = NDArray[np.float64] | list[Mapping[str, float]]
+# websockets is imported when there is a stream.
+if TYPE_CHECKING:
+    from service.client_stream import Stream
 
-CONNECT_SECONDS = 10.0
-ANSWER_SECONDS = 120.0
-_PATIENCE_SECONDS = 60.0
-_PATHS = {"working_set": "/samples", "asset": "/asset", "semiparametric": "/samples"}
+__all__ = [
+    "AnswerLost",
+    "AsyncClient",
+    "Client",
+    "ClientError",
+    "Learned",
+    "NotDone",
+    "Predictions",
+    "Refused",
+    "Unreachable",
+]
 
-
-class ClientError(Exception):
-    """What went wrong between this client and the server, in one line."""
-
-
-class Unreachable(ClientError):
-    """There is no connection; nothing was sent."""
-
-
-class AnswerLost(ClientError):
-    """A request was sent and no answer came: whether it was applied is not known."""
-
-
-class Refused(ClientError):
-    """The server refused a request; nothing of it was applied."""
-
-    def __init__(self, status: int, problem: dict[str, Any], ticket: int | None = None) -> None:
-        self.status = status
-        self.problem = problem
-        self.ticket = ticket
-        super().__init__(_describe(status, problem))
-
-    @property
-    def retry_after(self) -> float | None:
-        """Seconds after which the server wants to be asked again, if it does."""
-        seconds = self.problem.get("retry_after_seconds")
-        return None if seconds is None else max(0.05, float(seconds))
+T = TypeVar("T")
 
 
-def _describe(status: int, problem: dict[str, Any]) -> str:
-    text = f"{status} {problem.get('title', 'refused')}"
-    if problem.get("detail"):
-        text += f": {problem['detail']}"
-    wrong = problem.get("errors") or []
-    places = [f"{e.get('pointer', '')} {e.get('detail', '')}".strip() for e in wrong[:3]]
-    if places:
-        text += f" ({'; '.join(places)}{'; ...' if len(wrong) > 3 else ''})"
-    return " ".join(text.split())
+class Client:
+    """A server. Threads may share it; `close` it, or use it in a `with` statement.
 
+    url: such as http://127.0.0.1:8000, or https://...
+    key: where the server asks for one.
+    timeout: seconds for which an answer is waited for before its connection counts as lost.
+    retry_seconds: for which a call that fails is tried again, counted from its first failure
+        (for a stream or a call of many batches, from the first since something succeeded).
+    verify: for https: the certificates to trust, as a file, a folder or an SSLContext; False for
+        any. True trusts public authorities.
+    """
 
-class Connection(Protocol):
-    """What a stream of samples needs of a transport."""
-
-    window: int
-
-    @property
-    def unanswered(self) -> int:
-        """Requests whose answers `receive` will still give."""
-
-    def send(self, head: str, X: Rows, y: list[Any]) -> int:
-        """Send samples for a head to learn; the number that their answer will carry."""
-
-    def receive(self) -> tuple[int, dict[str, Any]]:
-        """The next answer and the number of its request."""
-
-
-class HttpConnection:
-    """A model behind its HTTP interface, one request after another."""
-
-    window = 1
-
-    def __init__(self, url: str, model: str, key: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        key: str | None = None,
+        *,
+        timeout: float = ANSWER_SECONDS,
+        retry_seconds: float = RETRY_SECONDS,
+        verify: Verify = True,
+    ) -> None:
         self.url = check_url(url)
-        self.path = f"/v1/models/{quote(model, safe='')}"
-        self._answers: deque[tuple[int, dict[str, Any]]] = deque()
-        self._sent = 0
-        self._http = httpx.Client(
-            base_url=self.url,
-            headers={"accept": f"{MSGPACK}, application/problem+json", **authorization(key)},
-            timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
-            # Shorter than any server's: a connection that the server closes while a request is
-            # on its way would leave open whether its samples were learned.
-            limits=httpx.Limits(keepalive_expiry=2.0),
-            trust_env=not is_loopback(self.url),
-        )
+        self._key, self._timeout, self._retry_seconds = key, timeout, retry_seconds
+        self._trusted = trusted(self.url, verify)
+        self._calls = Calls(retry_seconds)
+        self._http = httpx.Client(**connection_options(self.url, key, timeout, self._trusted))
 
     def __enter__(self) -> Self:
         return self
@@ -120,141 +91,121 @@ class HttpConnection:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
         self._http.close()
 
-    def describe(self) -> dict[str, Any]:
-        """The model's description; raises Refused with status 404 if there is none."""
-        return self._call("GET", self.path)
+    def models(self) -> list[dict[str, Any]]:
+        """All models: name, sequence, number of features. Raises ClientError, as all calls do."""
+        return self._run(self._calls.models())
 
-    def create(self, spec: Any) -> dict[str, Any]:
-        """Create the model, or find it with the same spec; its description."""
-        return self._call("PUT", self.path, spec)
-
-    def predict(self, X: Rows, head: str) -> dict[str, Any]:
-        """What a head predicts for the rows."""
-        return self._call("POST", f"{self.path}/predict", {"x": rows_to_send(X)}, head=head)
-
-    @property
-    def unanswered(self) -> int:
-        """Requests whose answers `receive` will still give."""
-        return len(self._answers)
-
-    def send(self, head: str, X: Rows, y: list[Any]) -> int:
-        """Send samples for a head to learn, and wait until they are."""
-        self._sent += 1
-        answer = self._call("POST", self.path + _PATHS[head], {"x": rows_to_send(X), "y": y})
-        self._answers.append((self._sent, answer))
-        return self._sent
-
-    def receive(self) -> tuple[int, dict[str, Any]]:
-        """The next answer and the number of its request."""
-        return self._answers.popleft()
-
-    def _call(self, method: str, path: str, body: Any = None, **query: str) -> dict[str, Any]:
-        content = None if body is None else msgpack.packb(body)
-        patience = Patience()
-        while True:
-            try:
-                return self._call_once(method, path, content, query)
-            except Refused as refused:
-                patience.wait(refused)
-
-    def _call_once(
-        self, method: str, path: str, content: bytes | None, query: dict[str, str]
+    def create(
+        self, name: str, spec: Mapping[str, Any] | None = None, **fields: Any
     ) -> dict[str, Any]:
-        headers = {"content-type": MSGPACK} if content is not None else {}
+        """Create a model of a spec, or of its fields, or find it with this spec; its description.
+
+        Raises Refused with status 409 where the name belongs to a model of another spec.
+        """
+        return self._run(self._calls.create(name, spec, fields))
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """A model: its spec, its sequence and how each head stands."""
+        return self._run(self._calls.get(model_path(name)))
+
+    def delete(self, name: str) -> None:
+        """Forget a model and all that it learned."""
+        self._run(self._calls.delete(name))
+
+    def learn(
+        self,
+        name: str,
+        X: Any,
+        y: Any = None,
+        *,
+        head: str = "samples",
+        batch: int = 1024,
+        idempotency_key: str | None = None,
+    ) -> Learned:
+        """Let a model learn samples, in order, each once; durable when this returns.
+
+        X, y: an array (n, d) or nested lists, or a list of rows of named numbers, and n labels
+            or numbers; one row and its label; or two iterables. Without y, pairs of both.
+        head: "samples" feeds the working set, or the window of a semiparametric model; "asset".
+        batch: samples in a request at most. Each is learned as a whole or not at all.
+        idempotency_key: a call with the key of an earlier one goes on with it, and learns
+            nothing twice; made up where there is none.
+
+        Raises ClientError, which says how many samples were `acknowledged`; ValueError and
+        TypeError for what is no samples.
+        """
+        return self._run(self._calls.learn(name, X, y, head, batch, idempotency_key))
+
+    def predict(
+        self, name: str, X: Any, *, head: str | None = None, min_sequence: int | None = None
+    ) -> Predictions:
+        """What a head says of rows, or of one; by default the head that serves.
+
+        min_sequence: the model has learned at least so many samples, or the server waits.
+        """
+        return self._run(self._calls.predict(name, X, head, min_sequence))
+
+    def refit(self, name: str, *, wait_seconds: float = 600.0) -> dict[str, Any]:
+        """Refit a semiparametric model and wait; the job once it is done.
+
+        Raises Refused where the refit failed, NotDone after `wait_seconds`.
+        """
+        return self._run(self._calls.refit(name, wait_seconds))
+
+    def history(self, name: str) -> dict[str, Any]:
+        """The states that a model can go back to."""
+        return self._run(self._calls.get(model_path(name, "history")))
+
+    def rollback(self, name: str, sequence: int) -> dict[str, Any]:
+        """Take a model back to a sequence. It is not tried again where the answer is lost."""
+        return self._run(self._calls.rollback(name, sequence))
+
+    def snapshot(self, name: str) -> dict[str, Any]:
+        """Have the server write a snapshot of a model."""
+        return self._run(self._calls.snapshot(name))
+
+    def stream(self, name: str, producer: str | None = None, *, first: int = 1) -> "Stream":
+        """A stream to a model, to be used in a `with` statement.
+
+        producer, first: a name for this source of samples, and the number of its first request.
+            A source that begins again gives its name and the number of the request up to which
+            it knows to be acknowledged, plus one: what was learned already is answered again.
+            Without a name it is one of its own.
+        """
+        from service.client_session import Session
+        from service.client_stream import Stream, address
+
+        at = address(self.url, name, self._key, self._timeout, self._trusted)
+        return Stream(at, Session(producer or uuid.uuid4().hex, first, self._retry_seconds))
+
+    def ask(self, request: Request, retry_seconds: float | None = None) -> dict[str, Any]:
+        """The answer to a request that has no method of its own. Raises ClientError."""
+        calls = self._calls if retry_seconds is None else Calls(retry_seconds)
+        return self._run(calls.ask(request))
+
+    def _run(self, steps: Steps[T]) -> T:
+        return run(steps, self._do)
+
+    def _do(self, effect: Effect) -> Reply | None:
+        if isinstance(effect, Pause):
+            time.sleep(effect.seconds)
+            return None
+        assert isinstance(effect, Request)
         try:
             response = self._http.request(
-                method, path, content=content, params=query, headers=headers
+                effect.method,
+                effect.path,
+                content=effect.body,
+                params=effect.query,
+                headers=headers_of(effect),
             )
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
-            raise unreachable(self.url, error) from None
         except httpx.RequestError as error:
-            raise AnswerLost(f"{self.url} did not answer: {reason_of(error)}") from None
-        answer = _decode(response)
-        if response.is_success:
-            return answer
-        seconds = response.headers.get("retry-after", "")
-        if response.status_code in (429, 503) and seconds.isdecimal():
-            answer["retry_after_seconds"] = float(seconds)
-        raise Refused(response.status_code, answer)
-
-
-class Patience:
-    """Waits as long as the server asks for, and gives up after a minute without success."""
-
-    def __init__(self) -> None:
-        self._since = time.monotonic()
-
-    def wait(self, refused: Refused) -> None:
-        """Sleep until the server wants to be asked again; raises `refused` to give up."""
-        seconds = refused.retry_after
-        waited = time.monotonic() - self._since
-        if seconds is None or waited + seconds > _PATIENCE_SECONDS:
-            raise refused
-        time.sleep(seconds)
-
-
-def check_url(url: str) -> str:
-    """The URL without a slash at its end; raises ClientError if it cannot be a server's."""
-    try:
-        parts = httpx.URL(url)
-    except httpx.InvalidURL:
-        parts = httpx.URL()
-    if parts.scheme not in ("http", "https") or not parts.host:
-        raise ClientError(f"{url!r} is not the URL of a server, such as http://127.0.0.1:8000")
-    return url.rstrip("/")
-
-
-def authorization(key: str | None) -> dict[str, str]:
-    """The header that a server with keys asks for; none without a key."""
-    return {} if key is None else {"authorization": f"Bearer {key}"}
-
-
-def rows_to_send(X: Rows) -> Any:
-    """An array as its little-endian bytes, which MessagePack carries; named rows as they are."""
-    if isinstance(X, list):
-        return X
-    data = np.ascontiguousarray(X, "<f8")
-    return {"dtype": "<f8", "shape": list(data.shape), "data": data.tobytes()}
-
-
-def _decode(response: httpx.Response) -> dict[str, Any]:
-    media_type = response.headers.get("content-type", "").partition(";")[0]
-    if media_type == MSGPACK:
-        return plain(msgpack.unpackb, response.content)
-    if media_type.endswith("json"):
-        return plain(json.loads, response.content)
-    if response.is_success:
-        raise ClientError(f"{response.url} answered with {media_type}: is this wolfstream?")
-    return {"title": response.reason_phrase}
-
-
-def plain(decode: Callable[[Any], Any], body: bytes | str) -> dict[str, Any]:
-    """A decoded object; an empty one if it is anything else."""
-    try:
-        data = decode(body)
-    except ValueError:
-        data = None
-    return data if isinstance(data, dict) else {}
-
-
-def unreachable(url: str, error: Exception) -> Unreachable:
-    """The error for a connection that could not be made."""
-    return Unreachable(
-        f"cannot reach {url}: {reason_of(error)}; is the server running (`wolfstream serve`)?"
-    )
-
-
-def reason_of(error: Exception) -> str:
-    """What an error says, or at least its name."""
-    return str(error) or type(error).__name__
-
-
-def is_loopback(url: str) -> bool:
-    """Whether a URL means this machine: a proxy would take it to be the proxy's machine."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+            raise failed(self.url, error) from None
+        reason, headers = response.reason_phrase, response.headers
+        return Reply(response.status_code, reason, headers, response.content)

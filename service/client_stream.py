@@ -1,65 +1,197 @@
-"""A client of a model's websocket stream: many requests on their way, learned in order."""
+"""A model's websocket stream over a blocking socket: many requests on their way, in order."""
 
-import json
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from threading import Lock
 from types import TracebackType
-from typing import Any, Self
-from urllib.parse import quote, urlsplit
+from typing import Any, NamedTuple, Self, TypeVar
+from urllib.parse import urlencode
 
-import msgpack
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 from websockets.frames import CloseCode
-from websockets.sync.client import connect
+from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from service.client import (
-    ANSWER_SECONDS,
-    CONNECT_SECONDS,
+from service.client_batches import one_batch, rows_of
+from service.client_errors import (
     AnswerLost,
-    Patience,
+    ClientError,
     Refused,
-    Rows,
-    Unreachable,
+    TooLargeMessage,
+    Unsuitable,
+    reason_of,
+    unreachable,
+)
+from service.client_results import Learned, Predictions, result_of
+from service.client_session import Session
+from service.client_steps import (
+    Connect,
+    Effect,
+    Pause,
+    Receive,
+    Reply,
+    Request,
+    Steps,
+    Transmit,
+    run,
+)
+from service.client_wire import (
+    CONNECT_SECONDS,
+    answer_to,
     authorization,
     check_url,
     is_loopback,
-    plain,
-    reason_of,
-    rows_to_send,
-    unreachable,
+    model_path,
+    trusted,
 )
 
+T = TypeVar("T")
+
 SUBPROTOCOL = Subprotocol("wolfstream.v1.msgpack")
+_CLOSE_SECONDS = 2.0
 
-_OPERATIONS = {"working_set": "learn", "asset": "asset", "semiparametric": "learn"}
 
+class Address(NamedTuple):
+    """Where a stream is, and how to get there.
 
-class WebsocketConnection:
-    """A model behind its websocket stream.
-
-    A request that the server has no room for is held, and so is all that is sent after it; when
-    nothing else is on its way, they go out again in their order.
+    options: what both of websockets' clients are called with.
+    timeout: seconds after which a silent server counts as gone.
     """
 
-    def __init__(self, url: str, model: str, key: str | None = None) -> None:
-        address = urlsplit(check_url(url))
-        scheme = {"http": "ws", "https": "wss"}[address.scheme]
-        path = f"{address.path}/v1/models/{quote(model, safe='')}/stream"
-        self.url = f"{scheme}://{address.netloc}{path}"
-        self.window = 1
-        self._headers = authorization(key)
+    url: str
+    options: dict[str, Any]
+    timeout: float
+
+
+def address(url: str, model: str, key: str | None, timeout: float, verify: Any) -> Address:
+    """The address of a model's stream. Raises ClientError."""
+    url = check_url(url)
+    context = trusted(url, verify)
+    options = {
+        "subprotocols": [SUBPROTOCOL],
+        "additional_headers": authorization(key),
+        "compression": None,
+        "open_timeout": min(timeout, CONNECT_SECONDS),
+        "close_timeout": _CLOSE_SECONDS,
+        "proxy": None if is_loopback(url) else True,
+        # Always read: a server that cannot send its answers stops reading as well.
+        "max_queue": None,
+        "max_size": None,
+        **({"ssl": context} if context else {}),
+    }
+    at = f"ws{url.removeprefix('http')}{model_path(model, 'stream')}"
+    return Address(at, options, timeout)
+
+
+def not_opened(url: str, error: Exception) -> ClientError:
+    """What went wrong when a stream was opened."""
+    if not isinstance(error, InvalidStatus):
+        return unreachable(url, error)
+    told = error.response
+    reply = Reply(told.status_code, told.reason_phrase, told.headers, bytes(told.body or b""))
+    try:
+        answer_to(Request("GET", url), reply)
+    except Refused as refused:
+        return refused
+    except ClientError:
+        pass
+    return Unsuitable(f"{url} answered with {told.status_code}: is this wolfstream?")
+
+
+def lost(url: str, error: ConnectionClosed) -> AnswerLost:
+    """What the end of a stream means for what is unanswered."""
+    if error.rcvd and error.rcvd.code == CloseCode.MESSAGE_TOO_BIG:
+        too_large = TooLargeMessage(f"{url} closed the stream: {reason_of(error)}")
+        too_large.add_note("a smaller --batch makes smaller messages")
+        return too_large
+    return AnswerLost(f"{url} closed the stream: {reason_of(error)}")
+
+
+def check_subprotocol(url: str, spoken: str | None) -> None:
+    """Raise Unsuitable where the server speaks another one."""
+    if spoken != SUBPROTOCOL:
+        raise Unsuitable(f"{url} does not speak {SUBPROTOCOL}: is this wolfstream?")
+
+
+class Socket:
+    """Carries a session's steps out over a blocking websocket."""
+
+    def __init__(self, at: Address) -> None:
+        self._at = at
         self._stack = ExitStack()
-        self._sent = 0
-        self._pending: dict[int, bytes] = {}
-        self._held: list[int] = []
-        self._refused: Refused | None = None
-        self._overtaken = False
-        self._patience = Patience()
+        self._open: ClientConnection | None = None
+
+    def run(self, steps: Steps[T]) -> T:
+        """Carry out the steps; what they return."""
+        return run(steps, self._do)
+
+    def close(self) -> None:
+        """Close the connection, if there is one."""
+        self._stack.close()
+
+    def _do(self, effect: Effect) -> Any:
+        match effect:
+            case Pause(seconds):
+                return time.sleep(seconds)
+            case Connect(query):
+                return self._connect(f"{self._at.url}?{urlencode(query)}")
+            case Transmit(message):
+                return self._transmit(message)
+            case Receive():
+                return self._receive()
+        raise AssertionError(f"a stream does not do {effect}")
+
+    def _connect(self, url: str) -> str | bytes:
+        self.close()
+        try:
+            self._open = self._stack.enter_context(connect(url, **self._at.options))
+        except (OSError, InvalidHandshake, EOFError) as error:
+            raise not_opened(self._at.url, error) from None
+        check_subprotocol(self._at.url, self._open.subprotocol)
+        return self._receive()
+
+    def _transmit(self, message: bytes) -> None:
+        assert self._open is not None
+        try:
+            self._open.send(message)
+        except ConnectionClosed as error:
+            raise lost(self._at.url, error) from None
+
+    def _receive(self) -> str | bytes:
+        assert self._open is not None
+        try:
+            return self._open.recv(timeout=self._at.timeout)
+        except ConnectionClosed as error:
+            raise lost(self._at.url, error) from None
+        except TimeoutError:
+            raise AnswerLost(f"{self._at.url} was silent for {self._at.timeout:g} s") from None
+
+
+class Stream:
+    """A stream to one model: `Client.stream` makes it, and `with` opens and closes it.
+
+    `learn` and `predict` send as soon as there is room and return the number of the request;
+    `receive` and iteration give the results in the order of sending. Results wait until they are
+    taken: take those of an endless stream as they come. Leaving the `with` block waits for what
+    is unanswered, and raises a refusal that was not received.
+
+    A connection that is lost is opened again, and what was unanswered goes out again, under the
+    same numbers, so that each sample is learned once. After an error that the time for further
+    attempts has run out (Unreachable, AnswerLost), any call takes up where it stopped.
+    """
+
+    def __init__(self, at: Address, session: Session) -> None:
+        self._session = session
+        self._socket = Socket(at)
+        self._lock = Lock()
 
     def __enter__(self) -> Self:
-        with self._stack:
-            self._open()
-            self._stack = self._stack.pop_all()
+        try:
+            self._run(self._session.open())
+        except BaseException:
+            self._socket.close()
+            raise
         return self
 
     def __exit__(
@@ -68,105 +200,59 @@ class WebsocketConnection:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._stack.close()
-
-    def _open(self) -> None:
         try:
-            connection = connect(
-                self.url,
-                subprotocols=[SUBPROTOCOL],
-                additional_headers=self._headers,
-                compression=None,
-                open_timeout=CONNECT_SECONDS,
-                proxy=None if is_loopback(self.url) else True,
-                # Always read: a server that cannot send its answers stops reading as well.
-                max_queue=None,
-                max_size=None,
-            )
-        except InvalidStatus as error:
-            problem = plain(json.loads, bytes(error.response.body or b""))
-            raise Refused(error.response.status_code, problem) from None
-        except (OSError, InvalidHandshake, EOFError) as error:
-            raise unreachable(self.url, error) from None
-        self._socket = self._stack.enter_context(connection)
-        greeting = self._read()
-        if "error" in greeting:
-            raise Refused(greeting["error"].get("status", 0), greeting["error"])
-        if self._socket.subprotocol != SUBPROTOCOL or "hello" not in greeting:
-            raise Unreachable(f"{self.url} does not speak {SUBPROTOCOL}: is this wolfstream?")
-        self.window = max(1, int(greeting["hello"]["window"]))
+            if kind is None:
+                self._run(self._session.flush())
+        finally:
+            self._socket.close()
+
+    @property
+    def window(self) -> int:
+        """Requests that may be on their way at a time."""
+        return self._session.window
 
     @property
     def unanswered(self) -> int:
-        """Requests whose answers `receive` will still give."""
-        return len(self._pending)
+        """Requests whose results have not been received."""
+        return self._session.unanswered
 
-    def send(self, head: str, X: Rows, y: list[Any]) -> int:
-        """Send samples for a head to learn; the number that their answer will carry."""
-        self._sent += 1
-        message = {"id": self._sent, "op": _OPERATIONS[head], "x": rows_to_send(X), "y": y}
-        self._pending[self._sent] = msgpack.packb(message)
-        if self._held:
-            self._held.append(self._sent)
-        else:
-            self._transmit(self._sent)
-        return self._sent
+    @property
+    def acknowledged(self) -> int:
+        """Samples that the server has acknowledged."""
+        return self._session.acknowledged
 
-    def receive(self) -> tuple[int, dict[str, Any]]:
-        """The next answer and the number of its request; raises Refused with that number."""
-        while True:
-            if self._held and len(self._held) == len(self._pending):
-                self._send_again()
-            reply = self._read()
-            ticket = reply.get("id", 0)
-            if "error" not in reply:
-                self._pending.pop(ticket, None)
-                self._overtaken |= bool(self._held) and ticket > self._held[0]
-                self._patience = Patience()
-                return ticket, reply
-            refused = Refused(reply["error"].get("status", 0), reply["error"], ticket)
-            if ticket not in self._pending:
-                # A frame that the server could not read: no answer can be told from another.
-                self._pending.clear()
-                raise refused
-            if refused.retry_after is None:
-                del self._pending[ticket]
-                raise refused
-            self._refused = refused
-            self._held.append(ticket)
-            self._held.sort()
+    def learn(self, X: Any, y: Any, *, head: str = "samples") -> int:
+        """Send samples, or one, in one request. Raises ClientError, ValueError, TypeError."""
+        return self._run(self._session.learn(one_batch(X, y), head))
 
-    def _send_again(self) -> None:
-        assert self._refused is not None
-        held, self._held = self._held, []
-        try:
-            if self._overtaken:
-                self._refused.add_note("a later request was learned, so the order is lost")
-                raise self._refused
-            self._patience.wait(self._refused)
-        except Refused:
-            self._pending.clear()
-            raise
-        for ticket in held:
-            self._transmit(ticket)
+    def predict(self, X: Any, *, head: str | None = None, min_sequence: int | None = None) -> int:
+        """Ask what a head says of rows, or of one. Raises ClientError, ValueError, TypeError."""
+        rows = rows_of(X)
+        return self._run(self._session.predict(rows, head=head, min_sequence=min_sequence))
 
-    def _transmit(self, ticket: int) -> None:
-        try:
-            self._socket.send(self._pending[ticket])
-        except ConnectionClosed as error:
-            raise self._closed(error) from None
+    def receive(self) -> Learned | Predictions:
+        """The next result; waits for it. Raises Refused in its place, and ClientError."""
+        return result_of(self._run(self._session.receive())[1])
 
-    def _read(self) -> dict[str, Any]:
-        try:
-            message = self._socket.recv(timeout=ANSWER_SECONDS)
-        except ConnectionClosed as error:
-            raise self._closed(error) from None
-        except TimeoutError:
-            raise AnswerLost(f"{self.url} was silent for {ANSWER_SECONDS:.0f} s") from None
-        return plain(msgpack.unpackb if isinstance(message, bytes) else json.loads, message)
+    def __iter__(self) -> Iterator[Learned | Predictions]:
+        """The results of all that was sent."""
+        while self.unanswered:
+            yield self.receive()
 
-    def _closed(self, error: ConnectionClosed) -> AnswerLost:
-        lost = AnswerLost(f"{self.url} closed the stream: {reason_of(error)}")
-        if error.rcvd and error.rcvd.code == CloseCode.MESSAGE_TOO_BIG:
-            lost.add_note("a smaller --batch makes smaller messages")
-        return lost
+    def learn_each(
+        self, samples: Iterable[tuple[Any, Any]], *, head: str = "samples"
+    ) -> Iterator[Learned | Predictions]:
+        """Send each pair of X and y in a request of its own; the results, as they come."""
+        for X, y in samples:
+            while self.unanswered >= self.window:
+                yield self.receive()
+            self.learn(X, y, head=head)
+        yield from self
+
+    def _run(self, steps: Steps[T]) -> T:
+        with self._lock:
+            try:
+                return self._socket.run(steps)
+            except ClientError as error:
+                error.acknowledged = self._session.acknowledged
+                raise

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
-from service.client import ClientError, Connection, Refused, Unreachable
+from service.client_errors import ClientError, Refused, Unreachable
 from service.datafiles import Batch, Label
 from service.display import Frame
+from service.replay_connections import Connection
 
 _MOST_SAMPLES_IN_FLIGHT = 8192
 

@@ -7,7 +7,9 @@ neither direction buffers more than a window.
 
 `?producer=NAME` makes the id of each frame that teaches its idempotency key, together with the
 name: a client that lost its connection sends again what was unanswered, under the same ids, and
-each is learned once. `service.idempotency` says what the key is.
+each is learned once. `service.idempotency` says what the key is. Of such a client the order is
+kept as well: once there was no room for a frame that teaches, those behind it are refused like
+it until it comes again, so that none overtakes it.
 """
 
 import asyncio
@@ -18,7 +20,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from service import api
 from service.engine import Engine
-from service.errors import Invalid, Refusal, SampleError, Unreadable
+from service.errors import Invalid, Refusal, SampleError, Unavailable, Unreadable
 from service.idempotency import frame_key
 from service.keys import Grant, KeyRing
 from service.model import Model
@@ -96,6 +98,7 @@ class Session:
         self._window = settings.window
         self._describe = describe
         self._producer = producer
+        self._due: tuple[int | str, Unavailable] | None = None
         self._format: Format = JSON
         self._free = asyncio.Semaphore(settings.window)
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -167,11 +170,14 @@ class Session:
     def _take(self, message: Mapping[str, Any]) -> None:
         """Start on one frame; its answer, or what is wrong with it, will be sent."""
         frame_id: Any = None
+        op = ""
         try:
             frame = self._decode(message)
             frame_id = _frame_id(frame)
             op = _checked_op(frame)
             self.grant.check("predict" if op == "predict" else "learn")
+            if op != "predict":
+                self._check_turn(frame_id)
             self.grant.check_quota()
             check_size(frame, self._settings)
             model = self._engine.model(self._model.name)
@@ -187,7 +193,19 @@ class Session:
                 self.grant.spend(len(samples.y))
                 answer.add_done_callback(lambda done: self._learned(frame_id, done))
         except Refusal as error:
+            if op != "predict":
+                self._note_turn(frame_id, error)
             self._refuse(frame_id, error)
+
+    def _check_turn(self, frame_id: int | str) -> None:
+        """Refuse what would overtake a frame that is due to come again."""
+        if self._due and self._due[0] != frame_id:
+            raise self._due[1]
+        self._due = None
+
+    def _note_turn(self, frame_id: Any, error: Refusal) -> None:
+        if self._producer is not None and not self._due and isinstance(error, Unavailable):
+            self._due = frame_id, error
 
     def _key(self, frame_id: int | str) -> bytes | None:
         if self._producer is None:
@@ -220,6 +238,7 @@ class Session:
     def _learned(self, frame_id: Any, done: "asyncio.Future[Answer]") -> None:
         error = done.exception()
         if isinstance(error, Refusal):
+            self._note_turn(frame_id, error)
             self._refuse(frame_id, error)
         else:
             self._answers.put_nowait({"id": frame_id, **done.result()})

@@ -12,8 +12,7 @@ import pytest
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
-from service.client import HttpConnection
-from service.client_stream import WebsocketConnection
+from service.replay_connections import HttpConnection, WebsocketConnection
 from tests.service.process import ServerProcess
 from tests.service.streams import body, few_words, named, part, plain_rows, three_classes
 

@@ -22,12 +22,12 @@ from rich.console import Console
 from websockets.sync.server import ServerConnection
 from websockets.sync.server import serve as serve_websocket
 
-from service import client
 from service.cli import main
-from service.client import AnswerLost, ClientError, HttpConnection, Refused
-from service.client_stream import SUBPROTOCOL, WebsocketConnection
+from service.client_errors import AnswerLost, ClientError, Refused, Unreachable
+from service.client_stream import SUBPROTOCOL
 from service.datafiles import open_data
 from service.replay import Display, Replay, Score
+from service.replay_connections import HttpConnection, WebsocketConnection
 from tests.service.process import ServerProcess
 
 PENDIGITS = Path(__file__).parent.parent / "data" / "pendigits.npz"
@@ -152,6 +152,7 @@ class FakeHttp:
     def __init__(self, answers: list[Any]) -> None:
         self.posts: list[int] = []
         self.learned: list[int] = []
+        self.keys: list[str] = []
         fake = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -164,6 +165,7 @@ class FakeHttp:
             def do_POST(self) -> None:
                 body = msgpack.unpackb(self.rfile.read(int(self.headers["content-length"])))
                 fake.posts.append(body["y"][0])
+                fake.keys.append(self.headers["idempotency-key"])
                 answer = answers.pop(0) if answers else 200
                 if answer is None:
                     self.close_connection = True
@@ -210,8 +212,8 @@ NOT_OURS = (200, {}, "text/html", b"<html>")
 
 
 class TestHttpTrouble:
-    def run(self, fake: FakeHttp, count: int = 3) -> Replay:
-        with HttpConnection(fake.url, "m") as http:
+    def run(self, fake: FakeHttp, count: int = 3, retry_seconds: float = 60.0) -> Replay:
+        with HttpConnection(fake.url, "m", retry_seconds=retry_seconds) as http:
             run = Replay(http, ["working_set"])
             run.run(batches(count))
         return run
@@ -223,24 +225,35 @@ class TestHttpTrouble:
         assert fake.posts == [0, 1, 1, 1, 2]
         assert (score.samples, score.sent, score.judged) == (6, 6, 0)
 
-    def test_patience_ends(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(client, "_PATIENCE_SECONDS", 0.2)
+    def test_patience_ends(self):
         with fake_http(*[BUSY] * 50) as fake, pytest.raises(Refused, match="503 Full"):
-            self.run(fake)
+            self.run(fake, retry_seconds=0.2)
         assert not fake.learned
 
-    def test_503_without_retry_after_is_final(self):
-        with fake_http(PROXY_BUSY) as fake, pytest.raises(Refused, match="503"):
+    def test_503_of_a_proxy_is_no_end(self):
+        with fake_http(PROXY_BUSY, 200, PROXY_BUSY) as fake:
             self.run(fake)
-        assert fake.posts == [0]
+        assert fake.posts == [0, 0, 1, 1, 2]
+        assert fake.learned == [0, 1, 2]
 
-    def test_lost_answer_is_never_sent_again(self, tmp_path: Path):
+    def test_a_lost_answer_is_asked_for_again_under_the_same_key(self):
+        with fake_http(200, None, None, 200) as fake:
+            score = self.run(fake).scores[0]
+        assert fake.posts == [0, 1, 1, 1, 2]
+        assert [fake.keys[0], *fake.keys[3:]] == list(dict.fromkeys(fake.keys))
+        assert fake.keys[1:3] == [fake.keys[3]] * 2
+        assert score.samples == 6
+
+    def test_what_may_have_been_learned_is_said(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(HttpConnection.__init__, "__defaults__", (None, 0.2))
         (tmp_path / "a.csv").write_text("".join(f"1,{k // 2}\n" for k in range(8)))
-        with fake_http(200, None) as fake:
+        with fake_http(200, *[None] * 50) as fake:
             result = replay(
                 str(tmp_path / "a.csv"), "--url", fake.url, "--model", "m", "--batch", "2"
             )
-        assert fake.posts == [0, 1]
+        assert fake.posts[:2] == [0, 1]
         assert result.exit_code == 3
         assert "working_set: 2 samples acknowledged; 2 more were sent and may" in result.stderr
         assert result.stderr.count("\n") == 1
@@ -364,13 +377,37 @@ class TestStreamTrouble:
                 run.run(batches(4))
         assert (run.scores[0].samples, run.scores[0].sent) == (2, 2)
 
-    def test_closed_on_the_way(self):
+    def test_closed_on_the_way_it_goes_on_with_what_is_unanswered(self):
+        learned: list[int] = []
+        producers: set[str] = set()
+
         def handle(connection: ServerConnection) -> None:
-            first, _ = read(connection), read(connection)
+            assert connection.request is not None
+            producers.add(connection.request.path)
+            first = read(connection)
+            learned.append(first["y"][0])
             take(connection, first)
             connection.close(1001, "going")
 
-        with fake_stream(handle) as url, WebsocketConnection(url, "m") as connection:
+        with fake_stream(handle) as url:
+            score = self.run(url)
+        assert learned == [0, 1, 2, 3]
+        assert len(producers) == 1
+        assert score.samples == 8
+
+    def test_what_stays_closed_is_lost(self):
+        def handle(connection: ServerConnection) -> None:
+            if not score:
+                score.append(read(connection))
+                take(connection, score[0])
+            read(connection)
+            connection.close(1001, "going")
+
+        score: list[Frame] = []
+        with (
+            fake_stream(handle) as url,
+            WebsocketConnection(url, "m", retry_seconds=0.2) as connection,
+        ):
             run = Replay(connection, ["asset"])
             with pytest.raises(AnswerLost, match="1001"):
                 run.run(batches(9))
@@ -380,7 +417,7 @@ class TestStreamTrouble:
     def test_subprotocol_is_not_spoken(self):
         with (
             fake_stream(lambda _: None, subprotocols=None) as url,
-            pytest.raises(client.Unreachable, match="does not speak"),
+            pytest.raises(Unreachable, match="does not speak"),
         ):
             self.run(url)
 

@@ -1,0 +1,148 @@
+"""What a replay sends its samples through: one model over HTTP, or behind its stream.
+
+Both send each request under a key of its own, so it is learned once, however often it is sent.
+"""
+
+import uuid
+from collections import deque
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from service.client import Client
+from service.client_batches import Batch, rows_of
+from service.client_session import Session
+from service.client_steps import Request
+from service.client_stream import Socket, address
+from service.client_wire import (
+    ANSWER_SECONDS,
+    IDEMPOTENCY_KEY,
+    RETRY_SECONDS,
+    learning_call,
+    model_path,
+    packed,
+)
+
+
+class Connection(Protocol):
+    """Samples go out by `send`, which may return before they are learned.
+
+    At most `window` requests should be without an answer.
+    """
+
+    @property
+    def window(self) -> int:
+        """Requests that may be on their way at a time."""
+
+    @property
+    def unanswered(self) -> int:
+        """Requests whose answers `receive` will still give."""
+
+    def send(self, head: str, X: Any, y: list[Any]) -> int:
+        """Send samples for a head to learn; the number that their answer will carry."""
+
+    def receive(self) -> tuple[int, dict[str, Any]]:
+        """The next answer and the number of its request."""
+
+
+class HttpConnection:
+    """A model behind its HTTP interface, one request after another."""
+
+    window = 1
+
+    def __init__(
+        self, url: str, model: str, key: str | None = None, retry_seconds: float = RETRY_SECONDS
+    ) -> None:
+        self.client = Client(url, key, retry_seconds=retry_seconds)
+        self._model = model
+        self._source = uuid.uuid4().hex
+        self._answers: deque[tuple[int, dict[str, Any]]] = deque()
+        self._sent = 0
+
+    def __enter__(self) -> Self:
+        # What is not there at all is not waited for.
+        self.client.ask(Request("GET", "/livez"), retry_seconds=0.0)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.client.close()
+
+    def describe(self) -> dict[str, Any]:
+        """The model's description; raises Refused with status 404 if there is none."""
+        return self.client.describe(self._model)
+
+    def create(self, spec: Any) -> dict[str, Any]:
+        """Create the model, or find it with the same spec; its description."""
+        return self.client.ask(Request("PUT", model_path(self._model), packed(spec)))
+
+    def predict(self, X: Any, head: str) -> dict[str, Any]:
+        """What a head predicts for the rows."""
+        path, body = model_path(self._model, "predict"), packed({"x": rows_of(X)})
+        return self.client.ask(Request("POST", path, body, {"head": head}))
+
+    @property
+    def unanswered(self) -> int:
+        """Requests whose answers `receive` will still give."""
+        return len(self._answers)
+
+    def send(self, head: str, X: Any, y: list[Any]) -> int:
+        """Send samples for a head to learn, and wait until they are."""
+        self._sent += 1
+        path = model_path(self._model, learning_call(head))
+        headers = {IDEMPOTENCY_KEY: f"{self._source}.{self._sent}"}
+        body = packed({"x": X, "y": y})
+        answer = self.client.ask(Request("POST", path, body, headers=headers))
+        self._answers.append((self._sent, answer))
+        return self._sent
+
+    def receive(self) -> tuple[int, dict[str, Any]]:
+        """The next answer and the number of its request."""
+        return self._answers.popleft()
+
+
+class WebsocketConnection:
+    """A model behind its stream: many requests on their way, learned in order."""
+
+    def __init__(
+        self, url: str, model: str, key: str | None = None, retry_seconds: float = RETRY_SECONDS
+    ) -> None:
+        self._session = Session(uuid.uuid4().hex, 1, retry_seconds)
+        self._socket = Socket(address(url, model, key, ANSWER_SECONDS, True))
+
+    def __enter__(self) -> Self:
+        try:
+            self._socket.run(self._session.open())
+        except BaseException:
+            self._socket.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._socket.close()
+
+    @property
+    def window(self) -> int:
+        """Requests that may be on their way at a time."""
+        return self._session.window
+
+    @property
+    def unanswered(self) -> int:
+        """Requests whose answers `receive` will still give."""
+        return self._session.unanswered
+
+    def send(self, head: str, X: Any, y: list[Any]) -> int:
+        """Send samples for a head to learn; the number that their answer will carry."""
+        return self._socket.run(self._session.learn(Batch(X, y), head))
+
+    def receive(self) -> tuple[int, dict[str, Any]]:
+        """The next answer and the number of its request; raises Refused with that number."""
+        return self._socket.run(self._session.receive())
