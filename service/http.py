@@ -1,6 +1,5 @@
 """HTTP: the routes, and what they are described to answer."""
 
-from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -29,6 +28,7 @@ from service.problems import add_problems, problem_of, problem_response
 from service.refits import Job
 from service.samples import read_rows, read_samples
 from service.settings import Settings
+from service.shortcut import Endpoint, Shortcut
 from service.stream import Session, Streams
 from service.wire import JSON, format_of_body
 
@@ -56,9 +56,12 @@ def create_app(engine: Engine, settings: Settings, streams: Streams, ring: KeyRi
         docs_url=None,
         redoc_url=None,
     )
+    calls = _calls(engine, settings)
+    app.add_middleware(Shortcut, calls=calls)
     app.add_middleware(Guard, ring=ring, refuse=problem_response)
     add_problems(app)
-    _add_learning(app, engine, settings)
+    for call, endpoint in calls.items():
+        app.add_route(f"/v1/models/{{name}}/{call}", endpoint, methods=["POST"])
     _add_refits(app, engine)
     _add_health(app, engine)
     _add_models(app, engine, settings)
@@ -129,13 +132,13 @@ def _add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         return Response(status_code=204)
 
 
-def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
-    """The routes that carry the traffic, without FastAPI's work on each request around them.
+def _calls(engine: Engine, settings: Settings) -> dict[str, Endpoint]:
+    """The calls that carry the traffic, without FastAPI's work on each request around them.
 
     They read their bodies themselves in any case; `service.openapi` describes them.
     """
 
-    def learning(call: api.LearningCall) -> Callable[[Request], Awaitable[Response]]:
+    def learning(call: api.LearningCall) -> Endpoint:
         async def learn(request: Request) -> Response:
             body_format, data = await receive(request, settings.body_bytes, labelled=True)
             model = engine.model(request.path_params["name"])
@@ -166,9 +169,7 @@ def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
         answer = await api.predict(engine, model, query.get("head"), min_sequence, rows)
         return respond(request, body_format, answer)
 
-    app.add_route("/v1/models/{name}/samples", learning("samples"), methods=["POST"])
-    app.add_route("/v1/models/{name}/asset", learning("asset"), methods=["POST"])
-    app.add_route("/v1/models/{name}/predict", predict, methods=["POST"])
+    return {"samples": learning("samples"), "asset": learning("asset"), "predict": predict}
 
 
 def _add_refits(app: FastAPI, engine: Engine) -> None:
