@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: demo test test-hard check format bench bench-solvers bench-asset bench-semiparametric bench-bound clean
+.PHONY: demo test test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-bound clean
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "wolfstream needs Python 3.11 or newer; say make PYTHON=/path/to/python")'
@@ -45,7 +45,11 @@ KEEP_MEMORY := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=17179869184
 
 bench: .venv/installed
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.absorb --data $(DATA)
-	$(BIN)/python -m benchmarks.serve
+	$(BIN)/python -m benchmarks.service --parts start,batches
+
+# Five minutes; at one moment 256 streams are open.
+bench-service: .venv/peers
+	$(BIN)/python -m benchmarks.service
 
 # Each contender runs in a process of its own, so its memory is measured with the usual allocator.
 bench-solvers: .venv/peers

@@ -9,42 +9,55 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 
 
+class Server(NamedTuple):
+    """A running server."""
+
+    url: str
+    pid: int
+
+    def resident_mb(self) -> float:
+        """Its memory that is in RAM."""
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
 @contextmanager
-def wolfstream(data: Path) -> Iterator[str]:
-    """`wolfstream serve` over a data directory; its URL."""
+def wolfstream(data: Path) -> Iterator[Server]:
+    """`wolfstream serve` over a data directory."""
     port = _free_port()
     arguments = ["-m", "service", "serve", "--port", str(port), "--data", str(data)]
-    with _running(arguments, port, data.parent / "wolfstream.log") as url:
-        yield url
+    with _running(arguments, port, data.parent / "wolfstream.log") as server:
+        yield server
 
 
 @contextmanager
-def bare_fastapi(log: Path) -> Iterator[str]:
-    """The endpoint of `benchmarks.bare` under uvicorn with the same settings; its URL."""
+def uvicorn(app: str, log: Path) -> Iterator[Server]:
+    """An application of these benchmarks under uvicorn, as a peer."""
     port = _free_port()
-    arguments = ["-m", "uvicorn", "benchmarks.bare:app", "--port", str(port), "--no-access-log"]
-    with _running(arguments, port, log) as url:
-        yield url
+    arguments = ["-m", "uvicorn", app, "--port", str(port), "--no-access-log"]
+    with _running(arguments, port, log) as server:
+        yield server
 
 
 @contextmanager
-def _running(arguments: list[str], port: int, log: Path) -> Iterator[str]:
+def _running(arguments: list[str], port: int, log: Path) -> Iterator[Server]:
     url = f"http://127.0.0.1:{port}"
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, *arguments], stdout=output, stderr=output, env=os.environ
         )
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while not _answers(url):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"the server did not start:\n{log.read_text()}")
             time.sleep(0.05)
-        yield url
+        yield Server(url, process.pid)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fastapi import Request, Response
+from starlette.requests import ClientDisconnect
 
 from service.content_encoding import unpacking_of
 from service.errors import TooLarge
@@ -77,19 +78,19 @@ async def read_body(request: Request, most_bytes: int) -> bytes:
 
 async def _read_bytes(request: Request, most_bytes: int) -> bytes:
     """The body as it comes, never more of it in memory than the limit. Raises TooLarge."""
-    declared = request.headers.get("content-length")
-    if declared is not None and declared.isdecimal() and int(declared) <= most_bytes:
-        return await request.body()
-    parts, size = [], 0
-    if declared is None:
-        async for part in request.stream():
-            size += len(part)
-            if size > most_bytes:
-                break
-            parts.append(part)
-        else:
-            return b"".join(parts)
-    raise TooLarge(f"a body may have {most_bytes} bytes; send smaller batches")
+    declared = request.headers.get("content-length", "0")
+    allowed = declared.isdecimal() and int(declared) <= most_bytes
+    parts, size, more = list[bytes](), 0, True
+    while more and allowed:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        more, allowed = message.get("more_body", False), size <= most_bytes
+    if not allowed:
+        raise TooLarge(f"a body may have {most_bytes} bytes; send smaller batches")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def respond(request: Request, body_format: Format, data: Any, status: int = 200) -> Response:

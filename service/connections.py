@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from starlette.responses import Response
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
@@ -77,6 +77,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """From here on the body comes."""
         super().on_headers_complete()
         self._in_head = False
+        if self.cycle is not None and not isinstance(self.cycle.transport, _OneWrite):
+            self.cycle.transport = _OneWrite(self.cycle)  # type: ignore[assignment]
 
     def on_message_complete(self) -> None:
         """The last byte of a request."""
@@ -102,6 +104,49 @@ class BoundedProtocol(HttpToolsProtocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.transport.close()
+
+
+class _OneWrite:
+    """A request's transport, on which the head of the answer waits for the body.
+
+    Both go out in one system call, and wake a client that waits for them once.
+    """
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+        self._transport = cycle.transport
+        self._completed = cycle.on_response
+        self._head: bytes | None = None
+        cycle.on_response = self._complete
+
+    def write(self, data: bytes) -> None:
+        """Write; the head, which comes first of an answer, with what follows it."""
+        if self._head is None and self._cycle.response_started:
+            self._head = data
+        elif self._head:
+            self._transport.writelines((self._head, data))
+            self._head = b""
+        else:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Close behind what was written."""
+        self._flush()
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        """Whether nothing can be written any more."""
+        return self._transport.is_closing()
+
+    def _complete(self) -> None:
+        self._flush()
+        self._completed()
+
+    def _flush(self) -> None:
+        """Write the head of an answer that has no body."""
+        if self._head:
+            self._transport.write(self._head)
+            self._head = b""
 
 
 def _raw(response: Response) -> bytes:

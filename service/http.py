@@ -1,7 +1,6 @@
 """HTTP: the routes, and what they are described to answer."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -36,6 +35,7 @@ from service.refits import Job
 from service.requests import Observer, Requests
 from service.samples import read_rows, read_samples
 from service.settings import Settings
+from service.shortcut import Endpoint, Shortcut
 from service.stream import Session, Streams
 from service.wire import JSON, format_of_body
 
@@ -64,6 +64,8 @@ def create_app(engine: Engine, settings: Settings, streams: Streams, ring: KeyRi
         redoc_url=None,
     )
     requests: Requests = {}
+    calls = _calls(engine, settings)
+    app.add_middleware(Shortcut, calls=calls)
     app.add_middleware(Guard, ring=ring, refuse=problem_response)
     app.add_middleware(
         Observer,
@@ -72,7 +74,8 @@ def create_app(engine: Engine, settings: Settings, streams: Streams, ring: KeyRi
         is_model=lambda name: engine.is_model(name),
     )
     add_problems(app)
-    _add_learning(app, engine, settings)
+    for call, endpoint in calls.items():
+        app.add_route(f"/v1/models/{{name}}/{call}", endpoint, methods=["POST"])
     _add_refits(app, engine)
     _add_health(app, engine)
     add_metrics(app, engine, settings, streams, requests)
@@ -154,13 +157,13 @@ def _add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         return Response(status_code=204)
 
 
-def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
-    """The routes that carry the traffic, without FastAPI's work on each request around them.
+def _calls(engine: Engine, settings: Settings) -> dict[str, Endpoint]:
+    """The calls that carry the traffic, without FastAPI's work on each request around them.
 
     They read their bodies themselves in any case; `service.openapi` describes them.
     """
 
-    def learning(call: api.LearningCall) -> Callable[[Request], Awaitable[Response]]:
+    def learning(call: api.LearningCall) -> Endpoint:
         async def learn(request: Request) -> Response:
             grant: Grant = request.state.grant
             key = header_key(request.headers.getlist("idempotency-key"), grant.key_id)
@@ -197,9 +200,7 @@ def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
         answer = await api.predict(engine, model, query.get("head"), min_sequence, rows)
         return respond(request, body_format, answer)
 
-    app.add_route("/v1/models/{name}/samples", learning("samples"), methods=["POST"])
-    app.add_route("/v1/models/{name}/asset", learning("asset"), methods=["POST"])
-    app.add_route("/v1/models/{name}/predict", predict, methods=["POST"])
+    return {"samples": learning("samples"), "asset": learning("asset"), "predict": predict}
 
 
 def _add_refits(app: FastAPI, engine: Engine) -> None:

@@ -85,8 +85,9 @@ class HeadLearner(Generic[L]):
 
 def check_norms(square_norm: Float64Array, limit: float) -> None:
     """Raise InvalidSamples for rows that no kernel value of the model could hold."""
-    wrong = np.flatnonzero(~(square_norm <= limit))
-    if len(wrong):
+    right = square_norm <= limit
+    if not right.all():
+        wrong = np.flatnonzero(~right)
         detail = f"its norm exceeds {limit**0.5:.3g}, the most this kernel can hold"
         errors: list[SampleError] = [
             {"row": int(i), "pointer": f"/x/{i}", "detail": detail} for i in wrong[:MOST_ERRORS]

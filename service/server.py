@@ -59,6 +59,8 @@ def serve(settings: Settings, loads: Mapping[str, Path]) -> None:
             log_config=None,
             ws_max_size=settings.body_bytes,
             server_header=False,
+            # Nothing here asks which client a proxy speaks for.
+            proxy_headers=False,
             timeout_graceful_shutdown=_PATIENCE_SECONDS,
             ssl_certfile=settings.tls_cert,
             ssl_keyfile=settings.tls_key,

@@ -1,0 +1,82 @@
+"""What the benchmarks of the service send: two noisy classes, as JSON and MessagePack."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import msgpack
+import numpy as np
+
+from benchmarks.frames import BINARY, TEXT, frame
+from benchmarks.load import post_all, post_request
+from service.samples import Samples
+from service.targets import Label
+
+FEATURES = 20
+MSGPACK = "application/vnd.msgpack"
+
+
+def two_classes(n: int, seed: int) -> Samples:
+    """Two noisy classes in 20 dimensions, not linearly separable."""
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((n, FEATURES))
+    score = X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * random.standard_normal(n)
+    labels: list[Label] = (score > 0).astype(int).tolist()
+    return Samples(X, labels)
+
+
+def singles(samples: Samples) -> Iterator[dict[str, Any]]:
+    """Each sample as plain data."""
+    for x, y in zip(samples.X.tolist(), samples.y, strict=True):
+        yield {"x": x, "y": y}
+
+
+def learn_requests(path: str, samples: Samples) -> list[bytes]:
+    """A POST for each sample."""
+    return [post_request(path, json.dumps(body).encode()) for body in singles(samples)]
+
+
+def predict_requests(path: str, samples: Samples) -> list[bytes]:
+    """A POST for each row."""
+    rows = samples.X.tolist()
+    return [post_request(path, json.dumps({"x": x}).encode()) for x in rows]
+
+
+def batch_requests(path: str, samples: Samples, size: int, packed: bool) -> list[bytes]:
+    """A POST for so many samples at a time; packed: MessagePack with a raw array of rows."""
+    requests = []
+    for i in range(0, len(samples.y), size):
+        X, y = samples.X[i : i + size], samples.y[i : i + size]
+        if packed:
+            raw = {"dtype": "<f8", "shape": list(X.shape), "data": X.tobytes()}
+            requests.append(post_request(path, msgpack.packb({"x": raw, "y": y}), MSGPACK))
+        else:
+            requests.append(post_request(path, json.dumps({"x": X.tolist(), "y": y}).encode()))
+    return requests
+
+
+def learn_frames(samples: Samples, packed: bool) -> list[bytes]:
+    """A websocket frame for each sample."""
+    frames = []
+    for i, body in enumerate(singles(samples)):
+        plain = {"id": i, "op": "learn", **body}
+        if packed:
+            frames.append(frame(msgpack.packb(plain), BINARY))
+        else:
+            frames.append(frame(json.dumps(plain).encode(), TEXT))
+    return frames
+
+
+def full_model(url: str, name: str, size: int) -> str:
+    """A model whose working set has reached its bound, so that it costs the same ever after."""
+    path = f"/v1/models/{name}"
+    spec = {"asset": None, "working_set": {"max_size": size}}
+    httpx.put(url + path, json=spec).raise_for_status()
+    requests = batch_requests(f"{path}/samples", two_classes(4 * size, 99), 250, True)
+    for i in range(0, len(requests), 8):
+        post_all(url, requests[i : i + 8], 1)
+        told = httpx.get(url + path).json()
+        if told["heads"]["working_set"]["size"] >= 0.95 * size:
+            break
+    return path
