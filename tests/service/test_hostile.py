@@ -214,7 +214,7 @@ def test_a_damaged_list_of_models_keeps_the_server_from_starting(tmp_path):
 def test_a_log_of_another_format_is_closed_and_untouched(tmp_path):
     path = tmp_path / "log.sqlite"
     other = sqlite3.connect(path)
-    other.execute("PRAGMA user_version = 3")
+    other.execute("PRAGMA user_version = 4")
     other.close()
     before = path.read_bytes()
     opened = []
