@@ -31,6 +31,7 @@ from tests.service.process import ServerProcess
 from tests.service.streams import two_classes
 from tests.service.test_keys import bearer, problem, soon
 
+DASHBOARD = Path(__file__).parents[2] / "docker" / "grafana-dashboard.json"
 OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -193,6 +194,30 @@ def test_the_library_tells_of_the_process_and_the_build(client: httpx.Client) ->
     assert of(series, "ready") == 1
     assert of(series, "data_bytes", part="log") > 0  # type: ignore[operator]
     assert of(series, "data_free_bytes") > 0  # type: ignore[operator]
+
+
+def test_the_dashboard_asks_for_nothing_that_is_not_told(client: httpx.Client, used: str) -> None:
+    """Each metric of its queries is there, with the labels that they choose and sum by."""
+    del used
+    told: dict[str, set[str]] = {}
+    for name, labels in scrape(client):
+        told.setdefault(name, {"instance"}).update(dict(labels))
+    dashboard = json.loads(DASHBOARD.read_text())
+    queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    queries += [v["query"] for v in dashboard["templating"]["list"] if v["type"] == "query"]
+    assert len(queries) > 20
+    for query in queries:
+        (name,) = re.findall(r"(?:wolfstream|process)_\w+", query)
+        chosen = set(re.findall(r"(\w+)=~?\"", query))
+        summed = {by for many in re.findall(r"by \(([^)]*)\)", query) for by in many.split(", ")}
+        assert chosen | summed <= told[name], query
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            shown = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+            (name,) = re.findall(r"(?:wolfstream|process)_\w+", target["expr"])
+            assert shown <= told[name]
+    ids = [panel["id"] for panel in dashboard["panels"]]
+    assert len(set(ids)) == len(ids)
 
 
 # -- the figures ------------------------------------------------------------------------
