@@ -18,6 +18,9 @@ A refit's way: asked for over `http`, it is a job in `refits`; the writer copies
 recent samples, a thread of its own solves (`fits`), and the writer appends, fsyncs, absorbs and
 publishes what came of it; then the job is done.
 
+Around all of it: `requests` counts, times and logs each request under its ids (`tracing`, `logs`);
+what the steps count (`metrics`) is told by `exposition`, at `/metrics`.
+
 Before the first step: `connections` bounds how many clients there are and how long one may take,
 `guard` asks for a key (`keys`, `quota`), `request_size` and `content_encoding` bound the body.
 

@@ -340,6 +340,7 @@ CALLS: list[tuple[str, str, Any, Scope]] = [
     ("POST", "/v1/models/absent/refit", {}, "learn"),
     ("GET", "/v1/models/m/jobs", None, "predict"),
     ("GET", "/v1/models/m/jobs/absent", None, "predict"),
+    ("GET", "/metrics", None, "predict"),
     ("GET", "/v2", None, "predict"),
     ("GET", "/v2/models/m", None, "predict"),
     ("GET", "/v2/models/m/versions/1/ready", None, "predict"),
@@ -383,6 +384,20 @@ class TestHttp:
             assert answer.headers["www-authenticate"].startswith("Bearer")
             if method != "HEAD":
                 assert problem(answer) == (401, "unauthenticated")
+
+    def test_what_is_refused_is_counted_under_its_route(
+        self, http: httpx.Client, keys: dict[str, str]
+    ):
+        for path in ("/v1/models/m/predict", "/v1/models/n/predict"):
+            assert http.post(path).status_code == 401
+        labels = 'method="POST",route="/v1/models/{name}/predict",status="4xx"'
+        told = http.get("/metrics", headers=bearer(keys["predict"])).text
+        found = re.search(
+            rf"^wolfstream_http_requests_total{{{re.escape(labels)}}} (.*)$", told, re.M
+        )
+        assert found
+        assert float(found[1]) >= 2
+        assert "/m/" not in told
 
     def test_a_key_in_the_url_is_none(self, http: httpx.Client, keys: dict[str, str]):
         for parameter in ("key", "access_token", "api_key"):
@@ -452,7 +467,8 @@ class TestPrefix:
         self, http: httpx.Client, keys: dict[str, str], path: str
     ):
         assert problem(http.get(path, headers=bearer(keys["part"]))) == (403, "forbidden")
-        assert http.get(path, headers=bearer(keys["predict"])).status_code == 404
+        told = 200 if path == "/metrics" else 404
+        assert http.get(path, headers=bearer(keys["predict"])).status_code == told
 
 
 class TestStream:

@@ -22,15 +22,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from websockets.sync.client import connect
 
 from service.exposition import ModelCollector
-from service.keys import add_key
 from service.metrics import BOUNDS, Histogram, SampleCounts
 from service.model import Model
 from service.queue import GroupQueue
 from service.spec import ModelSpec
 from tests.service.process import ServerProcess
 from tests.service.streams import two_classes
-from tests.service.test_keys import bearer, problem, soon
+from tests.service.test_keys import problem, soon
 
+DASHBOARD = Path(__file__).parents[2] / "docker" / "grafana-dashboard.json"
 OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -193,6 +193,30 @@ def test_the_library_tells_of_the_process_and_the_build(client: httpx.Client) ->
     assert of(series, "ready") == 1
     assert of(series, "data_bytes", part="log") > 0  # type: ignore[operator]
     assert of(series, "data_free_bytes") > 0  # type: ignore[operator]
+
+
+def test_the_dashboard_asks_for_nothing_that_is_not_told(client: httpx.Client, used: str) -> None:
+    """Each metric of its queries is there, with the labels that they choose and sum by."""
+    del used
+    told: dict[str, set[str]] = {}
+    for name, labels in scrape(client):
+        told.setdefault(name, {"instance"}).update(dict(labels))
+    dashboard = json.loads(DASHBOARD.read_text())
+    queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    queries += [v["query"] for v in dashboard["templating"]["list"] if v["type"] == "query"]
+    assert len(queries) > 20
+    for query in queries:
+        (name,) = re.findall(r"(?:wolfstream|process)_\w+", query)
+        chosen = set(re.findall(r"(\w+)=~?\"", query))
+        summed = {by for many in re.findall(r"by \(([^)]*)\)", query) for by in many.split(", ")}
+        assert chosen | summed <= told[name], query
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            shown = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+            (name,) = re.findall(r"(?:wolfstream|process)_\w+", target["expr"])
+            assert shown <= told[name]
+    ids = [panel["id"] for panel in dashboard["panels"]]
+    assert len(set(ids)) == len(ids)
 
 
 # -- the figures ------------------------------------------------------------------------
@@ -363,7 +387,7 @@ def test_nobody_makes_labels_with_hostile_requests(client: httpx.Client, used: s
     assert "other" in methods
 
 
-# -- a full queue, snapshots, keys ------------------------------------------------------
+# -- a full queue, snapshots ------------------------------------------------------------
 
 
 @pytest.fixture
@@ -400,29 +424,13 @@ def test_refused_samples_and_snapshots_over_a_restart(small: ServerProcess) -> N
         assert of(scrape(client), "snapshot_lag_samples", model="m") == lag
     assert small.terminate() == 0
 
-    # The clock on the wall tells once how old a file is; where it has jumped, nothing breaks.
-    for age, least in ((3600.0, 3600.0), (-3600.0, 0.0)):
-        for file in (small.data / "snapshots").glob("*/*.snapshot"):
-            os.utime(file, (time.time() - age,) * 2)
-        small.start()
-        with httpx.Client(base_url=small.url, timeout=30) as client:
-            series = scrape(client)
-            assert least <= of(series, "snapshot_age_seconds", model="m") < least + 300  # type: ignore[operator]
-            assert of(series, "snapshot_lag_samples", model="m") == 0
-            assert of(series, "samples_learned_total", **own) == 0
-            assert of(series, "model_sequence", model="m") == described["sequence"]
-        assert small.terminate() == 0
-
-
-def test_once_there_are_keys_it_takes_one_for_all_models(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    some = add_key(data, "some", ("admin",), prefix="m")
-    every = add_key(data, "every", ("predict",))
-    with closing(ServerProcess(data).start()) as guarded:
-        url = f"{guarded.url}/metrics"
-        assert problem(httpx.get(url)) == (401, "unauthenticated")
-        assert problem(httpx.get(url, headers=bearer(some))) == (403, "forbidden")
-        text = httpx.get(url, headers=bearer(every)).text
-        # What was refused before it came to a route is counted under it all the same.
-        refused = 'wolfstream_http_requests_total{method="GET",route="/metrics",status="4xx"}'
-        assert f"\n{refused} 2.0\n" in text
+    # The clock on the wall tells once how old a file is.
+    for file in (small.data / "snapshots").glob("*/*.snapshot"):
+        os.utime(file, (time.time() - 3600,) * 2)
+    small.start()
+    with httpx.Client(base_url=small.url, timeout=30) as client:
+        series = scrape(client)
+        assert 3600 <= of(series, "snapshot_age_seconds", model="m") < 4200  # type: ignore[operator]
+        assert of(series, "snapshot_lag_samples", model="m") == 0
+        assert of(series, "samples_learned_total", **own) == 0
+        assert of(series, "model_sequence", model="m") == described["sequence"]

@@ -5,6 +5,7 @@ import hashlib
 import io
 import os
 import pickle
+import time
 from pathlib import Path
 from typing import Any
 
@@ -340,3 +341,13 @@ class TestNoPickle:
 
         pickle.loads(pickle.dumps(Trap()))  # noqa: S301
         assert (tmp_path / "sprung").exists()
+
+
+def test_the_age_of_a_snapshot_whatever_the_clock_does(tmp_path: Path) -> None:
+    snapshots = Snapshots(tmp_path)
+    snapshots.save(1, State({"sequence": 3}, {}))
+    assert 0 <= snapshots.age(1, 3) < 60
+    (file,) = tmp_path.glob("1/*")
+    for back, told in ((3600.0, 3600.0), (-3600.0, 0.0)):
+        os.utime(file, (time.time() - back,) * 2)
+        assert told <= snapshots.age(1, 3) < told + 60
