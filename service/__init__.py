@@ -7,11 +7,12 @@ A sample's way, one module a step:
                      lines, samples,
                      names, targets
     submit           api, engine         it waits in the bounded queue
+    recognise        idempotency         what came before under its key is answered again
     append + fsync   log, records        it is on disk, in its model's order
     absorb block     model, a head,      names become numbers, the learner takes it, in order
                      learner
     publish view     model               predictions see it
-    acknowledge      engine              the client is told
+    acknowledge      engine, prefer      the client is told; sooner, once it is on disk, if asked
 
 A refit's way: asked for over `http`, it is a job in `refits`; the writer copies the window of
 recent samples, a thread of its own solves (`fits`), and the writer appends, fsyncs, absorbs and

@@ -26,15 +26,22 @@ _MODEL_NAME = re.compile(MODEL_NAME_PATTERN)
 
 
 def learn(
-    engine: Engine, model: Model, call: LearningCall, samples: Samples
+    engine: Engine,
+    model: Model,
+    call: LearningCall,
+    samples: Samples,
+    key: bytes | None = None,
+    durable: "asyncio.Future[Answer] | None" = None,
 ) -> "asyncio.Future[Answer]":
     """Queue checked samples, in the order of the calls; the future is the answer.
+
+    key, durable: see `Engine.submit`.
 
     `samples` feeds the working set, or the window of a model that has one to be refitted; what
     `asset` brings passes through the window as well. Raises NotReady, QueueFull, ModelBroken.
     """
     head = "asset" if call == "asset" else model.spec.samples_head
-    return engine.submit(model, head, samples)
+    return engine.submit(model, head, samples, key, durable)
 
 
 async def predict(

@@ -104,8 +104,18 @@ class Engine:
         self._check_accepting()
         return [model for _, model in sorted(self._writer.models.copy().items())]
 
-    def submit(self, model: Model, head: HeadName, samples: Samples) -> "asyncio.Future[Answer]":
+    def submit(
+        self,
+        model: Model,
+        head: HeadName,
+        samples: Samples,
+        key: bytes | None = None,
+        durable: "asyncio.Future[Answer] | None" = None,
+    ) -> "asyncio.Future[Answer]":
         """Queue samples; the future is done once they are on disk, learned and published.
+
+        key: what came under it before is not learned again, but answered with the first answer
+        and `"replayed": true`. durable: done, with the sequence, once the samples are on disk.
 
         Requests are learned in the order of these calls. Raises NotReady, QueueFull and
         ModelBroken at once; the future raises what the writer finds.
@@ -114,7 +124,7 @@ class Engine:
         answer: asyncio.Future[Answer] = self._loop.create_future()
         n_samples = len(samples.y)
         size = n_bytes(samples.X) + _LABEL_BYTES * n_samples
-        self._queue.put(LearnRequest(model, head, samples, answer), n_samples, size)
+        self._queue.put(LearnRequest(model, head, samples, answer, key, durable), n_samples, size)
         return answer
 
     async def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:

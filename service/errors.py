@@ -18,6 +18,7 @@ WolfstreamError
     ├── UnusableSnapshot      it is damaged
     ├── TooManyModels         as many as the server may have
     ├── ModelExists           under this name, with another spec
+    ├── KeyReused             under this idempotency key came another request
     ├── NoSuchHead            the model's spec has null for it
     ├── Untrained             there is nothing to predict with yet
     ├── RefitFailed           the window and the spec do not make a model; the old one serves on
@@ -166,6 +167,12 @@ class ModelExists(Refusal):
     """The name is taken by a model with another spec."""
 
     slug, title = "model-exists", "The model exists with another spec"
+
+
+class KeyReused(Refusal):
+    """The idempotency key was given to another request."""
+
+    slug, title = "idempotency-key-reused", "The idempotency key belongs to another request"
 
 
 class NoSuchHead(Refusal):

@@ -1,5 +1,6 @@
 """HTTP: the routes, and what they are described to answer."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib.metadata import version
@@ -14,11 +15,13 @@ from service.engine import Engine
 from service.errors import Invalid, NotReady, Refusal
 from service.guard import Guard
 from service.history_routes import add_history
+from service.idempotency import header_key, read_producer
 from service.inference_routes import add_inference
 from service.keys import Grant, KeyRing
 from service.names import n_rows
 from service.openapi import (
     DESCRIPTION,
+    MIN_SEQUENCE,
     NO_BODY,
     TAGS,
     answers,
@@ -26,6 +29,7 @@ from service.openapi import (
     problems,
     spec_body,
 )
+from service.prefer import acknowledged, read_preference
 from service.problems import add_problems, problem_of, problem_response
 from service.refits import Job
 from service.samples import read_rows, read_samples
@@ -95,10 +99,19 @@ def _add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         """All models with their sequences."""
         return respond(request, JSON, api.list_models(engine, request.state.grant.prefix))
 
-    @app.get("/v1/models/{name}", tags=["models"], responses={200: described, **problems(404)})
+    @app.get(
+        "/v1/models/{name}",
+        tags=["models"],
+        openapi_extra={"parameters": [MIN_SEQUENCE]},
+        responses={200: described, **problems(404, 422, 503)},
+    )
     async def describe_model(request: Request, name: str) -> Response:
         """A model: spec, sequence, and how each head stands: classes, size, steps, gap, scores."""
-        return respond(request, JSON, engine.model(name).describe())
+        min_sequence = api.read_min_sequence(request.query_params.get("min_sequence"))
+        model = engine.model(name)
+        if min_sequence is not None:
+            await engine.reached(model, min_sequence)
+        return respond(request, JSON, model.describe())
 
     @app.put(
         "/v1/models/{name}",
@@ -139,6 +152,9 @@ def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
 
     def learning(call: api.LearningCall) -> Callable[[Request], Awaitable[Response]]:
         async def learn(request: Request) -> Response:
+            grant: Grant = request.state.grant
+            key = header_key(request.headers.getlist("idempotency-key"), grant.key_id)
+            preference = read_preference(request.headers.getlist("prefer"), settings.wait_seconds)
             body_format, data = await receive(request, settings.body_bytes, labelled=True)
             model = engine.model(request.path_params["name"])
             samples = await decoded(
@@ -148,11 +164,14 @@ def _add_learning(app: FastAPI, engine: Engine, settings: Settings) -> None:
                 settings,
                 lambda body: read_samples(body, model.spec.task),
             )
-            grant: Grant = request.state.grant
             grant.check_quota()
-            answer = api.learn(engine, model, call, samples)
+            durable = asyncio.get_running_loop().create_future() if preference else None
+            waiting = api.learn(engine, model, call, samples, key, durable)
             grant.spend(len(samples.y))
-            return respond(request, body_format, await answer)
+            answer, status, headers = await acknowledged(waiting, durable, preference)
+            response = respond(request, body_format, answer, status)
+            response.headers.update(headers)
+            return response
 
         return learn
 
@@ -227,6 +246,7 @@ def _add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Strea
         """Learn, asset and predict over one connection."""
         try:
             model = engine.model(name)
+            producer = read_producer(websocket.query_params.get("producer"))
         except Refusal as error:
             await websocket.send_denial_response(problem_response(error, websocket.url.path))
             return
@@ -238,5 +258,6 @@ def _add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Strea
                 websocket.state.grant,
                 settings,
                 problem_of,
+                producer,
             )
         )

@@ -10,6 +10,9 @@ samples and shares its sequence with the sample before it. A fit replaces an ear
 same sequence, and to apply it twice is to apply it once; so replay may begin with the fit at a
 snapshot's own sequence, whether it came before the snapshot or after it.
 
+A key is what a client calls a request by, so that it can send it again (`service.idempotency`).
+It is written in the commit of its entry and outlives it; its answer comes later.
+
 A rollback is an entry of a third kind: the whole state that a model went back to. Nothing before
 it matters any longer, so a model has at most one, the last, and recovery begins with it unless
 there is a snapshot of a later sequence. It shares its sequence with the sample before it, and
@@ -29,7 +32,7 @@ from typing import Any, NamedTuple
 from service.errors import StartupError, StorageFailed
 from service.spec import HeadName
 
-# Format 1 had no fits, 2 no rollbacks; they are read, and become 3 when they are opened.
+# Format 1 had no fits, 2 neither keys nor rollbacks; they are read, and become 3 when opened.
 _FORMAT = 3
 _READ = (0, 1, 2, _FORMAT)
 # SQLite takes a billion bytes in a value.
@@ -37,7 +40,7 @@ _PART_BYTES = 1 << 28
 # After a rollback the write-ahead file gives its room back.
 _WAL_BYTES = 1 << 26
 # SQLite takes 32,766 values in a statement.
-_ENTRIES_A_STATEMENT = 1024
+_ROWS_A_STATEMENT = 1024
 _COLUMNS = """
     model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
     sequence INTEGER NOT NULL,  -- of the request's last sample
@@ -56,6 +59,15 @@ CREATE TABLE IF NOT EXISTS models (
 );
 CREATE TABLE IF NOT EXISTS entries ({_COLUMNS}) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS fits ({_COLUMNS});
+CREATE TABLE IF NOT EXISTS keys (
+    model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
+    sequence INTEGER NOT NULL,  -- of the entry
+    key BLOB NOT NULL,
+    digest BLOB NOT NULL,       -- of what was asked for
+    answer BLOB,                -- null until it is known
+    PRIMARY KEY (model, sequence),
+    UNIQUE (model, key)
+) WITHOUT ROWID;
 """
 _ROLLBACKS = """
 CREATE TABLE IF NOT EXISTS rollbacks (
@@ -88,7 +100,14 @@ class Rollback(NamedTuple):
     content: bytes
 
 
-_PLACES = f"({', '.join('?' * len(Entry._fields))})"
+class Keyed(NamedTuple):
+    """The key of one entry; answer: None until it is known."""
+
+    model: int
+    sequence: int
+    key: bytes
+    digest: bytes
+    answer: bytes | None
 
 
 class Log:
@@ -170,31 +189,39 @@ class Log:
             yield self.create(name, spec)
 
     def delete(self, model: int) -> None:
-        """Forget a model and its entries; durable on return. Raises StorageFailed."""
+        """Forget a model, its entries and keys; durable on return. Raises StorageFailed."""
         self._run("DELETE FROM models WHERE id = ?", (model,))
 
-    def append(self, entries: Sequence[Entry]) -> None:
+    def append(self, entries: Sequence[Entry], keys: Sequence[Keyed] = ()) -> None:
         """Write a group of requests in one commit; fsynced on return, or StorageFailed.
+
+        keys: those of the entries, and earlier ones whose answers are known by now.
 
         As few statements as SQLite allows: around each one the interpreter lock is given up
         and has to be won back from the event loop.
         """
-        with self._transaction() if len(entries) > _ENTRIES_A_STATEMENT else nullcontext():
-            for start in range(0, len(entries), _ENTRIES_A_STATEMENT):
-                part = entries[start : start + _ENTRIES_A_STATEMENT]
-                rows = ", ".join([_PLACES] * len(part))
-                self._run(f"INSERT INTO entries VALUES {rows}", [v for e in part for v in e])
+        several = keys or len(entries) > _ROWS_A_STATEMENT
+        with self._transaction() if several else nullcontext():
+            self._insert("INSERT INTO entries", entries)
+            # Of a key that is there already, only the answer is written.
+            answered = "ON CONFLICT (model, sequence) DO UPDATE SET answer = excluded.answer"
+            self._insert("INSERT OR REPLACE INTO keys", keys, answered)
 
     def append_fit(self, fit: Entry) -> None:
         """Write a fit behind all entries of its model; fsynced on return, or StorageFailed."""
-        self._run(f"INSERT OR REPLACE INTO fits VALUES {_PLACES}", fit)
+        self._insert("INSERT OR REPLACE INTO fits", [fit])
 
-    def append_rollback(self, model: int, rollback: Rollback) -> None:
-        """Write a rollback behind all of its model; fsynced on return, or StorageFailed."""
+    def append_rollback(self, model: int, rollback: Rollback, learned: int) -> None:
+        """Write a rollback behind all of its model; fsynced on return, or StorageFailed.
+
+        learned: sequence to which the log was learned; what is behind it never will be, and may
+        come again under its key.
+        """
         at, told = rollback.told["at"], json.dumps(rollback.told)
         content = memoryview(rollback.content)
         with self._transaction():
             self._run("DELETE FROM fits WHERE model = ? AND sequence >= ?", (model, at))
+            self._run("DELETE FROM keys WHERE model = ? AND sequence > ?", (model, learned))
             self._run("DELETE FROM rollbacks WHERE model = ?", (model,))
             for part, start in enumerate(range(0, len(content), _PART_BYTES)):
                 self._run(
@@ -262,6 +289,44 @@ class Log:
             self._run("DELETE FROM entries WHERE model = ? AND sequence <= ?", (model, up_to))
             for kind in ("fits", "rollbacks"):
                 self._run(f"DELETE FROM {kind} WHERE model = ? AND sequence < ?", (model, up_to))
+
+    def all_keys(self) -> Iterator[tuple[int, int, bytes]]:
+        """(model, sequence, key) of all keys, a model's oldest first."""
+        with self._reading():
+            yield from self._db.execute(
+                "SELECT model, sequence, key FROM keys ORDER BY model, sequence"
+            )
+
+    def unanswered(self, model: int) -> list[Keyed]:
+        """The keys of a model whose answers were not written."""
+        with self._reading():
+            rows = self._db.execute(
+                "SELECT * FROM keys WHERE model = ? AND answer IS NULL", (model,)
+            )
+            return list(map(Keyed._make, rows))
+
+    def keyed(self, model: int, sequence: int) -> Keyed | None:
+        """The key of an entry. Raises StorageFailed."""
+        try:
+            row = self._db.execute(
+                "SELECT * FROM keys WHERE model = ? AND sequence = ?", (model, sequence)
+            ).fetchone()
+        except sqlite3.Error as error:
+            raise StorageFailed(f"the log could not be read: {error}") from error
+        return row and Keyed._make(row)
+
+    def drop_keys(self, model: int, up_to: int) -> None:
+        """Forget the keys of a model's entries up to a sequence. Raises StorageFailed."""
+        self._run("DELETE FROM keys WHERE model = ? AND sequence <= ?", (model, up_to))
+
+    def _insert(
+        self, into: str, rows: Sequence[Entry] | Sequence[Keyed], otherwise: str = ""
+    ) -> None:
+        for start in range(0, len(rows), _ROWS_A_STATEMENT):
+            part = rows[start : start + _ROWS_A_STATEMENT]
+            places = ", ".join([f"({', '.join('?' * len(part[0]))})"] * len(part))
+            values = [value for row in part for value in row]
+            self._run(f"{into} VALUES {places} {otherwise}", values)
 
     def _run(self, statement: str, values: Sequence[Any]) -> None:
         """One statement; outside a transaction it is durable on return."""

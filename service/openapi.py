@@ -5,6 +5,7 @@ from typing import Any
 from service.guard import OPEN
 from service.inference_routes import speaks
 from service.openapi_examples import ROWS_EXAMPLES, SAMPLES_EXAMPLES, SPEC_EXAMPLES
+from service.openapi_headers import ACCEPTED_HEADERS, LEARNED_HEADERS, LEARNING_HEADERS
 from service.openapi_history import HISTORY_COMPONENTS, HISTORY_TAG
 from service.openapi_inference import (
     INFERENCE_COMPONENTS,
@@ -25,7 +26,7 @@ _MEANING = MEANING_EVERYWHERE | {
     409: "Another spec under this name, too many models, no such head, nothing learned yet, or "
     "a damaged snapshot.",
     415: "The content type, or the content encoding, is not supported.",
-    422: "Readable but wrong; `errors` says where.",
+    422: "Readable but wrong; `errors` says where. Or the idempotency key names another request.",
     431: "The head of the request is too large.",
     503: "The queue is full, or the server is not ready; `Retry-After` says when to try again.",
 }
@@ -39,9 +40,15 @@ a problem (RFC 9457). Once the server has keys, a request needs one, in `Authori
 wolfstream.v1.json and wolfstream.v1.msgpack). The server greets with
 `{"hello": {"model", "window", "sequence"}}`; frames are
 `{"id": 7, "op": "learn" | "asset" | "predict", "x", "y"}`, at most `window` of them unanswered;
-answers carry the id."""
+answers carry the id. With `?producer=NAME` the ids of learn and asset are idempotency keys: a
+frame that is sent again, over another connection too, is learned once, and its answer then has
+`"replayed": true`."""
 TAGS = [
-    {"name": "learning", "description": "Samples in; answered once they are durable and learned."},
+    {
+        "name": "learning",
+        "description": "Samples in; answered once they are durable and learned, or once they are "
+        "durable if that is preferred; learned once if they come again under their key.",
+    },
     {"name": "predicting", "description": "The current model; predictions change nothing."},
     JOBS_TAG,
     {"name": "models", "description": "Create, list, describe, delete."},
@@ -56,6 +63,12 @@ NO_BODY = {
         "required": False,
         "content": {_JSON: {"schema": {"type": "object", "maxProperties": 0}, "example": {}}},
     }
+}
+MIN_SEQUENCE = {
+    "name": "min_sequence",
+    "in": "query",
+    "description": "Wait until the model has this sequence: read your own writes.",
+    "schema": SEQUENCE | {"maximum": 10**18 - 1},
 }
 # Keys are needed once there are any: hence also the empty requirement.
 _SECURITY: list[dict[str, list[str]]] = [{"key": []}, {}]
@@ -137,14 +150,12 @@ def _learning_paths() -> dict[str, Any]:
         "description": "By default what the spec says under `serve`.",
         "schema": HEAD,
     }
-    min_sequence = {
-        "name": "min_sequence",
-        "in": "query",
-        "description": "Wait until the model has this sequence: read your own writes.",
-        "schema": SEQUENCE | {"maximum": 10**18 - 1},
-    }
     samples = _body("Samples", SAMPLES_EXAMPLES)
-    learned = answers("Learned", "Durable and learned.")
+    learned, accepted = answers("Learned", "Durable and learned."), answers("Accepted", "Durable.")
+    done = {
+        "200": learned | {"headers": LEARNED_HEADERS},
+        "202": accepted | {"headers": ACCEPTED_HEADERS},
+    }
     return {
         "/v1/models/{name}/samples": {
             "post": _operation(
@@ -152,12 +163,17 @@ def _learning_paths() -> dict[str, Any]:
                 "The working set absorbs the samples, or the window of a semiparametric head does, "
                 "in order.",
                 samples,
-                learned,
+                done,
+                LEARNING_HEADERS,
             )
         },
         "/v1/models/{name}/asset": {
             "post": _operation(
-                "learn_asset", "ASSET takes a step for each sample, in order.", samples, learned
+                "learn_asset",
+                "ASSET takes a step for each sample, in order.",
+                samples,
+                done,
+                LEARNING_HEADERS,
             )
         },
         "/v1/models/{name}/predict": {
@@ -165,8 +181,8 @@ def _learning_paths() -> dict[str, Any]:
                 "predict",
                 "Labels, or numbers of a regression, and decisions of the current model.",
                 _body("Rows", ROWS_EXAMPLES),
-                answers("Prediction", "By the model of this sequence."),
-                [head, min_sequence],
+                {"200": answers("Prediction", "By the model of this sequence.")},
+                [head, MIN_SEQUENCE],
             )
         },
     }
@@ -188,15 +204,15 @@ def _operation(
     summary: str,
     body: dict[str, Any],
     done: dict[str, Any],
-    query: list[dict[str, Any]] | None = None,
+    parameters: list[dict[str, Any]],
 ) -> dict[str, Any]:
     name = {"name": "name", "in": "path", "required": True, "schema": MODEL_NAME}
     refused = problems(400, 404, 409, 413, 415, 422, 429)
     return {
         "operationId": operation_id,
         "summary": summary,
-        "tags": ["predicting" if query else "learning"],
-        "parameters": [name, *(query or [])],
+        "tags": ["predicting" if operation_id == "predict" else "learning"],
+        "parameters": [name, *parameters],
         "requestBody": body,
-        "responses": {"200": done} | {str(status): told for status, told in refused.items()},
+        "responses": done | {str(status): told for status, told in refused.items()},
     }

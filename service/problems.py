@@ -37,6 +37,7 @@ _STATUS: dict[type[Refusal], int] = {
     errors.TooLarge: 413,
     errors.UnsupportedFormat: 415,
     errors.Invalid: 422,
+    errors.KeyReused: 422,
     errors.RefitFailed: 422,
     errors.QuotaExceeded: 429,
     errors.HeadTooLarge: 431,

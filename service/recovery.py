@@ -8,9 +8,10 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from service.errors import StartupError
+from service.errors import StartupError, StorageFailed
 from service.fits import fit_from_record
-from service.log import Entry, Log
+from service.idempotency import answered
+from service.log import Entry, Keyed, Log
 from service.model import Model
 from service.records import from_record, one_after_another
 from service.samples import Samples
@@ -33,6 +34,29 @@ def samples_of(block: list[Entry]) -> Samples:
     return one_after_another([from_record(entry.record) for entry in block])
 
 
+def learn_block(model: Model, block: list[Entry]) -> list[dict[str, Any]]:
+    """Absorb and publish a block; the answers to its entries, the same live and in replay."""
+    head = block[0].head
+    said = model.absorb(head, samples_of(block))
+    model.publish(model.taught(head))
+    stats = model.published.heads[head].stats
+    answers: list[dict[str, Any]] = []
+    start = 0
+    for entry in block:
+        stop = start + entry.samples
+        answers.append(
+            {
+                "model": model.name,
+                "sequence": entry.sequence,
+                "learned": entry.samples,
+                "results": said.part(start, stop),
+                "head": {"name": head, **stats},
+            }
+        )
+        start = stop
+    return answers
+
+
 def _recover_model(
     model_id: int,
     name: str,
@@ -44,35 +68,54 @@ def _recover_model(
     model = Model(model_id, name, ModelSpec(**spec))
     for sequence in restore_newest(model, log, snapshots):
         snapshots.set_aside(model_id, sequence)
-    for _ in replay(model, log, use_threads):
-        pass
+    found = [row for rows in replay(model, log, use_threads) for row in rows]
+    _keep_answers(log, found)
     model.publish()
     logger.info("model %s: recovered at sequence %d", name, model.sequence)
     return model
 
 
-def replay(model: Model, log: Log, use_threads: Callable[[int], None]) -> Iterator[int]:
-    """Learn what the log has behind a restored model; its sequence after each block.
+def replay(model: Model, log: Log, use_threads: Callable[[int], None]) -> Iterator[list[Keyed]]:
+    """Learn what the log has behind a restored model, block by block.
 
-    Where that fails the model is broken from there on. Raises StartupError.
+    Yields keys whose answers had not been written, with their answers. Where learning fails the
+    model is broken from there on. Raises StartupError.
     """
+    unanswered = {row.sequence: row for row in log.unanswered(model.id)}
     for block in log.blocks(model.id, model.sequence):
         _check_continuous(model, block)
         use_threads(block[0].threads)
         try:
-            _replay(model, block)
+            found = _replay(model, block, unanswered)
         except Exception as error:
             logger.exception("model %s: replay failed at sequence %d", model.name, model.sequence)
             model.broken = f"replay failed behind sequence {model.sequence}: {error}"
             break
-        yield model.sequence
+        yield found
 
 
-def _replay(model: Model, block: list[Entry]) -> None:
-    if block[0].samples:
-        model.absorb(block[0].head, samples_of(block))
-    else:
+def _replay(model: Model, block: list[Entry], unanswered: dict[int, Keyed]) -> list[Keyed]:
+    """Apply a block; keys whose answers had not been written, with their answers."""
+    if not block[0].samples:
         model.adopt(fit_from_record(block[0].record))
+    elif unanswered.keys() & {entry.sequence for entry in block}:
+        answers = learn_block(model, block)
+        return [
+            answered(unanswered[entry.sequence], answer)
+            for entry, answer in zip(block, answers, strict=True)
+            if entry.sequence in unanswered
+        ]
+    else:
+        model.absorb(block[0].head, samples_of(block))
+    return []
+
+
+def _keep_answers(log: Log, found: list[Keyed]) -> None:
+    try:
+        if found:
+            log.append((), found)
+    except StorageFailed as error:
+        raise StartupError(f"{error}; make room for it and start again") from None
 
 
 def restore_newest(model: Model, log: Log, snapshots: Snapshots) -> list[int]:

@@ -164,6 +164,11 @@ COMPONENTS: dict[str, Schema] = {
             }
         ],
     ),
+    "Accepted": object_of(
+        {"model": MODEL_NAME, "sequence": SEQUENCE, "samples": COUNT},
+        description="The model will have this sequence when it has learned these samples.",
+        examples=[{"model": "rooms", "sequence": 2, "samples": 2}],
+    ),
     "Prediction": object_of(
         {
             "model": MODEL_NAME,

@@ -44,6 +44,9 @@ class Settings(BaseSettings):
     features: int = Field(
         100_000, ge=1, description="Different feature names that one model may meet."
     )
+    idempotency_keys: int = Field(
+        100_000, ge=1, description="Newest idempotency keys that are remembered of each model."
+    )
     refits: int = Field(16, ge=1, description="Refits that may wait for their turn.")
     snapshot_samples: int = Field(
         100_000, ge=1, description="Samples learned between two snapshots of a model."
@@ -52,5 +55,7 @@ class Settings(BaseSettings):
         4, ge=2, description="Snapshots kept of a model, to go back to; the log of the newest two."
     )
     wait_seconds: float = Field(
-        5.0, gt=0, description="Longest wait for a sequence that min_sequence asks for."
+        5.0,
+        gt=0,
+        description="Longest wait for a sequence that min_sequence asks for, or of Prefer: wait.",
     )

@@ -4,6 +4,10 @@ A session has two tasks. The reader takes a frame only while fewer than `window`
 unanswered, so a client that sends too fast is slowed down by its own connection; the sender
 writes one answer at a time, and an answer counts as given only when it was written. So
 neither direction buffers more than a window.
+
+`?producer=NAME` makes the id of each frame that teaches its idempotency key, together with the
+name: a client that lost its connection sends again what was unanswered, under the same ids, and
+each is learned once. `service.idempotency` says what the key is.
 """
 
 import asyncio
@@ -15,6 +19,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from service import api
 from service.engine import Engine
 from service.errors import Invalid, Refusal, SampleError, Unreadable
+from service.idempotency import frame_key
 from service.keys import Grant, KeyRing
 from service.model import Model
 from service.names import n_rows
@@ -66,6 +71,7 @@ class Session:
     """One connection to one model.
 
     grant: what the client's key allows.
+    producer: what a client that comes again calls itself; None where ids are no keys.
     describe: turns a refusal into the problem that the client gets.
     """
 
@@ -77,6 +83,7 @@ class Session:
         grant: Grant,
         settings: Settings,
         describe: Callable[[Refusal], dict[str, Any]],
+        producer: str | None = None,
     ) -> None:
         self._websocket = websocket
         self._engine = engine
@@ -85,6 +92,7 @@ class Session:
         self._settings = settings
         self._window = settings.window
         self._describe = describe
+        self._producer = producer
         self._format: Format = JSON
         self._free = asyncio.Semaphore(settings.window)
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -172,11 +180,16 @@ class Session:
                 body = {name: frame[name] for name in ("x", "y") if name in frame}
                 call: api.LearningCall = "asset" if op == "asset" else "samples"
                 samples = read_samples(body, model.spec.task)
-                answer = api.learn(self._engine, model, call, samples)
+                answer = api.learn(self._engine, model, call, samples, self._key(frame_id))
                 self.grant.spend(len(samples.y))
                 answer.add_done_callback(lambda done: self._learned(frame_id, done))
         except Refusal as error:
             self._refuse(frame_id, error)
+
+    def _key(self, frame_id: int | str) -> bytes | None:
+        if self._producer is None:
+            return None
+        return frame_key(self.grant.key_id, self._producer, frame_id)
 
     def _decode(self, message: Mapping[str, Any]) -> dict[str, Any]:
         data = message.get("bytes")

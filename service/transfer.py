@@ -56,8 +56,8 @@ def export_model(
             return Exported(_kept(model, snapshots, sequence), logged, beside)
         restore_newest(model, log, snapshots)
         if not beside:
-            for reached in replay(model, log, Threads().use):
-                watch(reached, logged)
+            for _ in replay(model, log, Threads().use):
+                watch(model.sequence, logged)
         elif not model.sequence:
             raise TransferError(
                 f"the server has not saved a snapshot of {name!r} yet: POST "

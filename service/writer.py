@@ -2,7 +2,7 @@
 
 It takes everything that waits, writes it to the log in one commit, lets each model absorb its
 part as one block, publishes the new views, and only then answers. Nothing else touches the
-log or a learner.
+log or a learner. What comes again under its key is recognised before it would be written.
 """
 
 import asyncio
@@ -26,11 +26,12 @@ from service.errors import (
 )
 from service.fits import Fit, Window, fit_from_record, fit_to_record
 from service.history import now, restored, told_of
+from service.idempotency import KeyedGroup, Keys, body_digest
 from service.loading import ModelFileError, add_model, describe
 from service.log import Entry, Log, Rollback
 from service.model import Draft, Limits, Model
 from service.records import to_record
-from service.recovery import recover, samples_of
+from service.recovery import learn_block, recover
 from service.samples import Samples
 from service.settings import Settings
 from service.snapshots import Snapshots, State
@@ -44,12 +45,18 @@ Reply: TypeAlias = tuple["asyncio.Future[Any]", Any]
 
 
 class LearnRequest(NamedTuple):
-    """One client's samples for one head, and the future that waits for the answer."""
+    """One client's samples for one head, and the future that waits for the answer.
+
+    key: what the client calls it by (`service.idempotency`). durable: done as soon as it is on
+        disk, if anybody asks; never of a duplicate.
+    """
 
     model: Model
     head: HeadName
     samples: Samples
     answer: "asyncio.Future[Answer]"
+    key: bytes | None = None
+    durable: "asyncio.Future[Answer] | None" = None
 
 
 class Order(NamedTuple):
@@ -77,6 +84,7 @@ class Writer:
         self._settings = settings
         self._acknowledge = acknowledge
         self._log = Log(log_path(settings.data))
+        self._keys = Keys(self._log, settings.idempotency_keys)
         self._snapshots = Snapshots(snapshots_path(settings.data), settings.snapshots)
         self._threads = Threads()
         self._saver = ThreadPoolExecutor(1, "snapshot")
@@ -87,6 +95,7 @@ class Writer:
         """Bring back all models. Raises StartupError."""
         for model in recover(self._log, self._snapshots, self._threads.use):
             self.models[model.name] = model
+        self._keys.load()
         self._snapshots.keep_only({model.id for model in self.models.values()})
         self._threads.use(self._settings.threads)
 
@@ -150,6 +159,7 @@ class Writer:
         if self.models.get(model.name) is not model:
             raise UnknownModel(f"model {model.name!r} was deleted")
         self._log.delete(model.id)
+        self._keys.forget(model.id)
         del self.models[model.name]
         self._snapshots.delete(model.id)
 
@@ -197,6 +207,8 @@ class Writer:
         if model in self._saving:
             raise SnapshotFailed(f"a snapshot of model {model.name!r} is being written; try again")
         self._start_save(model)
+        if model not in self._saving:
+            raise SnapshotFailed("the log could not be written; nothing is lost")
         return model.sequence, self._saving[model]
 
     def finish_saves(self) -> None:
@@ -218,9 +230,13 @@ class Writer:
             raise UnknownModel(f"model {model.name!r} was deleted")
         content, source = restored(model, self._snapshots, sequence)
         # Behind a broken model's sequence stand samples that it could not learn.
-        at = max(model.sequence, self._log.end(model.id))
+        learned = model.sequence
+        at = max(learned, self._log.end(model.id))
         rolled_back = {"to": sequence, "at": at, "time": now()}
-        self._log.append_rollback(model.id, Rollback(rolled_back, content))
+        # What is behind a rollback is not replayed, so its answers must be known.
+        self._keys.write()
+        self._log.append_rollback(model.id, Rollback(rolled_back, content), learned)
+        self._keys.forget_unlearned(model.id, learned)
         try:
             model.roll_back(source, rolled_back)
             model.publish()
@@ -238,24 +254,45 @@ class Writer:
             self._acknowledge([(order.answer, result)], ())
 
     def _learn(self, requests: list[LearnRequest]) -> None:
-        logged, replies = self._check(requests)
+        keyed = KeyedGroup(self._keys)
+        logged, replies = self._check(requests, keyed)
         try:
             if logged:
-                self._log.append([item.entry for item in logged])
+                entries = [item.entry for item in logged]
+                self._log.append(entries, self._keys.with_answers(keyed.new))
         except StorageFailed as error:
             logger.error("%s", error.detail)
-            self._acknowledge(replies + [(item.request.answer, error) for item in logged], ())
+            replies += [(item.request.answer, error) for item in logged]
+            self._acknowledge(replies + keyed.replies(replies), ())
             return
+        self._keys.committed(keyed.new)
+        self._tell_durable(logged)
         touched: dict[Model, None] = {}
         for (model, _), items in groupby(logged, key=lambda i: (i.request.model, i.entry.block)):
             replies += self._learn_block(model, list(items))
             touched[model] = None
-        self._acknowledge(replies, touched)
+        self._acknowledge(replies + keyed.replies(replies), touched)
         for model in touched:
+            self._keys.forget_oldest(model.id)
             self._save_when_due(model)
 
-    def _check(self, requests: list[LearnRequest]) -> tuple[list[_Logged], list[Reply]]:
-        """Entries for what can be learned, model by model and in order; refusals of the rest."""
+    def _tell_durable(self, logged: list[_Logged]) -> None:
+        """Acknowledge to those who do not want to wait until their samples are learned."""
+        replies: list[Reply] = []
+        for request, entry in logged:
+            if request.durable is not None:
+                told = {"model": request.model.name, "sequence": entry.sequence}
+                replies.append((request.durable, {**told, "samples": entry.samples}))
+        if replies:
+            self._acknowledge(replies, ())
+
+    def _check(
+        self, requests: list[LearnRequest], keyed: KeyedGroup
+    ) -> tuple[list[_Logged], list[Reply]]:
+        """Entries for what can be learned, model by model and in order; refusals of the rest.
+
+        Duplicates are in neither; `keyed` answers them.
+        """
         by_model: dict[Model, list[LearnRequest]] = {}
         for request in requests:
             by_model.setdefault(request.model, []).append(request)
@@ -268,7 +305,10 @@ class Writer:
             for request in of_model:
                 try:
                     self._check_living(model)
-                    model.check(request.head, request.samples, draft, limits)
+                    if request.key is None:
+                        model.check(request.head, request.samples, draft, limits)
+                    elif not self._is_new(request, request.key, draft, limits, keyed):
+                        continue
                 except Refusal as error:
                     refused.append((request.answer, error))
                 else:
@@ -276,6 +316,17 @@ class Writer:
             for _, block in groupby(accepted, key=lambda item: item[0].head):
                 logged += self._entries(list(block))
         return logged, refused
+
+    def _is_new(
+        self, request: LearnRequest, key: bytes, draft: Draft, limits: Limits, keyed: KeyedGroup
+    ) -> bool:
+        """Check a request with a key, unless it came before. Raises what `Model.check` does."""
+        model, digest = request.model, body_digest(request.head, request.samples)
+        if keyed.recognise(model.id, key, digest, request.answer):
+            return False
+        model.check(request.head, request.samples, draft, limits)
+        keyed.add(model.id, draft.sequence, key, digest, request.answer)
+        return True
 
     def _entries(self, block: list[tuple[LearnRequest, int]]) -> list[_Logged]:
         """Log entries of consecutive requests for one head of one model: one block."""
@@ -310,31 +361,18 @@ class Writer:
 
     def _learn_block(self, model: Model, block: list[_Logged]) -> list[Reply]:
         """Absorb and publish one block; the answers to its requests."""
-        head = block[0].entry.head
         try:
             self._check_living(model)
-            answers = model.absorb(head, samples_of([item.entry for item in block]))
-            model.publish(model.taught(head))
+            answers = learn_block(model, [item.entry for item in block])
         except ModelBroken as error:
             return [(item.request.answer, error) for item in block]
         except Exception as error:
             broken = self._break(model, error)
             return [(item.request.answer, broken) for item in block]
-        stats = model.published.heads[head].stats
-        replies: list[Reply] = []
-        start = 0
-        for request, entry in block:
-            stop = start + entry.samples
-            answer: Answer = {
-                "model": model.name,
-                "sequence": entry.sequence,
-                "learned": entry.samples,
-                "results": answers.part(start, stop),
-                "head": {"name": head, **stats},
-            }
-            replies.append((request.answer, answer))
-            start = stop
-        return replies
+        for (request, entry), answer in zip(block, answers, strict=True):
+            if request.key is not None:
+                self._keys.answer(entry.model, entry.sequence, answer)
+        return [(item.request.answer, told) for item, told in zip(block, answers, strict=True)]
 
     def _save_when_due(self, model: Model) -> None:
         """Copy the state here, write it on another thread: learning goes on meanwhile."""
@@ -347,10 +385,17 @@ class Writer:
             self._start_save(model)
 
     def _start_save(self, model: Model) -> None:
-        if not model.broken:
-            state = State(*model.state())
-            model.snapshot_attempt, model.fitted = model.sequence, 0
-            self._saving[model] = self._saver.submit(self._snapshots.save, model.id, state)
+        if model.broken:
+            return
+        model.snapshot_attempt, model.fitted = model.sequence, 0
+        try:
+            # What is behind a snapshot is not replayed, so its answers must be known.
+            self._keys.write()
+        except StorageFailed as error:
+            logger.error("model %s: no snapshot: %s; the log is kept", model.name, error)
+            return
+        state = State(*model.state())
+        self._saving[model] = self._saver.submit(self._snapshots.save, model.id, state)
 
     def _finish_saves(self, wait: bool) -> None:
         """Note the snapshots that are written and drop the log behind the newest two.

@@ -26,6 +26,7 @@ STATUS = {
     "head-too-large": 431,
     "unsupported-format": 415,
     "invalid": 422,
+    "idempotency-key-reused": 422,
     "invalid-samples": 422,
     "refit-failed": 422,
     "quota-exceeded": 429,
