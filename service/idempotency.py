@@ -12,7 +12,8 @@ has digests of these texts.
 A key is committed with its entry. Its answer is known once the entry's block is absorbed; it is
 written in the next commit that has keys, and in any case before a snapshot is begun. So an entry
 without an answer is behind every snapshot: recovery replays it, by the same function as live,
-and what comes of it is the first answer.
+and what comes of it is the first answer. A rollback takes no keys but those of what was never
+learned, because it broke the model.
 
 Keys are forgotten by their number alone, the oldest first, so no clock that jumps can lose one.
 """
@@ -131,6 +132,12 @@ class Keys:
         if self._unwritten:
             self._log.append((), list(self._unwritten.values()))
             self._unwritten.clear()
+
+    def forget_unlearned(self, model: int, learned: int) -> None:
+        """Forget the keys that a rollback took from the log: those behind what was learned."""
+        sequences = self._sequences.get(model, {})
+        for key in [key for key, sequence in sequences.items() if sequence > learned]:
+            self._unanswered.pop((model, sequences.pop(key)), None)
 
     def forget_oldest(self, model: int) -> None:
         """Forget what is too much of a model's keys; no matter if it fails."""

@@ -40,7 +40,7 @@ from service.write_ahead import check_write_ahead, write_ahead_path
 
 logger = logging.getLogger(__name__)
 
-# Format 1 had no fits, 2 no keys and rollbacks; they are read, and become 3 when they are opened.
+# Format 1 had no fits, 2 neither keys nor rollbacks; they are read, and become 3 when opened.
 _FORMAT = 3
 _READ = (0, 1, 2, _FORMAT)
 # SQLite takes a billion bytes in a value.
@@ -276,15 +276,18 @@ class Log:
         """Write a fit behind all entries of its model; fsynced on return, or StorageFailed."""
         self._insert("INSERT OR REPLACE INTO fits", [fit])
 
-    def append_rollback(self, model: int, rollback: Rollback) -> None:
-        """Write a rollback behind all of its model; fsynced on return, or StorageFailed."""
+    def append_rollback(self, model: int, rollback: Rollback, learned: int) -> None:
+        """Write a rollback behind all of its model; fsynced on return, or StorageFailed.
+
+        learned: sequence to which the log was learned; what is behind it never will be, and may
+        come again under its key.
+        """
         at, told = rollback.told["at"], json.dumps(rollback.told)
         content = memoryview(rollback.content)
         with self._transaction():
             self._run("DELETE FROM fits WHERE model = ? AND sequence >= ?", (model, at))
+            self._run("DELETE FROM keys WHERE model = ? AND sequence > ?", (model, learned))
             self._run("DELETE FROM rollbacks WHERE model = ?", (model,))
-            # Of what a broken model could not learn: it may come again.
-            self._run("DELETE FROM keys WHERE model = ? AND answer IS NULL", (model,))
             for part, start in enumerate(range(0, len(content), _PART_BYTES)):
                 self._run(
                     "INSERT INTO rollbacks VALUES (?, ?, ?, ?, ?)",

@@ -70,7 +70,7 @@ def _recover_model(
     model = Model(model_id, name, ModelSpec(**spec))
     for sequence in restore_newest(model, log, snapshots):
         snapshots.set_aside(model_id, sequence)
-    found = [keyed for keys in replay(model, log, use_threads) for keyed in keys]
+    found = [row for rows in replay(model, log, use_threads) for row in rows]
     _keep_answers(log, found)
     model.publish()
     logger.info("model %s: recovered at sequence %d", name, model.sequence)
@@ -80,8 +80,8 @@ def _recover_model(
 def replay(model: Model, log: Log, use_threads: Callable[[int], None]) -> Iterator[list[Keyed]]:
     """Learn what the log has behind a restored model, block by block.
 
-    Gives after each the keys of its entries whose answers had not been written, with their answers.
-    Where it fails the model is broken from there on. Raises StartupError.
+    Yields keys whose answers had not been written, with their answers. Where learning fails the
+    model is broken from there on. Raises StartupError.
     """
     unanswered = {row.sequence: row for row in log.unanswered(model.id)}
     for block in log.blocks(model.id, model.sequence):

@@ -221,7 +221,7 @@ class Writer:
             raise SnapshotFailed(f"a snapshot of model {model.name!r} is being written; try again")
         self._start_save(model)
         if model not in self._saving:
-            raise SnapshotFailed("the log could not be written; see the server's own")
+            raise SnapshotFailed("the log could not be written; nothing is lost")
         return model.sequence, self._saving[model]
 
     def finish_saves(self) -> None:
@@ -243,11 +243,13 @@ class Writer:
             raise UnknownModel(f"model {model.name!r} was deleted")
         content, source = restored(model, self._snapshots, sequence)
         # Behind a broken model's sequence stand samples that it could not learn.
-        at = max(model.sequence, self._log.end(model.id))
+        learned = model.sequence
+        at = max(learned, self._log.end(model.id))
         rolled_back = {"to": sequence, "at": at, "time": now()}
         # What is behind a rollback is not replayed, so its answers must be known.
         self._keys.write()
-        self._log.append_rollback(model.id, Rollback(rolled_back, content))
+        self._log.append_rollback(model.id, Rollback(rolled_back, content), learned)
+        self._keys.forget_unlearned(model.id, learned)
         try:
             model.roll_back(source, rolled_back)
             model.publish()

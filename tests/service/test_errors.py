@@ -15,8 +15,10 @@ STATUS = {
     "forbidden": 403,
     "unknown-model": 404,
     "unknown-job": 404,
+    "unknown-snapshot": 404,
     "too-many-models": 409,
     "model-exists": 409,
+    "unusable-snapshot": 409,
     "no-such-head": 409,
     "untrained": 409,
     "too-slow": 408,
@@ -36,6 +38,7 @@ STATUS = {
     "not-ready": 503,
     "not-reached": 503,
     "storage-failed": 503,
+    "snapshot-failed": 503,
     "model-broken": 503,
 }
 

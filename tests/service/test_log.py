@@ -483,7 +483,7 @@ class TestRollbacks:
         return {"to": 1, "at": at, "time": "2026-01-01T00:00:00Z"}
 
     def back(self, log: Log, model: int, at: int, content: bytes = b"state") -> None:
-        log.append_rollback(model, Rollback(self.told(at), content))
+        log.append_rollback(model, Rollback(self.told(at), content), at)
 
     def test_there_is_none_at_first(self, log: Log, model: int):
         assert log.rolled_back_at(model) is None
@@ -517,6 +517,14 @@ class TestRollbacks:
         assert [block[0].samples for block in log.blocks(model, 2)] == []
         log.append_fit(entry(model, 2, samples=0, head="semiparametric", record=b"later"))
         assert [block[0].record for block in log.blocks(model, 2)] == [b"later"]
+
+    def test_keys_of_what_was_never_learned_are_forgotten_with_it(self, log: Log, model: int):
+        other = log.create("other", {})
+        entries = [entry(model, 1), entry(model, 2), entry(other, 2)]
+        keys = [Keyed(e.model, e.sequence, b"k%d" % e.sequence, b"d", None) for e in entries]
+        log.append(entries, keys)
+        log.append_rollback(model, Rollback(self.told(2), b"state"), 1)
+        assert [row[:2] for row in log.all_keys()] == [(model, 1), (other, 2)]
 
     def test_it_is_dropped_with_what_is_before_a_later_snapshot(self, log: Log, model: int):
         self.back(log, model, 5)

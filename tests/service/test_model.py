@@ -436,6 +436,7 @@ class TestPublish:
             "features": None,
             "heads": {"working_set": description["heads"]["working_set"]},
             "snapshot_sequence": 0,
+            "rolled_back": None,
             "status": "ok",
         }
         assert description["heads"]["working_set"]["classes"] == []

@@ -11,7 +11,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from service.errors import RefitFailed, StorageFailed, UnknownModel
+from service.errors import ModelBroken, RefitFailed, StorageFailed, UnknownModel
 from service.fits import fit_window
 from service.log import Log
 from service.model import Model
@@ -379,6 +379,46 @@ def test_a_broken_model_learns_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
     before = state_in(model, ROWS)
     bench, model, after = revived(bench)
     assert after == before
+    bench.kill()
+
+
+def test_what_was_learned_under_a_key_is_not_learned_again(tmp_path: Path) -> None:
+    """Neither what was left behind, nor what came before the snapshot; also after a restart."""
+    bench = Bench(tmp_path)
+    model = bench.create(SPEC)
+    first = bench.learn(model, three_classes(30), key=b"first")
+    bench.snapshot(model)
+    left = bench.learn(model, three_classes(30, 1), key=b"left")
+    bench.writer.roll_back(model, 30)
+    before = state_in(model, ROWS)
+    for _ in range(2):
+        for key, seed, answer in ((b"first", 0, first), (b"left", 1, left)):
+            again = bench.learn(model, three_classes(30, seed), key=key)
+            assert again == answer | {"replayed": True}
+        assert (model.sequence, state_in(model, ROWS)) == (60, before)
+        bench, model, _ = revived(bench)
+    assert bench.learn(model, three_classes(30, 1), key=b"new")["sequence"] == 90
+    bench.kill()
+
+
+def test_what_broke_the_model_may_come_again_under_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was refused, and is left behind without ever having been learned."""
+    bench, model = learned(tmp_path)
+    samples = three_classes(30, 1)
+
+    def fail(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Model, "absorb", fail)
+        assert isinstance(bench.learn(model, samples, key=b"k"), ModelBroken)
+    bench.writer.roll_back(model, 30)
+    answer = bench.learn(model, samples, key=b"k")
+    assert (answer["sequence"], "replayed" in answer) == (90, False)
+    bench, model, _ = revived(bench)
+    assert bench.learn(model, samples, key=b"k") == answer | {"replayed": True}
     bench.kill()
 
 

@@ -25,10 +25,16 @@ class Bench:
         """A new model."""
         return self.writer.create(name, read_spec(spec))[0]
 
-    def learn(self, model: Model, samples: Samples, head: HeadName = "working_set") -> Any:
+    def learn(
+        self,
+        model: Model,
+        samples: Samples,
+        head: HeadName = "working_set",
+        key: bytes | None = None,
+    ) -> Any:
         """The answer to a request with samples."""
         answer: Any = object()  # the writer hands it on, and does no more with it
-        self.writer.handle([LearnRequest(model, head, samples, answer)])
+        self.writer.handle([LearnRequest(model, head, samples, answer, key)])
         return self.replies[-1][1]
 
     def snapshot(self, model: Model) -> int:
