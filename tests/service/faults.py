@@ -60,6 +60,10 @@ class PretendModel:
                 self._answers[key] = y, answer
             return answer
 
+    def knows(self, key: Any) -> bool:
+        """Whether it has learned under a key."""
+        return key in self._answers
+
     def fault(self) -> str:
         """What is to go wrong now."""
         with self._lock:
