@@ -33,4 +33,9 @@ The same prediction for clients of the Open Inference Protocol: `inference_route
 
 Without a server: `datafiles` reads, `training` trains by `training_plan`, and `snapshots` writes
 a model file, which `loading` reads, for `cli_predict` and for `serve --load` (`Writer.load`).
+
+The other side of the connection: `client` and `client_async` are what programs in Python import,
+`replay` and `river_adapter` use them. What a call asks for, when it is asked for again and what
+an answer means is written once, as steps without input and output (`client_steps`,
+`client_calls`, `client_session`). None of it imports the server or the numerics.
 """

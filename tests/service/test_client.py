@@ -1,8 +1,11 @@
 """The blocking client: a real server, and servers that misbehave on purpose."""
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,13 @@ def client(server: ServerProcess) -> Iterator[Client]:
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_steps, "_FIRST_PAUSE", 0.002)
+
+
+def test_it_is_imported_without_the_server_and_the_numerics() -> None:
+    others = "{'numba', 'solver', 'fastapi', 'starlette', 'uvicorn', 'pydantic', 'websockets'}"
+    code = f"import service.client, sys; print({others} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 class TestRealServer:
@@ -155,6 +165,16 @@ class TestRealServer:
         assert [type(result) for result in more] == [Learned, Predictions]
         assert stream.acknowledged == 608
         assert np.array_equal(more[1].decisions, client.predict(name, samples.X[:5]).decisions)
+
+    def test_threads_share_a_client_and_a_stream(self, client: Client, name: str):
+        samples = two_classes(40)
+        client.create(name, SPEC)
+        with client.stream(name) as stream, ThreadPoolExecutor(4) as threads:
+            tickets = list(threads.map(stream.learn, samples.X, samples.y))
+            calls = threads.map(lambda x, y: client.learn(name, x, y).learned, *samples)
+            assert list(calls) == [1] * 40
+        assert sorted(tickets) == list(range(1, 41))
+        assert client.describe(name)["sequence"] == 80
 
     def test_a_refused_frame_is_raised_in_its_place(self, client: Client, name: str):
         client.create(name, SPEC)
