@@ -515,6 +515,17 @@ class TestStream:
             with pytest.raises(Refused, match="401"), client.stream("m"):
                 pass
 
+    def test_a_quota_slows_a_producer_and_costs_no_order(self, guarded: ServerProcess):
+        key = add_key(guarded.data, "slow", ("admin",), "slow-", 10.0)
+        head = bearer(key)
+        assert soon(lambda: httpx.get(f"{guarded.url}/v1/models", headers=head).is_success)
+        with Client(guarded.url, key) as client:
+            client.create("slow-m")
+            with client.stream("slow-m") as stream:
+                samples = [([float(k)], "ab"[k % 2]) for k in range(25)]
+                results = list(stream.learn_each(samples))
+            assert [result.sequence for result in results] == list(range(1, 26))
+
     def test_a_revoked_key_ends_its_streams_with_1008_and_no_others(
         self, guarded: ServerProcess, keys: dict[str, str]
     ):
