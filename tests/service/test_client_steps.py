@@ -188,6 +188,12 @@ class TestCalls:
         assert (caught.value.acknowledged, server.slept) == (2, 0.0)
         assert server.model.learned == [0, 1, 2, 3]
 
+    def test_samples_that_end_in_an_error_say_how_far_they_came(self):
+        server = InMemory(PretendModel())
+        with pytest.raises(ValueError, match="zip") as caught:
+            run(Calls(60).learn("m", iter(np.zeros((9, 1))), iter([0, 1]), "asset", 1, "k"), server)
+        assert caught.value.__notes__ == ["2 samples were acknowledged, under idempotency key 'k'"]
+
     def test_a_rollback_whose_answer_was_lost_is_not_asked_for_again(self):
         asked: list[Effect] = []
 
