@@ -23,12 +23,13 @@ from hypothesis.stateful import (
 )
 
 from service.errors import KeyReused, ModelBroken, StartupError, StorageFailed
+from service.fits import fit_window
 from service.idempotency import header_key
 from service.log import Log
 from service.settings import Settings
 from service.spec import read_spec
 from service.writer import LearnRequest, Writer
-from tests.service.streams import part, two_classes
+from tests.service.streams import curve, part, two_classes
 
 SPEC = {"working_set": {"max_size": 20}, "asset": {"dimension": 4}}
 SAMPLES = two_classes(60)
@@ -246,6 +247,26 @@ def test_killed_behind_the_answer_and_before_it_is_written(bench: Bench) -> None
     assert same(bench.ask("l", 2, "asset"), first[2])
     assert isinstance(bench.ask("l", 2), KeyReused)
     assert bench.model.sequence == 9
+
+
+def test_a_window_that_was_refitted_in_between(opened: Callable[..., Bench]) -> None:
+    spec = read_spec({"task": "regression", "asset": None, "semiparametric": {}})
+    bench = opened()
+    bench.model, _ = bench.writer.create("window", spec)
+
+    def learn() -> Any:
+        request = LearnRequest(bench.model, "semiparametric", curve(20), Future(), key("k"))
+        bench.writer.handle([request])
+        return bench.replies[request.answer]
+
+    first = learn()
+    fit = fit_window(bench.writer.window(bench.model), "job", lambda _: None)
+    bench.writer.keep(bench.model, fit)
+    for _ in range(2):
+        assert same(learn(), first)
+        bench.crash()
+        bench.model = bench.writer.models["window"]
+    assert bench.model.sequence == 20
 
 
 def test_behind_a_snapshot_that_is_newer_than_the_entry(opened: Callable[..., Bench]) -> None:
