@@ -39,4 +39,9 @@ Without a server: `datafiles` reads, `training` trains by `training_plan`, and `
 a model file, which `loading` reads, for `cli_predict` and for `serve --load` (`Writer.load`).
 `transfer` takes models out of a data directory into such files and puts them in; `verification`
 looks whether both are whole.
+
+The other side of the connection: `client` and `client_async` are what programs in Python import,
+`replay` and `river_adapter` use them. What a call asks for, when it is asked for again and what
+an answer means is written once, as steps without input and output (`client_steps`,
+`client_calls`, `client_session`). None of it imports the server or the numerics.
 """

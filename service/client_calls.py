@@ -94,6 +94,9 @@ class Calls:
         except ClientError as error:
             error.acknowledged, error.idempotency_key = done, key
             raise
+        except Exception as error:  # of the caller's samples
+            error.add_note(f"{done:,} samples were acknowledged, under idempotency key {key!r}")
+            raise
         if not answers:
             raise ValueError("there are no samples")
         return learned(answers)

@@ -166,7 +166,7 @@ class Session:
         yield from self.open()
 
     def _take(self, message: bytes | str) -> None:
-        reply = plain(msgpack.unpackb if isinstance(message, bytes) else json.loads, message)
+        reply = _decoded(message)
         if reply is None or not isinstance(reply.get("error", {}), dict):
             raise AnswerLost("the stream sent what cannot be read")
         named, problem = reply.get("id"), reply.get("error")
@@ -225,10 +225,15 @@ class Session:
             yield from self._transmit(self._pending[ticket].message)
 
     def _greet(self, message: bytes | str) -> None:
-        reply = plain(msgpack.unpackb if isinstance(message, bytes) else json.loads, message) or {}
-        if "error" in reply:
-            raise Refused(reply["error"].get("status", 0), reply["error"])
+        reply = _decoded(message) or {}
+        problem = reply.get("error")
+        if isinstance(problem, dict):
+            raise Refused(problem.get("status", 0), problem)
         try:
             self.window = max(1, int(reply["hello"]["window"]))
         except (KeyError, TypeError, ValueError):
             raise Unsuitable("the stream's greeting cannot be read: is this wolfstream?") from None
+
+
+def _decoded(message: bytes | str) -> dict[str, Any] | None:
+    return plain(msgpack.unpackb if isinstance(message, bytes) else json.loads, message)

@@ -137,7 +137,7 @@ def trusted(url: str, verify: Verify) -> ssl.SSLContext | bool:
     if isinstance(verify, ssl.SSLContext):
         return verify
     if isinstance(verify, bool):
-        return httpx.create_ssl_context(verify)
+        return httpx.create_ssl_context(verify=verify)
     if Path(verify).is_dir():
         return ssl.create_default_context(capath=str(verify))
     return ssl.create_default_context(cafile=str(verify))

@@ -14,13 +14,15 @@ from service.client_session import Session
 from service.client_steps import Request
 from service.client_stream import Socket, address
 from service.client_wire import (
-    ANSWER_SECONDS,
     IDEMPOTENCY_KEY,
     RETRY_SECONDS,
     learning_call,
     model_path,
     packed,
 )
+
+# A request may have 100,000 samples.
+_ANSWER_SECONDS = 120.0
 
 
 class Connection(Protocol):
@@ -52,7 +54,7 @@ class HttpConnection:
     def __init__(
         self, url: str, model: str, key: str | None = None, retry_seconds: float = RETRY_SECONDS
     ) -> None:
-        self.client = Client(url, key, retry_seconds=retry_seconds)
+        self.client = Client(url, key, timeout=_ANSWER_SECONDS, retry_seconds=retry_seconds)
         self._model = model
         self._source = uuid.uuid4().hex
         self._answers: deque[tuple[int, dict[str, Any]]] = deque()
@@ -111,7 +113,7 @@ class WebsocketConnection:
         self, url: str, model: str, key: str | None = None, retry_seconds: float = RETRY_SECONDS
     ) -> None:
         self._session = Session(uuid.uuid4().hex, 1, retry_seconds)
-        self._socket = Socket(address(url, model, key, ANSWER_SECONDS, True))
+        self._socket = Socket(address(url, model, key, _ANSWER_SECONDS, verify=True))
 
     def __enter__(self) -> Self:
         try:

@@ -5,13 +5,14 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.service.process import free_port
+from tests.service.process import ServerProcess, free_port
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -20,6 +21,12 @@ README = (ROOT / "README.md").read_text()
 def shell_block(containing: str) -> str:
     blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
     return next(block for block in blocks if containing in block)
+
+
+def python_block(containing: str) -> str:
+    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (block,) = [block for block in blocks if containing in block]
+    return block
 
 
 def answers_of_session(containing: str, tmp_path: Path) -> list[Any]:
@@ -68,8 +75,7 @@ def test_the_session_with_numbers_works_as_typed(tmp_path: Path) -> None:
 
 
 def test_the_notebook_works_as_typed(capsys: pytest.CaptureFixture[str]) -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    exec(compile(block, "README.md", "exec"), {})
+    exec(compile(python_block("sklearn.datasets"), "README.md", "exec"), {})
     lines = [
         [float(word) for word in line.split()] for line in capsys.readouterr().out.splitlines()
     ]
@@ -79,6 +85,40 @@ def test_the_notebook_works_as_typed(capsys: pytest.CaptureFixture[str]) -> None
     assert gap <= 1e-5
     assert inside > 0.7
     assert outside < 0.05
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    running = ServerProcess(tmp_path_factory.mktemp("server") / "data").start()
+    yield running
+    running.close()
+
+
+def said_by(block: str, server: ServerProcess, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Only the server's URL differs from the README; what is printed, line by line."""
+    block = block.replace("http://127.0.0.1:8000", server.url)
+    exec(compile(block, "README.md", "exec"), {})
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_client_works_as_typed(
+    server: ServerProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    learned, streamed = said_by(python_block("client.stream"), server, capsys)
+    sequence, accuracy = learned.split()
+    assert sequence == "1500"
+    assert float(accuracy) > 0.95
+    assert re.fullmatch(r"2000 \['(humid|dry)'\]", streamed)
+
+
+def test_the_river_adapter_works_as_typed(
+    server: ServerProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("river")
+    (accuracy,) = said_by(python_block("RemoteClassifier"), server, capsys)
+    found = re.fullmatch(r"Accuracy: ([\d.]+)%", accuracy)
+    assert found
+    assert float(found[1]) > 75
 
 
 def test_the_commands_from_a_file_work_as_typed(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgpack
 import numpy as np
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection
 from websockets.sync.server import serve as serve_websocket
@@ -21,7 +23,14 @@ PACKED = "application/vnd.msgpack"
 LOST = ("late", "drop after", "garbage")
 FAULTS = ("drop before", *LOST, "busy", "quota", "gateway")
 STREAM_FAULTS = ("drop before", "drop after", "garbage", "late", "busy")
-LATE_SECONDS = 0.6
+# What a client waits for an answer, and how long one may take that comes too late.
+TIMEOUT, LATE_SECONDS = 0.3, 0.6
+
+scripts = st.lists(st.sampled_from(("", *FAULTS)), max_size=6)
+stream_scripts = st.lists(st.sampled_from(("", *STREAM_FAULTS)), max_size=6)
+few = settings(
+    max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 
 
 class PretendModel:
@@ -59,6 +68,10 @@ class PretendModel:
             if key is not None:
                 self._answers[key] = y, answer
             return answer
+
+    def knows(self, key: Any) -> bool:
+        """Whether it has learned under a key."""
+        return key in self._answers
 
     def fault(self) -> str:
         """What is to go wrong now."""

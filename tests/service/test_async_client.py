@@ -10,10 +10,19 @@ from hypothesis import given
 
 from service import client_steps
 from service.client import AsyncClient, Client, ClientError, Learned, Predictions, Refused
-from tests.service.faults import FAULTS, PretendModel, faulty_http, faulty_stream
+from tests.service.faults import (
+    FAULTS,
+    TIMEOUT,
+    PretendModel,
+    faulty_http,
+    faulty_stream,
+    few,
+    scripts,
+    stream_scripts,
+)
 from tests.service.process import ServerProcess
 from tests.service.streams import two_classes
-from tests.service.test_client import SPEC, TIMEOUT, few, scripts, stream_scripts
+from tests.service.test_client import SPEC
 
 
 @pytest.fixture(autouse=True)

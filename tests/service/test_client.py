@@ -1,32 +1,26 @@
 """The blocking client: a real server, and servers that misbehave on purpose."""
 
-import threading
-import time
+import subprocess
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from service import client_steps
 from service.client import (
-    AnswerLost,
     Client,
     ClientError,
     Learned,
     Predictions,
     Refused,
-    Unreachable,
 )
-from tests.service.faults import FAULTS, STREAM_FAULTS, PretendModel, faulty_http, faulty_stream
-from tests.service.process import ServerProcess, free_port
+from tests.service.process import ServerProcess
 from tests.service.streams import curve, plain_rows, two_classes, word_counts
 
 SPEC = {"kernel": {"type": "rbf", "gamma": 0.5}, "asset": {"dimension": 32}}
-TIMEOUT = 0.3
 
 
 @pytest.fixture
@@ -35,9 +29,11 @@ def client(server: ServerProcess) -> Iterator[Client]:
         yield made
 
 
-@pytest.fixture(autouse=True)
-def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_steps, "_FIRST_PAUSE", 0.002)
+def test_it_is_imported_without_the_server_and_the_numerics() -> None:
+    others = "{'numba', 'solver', 'fastapi', 'starlette', 'uvicorn', 'pydantic', 'websockets'}"
+    code = f"import service.client, sys; print({others} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 class TestRealServer:
@@ -156,6 +152,16 @@ class TestRealServer:
         assert stream.acknowledged == 608
         assert np.array_equal(more[1].decisions, client.predict(name, samples.X[:5]).decisions)
 
+    def test_threads_share_a_client_and_a_stream(self, client: Client, name: str):
+        samples = two_classes(40)
+        client.create(name, SPEC)
+        with client.stream(name) as stream, ThreadPoolExecutor(4) as threads:
+            tickets = list(threads.map(stream.learn, samples.X, samples.y))
+            calls = threads.map(lambda x, y: client.learn(name, x, y).learned, *samples)
+            assert list(calls) == [1] * 40
+        assert sorted(tickets) == list(range(1, 41))
+        assert client.describe(name)["sequence"] == 80
+
     def test_a_refused_frame_is_raised_in_its_place(self, client: Client, name: str):
         client.create(name, SPEC)
         with client.stream(name) as stream:
@@ -206,134 +212,3 @@ class TestRealServer:
     def test_no_such_model(self, client: Client, name: str):
         with pytest.raises(Refused, match="404"), client.stream(name):
             pass
-
-
-def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path: Path):
-    """kill -9 twice while a call and a stream learn; what was sent is learned once, in order."""
-    samples = two_classes(6000)
-    running = ServerProcess(tmp_path / "data").start()
-    try:
-        with Client(running.url, timeout=20) as client:
-            for model in ("called", "streamed"):
-                client.create(model, SPEC)
-            with Killing(running, client, "called", 800):
-                called = client.learn("called", samples.X, samples.y, batch=50)
-            with Killing(running, client, "streamed", 800), client.stream("streamed") as stream:
-                results = list(
-                    stream.learn_each(
-                        (samples.X[i : i + 5], samples.y[i : i + 5]) for i in range(0, 6000, 5)
-                    )
-                )
-            assert called.sequence == client.describe("called")["sequence"] == 6000
-            assert [r.sequence for r in results] == list(range(5, 6001, 5))
-            assert client.describe("streamed")["sequence"] == 6000
-            expected = client.predict("called", samples.X[:50]).predictions
-            assert np.mean(expected == client.predict("streamed", samples.X[:50]).predictions) > 0.9
-    finally:
-        running.close()
-
-
-class Killing:
-    """Kills a server once a model has come some way, and starts it again."""
-
-    def __init__(self, running: ServerProcess, client: Client, model: str, at: int) -> None:
-        self._thread = threading.Thread(target=self._kill, args=(running, client, model, at))
-        self.done = False
-
-    def _kill(self, running: ServerProcess, client: Client, model: str, at: int) -> None:
-        while client.describe(model)["sequence"] < at:
-            time.sleep(0.005)
-        running.kill()
-        running.start()
-        self.done = True
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: Any) -> None:
-        self._thread.join()
-        assert self.done
-
-
-scripts = st.lists(st.sampled_from(("", *FAULTS)), max_size=6)
-stream_scripts = st.lists(st.sampled_from(("", *STREAM_FAULTS)), max_size=6)
-few = settings(
-    max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
-)
-
-
-class TestFaults:
-    @few
-    @given(scripts)
-    def test_each_sample_is_learned_once_in_order(self, faults: list[str]):
-        model = PretendModel(faults)
-        with faulty_http(model) as url, Client(url, timeout=TIMEOUT, retry_seconds=5) as client:
-            result = client.learn("m", np.zeros((20, 2)), list(range(20)), batch=6)
-        assert model.learned == result.predictions.tolist() == list(range(20))
-        assert (result.learned, result.sequence) == (20, 20)
-
-    @few
-    @given(stream_scripts)
-    def test_each_frame_is_learned_once_in_order(self, faults: list[str]):
-        model = PretendModel(faults)
-        pairs = [(np.zeros(2), k) for k in range(12)]
-        with (
-            faulty_stream(model) as url,
-            Client(url, timeout=TIMEOUT, retry_seconds=5) as client,
-            client.stream("m") as stream,
-        ):
-            results = list(stream.learn_each(pairs))
-        assert model.learned == list(range(12))
-        assert [int(result.predictions[0]) for result in results] == list(range(12))
-
-    def test_a_server_that_takes_less_gets_less(self):
-        model = PretendModel(most=7)
-        with faulty_http(model) as url, Client(url, retry_seconds=5) as client:
-            assert client.learn("m", np.zeros((50, 2)), list(range(50)), batch=40).learned == 50
-        assert model.learned == list(range(50))
-
-    @pytest.mark.parametrize("fault", FAULTS)
-    def test_it_gives_up_in_time_and_says_how_far_it_came(self, fault: str):
-        model = PretendModel(["", "", *[fault] * 1000])
-        start = time.monotonic()
-        with (
-            faulty_http(model) as url,
-            Client(url, timeout=TIMEOUT, retry_seconds=0.5) as client,
-            pytest.raises((AnswerLost, Refused), match="; 12 samples were acknowledged") as caught,
-        ):
-            client.learn("m", np.zeros((20, 2)), list(range(20)), batch=6, idempotency_key="k")
-        assert time.monotonic() - start < 10
-        assert (caught.value.acknowledged, caught.value.idempotency_key) == (12, "k")
-        model.faults.clear()
-        with faulty_http(model) as url, Client(url, retry_seconds=5) as client:
-            again = client.learn("m", np.zeros((20, 2)), range(20), batch=6, idempotency_key="k")
-        assert again.replayed
-        assert model.learned == list(range(20))
-
-    def test_a_stream_that_gave_up_can_go_on(self):
-        model = PretendModel(["", "", *["drop after"] * 3, *["drop before"] * 1000])
-        with (
-            faulty_stream(model) as url,
-            Client(url, timeout=TIMEOUT, retry_seconds=0.3) as client,
-            client.stream("m") as stream,
-        ):
-            with pytest.raises((AnswerLost, Unreachable), match="2 samples were acknowledged"):
-                list(stream.learn_each((np.zeros(2), k) for k in range(4)))
-            model.faults.clear()
-            sent = 2 + stream.unanswered
-            assert [result.sequence for result in stream] == list(range(3, sent + 1))
-        assert model.learned == list(range(sent))
-
-    def test_nobody_there(self):
-        start = time.monotonic()
-        url = f"http://127.0.0.1:{free_port()}"
-        with Client(url, retry_seconds=0.2) as client:
-            with pytest.raises(Unreachable, match="is the server running"):
-                client.models()
-            with pytest.raises(Unreachable), client.stream("m"):
-                pass
-        assert time.monotonic() - start < 10
-
-    def test_not_a_url(self):
-        with pytest.raises(ClientError, match="not the URL"):
-            Client("127.0.0.1:8000")

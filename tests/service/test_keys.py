@@ -19,6 +19,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from service.cli import main
+from service.client import Client, Refused
 from service.errors import Forbidden, Unauthenticated
 from service.keys import KeyRing, KeysError, Scope, add_key, read_keys, revoke_key
 from tests.service.process import ServerProcess
@@ -516,6 +517,30 @@ class TestStream:
         with self.open(guarded, keys["learn"]) as stream:
             assert self.ask(stream, op="learn", **SAMPLES)["learned"] == 4
             assert "prediction" in self.ask(stream, op="predict", x=[[1.0]])
+
+    def test_the_client_of_python_sends_its_key(self, guarded: ServerProcess, keys: dict[str, str]):
+        with Client(guarded.url, keys["learn"]) as client, client.stream("m") as stream:
+            at = client.learn("m", [[1.0]], ["a"]).sequence
+            stream.learn([1.0], "b")
+            assert [result.sequence for result in stream] == [at + 1]
+            with pytest.raises(Refused, match="403"):
+                client.create("m2")
+        with Client(guarded.url) as client:
+            with pytest.raises(Refused, match="401"):
+                client.models()
+            with pytest.raises(Refused, match="401"), client.stream("m"):
+                pass
+
+    def test_a_quota_slows_a_producer_and_costs_no_order(self, guarded: ServerProcess):
+        key = add_key(guarded.data, "slow", ("admin",), "slow-", 10.0)
+        head = bearer(key)
+        assert soon(lambda: httpx.get(f"{guarded.url}/v1/models", headers=head).is_success)
+        with Client(guarded.url, key) as client:
+            client.create("slow-m")
+            with client.stream("slow-m") as stream:
+                samples = [([float(k)], "ab"[k % 2]) for k in range(25)]
+                results = list(stream.learn_each(samples))
+            assert [result.sequence for result in results] == list(range(1, 26))
 
     def test_a_revoked_key_ends_its_streams_with_1008_and_no_others(
         self, guarded: ServerProcess, keys: dict[str, str]

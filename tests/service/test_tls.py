@@ -28,6 +28,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from websockets.sync.client import connect
 
+from service.client import Client
+from service.client_errors import Unsuitable
 from service.errors import StartupError
 from service.tls import check_tls
 from tests.service.process import ServerProcess
@@ -107,6 +109,21 @@ def test_nothing_is_said_in_the_clear(server: TlsServer) -> None:
 def test_a_client_that_does_not_know_the_certificate_does_not_trust_it(server: TlsServer) -> None:
     with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
         httpx.get(server.url + "/readyz")
+
+
+def test_the_client_of_python_over_tls(server: TlsServer, pair: Pair) -> None:
+    for verify in (pair.cert, str(pair.cert), server.context, False):
+        with Client(server.url, verify=verify) as client:
+            client.create("c")
+            at = client.learn("c", [[0.0], [1.0]], [0, 1]).sequence
+            with client.stream("c") as stream:
+                stream.learn([2.0], 1)
+                assert [result.sequence for result in stream] == [at + 1]
+    with Client(server.url) as client:
+        with pytest.raises(Unsuitable, match="`verify` names the certificates"):
+            client.models()
+        with pytest.raises(Unsuitable, match="`verify` names"), client.stream("c"):
+            pass
 
 
 class TestFiles:
