@@ -47,7 +47,7 @@ bench: .venv/installed
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.absorb --data $(DATA)
 	$(BIN)/python -m benchmarks.service --parts start,batches
 
-# Five minutes; at one moment 256 streams are open.
+# Six minutes; at one moment 256 streams are open.
 bench-service: .venv/peers
 	$(BIN)/python -m benchmarks.service
 

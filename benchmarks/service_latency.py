@@ -19,7 +19,7 @@ from benchmarks.processes import wolfstream
 
 FULL = 5_000
 MIXED, MIXED_CONNECTIONS = 6_000, 32
-PER_SECOND, SECONDS, CONNECTIONS = 100, 15, 4
+PER_SECOND, SECONDS, CONNECTIONS = 200, 10, 4
 ROUNDS = 3
 _SETTLE_SECONDS = 1.0
 
@@ -63,8 +63,8 @@ def _latency(url: str, path: str) -> None:
                 found[name].append(post_at_rate(url, predict, PER_SECOND, CONNECTIONS))
     print(
         f"### {PER_SECOND} predictions a second over {CONNECTIONS} connections\n\n"
-        f"Latency from the moment at which a request was due. {ROUNDS} runs of {SECONDS} s each in "
-        "turn; the run of the median p99.\n\n"
+        f"Latency from the moment at which a request was due; {ROUNDS} runs of {SECONDS} s each in "
+        "turn, the run of the median p99.\n\n"
         "| the server is | p50 ms | p99 ms | p99.9 ms | p99 of idle's |\n|---|---:|---:|---:|---:|"
     )
     chosen = {n: sorted(r, key=lambda load: load.p99_ms)[ROUNDS // 2] for n, r in found.items()}

@@ -85,7 +85,7 @@ def singles_and_streams(folder: Path) -> None:
                 for name, (url, made) in prepared.items()
             }
             found = interleaved(contenders, REQUESTS[connections])
-            print_rates(f"{connections} connections", "requests/s", found)
+            print_rates(f"connections: {connections}", "requests/s", found)
         print(f"### Single samples over {STREAMS} websockets, {WINDOW} frames unanswered each\n")
         _streams(ours.url, full, prepared["learn, durable"][1])
 

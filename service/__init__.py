@@ -23,6 +23,7 @@ what the steps count (`metrics`) is told by `exposition`, at `/metrics`.
 
 Before the first step: `connections` bounds how many clients there are and how long one may take,
 `guard` asks for a key (`keys`, `quota`), `request_size` and `content_encoding` bound the body.
+`shortcut` takes the calls that carry the traffic straight to their handlers in `http`.
 
 The way back after a stop: load the snapshot (`snapshots`), then replay the rest of the log
 through the same `Model.absorb` and `Model.adopt`. The way back on request (`history`): the writer

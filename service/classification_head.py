@@ -10,7 +10,6 @@ from service import prediction
 from service.errors import InvalidSamples, Untrained
 from service.head import Answers, LabelKey
 from service.learner import HeadLearner, asset_of, asset_stats, check_norms
-from service.names import square_norms
 from service.prediction import LearnerView
 from service.samples import Samples
 from service.scores import Hits
@@ -97,7 +96,7 @@ class ClassificationHead:
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
         """Refuse rows that no kernel value could hold, and too many labels; see `Head.check`."""
         assert isinstance(samples.y, list)
-        check_norms(square_norms(samples.X), self.learner.largest_square_norm())
+        check_norms(samples.X, self.learner.largest_square_norm())
         new = self.unknown(samples.y) | drafted
         if len(new) + len(self.classes) > most_classes:
             raise InvalidSamples(

@@ -6,6 +6,7 @@ from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI, Request, Response, WebSocket
+from starlette.datastructures import QueryParams
 
 from service import api
 from service.bodies import decoded, decoded_tensors, read_body, receive, respond
@@ -41,6 +42,8 @@ from service.wire import JSON, format_of_body
 
 # A spec is a few hundred bytes.
 _SPEC_BYTES = 1 << 16
+# Parsing an empty query takes as long as decoding a row.
+_NO_QUERY = QueryParams()
 
 
 class Application(FastAPI):
@@ -189,7 +192,8 @@ def _calls(engine: Engine, settings: Settings) -> dict[str, Endpoint]:
         return learn
 
     async def predict(request: Request) -> Response:
-        model_name, query = request.path_params["name"], request.query_params
+        model_name = request.path_params["name"]
+        query = request.query_params if request.scope["query_string"] else _NO_QUERY
         grant: Grant = request.state.grant
         min_sequence = api.read_min_sequence(query.get("min_sequence"))
         body_format, data = await receive(request, settings.body_bytes, labelled=False)

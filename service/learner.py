@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import MOST_ERRORS, InvalidSamples, SampleError
+from service.names import Rows, square_norms
 from service.spec import ModelSpec
 from solver.asset import Asset
 from solver.bandwidth import AutoGamma, Learner
 from solver.features import dimension_of
-from solver.kernels import Float64Array, Kernel, largest_square_norm
+from solver.kernels import Kernel, largest_square_norm
 from solver.nystrom import NystromMap
 from solver.rows import Matrix, SparseRows, largest_feature, n_rows
 
@@ -83,11 +84,13 @@ class HeadLearner(Generic[L]):
             self.current.restore(arrays)
 
 
-def check_norms(square_norm: Float64Array, limit: float) -> None:
-    """Raise InvalidSamples for rows that no kernel value of the model could hold."""
-    right = square_norm <= limit
-    if not right.all():
-        wrong = np.flatnonzero(~right)
+def check_norms(rows: Rows | SparseRows, limit: float) -> None:
+    """Raise InvalidSamples for rows whose ||x||^2 no kernel value of the model could hold."""
+    # The squares of all rows are summed at once, and are no less than those of each.
+    if isinstance(rows, np.ndarray) and np.vdot(rows, rows) <= limit:
+        return
+    wrong = np.flatnonzero(~(square_norms(rows) <= limit))
+    if len(wrong):
         detail = f"its norm exceeds {limit**0.5:.3g}, the most this kernel can hold"
         errors: list[SampleError] = [
             {"row": int(i), "pointer": f"/x/{i}", "detail": detail} for i in wrong[:MOST_ERRORS]

@@ -90,7 +90,7 @@ def n_bytes(rows: Rows) -> int:
     return columns + _NAME_BYTES * len(rows.names) + sum(map(len, rows.names))
 
 
-def square_norms(rows: Rows) -> Float64Array:
+def square_norms(rows: Rows | SparseRows) -> Float64Array:
     """||x||^2 of each row, (n,); infinite where it overflows."""
     with np.errstate(over="ignore"):
         if not isinstance(rows, NamedRows):

@@ -2,7 +2,6 @@
 
 from typing import Any, TypeAlias
 
-import numpy as np
 from numpy.typing import NDArray
 
 from service.learner import check_norms
@@ -12,7 +11,7 @@ from solver.features import IdentityMap
 from solver.fourier import FourierMap
 from solver.kernels import Float64Array
 from solver.nystrom import NystromMap
-from solver.rows import Matrix, SparseRows, first_features, n_nonzeros, n_rows, square_norms
+from solver.rows import Matrix, SparseRows, first_features, n_nonzeros, n_rows
 from solver.view import WorkingSetView
 
 LearnerView: TypeAlias = WorkingSetView | AssetView
@@ -32,9 +31,7 @@ def predict(
     are left out: it has no frequencies for them, and to draw some for each request would cost
     more than the answer.
     """
-    with np.errstate(over="ignore"):
-        square_norm = square_norms(X)
-    check_norms(square_norm, largest_square_norm)
+    check_norms(X, largest_square_norm)
     if isinstance(model, WorkingSetView):
         return view.predict(model, X)
     if isinstance(X, SparseRows) and isinstance(model.features, FourierMap):

@@ -11,7 +11,6 @@ from service import prediction
 from service.errors import Untrained
 from service.head import Answers, LabelKey
 from service.learner import HeadLearner, asset_of, asset_stats, check_norms
-from service.names import square_norms
 from service.prediction import LearnerView
 from service.samples import Samples
 from service.scores import Errors
@@ -63,7 +62,7 @@ class RegressionHead:
         """Refuse rows that no kernel value could hold; there are no labels to meet."""
         del most_classes
         assert not isinstance(samples.y, list)
-        check_norms(square_norms(samples.X), self.learner.largest_square_norm())
+        check_norms(samples.X, self.learner.largest_square_norm())
         return drafted
 
     def absorb(self, X: Matrix, y: Targets) -> Answers:

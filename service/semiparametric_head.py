@@ -16,7 +16,7 @@ from service.fits import Fit
 from service.head import Answers, LabelKey
 from service.kernel_spec import has_auto_gamma, kernel_with
 from service.learner import check_norms
-from service.names import NamedRows, square_norms
+from service.names import NamedRows
 from service.prediction import cost_of_expansion
 from service.samples import Samples
 from service.scores import Errors
@@ -62,9 +62,8 @@ class FittedView(NamedTuple):
             raise Untrained(
                 "the semiparametric head has not been fitted yet; ask for it with POST .../refit"
             )
-        with np.errstate(over="ignore"):
-            norms = square_norms(_dense(X))
-        check_norms(norms, min(largest_square_norm(self.model.kernel), _LARGEST_SQUARE_NORM))
+        most = min(largest_square_norm(self.model.kernel), _LARGEST_SQUARE_NORM)
+        check_norms(_dense(X), most)
         said = predict_semiparametric(self.model, X).tolist()
         return said, list(said)
 
@@ -99,7 +98,7 @@ class SemiparametricHead:
                 [{"pointer": "/x", "detail": detail}],
             )
         self._check_width(samples.X.shape[1])
-        check_norms(square_norms(samples.X), self._largest_square_norm())
+        check_norms(samples.X, self._largest_square_norm())
         return drafted
 
     def _check_width(self, width: int) -> None:

@@ -70,6 +70,12 @@ def one_answer(connection: socket.socket) -> bytes:
     return head + b"\r\n\r\n" + body
 
 
+def post(body: bytes) -> bytes:
+    """A request for predictions."""
+    head = b"POST /v1/models/m/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+    return head % len(body) + body
+
+
 def told(answer: bytes) -> tuple[bytes, str]:
     """The status line's number and the problem's slug of a raw answer."""
     head, _, body = answer.partition(b"\r\n\r\n")
@@ -98,6 +104,44 @@ def send_for_ever(connection: socket.socket, content: bytes) -> None:
     while True:
         connection.sendall(content)
         time.sleep(0.05)
+
+
+class TestAnswers:
+    def test_head_and_body_come_together(self, raw: socket.socket):
+        for _ in range(3):
+            raw.sendall(post(b'{"x": [1]}'))
+            head, _, body = raw.recv(1 << 16).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200")
+            assert json.loads(body)["prediction"] == [1]
+
+    def test_requests_that_do_not_wait_are_answered_in_order(self, raw: socket.socket):
+        paths = (b"/livez", b"/nowhere", b"/v1/models", b"/livez")
+        raw.sendall(b"".join(b"GET %b HTTP/1.1\r\nHost: localhost\r\n\r\n" % p for p in paths))
+        answers = b""
+        while answers.count(b"alive") < 2:
+            answers += raw.recv(1 << 16)
+        statuses = [part.split()[0] for part in answers.split(b"HTTP/1.1 ")[1:]]
+        assert statuses == [b"200", b"404", b"200", b"200"]
+
+    def test_that_have_no_body(self, raw: socket.socket):
+        put = b"PUT /v1/models/gone HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
+        raw.sendall(put)
+        assert one_answer(raw).startswith(b"HTTP/1.1 201")
+        raw.sendall(b"DELETE /v1/models/gone HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert raw.recv(1 << 16).startswith(b"HTTP/1.1 204")
+        raw.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"alive" in one_answer(raw)
+
+    def test_a_client_that_asks_whether_to_send_the_body_is_told(self, raw: socket.socket):
+        head, _, body = post(b'{"x": [1]}').partition(b"\r\n\r\n")
+        raw.sendall(head + b"\r\nExpect: 100-continue\r\n\r\n")
+        assert raw.recv(1 << 16) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        raw.sendall(body)
+        assert one_answer(raw).startswith(b"HTTP/1.1 200")
+
+    def test_the_last_one_before_the_connection_is_closed(self, raw: socket.socket):
+        raw.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert all_that_comes(raw).endswith(b'{"status":"alive"}')
 
 
 class TestHowMany:
