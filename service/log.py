@@ -174,7 +174,7 @@ class Log:
         """The log is read at start only, so what fails there keeps the server from starting."""
         try:
             yield
-        except BrokenSeal as error:
+        except (BrokenSeal, UnicodeDecodeError) as error:  # of the schema's own text too
             raise self._damaged(str(error)) from None
         except sqlite3.Error as error:
             raise StartupError(

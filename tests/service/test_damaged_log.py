@@ -124,14 +124,22 @@ def test_rows_of_a_version_that_wrote_no_digests_are_read(closed: Path) -> None:
     assert contents(closed) == before
 
 
+def test_names_that_are_no_text_are_refused(closed: Path) -> None:
+    whole = closed.read_bytes()
+    for name in (b"models", b"entries", b"fits", b"sequence"):
+        closed.write_bytes(whole.replace(name, b"\xf4" + name[1:]))
+        with pytest.raises(StartupError, match="backup"):
+            contents(closed)
+
+
 class TestWriteAheadFile:
     def test_a_whole_one_is_read(self, killed: Path):
-        assert check_write_ahead(killed.with_name("log.sqlite-wal")) == 0
+        assert not check_write_ahead(killed.with_name("log.sqlite-wal"))
         ((_, blocks),) = contents(killed)
         assert len(blocks) == 10
 
     def test_there_may_be_none(self, closed: Path):
-        assert check_write_ahead(closed.with_name("log.sqlite-wal")) == 0
+        assert not check_write_ahead(closed.with_name("log.sqlite-wal"))
 
     def test_one_of_an_earlier_generation_behind_the_present_one_is_no_damage(self, tmp_path: Path):
         path = tmp_path / "log.sqlite"
@@ -140,7 +148,7 @@ class TestWriteAheadFile:
         log.append(entries(model, 1, 40))
         log._db.execute("PRAGMA wal_checkpoint(RESTART)")
         log.append(entries(model, 41, 1))
-        assert check_write_ahead(path.with_name("log.sqlite-wal")) == 0
+        assert not check_write_ahead(path.with_name("log.sqlite-wal"))
         log.close()
 
     @pytest.mark.parametrize("seed", range(3))
@@ -168,7 +176,7 @@ class TestWriteAheadFile:
         wal = killed.with_name("log.sqlite-wal")
         ((_, before),) = contents_of_copy(killed)
         wal.write_bytes(wal.read_bytes()[:-cut])
-        assert check_write_ahead(wal) == 0
+        assert check_write_ahead(wal) == (cut < FRAME)
         ((_, after),) = contents(killed)
         assert after == before[:-1]
 
