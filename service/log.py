@@ -150,8 +150,9 @@ class Log:
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA foreign_keys = ON")
-        self._db.executescript(_SCHEMA)
-        self._db.execute(f"PRAGMA user_version = {_FORMAT}")
+        if version != _FORMAT:  # else a table whose name is damaged would be made anew, empty
+            self._db.executescript(_SCHEMA)
+            self._db.execute(f"PRAGMA user_version = {_FORMAT}")
         self._check_pages()
 
     def _check_pages(self) -> None:

@@ -31,6 +31,7 @@ def contents(path: Path) -> list[object]:
     """The models and all of their entries."""
     log = Log(path)
     try:
+        list(log.all_keys())
         return [(model, list(log.blocks(model[0], 0))) for model in log.models()]
     finally:
         log.close()
@@ -124,12 +125,12 @@ def test_rows_of_a_version_that_wrote_no_digests_are_read(closed: Path) -> None:
     assert contents(closed) == before
 
 
-def test_names_that_are_no_text_are_refused(closed: Path) -> None:
-    whole = closed.read_bytes()
-    for name in (b"models", b"entries", b"fits", b"sequence"):
-        closed.write_bytes(whole.replace(name, b"\xf4" + name[1:]))
-        with pytest.raises(StartupError, match="backup"):
-            contents(closed)
+@pytest.mark.parametrize("name", [b"models", b"entries", b"fits", b"keys", b"sequence"])
+@pytest.mark.parametrize("first", [b"x", b"\xf4"], ids=["another", "no text"])
+def test_names_of_the_schema_are_what_was_written(closed: Path, name: bytes, first: bytes) -> None:
+    closed.write_bytes(closed.read_bytes().replace(name, first + name[1:]))
+    with pytest.raises(StartupError, match="backup"):
+        contents(closed)
 
 
 class TestWriteAheadFile:
