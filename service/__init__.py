@@ -12,7 +12,7 @@ A sample's way, one module a step:
     absorb block     model, a head,      names become numbers, the learner takes it, in order
                      learner
     publish view     model               predictions see it
-    acknowledge      engine              the client is told
+    acknowledge      engine, prefer      the client is told; sooner, once it is on disk, if asked
 
 A refit's way: asked for over `http`, it is a job in `refits`; the writer copies the window of
 recent samples, a thread of its own solves (`fits`), and the writer appends, fsyncs, absorbs and

@@ -204,22 +204,32 @@ class KeyedGroup:
 
         What repeats a request that could not be logged has its error.
         """
-        replies = self._told
         results = dict(given) if self._repeats else {}
-        for waiter, first, same in self._repeats:
-            result = results[first]
-            if isinstance(result, StorageFailed):
-                replies.append((waiter, result))
-            elif not same:
-                replies.append((waiter, _reused()))
-            else:
-                replies.append((waiter, result if isinstance(result, Refusal) else _marked(result)))
-        return replies
+        return [
+            *self._told,
+            *(
+                (again.waiter, _repeated(results[again.first], again.same))
+                for again in self._repeats
+            ),
+        ]
+
+
+def _repeated(result: Any, same: bool) -> Any:
+    """What a request is told that came with the one that has this result."""
+    if isinstance(result, StorageFailed):
+        return result
+    if not same:
+        return _reused()
+    return result if isinstance(result, Refusal) else _marked(result)
 
 
 def _again(row: Keyed) -> Any:
+    """What a request is told whose key is in the log."""
     if row.answer is None:
-        return StorageFailed("the log has no answer for this key; restart the server")
+        return StorageFailed(
+            f"these samples were learned, up to sequence {row.sequence}, but the log has lost "
+            "their answer; send what is new under another key"
+        )
     return _marked(MSGPACK.decode(row.answer))
 
 

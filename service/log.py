@@ -227,7 +227,9 @@ class Log:
         several = keys or len(entries) > _ROWS_A_STATEMENT
         with self._transaction() if several else nullcontext():
             self._insert("INSERT INTO entries", entries)
-            self._insert("INSERT OR REPLACE INTO keys", keys)
+            # Of a key that is there already, only the answer is written.
+            answered = "ON CONFLICT (model, sequence) DO UPDATE SET answer = excluded.answer"
+            self._insert("INSERT OR REPLACE INTO keys", keys, answered)
 
     def append_fit(self, fit: Entry) -> None:
         """Write a fit behind all entries of its model; fsynced on return, or StorageFailed."""
@@ -291,11 +293,14 @@ class Log:
         """Forget the keys of a model's entries up to a sequence. Raises StorageFailed."""
         self._run("DELETE FROM keys WHERE model = ? AND sequence <= ?", (model, up_to))
 
-    def _insert(self, into: str, rows: Sequence[Entry] | Sequence[Keyed]) -> None:
+    def _insert(
+        self, into: str, rows: Sequence[Entry] | Sequence[Keyed], otherwise: str = ""
+    ) -> None:
         for start in range(0, len(rows), _ROWS_A_STATEMENT):
             part = rows[start : start + _ROWS_A_STATEMENT]
             places = ", ".join([f"({', '.join('?' * len(part[0]))})"] * len(part))
-            self._run(f"{into} VALUES {places}", [value for row in part for value in row.sealed()])
+            values = [value for row in part for value in row.sealed()]
+            self._run(f"{into} VALUES {places} {otherwise}", values)
 
     def _run(self, statement: str, values: Sequence[Any]) -> None:
         """One statement; outside a transaction it is durable on return."""

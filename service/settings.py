@@ -52,5 +52,7 @@ class Settings(BaseSettings):
         100_000, ge=1, description="Samples learned between two snapshots of a model."
     )
     wait_seconds: float = Field(
-        5.0, gt=0, description="Longest wait for a sequence that min_sequence asks for."
+        5.0,
+        gt=0,
+        description="Longest wait for a sequence that min_sequence asks for, or of Prefer: wait.",
     )

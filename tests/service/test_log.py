@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.errors import StartupError, StorageFailed
-from service.log import Entry, Log
+from service.log import Entry, Keyed, Log
 from service.spec import HeadName
 
 
@@ -388,6 +388,92 @@ class TestFits:
         with opened(path) as log:
             log.append_fit(self.fit(model, 1))
             assert self.records(log, model) == [[b"1"], [b"fit"]]
+            assert pragma(log, "user_version") == 3
+
+
+class TestKeys:
+    @staticmethod
+    def keyed(model: int, sequence: int, answer: bytes | None = None, key: bytes = b"") -> Keyed:
+        return Keyed(model, sequence, key or b"k%d" % sequence, b"digest", answer)
+
+    @staticmethod
+    def listed(log: Log) -> list[tuple[int, int]]:
+        return [(model, sequence) for model, sequence, _ in log.all_keys()]
+
+    def test_are_there_with_their_entries_after_a_restart(self, path: Path):
+        with opened(path) as log:
+            model, other = log.create("m", {}), log.create("other", {})
+            log.append(
+                [entry(other, 7), entry(model, 2, 2), entry(model, 5, 3)],
+                [self.keyed(model, 5), self.keyed(other, 7), self.keyed(model, 2)],
+            )
+        with opened(path) as log:
+            assert list(log.all_keys()) == [(model, 2, b"k2"), (model, 5, b"k5"), (other, 7, b"k7")]
+            assert log.keyed(model, 5) == self.keyed(model, 5)
+            assert log.keyed(model, 7) is None
+            assert log.unanswered(model) == [self.keyed(model, 2), self.keyed(model, 5)]
+
+    def test_have_their_answers_later(self, log: Log, model: int):
+        log.append([entry(model, 1), entry(model, 2)], [self.keyed(model, n) for n in (1, 2)])
+        log.append([entry(model, 3)], [self.keyed(model, 1, b"one"), self.keyed(model, 3)])
+        log.append([], [self.keyed(model, 3, b"three")])
+        assert log.unanswered(model) == [self.keyed(model, 2)]
+        assert log.keyed(model, 1) == self.keyed(model, 1, b"one")
+        assert log.keyed(model, 3) == self.keyed(model, 3, b"three")
+
+    def test_a_key_is_its_newest_entrys(self, log: Log, model: int):
+        log.append([entry(model, 1)], [self.keyed(model, 1, key=b"k")])
+        log.append([entry(model, 2)], [self.keyed(model, 2, key=b"k")])
+        assert list(log.all_keys()) == [(model, 2, b"k")]
+
+    @pytest.mark.parametrize("size", [1024, 1025, 3000])
+    def test_a_group_may_have_any_number_of_them(self, log: Log, model: int, size: int):
+        log._db.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)  # what is built in
+        entries = [entry(model, n) for n in range(1, size + 1)]
+        log.append(entries, [self.keyed(model, n) for n in range(1, size + 1)])
+        assert self.listed(log) == [(model, n) for n in range(1, size + 1)]
+
+    def test_outlive_their_entries_and_go_with_their_model(self, log: Log, model: int):
+        other = log.create("other", {})
+        entries = [entry(model, 1), entry(model, 2), entry(other, 1)]
+        log.append(entries, [self.keyed(e.model, e.sequence) for e in entries])
+        log.drop(model, 2)
+        assert self.listed(log) == [(model, 1), (model, 2), (other, 1)]
+        log.drop_keys(model, 1)
+        assert self.listed(log) == [(model, 2), (other, 1)]
+        log.delete(model)
+        assert self.listed(log) == [(other, 1)]
+
+    def test_are_written_with_their_entries_or_neither_is(self, log: Log, model: int):
+        fill_disk(log)
+        group = [entry(model, 1), entry(model, 2)]
+        with pytest.raises(StorageFailed):
+            log.append(group, [self.keyed(model, 1, bytes(100_000)), self.keyed(model, 2)])
+        assert sequences(log, model) == self.listed(log) == []
+        log.append([entry(model, 3)])
+        assert sequences(log, model) == [[3]]
+
+    def test_cannot_be_read_from_a_closed_database(self, log: Log, model: int):
+        log.close()
+        with pytest.raises(StorageFailed):
+            log.keyed(model, 1)
+        with pytest.raises(StartupError):
+            log.unanswered(model)
+        with pytest.raises(StartupError):
+            list(log.all_keys())
+
+    @pytest.mark.parametrize("version", [0, 1, 2])
+    def test_a_log_without_a_table_of_them_is_read(self, path: Path, version: int):
+        with opened(path) as log:
+            model = log.create("m", {})
+            log.append([entry(model, 1)])
+            log._db.execute("DROP TABLE keys")
+            pragma(log, f"user_version = {version}")
+        with opened(path) as log:
+            assert log.unanswered(model) == list(log.all_keys()) == []
+            log.append([entry(model, 2)], [self.keyed(model, 2)])
+            assert self.listed(log) == [(model, 2)]
+            assert sequences(log, model) == [[1], [2]]
             assert pragma(log, "user_version") == 3
 
 

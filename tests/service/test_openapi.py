@@ -246,6 +246,32 @@ def test_the_examples_of_the_inference_protocol(client: httpx.Client, name: str)
             as_described(answer, path, "get")
 
 
+@pytest.mark.parametrize("call", ["samples", "asset"])
+def test_the_headers_of_learning(client: httpx.Client, name: str, call: str) -> None:
+    path = f"/v1/models/{{name}}/{call}"
+    client.put(f"/v1/models/{name}", json={})
+    samples = dict(examples(path))["application/json"]
+    described = {p["name"]: p for p in TOLD["paths"][path]["post"]["parameters"]}
+    headers = {name: described[name]["example"] for name in ("Idempotency-Key", "Prefer")}
+
+    def post(**changed: str) -> httpx.Response:
+        sent = headers | {k.replace("_", "-"): v for k, v in changed.items()}
+        answer = client.post(path.format(name=name), json=samples, headers=sent)
+        as_described(answer, path, "post")
+        told = TOLD["paths"][path]["post"]["responses"][str(answer.status_code)]
+        given = {name.title() for name in answer.headers} & {
+            "Idempotency-Replayed",
+            "Preference-Applied",
+        }
+        assert given <= set(told.get("headers", {}))
+        return answer
+
+    assert post().status_code == 200
+    assert post().headers["idempotency-replayed"] == "true"
+    assert post(Idempotency_Key="other", Prefer="respond-async").status_code == 202
+    assert post(Idempotency_Key="two words").status_code == 422
+
+
 @pytest.mark.parametrize("path", ["/livez", "/readyz"])
 def test_health(client: httpx.Client, path: str) -> None:
     as_described(client.get(path), path, "get")
