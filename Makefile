@@ -26,9 +26,12 @@ demo: .venv/installed
 test: .venv/installed
 	$(BIN)/python -m pytest -n 2
 
-# Minutes, not part of what every change must pass: generated requests, and a client by others.
+# A quarter of an hour, not part of what every change must pass: requests that are wrong, crashes,
+# disks that fail, damaged files, clocks that jump, slow clients, overload, and a client by others.
+# HARD_SEED chooses the cases, HARD_CRASHES how often a server is killed, and with
+# HARD_OVERLOAD_SECONDS=600 it is overloaded for ten minutes.
 test-hard: .venv/hard
-	$(BIN)/python -m pytest -m 'hard or not hard' tests/hard tests/service/test_triton_client.py
+	$(BIN)/python -m pytest -n 2 -m 'hard or not hard' tests/hard tests/service/test_triton_client.py
 
 check: .venv/installed
 	$(BIN)/ruff check .

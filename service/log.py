@@ -191,9 +191,10 @@ class Log:
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA foreign_keys = ON")
         self._db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
-        self._db.executescript(_SCHEMA)
-        self._db.executescript(_ROLLBACKS)
-        self._db.execute(f"PRAGMA user_version = {_FORMAT}")
+        if version != _FORMAT:  # else a table whose name is damaged would be made anew, empty
+            self._db.executescript(_SCHEMA)
+            self._db.executescript(_ROLLBACKS)
+            self._db.execute(f"PRAGMA user_version = {_FORMAT}")
         self._check_pages()
 
     def _check_pages(self) -> None:
@@ -216,7 +217,7 @@ class Log:
         """The log is read at start only, so what fails there keeps the server from starting."""
         try:
             yield
-        except BrokenSeal as error:
+        except (BrokenSeal, UnicodeDecodeError) as error:  # of the schema's own text too
             raise self._damaged(str(error)) from None
         except sqlite3.Error as error:
             raise StartupError(

@@ -25,6 +25,8 @@ _HEADER = struct.Struct(">8I")
 _FRAME = struct.Struct(">6I")
 # The magic number's last bit is the order of the bytes in the words that are summed.
 _ORDERS = {0x377F0682: "<u4", 0x377F0683: ">u4"}
+# Frames of earlier generations stay where no later one has come yet. Each adds 1 to the first salt.
+_GENERATIONS = 1 << 20
 _MASK = np.uint64(0xFFFFFFFF)
 
 
@@ -33,29 +35,29 @@ def write_ahead_path(database: Path) -> Path:
     return database.with_name(f"{database.name}-wal")
 
 
-def check_write_ahead(path: Path) -> int:
-    """The number of commits behind a wrong frame: 0, or 1 where a crash may have cut it short.
+def check_write_ahead(path: Path) -> bool:
+    """Whether something stands behind the last whole commit, as after a crash.
 
-    Raises StartupError where there are more, or where the header is wrong.
+    Raises StartupError where it is more than one commit, or where the header is wrong.
     """
     try:
         with path.open("rb") as file:
-            behind = _commits_behind(file)
+            behind = _unfinished(file)
     except FileNotFoundError:
-        return 0
+        return False
     except OSError as error:
         raise StartupError(f"{path} cannot be read: {error}; check its permissions") from error
     if behind is None or behind > 1:
-        what = "the header" if behind is None else f"a frame before the last {behind} commits"
+        what = "its header" if behind is None else "a frame with later commits behind it"
         raise StartupError(
             f"{path} is damaged: {what} does not match its checksum. Restore the data directory "
             "from a backup; starting with this file would silently lose acknowledged samples"
         )
-    return behind
+    return behind > 0
 
 
-def _commits_behind(file: BinaryIO) -> int | None:
-    """Commits of the present generation behind the first wrong frame; None: a wrong header."""
+def _unfinished(file: BinaryIO) -> int | None:
+    """Commits, whole or begun, from the first wrong frame on; None: the header is wrong."""
     head = file.read(_HEADER.size)
     if len(head) < _HEADER.size:
         return 0
@@ -68,26 +70,24 @@ def _commits_behind(file: BinaryIO) -> int | None:
     if sums.tolist() != [sum_0, sum_1]:
         return None
     weights = _weights((8 + page) // 8)
-    behind, whole = 0, True
+    commits, begun, whole = 0, False, True
     for frame_head, data in _frames(file, page):
         _, size_after_commit, *own_salts, sum_0, sum_1 = _FRAME.unpack(frame_head)
-        if own_salts != salts:
-            whole = False
-            continue
+        if 0 < (salts[0] - own_salts[0]) % 2**32 < _GENERATIONS:
+            break
         if whole:
             sums = _added(sums, frame_head[:8] + data, order, weights)
-            whole = sums.tolist() == [sum_0, sum_1]
-        if not whole and size_after_commit:
-            behind += 1
-    return behind
+            whole = own_salts == salts and sums.tolist() == [sum_0, sum_1]
+        if not whole:
+            begun = not (size_after_commit and own_salts == salts)
+            commits += not begun
+    return commits + begun
 
 
 def _frames(file: BinaryIO, page: int) -> Iterator[tuple[bytes, bytes]]:
-    while len(head := file.read(_FRAME.size)) == _FRAME.size:
-        data = file.read(page)
-        if len(data) < page:
-            return
-        yield head, data
+    """The heads and pages; of a frame that was cut short, with zeros for what is missing."""
+    while head := file.read(_FRAME.size):
+        yield head.ljust(_FRAME.size, b"\0"), file.read(page).ljust(page, b"\0")
 
 
 def _weights(pairs: int) -> Words:

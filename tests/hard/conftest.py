@@ -5,32 +5,27 @@ from typing import Any
 
 import pytest
 
-_FIGURES = pytest.StashKey[list[tuple[str, str, str]]]()
-
 Report = Callable[..., None]
 
 
 @pytest.fixture
 def report(request: pytest.FixtureRequest) -> Report:
     """Note figures under the test's name: report(crashes=100, lost=0)."""
-    figures = request.config.stash.setdefault(_FIGURES, [])
-    test = request.node.name
 
-    def note(**of_test: Any) -> None:
-        figures.extend((test, name.replace("_", " "), str(v)) for name, v in of_test.items())
+    def note(**figures: Any) -> None:
+        told = ((name.replace("_", " "), str(value)) for name, value in figures.items())
+        request.node.user_properties.extend(told)
 
     return note
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: Any) -> None:
     """One line a figure, test by test."""
-    figures = config.stash.get(_FIGURES, [])
-    if not figures:
-        return
-    terminalreporter.section("figures of the campaign")
-    last = ""
-    for test, name, value in figures:
-        if test != last:
-            terminalreporter.write_line(test)
-            last = test
-        terminalreporter.write_line(f"    {name:<44} {value}")
+    ended = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
+    with_figures = [one for one in ended if one.when == "call" and one.user_properties]
+    if with_figures:
+        terminalreporter.section("figures of the campaign")
+    for one in with_figures:
+        terminalreporter.write_line(f"{one.nodeid.partition('/')[2]}  {one.duration:.0f} s")
+        for name, value in one.user_properties:
+            terminalreporter.write_line(f"    {name:<44} {value}")

@@ -76,6 +76,10 @@ class Poster:
         self.refused: list[str] = []
         self.sent = 0
 
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._http.close()
+
     def post(self, size: int = 2) -> int:
         """The status of one more; 0 where the server was gone."""
         number = self.sent

@@ -7,7 +7,7 @@ import schemathesis
 
 from service.inference import JSON_LENGTH_HEADER
 
-MODELS = ("arrays", "three", "named", "fresh")
+MODELS = ("arrays", "three", "named", "fresh", "regression")
 PACKED = ("application/vnd.msgpack", "application/x-msgpack")
 
 
@@ -36,8 +36,8 @@ def map_path_parameters(ctx: Any, path_parameters: Any) -> Any:
     if not path_parameters or ctx.operation.method.upper() in ("PUT", "DELETE"):
         return path_parameters
     name = path_parameters.get("name")
-    if isinstance(name, str) and len(name) % 5 < len(MODELS):
-        path_parameters["name"] = MODELS[len(name) % 5]
+    if isinstance(name, str) and len(name) % 6 < len(MODELS):
+        path_parameters["name"] = MODELS[len(name) % 6]
     return path_parameters
 
 

@@ -8,20 +8,29 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 import pytest
 
+from service.keys import Scope, add_key
 from service.samples import Samples
 from tests.service.process import ServerProcess
-from tests.service.streams import body, few_words, three_classes, two_classes
+from tests.service.streams import body, curve, few_words, three_classes, two_classes
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
 HOOKS = "tests.hard.schemathesis_hooks"
-MODELS = ("arrays", "three", "named", "fresh")  # as the hooks have them
+REGRESSION = {"task": "regression", "working_set": None, "semiparametric": {"window": 100}}
+SPECS: dict[str, dict[str, object]] = {  # names as the hooks have them
+    "arrays": {},
+    "three": {},
+    "named": {},
+    "fresh": {},
+    "regression": REGRESSION,
+}
 CHECKS = (
     "status_code_conformance",
     "content_type_conformance",
@@ -34,36 +43,44 @@ CHECKS = (
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    running = ServerProcess(tmp_path / "data", wait_seconds=0.01).start()  # for min_sequence
-    yield running
-    running.close()
+    """Not started yet, and without keys."""
+    with closing(ServerProcess(tmp_path / "data", wait_seconds=0.01)) as running:
+        yield running
 
 
-def test_every_answer_is_documented(server: ServerProcess, tmp_path: Path) -> None:
-    whole = two_classes(100)
+def trained(server: ServerProcess, headers: dict[str, str]) -> None:
+    """Start the server and teach its models."""
+    server.start()
+    whole, numbers = two_classes(100), curve(100)
     samples = {
         "arrays": Samples(whole.X[:, :2], whole.y),  # type: ignore[call-overload]
         "three": three_classes(100),
         "named": few_words(100),
+        "regression": Samples(numbers.X[:, :2], numbers.y),  # type: ignore[call-overload]
     }
-    with httpx.Client(base_url=server.url) as client:
-        for name in MODELS:
-            assert client.put(f"/v1/models/{name}", json={}).status_code == 201
+    with httpx.Client(base_url=server.url, headers=headers, timeout=60) as client:
+        for name, spec in SPECS.items():
+            assert client.put(f"/v1/models/{name}", json=spec).status_code == 201
         for name, of_model in samples.items():
-            for head in ("samples", "asset"):
-                answer = client.post(f"/v1/models/{name}/{head}", json=body(of_model))
+            for call in ("samples", "asset"):
+                answer = client.post(f"/v1/models/{name}/{call}", json=body(of_model))
                 assert answer.status_code == 200
+        assert client.post("/v1/models/regression/refit").status_code == 202
+
+
+def campaign(server: ServerProcess, folder: Path, *more: str) -> None:
+    """Generated requests of all phases; every answer is as OpenAPI describes it."""
     arguments = [
-        *("--phases", "examples,coverage,fuzzing"),
         *("--checks", ",".join(CHECKS)),
-        *("--max-examples", "100", "--generation-deterministic"),
-        *("--continue-on-failure", "--request-timeout", "30", "--no-color"),
+        *("--generation-deterministic", "--continue-on-failure"),
+        *("--request-timeout", "30", "--no-color"),
+        *more,
     ]
     path = [str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     done = subprocess.run(
         [sys.executable, "-m", "schemathesis.cli", "run", f"{server.url}/openapi.json", *arguments],
         env=os.environ | {"SCHEMATHESIS_HOOKS": HOOKS, "PYTHONPATH": os.pathsep.join(path)},
-        cwd=tmp_path,  # it leaves a directory behind
+        cwd=folder,  # it leaves a directory behind
         capture_output=True,
         text=True,
         check=False,
@@ -72,3 +89,28 @@ def test_every_answer_is_documented(server: ServerProcess, tmp_path: Path) -> No
     assert done.returncode == 0
     assert "Traceback" not in server.log()
     assert httpx.get(f"{server.url}/readyz").status_code == 200
+
+
+ALL_PHASES = ("--phases", "examples,coverage,fuzzing", "--max-examples", "100")
+A_FEW = ("--phases", "examples,coverage,fuzzing", "--max-examples", "10")
+
+
+def test_every_answer_is_documented(server: ServerProcess, tmp_path: Path) -> None:
+    trained(server, {})
+    campaign(server, tmp_path, *ALL_PHASES)
+
+
+def test_with_a_key(server: ServerProcess, tmp_path: Path) -> None:
+    header = f"Bearer {add_key(server.data, 'all', ('admin',))}"
+    trained(server, {"Authorization": header})
+    campaign(server, tmp_path, *A_FEW, "--header", f"Authorization: {header}")
+
+
+@pytest.mark.parametrize("scopes", [(), ("predict",)], ids=["no key", "a key that may predict"])
+def test_without_the_key_that_is_needed(
+    server: ServerProcess, tmp_path: Path, scopes: tuple[Scope, ...]
+) -> None:
+    header = f"Bearer {add_key(server.data, 'all', ('admin',))}"
+    given = f"Bearer {add_key(server.data, 'few', scopes)}" if scopes else "Bearer wfs_nobody"
+    trained(server, {"Authorization": header})
+    campaign(server, tmp_path, *A_FEW, "--header", f"Authorization: {given}")

@@ -31,6 +31,7 @@ def contents(path: Path) -> list[object]:
     """The models and all of their entries."""
     log = Log(path)
     try:
+        list(log.all_keys())
         return [(model, list(log.blocks(model[0], 0))) for model in log.models()]
     finally:
         log.close()
@@ -124,14 +125,22 @@ def test_rows_of_a_version_that_wrote_no_digests_are_read(closed: Path) -> None:
     assert contents(closed) == before
 
 
+@pytest.mark.parametrize("name", [b"models", b"entries", b"fits", b"keys", b"sequence"])
+@pytest.mark.parametrize("first", [b"x", b"\xf4"], ids=["another", "no text"])
+def test_names_of_the_schema_are_what_was_written(closed: Path, name: bytes, first: bytes) -> None:
+    closed.write_bytes(closed.read_bytes().replace(name, first + name[1:]))
+    with pytest.raises(StartupError, match="backup"):
+        contents(closed)
+
+
 class TestWriteAheadFile:
     def test_a_whole_one_is_read(self, killed: Path):
-        assert check_write_ahead(killed.with_name("log.sqlite-wal")) == 0
+        assert not check_write_ahead(killed.with_name("log.sqlite-wal"))
         ((_, blocks),) = contents(killed)
         assert len(blocks) == 10
 
     def test_there_may_be_none(self, closed: Path):
-        assert check_write_ahead(closed.with_name("log.sqlite-wal")) == 0
+        assert not check_write_ahead(closed.with_name("log.sqlite-wal"))
 
     def test_one_of_an_earlier_generation_behind_the_present_one_is_no_damage(self, tmp_path: Path):
         path = tmp_path / "log.sqlite"
@@ -140,7 +149,7 @@ class TestWriteAheadFile:
         log.append(entries(model, 1, 40))
         log._db.execute("PRAGMA wal_checkpoint(RESTART)")
         log.append(entries(model, 41, 1))
-        assert check_write_ahead(path.with_name("log.sqlite-wal")) == 0
+        assert not check_write_ahead(path.with_name("log.sqlite-wal"))
         log.close()
 
     @pytest.mark.parametrize("seed", range(3))
@@ -168,7 +177,7 @@ class TestWriteAheadFile:
         wal = killed.with_name("log.sqlite-wal")
         ((_, before),) = contents_of_copy(killed)
         wal.write_bytes(wal.read_bytes()[:-cut])
-        assert check_write_ahead(wal) == 0
+        assert check_write_ahead(wal) == (cut < FRAME)
         ((_, after),) = contents(killed)
         assert after == before[:-1]
 

@@ -16,16 +16,16 @@ def test_what_is_wrong_is_refused_and_nothing_breaks(tmp_path: Path) -> None:
         server.start()
         with closing(Fuzzer(server)) as fuzzer:
             fuzzer.create_models()
-            for number in range(600):
+            for number in range(300):
                 fuzzer.send(make_case(SEED, number))
-            assert fuzzer.answers["HTTP 200"] > 60
-            assert fuzzer.answers["HTTP 422"] > 100
+            assert fuzzer.answers["HTTP 200"] > 30
+            assert fuzzer.answers["HTTP 422"] > 30
         for packed in (False, True):
             with closing(FrameFuzzer(server, packed)) as frames:
-                for number in range(200):
+                for number in range(80):
                     frames.send(SEED, number)
-                assert frames.answers["stream answered"] > 20
-                assert frames.answers["stream 422"] > 20
+                assert frames.answers["stream answered"] > 8
+                assert frames.answers["stream 422"] > 8
         assert httpx.get(f"{server.url}/readyz").status_code == 200
         # uvicorn tells of text that is not UTF-8 with a traceback, and closes with 1007.
         said = server.log()

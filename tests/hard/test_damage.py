@@ -1,0 +1,175 @@
+"""Random damage to what a killed server left: refused with a cure, or recovered in full.
+
+Of the write-ahead file the last commit alone may be passed over, and that is said: it cannot be
+told from one that a crash cut short.
+"""
+
+import logging
+import os
+import shutil
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from service.errors import StartupError
+from service.log import Log
+from service.model import Model
+from service.recovery import recover
+from service.snapshots import Snapshots
+from tests.hard.conftest import Report
+from tests.service.process import ServerProcess
+from tests.service.streams import three_classes
+from tests.service.test_recovery import learn
+
+pytestmark = [pytest.mark.hard, pytest.mark.timeout(600)]
+
+SEED = int(os.environ.get("HARD_SEED", "20260101"))
+CASES = 250
+GRID = three_classes(50, seed=9).X
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data directory of a server killed with two snapshots and a log behind them."""
+    data = tmp_path_factory.mktemp("damage") / "data"
+    with closing(ServerProcess(data, snapshot_samples=300)) as server:
+        server.start()
+        learn(server, "m", 500)
+        learn(server, "n", 60)
+        server.kill()
+    assert len(list(data.glob("snapshots/*/*.snapshot"))) == 2
+    return data
+
+
+def recovered(data: Path) -> dict[str, Any]:
+    """What is said after a start: sequences, and predictions to the last bit."""
+    log = Log(data / "log.sqlite")
+    try:
+        return {
+            model.name: said(model) for model in recover(log, Snapshots(data / "snapshots"), one)
+        }
+    finally:
+        log.close()
+
+
+def said(model: Model) -> Any:
+    assert not model.broken, "a model that is broken by damage must keep the server from starting"
+    heads = model.published.heads.items()
+    return model.sequence, {name: view.predict(GRID) for name, view in heads}
+
+
+def one(_: int) -> None:
+    """Threads are one in any case."""
+
+
+def damage(file: Path, random: Random) -> str:
+    """Change a file in one way; which."""
+    content = bytearray(file.read_bytes())
+    at = random.randrange(len(content))
+    kind = random.choice(["bit", "byte", "bytes", "page of zeros", "page moved"])
+    match kind:
+        case "bit":
+            content[at] ^= 1 << random.randrange(8)
+        case "byte":
+            content[at] = random.randrange(256)
+        case "bytes":
+            content[at : at + 16] = random.randbytes(len(content[at : at + 16]))
+        case "page of zeros":
+            start = at // 4096 * 4096
+            content[start : start + 4096] = bytes(len(content[start : start + 4096]))
+        case _:
+            start, other = at // 4096 * 4096, random.randrange(len(content)) // 4096 * 4096
+            page = content[other : other + 4096]
+            content[start : start + len(page)] = page
+    file.write_bytes(content)
+    return kind
+
+
+@pytest.mark.parametrize("name", ["log.sqlite", "log.sqlite-wal"])
+@pytest.mark.parametrize("folded", [True, False], ids=["folded", "as left"])
+def test_of_the_log(
+    left: Path,
+    tmp_path: Path,
+    report: Report,
+    caplog: pytest.LogCaptureFixture,
+    name: str,
+    folded: bool,
+) -> None:
+    whole = tmp_path / "whole"
+    shutil.copytree(left, whole)
+    before = recovered_copy(whole, tmp_path)
+    if folded:
+        Log(whole / "log.sqlite").close()
+    if not (whole / name).exists():
+        pytest.skip("a log that was closed has no write-ahead file")
+    ends: Counter[str] = Counter()
+    caplog.set_level(logging.WARNING)
+    for number in range(CASES):
+        random = Random(f"{SEED}:{name}:{folded}:{number}")
+        data = tmp_path / "damaged"
+        shutil.copytree(whole, data)
+        kind = damage(data / name, random)
+        caplog.clear()
+        try:
+            after = recovered(data)
+        except StartupError as error:
+            cures = ("backup", "Restore", "another --data")
+            end = "refused" if any(cure in str(error) for cure in cures) else "lost"
+            after = str(error)
+        else:
+            end = "recovered in full" if after == before else "lost"
+            if end == "lost" and name.endswith("-wal") and "not whole" in caplog.text:
+                end = "the last commit passed over, and said"
+        assert end != "lost", f"case {number} of {SEED}: {kind}: {after} for {before}"
+        ends[end] += 1
+        shutil.rmtree(data)
+    report(damaged=CASES, **{end.replace(" ", "_"): n for end, n in sorted(ends.items())})
+
+
+def recovered_copy(whole: Path, tmp_path: Path) -> dict[str, Any]:
+    shutil.copytree(whole, tmp_path / "copy")
+    return recovered(tmp_path / "copy")
+
+
+SIZES = {
+    "empty": lambda _: 0,
+    "in the magic": lambda _: 5,
+    "in the digest": lambda _: 20,
+    "in the header": lambda _: 45,
+    "in the middle": lambda size: size // 2,
+    "a byte short": lambda size: size - 1,
+    "a byte more": lambda size: size + 1,
+}
+
+
+def test_of_snapshots(left: Path, tmp_path: Path, report: Report) -> None:
+    before = recovered_copy(left, tmp_path)
+    cases = 0
+    for which in ("newest", "older", "both"):
+        for k, change in enumerate([*SIZES.values(), *[None] * 20]):
+            data = tmp_path / f"{which}{k}"
+            shutil.copytree(left, data)
+            older, newest = sorted(data.glob("snapshots/*/*.snapshot"))
+            for file in {"newest": [newest], "older": [older], "both": [older, newest]}[which]:
+                if change is None:
+                    damage_for_sure(file, Random(f"{SEED}:{which}:{k}"))
+                else:
+                    content = file.read_bytes()
+                    file.write_bytes((content + b"\0")[: change(len(content))])
+            if which == "both":
+                with pytest.raises(StartupError, match="Restore the snapshots"):
+                    recovered(data)
+            else:
+                assert recovered(data) == before, (which, k)
+            cases += 1
+    report(damaged=cases, lost_in_silence=0)
+
+
+def damage_for_sure(file: Path, random: Random) -> None:
+    before = file.read_bytes()
+    while file.read_bytes() == before:
+        damage(file, random)

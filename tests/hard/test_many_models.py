@@ -1,0 +1,84 @@
+"""A thousand models are made, taught and deleted, again and again; nothing of them is left."""
+
+import itertools
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import pytest
+
+from tests.hard.conftest import Report
+from tests.hard.processes import open_files, resident_bytes, threads, together
+from tests.service.process import ServerProcess
+
+pytestmark = [pytest.mark.hard, pytest.mark.timeout(900)]
+
+MODELS, CLIENTS, PASSES = 1_000, 4, 3
+SPEC = {"working_set": {"max_size": 50}, "asset": {"dimension": 16}}
+# A pass of a thousand models may leave so much behind: the allocator's, not the models'.
+GROWTH_BYTES = 24 << 20
+
+
+class Footprint(NamedTuple):
+    """What a server has."""
+
+    bytes: int
+    open_files: int
+    threads: int
+    files: int
+    rows: int
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    with closing(ServerProcess(tmp_path / "data", snapshot_samples=8)) as running:
+        yield running.start()
+
+
+def footprint(server: ServerProcess) -> Footprint:
+    with closing(sqlite3.connect(server.data / "log.sqlite")) as database:
+        tables = ("models", "entries", "fits", "keys")
+        rows = [database.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in tables]
+    files = len(list((server.data / "snapshots").rglob("*"))) if rows else 0
+    return Footprint(resident_bytes(server), open_files(server), threads(server), files, sum(rows))
+
+
+def use_models(server: ServerProcess, client: int) -> None:
+    names = [f"m{k}" for k in range(client, MODELS, CLIENTS)]
+    with httpx.Client(base_url=server.url, timeout=60) as http:
+        for name in names:
+            assert http.put(f"/v1/models/{name}", json=SPEC).status_code == 201
+        for name in names:
+            for head in ("samples", "asset"):
+                body = {"x": [[k, len(name)] for k in range(6)], "y": [0, 1] * 3}
+                headers = {"Idempotency-Key": f"{name}-{head}"}
+                answer = http.post(f"/v1/models/{name}/{head}", json=body, headers=headers)
+                assert answer.status_code == 200
+        for name in names:
+            assert http.delete(f"/v1/models/{name}").status_code == 204
+
+
+def test_nothing_of_deleted_models_is_left(server: ServerProcess, report: Report) -> None:
+    base = footprint(server)
+    after = []
+    for _ in range(PASSES):
+        together(*(lambda k=k: use_models(server, k) for k in range(CLIENTS)))
+        httpx.get(f"{server.url}/v1/models", timeout=60)
+        after.append(footprint(server))
+    report(
+        models=PASSES * MODELS,
+        MB_before_and_after_each_pass=[f.bytes >> 20 for f in (base, *after)],
+        open_files=[f.open_files for f in (base, *after)],
+        threads=[f.threads for f in (base, *after)],
+        files=[f.files for f in (base, *after)],
+        rows=[f.rows for f in (base, *after)],
+    )
+    assert [f.rows for f in after] == [0] * PASSES
+    assert [f.files for f in after] == [0] * PASSES
+    assert after[-1].open_files <= base.open_files + 8  # of kept connections
+    assert after[-1].threads <= after[0].threads
+    for before, later in itertools.pairwise(after):
+        assert later.bytes - before.bytes < GROWTH_BYTES
