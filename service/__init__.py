@@ -33,6 +33,11 @@ A head is one of several kinds (`head` says what they have in common): `classifi
 around the working set or ASSET, `regression_head` around ASSET, `semiparametric_head` around a
 `window` and the last fit of one.
 
+The other side of the connection: `client` and `client_async` are what programs in Python import,
+`replay` and `river_adapter` use them. What a call asks for, when it is asked for again and what
+an answer means is written once, as steps without input and output (`client_steps`,
+`client_calls`, `client_session`). None of it imports the server or the numerics.
+
 The same prediction for clients of the Open Inference Protocol: `inference_routes`,
 `inference`, `tensors`.
 
