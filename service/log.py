@@ -82,7 +82,7 @@ CREATE TABLE IF NOT EXISTS rollbacks (
     model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
     part INTEGER NOT NULL,
     sequence INTEGER NOT NULL,  -- of the model when it went back
-    told TEXT NOT NULL,         -- what its description says of it
+    told BLOB NOT NULL,         -- what its description says of it
     record BLOB NOT NULL,       -- a part of the bytes of the snapshot that it went back to
     PRIMARY KEY (model, part)
 );
@@ -283,7 +283,7 @@ class Log:
         learned: sequence to which the log was learned; what is behind it never will be, and may
         come again under its key.
         """
-        at, told = rollback.told["at"], json.dumps(rollback.told)
+        at, told = rollback.told["at"], json.dumps(rollback.told).encode()
         content = memoryview(rollback.content)
         with self._transaction():
             self._run("DELETE FROM fits WHERE model = ? AND sequence >= ?", (model, at))
@@ -292,22 +292,35 @@ class Log:
             for part, start in enumerate(range(0, len(content), _PART_BYTES)):
                 self._run(
                     "INSERT INTO rollbacks VALUES (?, ?, ?, ?, ?)",
-                    (model, part, at, told, content[start : start + _PART_BYTES]),
+                    (
+                        model,
+                        part,
+                        at,
+                        seal(told, model, part, at),
+                        content[start : start + _PART_BYTES],
+                    ),
                 )
 
     def rolled_back_at(self, model: int) -> int | None:
         """The sequence of a model's last rollback, unless later snapshots made it superfluous."""
-        with self._reading():
-            last = "SELECT max(sequence) FROM rollbacks WHERE model = ?"
-            at: int | None = self._db.execute(last, (model,)).fetchone()[0]
-        return at
+        rollback = self._first_of_rollback(model)
+        return rollback and rollback.told["at"]
 
     def rollback(self, model: int) -> Rollback:
         """A model's last rollback, which there is."""
-        parts = "SELECT told, record FROM rollbacks WHERE model = ? ORDER BY part"
+        first = self._first_of_rollback(model)
+        assert first is not None
         with self._reading():
-            rows = list(self._db.execute(parts, (model,)))
-        return Rollback(json.loads(rows[0][0]), b"".join(record for _, record in rows))
+            parts = "SELECT record FROM rollbacks WHERE model = ? ORDER BY part"
+            records = [record for (record,) in self._db.execute(parts, (model,))]
+        return first._replace(content=b"".join(records))
+
+    def _first_of_rollback(self, model: int) -> Rollback | None:
+        """A model's last rollback without its state."""
+        first = "SELECT part, sequence, told FROM rollbacks WHERE model = ? ORDER BY part LIMIT 1"
+        with self._reading():
+            row = self._db.execute(first, (model,)).fetchone()
+            return row and Rollback(json.loads(unseal(row[2], model, *row[:2])), b"")
 
     def begin(self, model: int) -> int | None:
         """The sequence behind which a model's samples in the log begin; None where are none."""
