@@ -16,7 +16,7 @@ from benchmarks.load import Load, load_of, running
 
 TEXT, BINARY = 0x81, 0x82
 _NO_MASK = b"\x00\x00\x00\x00"
-_CLOSE = 0x88
+_CLOSE, _PING, _PONG = 0x88, 0x89, 0x8A
 
 
 def frame(payload: bytes, opcode: int) -> bytes:
@@ -102,7 +102,9 @@ class Stream(asyncio.Protocol):
         self._buffer = data[at:]
 
     def _take(self, opcode: int, payload: bytes) -> None:
-        if opcode not in (TEXT, BINARY) or b"error" in payload:
+        if opcode == _PING:
+            self._transport.write(frame(payload, _PONG))
+        elif opcode not in (TEXT, BINARY) or b"error" in payload:
             self._fail(payload)
         elif not self.opened.done():
             self.opened.set_result(None)  # the greeting
