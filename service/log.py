@@ -127,7 +127,7 @@ class Keyed(NamedTuple):
         """As it is stored."""
         model, sequence, key, digest, answer = self
         return self._replace(
-            key=seal(key, model, sequence, digest),
+            digest=seal(digest, model, sequence, key),
             answer=None if answer is None else seal(answer, model, sequence),
         )
 
@@ -135,7 +135,7 @@ class Keyed(NamedTuple):
         """Inverse of `sealed`. Raises BrokenSeal."""
         model, sequence, key, digest, answer = self
         return self._replace(
-            key=unseal(key, model, sequence, digest),
+            digest=unseal(digest, model, sequence, key),
             answer=None if answer is None else unseal(answer, model, sequence),
         )
 
@@ -385,7 +385,8 @@ class Log:
             for model, sequence, key, digest in self._db.execute(
                 "SELECT model, sequence, key, digest FROM keys ORDER BY model, sequence"
             ):
-                yield model, sequence, unseal(key, model, sequence, digest)
+                unseal(digest, model, sequence, key)
+                yield model, sequence, key
 
     def unanswered(self, model: int) -> list[Keyed]:
         """The keys of a model whose answers were not written."""

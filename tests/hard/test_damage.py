@@ -89,8 +89,9 @@ def damage(file: Path, random: Random) -> str:
     return kind
 
 
-@pytest.mark.parametrize("name", ["log.sqlite", "log.sqlite-wal"])
-@pytest.mark.parametrize("folded", [True, False], ids=["folded", "as left"])
+@pytest.mark.parametrize(
+    ("name", "folded"), [("log.sqlite", True), ("log.sqlite", False), ("log.sqlite-wal", False)]
+)
 def test_of_the_log(
     left: Path,
     tmp_path: Path,
@@ -104,8 +105,6 @@ def test_of_the_log(
     before = recovered_copy(whole, tmp_path)
     if folded:
         Log(whole / "log.sqlite").close()
-    if not (whole / name).exists():
-        pytest.skip("a log that was closed has no write-ahead file")
     ends: Counter[str] = Counter()
     caplog.set_level(logging.WARNING)
     for number in range(CASES):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from service.errors import StartupError
-from service.log import Entry, Log
+from service.log import Entry, Keyed, Log
 from service.write_ahead import check_write_ahead
 
 SPEC = {"seed": 7, "kernel": {"gamma": 0.25}}
@@ -45,7 +45,7 @@ def closed(tmp_path: Path) -> Path:
     log = Log(path)
     for name in ("a", "b"):
         model = log.create(name, SPEC)
-        log.append(entries(model, 1, 40))
+        log.append(entries(model, 1, 40), [Keyed(model, 3, b"key", b"digest", None)])
         log.append_fit(Entry(model, 40, 0, 40, "semiparametric", 1, b"fit"))
     log.create("empty", SPEC)
     log.close()
@@ -101,6 +101,8 @@ def test_a_changed_byte_is_refused_or_changes_nothing(closed: Path, seed: int) -
         "UPDATE entries SET record = 5 WHERE sequence = 3",
         "UPDATE entries SET record = CAST(record AS TEXT) WHERE sequence = 3",
         "UPDATE fits SET sequence = 30",
+        "UPDATE keys SET key = x'61'",
+        "UPDATE keys SET digest = substr(digest, 10)",
         "UPDATE fits SET record = x'c1'",
     ],
 )
@@ -199,7 +201,7 @@ APPEND_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
 from service.errors import StorageFailed
-from service.log import Entry, Log
+from service.log import Entry, Keyed, Log
 
 log = Log(Path(sys.argv[1]))
 model = log.create("a", {})
