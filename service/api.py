@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from service import tracing
+from service.admission import Answer
 from service.engine import Engine
 from service.errors import Invalid, ModelBroken, NoSuchHead, Refusal
 from service.model import HEADS, Model, classes_of
@@ -15,7 +16,6 @@ from service.refits import Job
 from service.samples import Samples
 from service.semiparametric_head import FittedView
 from service.spec import MODEL_NAME_PATTERN, HeadName, read_spec
-from service.writer import Answer
 
 # The calls that bring samples, by their names under /v1/models/{name}.
 LearningCall = Literal["samples", "asset"]

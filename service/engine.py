@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from service.admission import Answer, LearnRequest, Reply
 from service.errors import (
     ModelBroken,
     NotReached,
@@ -32,7 +33,7 @@ from service.refits import Job, Refits
 from service.samples import Samples
 from service.settings import Settings
 from service.spec import HeadName, ModelSpec
-from service.writer import Answer, LearnRequest, Order, Reply, Writer
+from service.writer import Order, Writer
 
 logger = logging.getLogger(__name__)
 
@@ -197,7 +198,7 @@ class Engine:
             await asyncio.shield(asyncio.wrap_future(saving))
         except (OSError, MemoryError) as error:
             raise SnapshotFailed(f"{error}; the log is kept, and nothing is lost") from None
-        await self._in_order(self._writer.finish_saves, 0)
+        await self._in_order(self._writer.saves.finish, 0)
         return int(sequence)
 
     async def roll_back(self, model: Model, sequence: int) -> dict[str, Any]:

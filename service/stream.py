@@ -19,6 +19,7 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from service import api
+from service.admission import Answer
 from service.engine import Engine
 from service.errors import Invalid, Refusal, SampleError, Unavailable, Unreadable
 from service.idempotency import frame_key
@@ -29,7 +30,6 @@ from service.request_size import check_size
 from service.samples import read_rows, read_samples
 from service.settings import Settings
 from service.wire import JSON, MSGPACK, Format
-from service.writer import Answer
 
 SUBPROTOCOLS = {"wolfstream.v1.json": JSON, "wolfstream.v1.msgpack": MSGPACK}
 GOING_AWAY, NOT_ALLOWED = 1001, 1008

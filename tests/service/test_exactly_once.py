@@ -22,13 +22,14 @@ from hypothesis.stateful import (
     rule,
 )
 
+from service.admission import LearnRequest
 from service.errors import KeyReused, ModelBroken, StartupError, StorageFailed
 from service.fits import fit_window
 from service.idempotency import header_key
 from service.log import Log
 from service.settings import Settings
 from service.spec import read_spec
-from service.writer import LearnRequest, Writer
+from service.writer import Writer
 from tests.service.streams import curve, part, two_classes
 
 SPEC = {"working_set": {"max_size": 20}, "asset": {"dimension": 4}}
@@ -56,7 +57,7 @@ class Bench:
 
     def crash(self) -> None:
         """What is on disk stays; a snapshot that was begun is on disk too."""
-        self.writer._saver.shutdown()
+        self.writer.saves._saver.shutdown()
         self.writer._log.close()
         self.start()
 
@@ -215,8 +216,8 @@ def test_no_snapshot_is_begun_while_answers_cannot_be_written(opened: Callable[.
     bench = opened(snapshot_samples=6)
     first = bench.ask("k", 0)
     with at_commit(bench.writer._log, disk_full):
-        bench.writer._start_save(bench.model)
-    assert bench.writer._saving == {}
+        bench.writer.saves._start(bench.model)
+    assert bench.writer.saves._saving == {}
     bench.crash()
     assert same(bench.ask("k", 0), first)
 
@@ -285,7 +286,7 @@ def test_behind_a_snapshot_that_is_newer_than_the_entry(opened: Callable[..., Be
 def test_after_a_fall_back_to_the_snapshot_before(opened: Callable[..., Bench]) -> None:
     bench = opened(snapshot_samples=6)
     first = [bench.ask(f"k{i}", i) for i in range(7)]
-    bench.writer._saver.shutdown()
+    bench.writer.saves._saver.shutdown()
     bench.damage_newest_snapshot()
     bench.crash()
     for i, answer in enumerate(first):
@@ -450,7 +451,7 @@ class ExactlyOnce(RuleBasedStateMachine):
     @precondition(lambda self: len(snapshots(self.bench)) > 1)
     @rule()
     def crash_and_lose_the_newest_snapshot(self) -> None:
-        self.bench.writer._saver.shutdown()
+        self.bench.writer.saves._saver.shutdown()
         self.bench.damage_newest_snapshot()
         self.bench.crash()
 

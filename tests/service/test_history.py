@@ -263,7 +263,7 @@ def test_a_snapshot_that_cannot_be_written_leaves_the_model_as_it_was(
         _, saving = bench.writer.snapshot(model)
         with pytest.raises(OSError, match="no space left"):
             saving.result()
-        bench.writer.finish_saves()
+        bench.writer.saves.finish()
     assert (bench.writer.history(model), model.snapshot_sequence) == ([], 0)
     assert bench.snapshot(model) == 30
 

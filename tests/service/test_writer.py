@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from service.admission import LearnRequest
 from service.errors import StorageFailed
 from service.log import Log
 from service.names import named_rows
@@ -13,7 +14,7 @@ from service.samples import Samples
 from service.settings import Settings
 from service.snapshots import Snapshots, State
 from service.spec import ModelSpec
-from service.writer import LearnRequest, Writer
+from service.writer import Writer
 from tests.service.streams import part, two_classes
 
 

@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+from service.admission import LearnRequest
 from service.model import Model
 from service.samples import Samples
 from service.settings import Settings
 from service.spec import HeadName, read_spec
-from service.writer import LearnRequest, Writer
+from service.writer import Writer
 
 
 class Bench:
@@ -41,7 +42,7 @@ class Bench:
         """Save one, and wait until it is on disk; its sequence."""
         sequence, saving = self.writer.snapshot(model)
         saving.result()
-        self.writer.finish_saves()
+        self.writer.saves.finish()
         return sequence
 
     def kill(self) -> None:
