@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from service.errors import Refusal
 from service.idempotency import KeyedGroup, body_digest
-from service.log import Entry
+from service.log_rows import Entry
 from service.model import Draft, Limits, Model
 from service.records import to_record
 from service.samples import Samples

@@ -28,7 +28,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from service.errors import Invalid, KeyReused, Refusal, StorageFailed
-from service.log import Keyed, Log
+from service.log import Log
+from service.log_rows import Keyed
 from service.records import to_record
 from service.samples import Samples
 from service.spec import HeadName

@@ -25,126 +25,22 @@ checked when the log is opened.
 
 import heapq
 import json
-import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from service.errors import StartupError, StorageFailed
+from service.errors import StorageFailed
+from service.log_file import LogFile
+from service.log_rows import Entry, Keyed, Rollback
 from service.seals import BrokenSeal, seal, unseal, unseal_if_marked
-from service.spec import HeadName
-from service.write_ahead import check_write_ahead, write_ahead_path
 
-logger = logging.getLogger(__name__)
-
-# Format 1 had no fits, 2 neither keys nor rollbacks; they are read, and become 3 when opened.
-_FORMAT = 3
-_READ = (0, 1, 2, _FORMAT)
 # SQLite takes a billion bytes in a value.
 _PART_BYTES = 1 << 28
-# After a rollback the write-ahead file gives its room back.
-_WAL_BYTES = 1 << 26
 # SQLite takes 32,766 values in a statement.
 _ROWS_A_STATEMENT = 1024
-# Compiled statements that are kept, one for each size of group: half a kilobyte for each entry.
-# sqlite3's own 128 grew to 25 MB under changing load.
-_STATEMENTS = 32
-_COLUMNS = """
-    model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
-    sequence INTEGER NOT NULL,  -- of the request's last sample
-    samples INTEGER NOT NULL,
-    block INTEGER NOT NULL,     -- sequence of the block's last sample
-    head TEXT NOT NULL,
-    threads INTEGER NOT NULL,
-    record BLOB NOT NULL,
-    PRIMARY KEY (model, sequence)
-"""
-_SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS models (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    name TEXT NOT NULL UNIQUE,
-    spec TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS entries ({_COLUMNS}) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS fits ({_COLUMNS});
-CREATE TABLE IF NOT EXISTS keys (
-    model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
-    sequence INTEGER NOT NULL,  -- of the entry
-    key BLOB NOT NULL,
-    digest BLOB NOT NULL,       -- of what was asked for
-    answer BLOB,                -- null until it is known
-    PRIMARY KEY (model, sequence),
-    UNIQUE (model, key)
-) WITHOUT ROWID;
-"""
-_ROLLBACKS = """
-CREATE TABLE IF NOT EXISTS rollbacks (
-    model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
-    part INTEGER NOT NULL,
-    sequence INTEGER NOT NULL,  -- of the model when it went back
-    told BLOB NOT NULL,         -- what its description says of it
-    record BLOB NOT NULL,       -- a part of the bytes of the snapshot that it went back to
-    PRIMARY KEY (model, part)
-);
-"""
-
-
-class Entry(NamedTuple):
-    """One accepted request of one model; or a fit, which has no samples and is its own block."""
-
-    model: int
-    sequence: int
-    samples: int
-    block: int
-    head: HeadName
-    threads: int
-    record: bytes
-
-    def sealed(self) -> "Entry":
-        """As it is stored."""
-        *columns, record = self
-        return self._replace(record=seal(record, *columns))
-
-    def unsealed(self) -> "Entry":
-        """Inverse of `sealed`. Raises BrokenSeal."""
-        *columns, record = self
-        return self._replace(record=unseal_if_marked(record, *columns))
-
-
-class Keyed(NamedTuple):
-    """The key of one entry; answer: None until it is known."""
-
-    model: int
-    sequence: int
-    key: bytes
-    digest: bytes
-    answer: bytes | None
-
-    def sealed(self) -> "Keyed":
-        """As it is stored."""
-        model, sequence, key, digest, answer = self
-        return self._replace(
-            digest=seal(digest, model, sequence, key),
-            answer=None if answer is None else seal(answer, model, sequence),
-        )
-
-    def unsealed(self) -> "Keyed":
-        """Inverse of `sealed`. Raises BrokenSeal."""
-        model, sequence, key, digest, answer = self
-        return self._replace(
-            digest=unseal(digest, model, sequence, key),
-            answer=None if answer is None else unseal(answer, model, sequence),
-        )
-
-
-class Rollback(NamedTuple):
-    """A model's last rollback: what is told of it, and the snapshot's bytes."""
-
-    told: dict[str, Any]
-    content: bytes
 
 
 class Log:
@@ -155,115 +51,45 @@ class Log:
     """
 
     def __init__(self, path: Path, read_only: bool = False) -> None:
-        self._path = path
-        self._read_only = read_only
-        self._doubtful = False
-        if not read_only and check_write_ahead(write_ahead_path(path)):
-            logger.warning(
-                "the log ends in a commit that is not whole and is passed over: it was being "
-                "written, and nobody was told of it, when the server was stopped"
-            )
-        with self._reading():
-            where = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
-            self._db = sqlite3.connect(
-                where,
-                uri=True,
-                isolation_level=None,
-                check_same_thread=False,
-                cached_statements=_STATEMENTS,
-            )
-        try:
-            with self._reading():
-                self._open()
-        except StartupError:
-            self._db.close()
-            raise
-
-    def _open(self) -> None:
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if version not in _READ:
-            raise StartupError(
-                f"{self._path} has log format {version}, this version reads {_FORMAT}; "
-                "start the version that wrote it, or choose another --data directory"
-            )
-        if self._read_only:
-            if version != _FORMAT:
-                raise StartupError(
-                    f"{self._path} has log format {version} of an older version; start "
-                    "`wolfstream serve` on the directory once"
-                )
-            self._db.execute("BEGIN")
-            return
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = FULL")
-        self._db.execute("PRAGMA foreign_keys = ON")
-        self._db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
-        if version != _FORMAT:  # else a table whose name is damaged would be made anew, empty
-            self._db.executescript(_SCHEMA)
-            self._db.executescript(_ROLLBACKS)
-            self._db.execute(f"PRAGMA user_version = {_FORMAT}")
-        self._check_pages()
-
-    def _check_pages(self) -> None:
-        """Raise StartupError for rows that would be passed over in silence."""
-        told = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        stray = self._db.execute("PRAGMA foreign_key_check").fetchone()
-        if told != "ok":
-            raise self._damaged(told)
-        if stray:
-            raise self._damaged("it has entries of a model that it does not have")
-
-    def _damaged(self, detail: str) -> StartupError:
-        return StartupError(
-            f"the log {self._path} is damaged: {detail}. Restore the data directory from a backup; "
-            "starting with it would silently lose acknowledged samples"
-        )
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """The log is read at start only, so what fails there keeps the server from starting."""
-        try:
-            yield
-        except (BrokenSeal, UnicodeDecodeError) as error:  # of the schema's own text too
-            raise self._damaged(str(error)) from None
-        except sqlite3.Error as error:
-            raise StartupError(
-                f"the log {self._path} cannot be read: {error}; check the directory's "
-                "permissions and free space, or restore it from a backup"
-            ) from error
+        self._file = LogFile(path, read_only)
+        self._db = self._file.db
 
     def close(self) -> None:
         """Close the database; the write-ahead file is folded in."""
-        self._db.close()
+        self._file.close()
+
+    def damage(self) -> list[str]:
+        """What SQLite finds wrong with its file; empty where that is nothing."""
+        return self._file.damage()
 
     def models(self) -> list[tuple[int, str, dict[str, Any]]]:
         """(id, name, spec) of all models, oldest first."""
-        with self._reading():
+        with self._file.reading():
             rows = list(self._db.execute("SELECT id, name, spec FROM models ORDER BY id"))
             return [(model, name, _read_spec(model, name, text)) for model, name, text in rows]
 
     def create(self, name: str, spec: dict[str, Any]) -> int:
         """Add a model; durable on return. Raises StorageFailed."""
-        with self._transaction():
+        with self._file.transaction():
             return self._insert_model(name, spec)
 
     def _insert_model(self, name: str, spec: dict[str, Any]) -> int:
-        self._run("INSERT INTO models (name, spec) VALUES (?, ?)", (name, ""))
+        self._file.run("INSERT INTO models (name, spec) VALUES (?, ?)", (name, ""))
         row = self._db.execute("SELECT id FROM models WHERE name = ?", (name,)).fetchone()
         model = int(row[0])
         sealed = seal(json.dumps(spec).encode(), model, name)
-        self._run("UPDATE models SET spec = ? WHERE id = ?", (sealed, model))
+        self._file.run("UPDATE models SET spec = ? WHERE id = ?", (sealed, model))
         return model
 
     @contextmanager
     def creating(self, name: str, spec: dict[str, Any]) -> Iterator[int]:
         """Add a model that exists once the block has ended without an error; durable then."""
-        with self._transaction():
+        with self._file.transaction():
             yield self._insert_model(name, spec)
 
     def delete(self, model: int) -> None:
         """Forget a model, its entries and keys; durable on return. Raises StorageFailed."""
-        self._run("DELETE FROM models WHERE id = ?", (model,))
+        self._file.run("DELETE FROM models WHERE id = ?", (model,))
 
     def append(self, entries: Sequence[Entry], keys: Sequence[Keyed] = ()) -> None:
         """Write a group of requests in one commit; fsynced on return, or StorageFailed.
@@ -274,7 +100,7 @@ class Log:
         and has to be won back from the event loop.
         """
         several = keys or len(entries) > _ROWS_A_STATEMENT
-        with self._transaction() if several else nullcontext():
+        with self._file.transaction() if several else nullcontext():
             self._insert("INSERT INTO entries", entries)
             # Of a key that is there already, only the answer is written.
             answered = "ON CONFLICT (model, sequence) DO UPDATE SET answer = excluded.answer"
@@ -292,12 +118,12 @@ class Log:
         """
         at, told = rollback.told["at"], json.dumps(rollback.told).encode()
         content = memoryview(rollback.content)
-        with self._transaction():
-            self._run("DELETE FROM fits WHERE model = ? AND sequence >= ?", (model, at))
-            self._run("DELETE FROM keys WHERE model = ? AND sequence > ?", (model, learned))
-            self._run("DELETE FROM rollbacks WHERE model = ?", (model,))
+        with self._file.transaction():
+            self._file.run("DELETE FROM fits WHERE model = ? AND sequence >= ?", (model, at))
+            self._file.run("DELETE FROM keys WHERE model = ? AND sequence > ?", (model, learned))
+            self._file.run("DELETE FROM rollbacks WHERE model = ?", (model,))
             for part, start in enumerate(range(0, len(content), _PART_BYTES)):
-                self._run(
+                self._file.run(
                     "INSERT INTO rollbacks VALUES (?, ?, ?, ?, ?)",
                     (
                         model,
@@ -317,7 +143,7 @@ class Log:
         """A model's last rollback, which there is."""
         first = self._first_of_rollback(model)
         assert first is not None
-        with self._reading():
+        with self._file.reading():
             parts = "SELECT record FROM rollbacks WHERE model = ? ORDER BY part"
             records = [record for (record,) in self._db.execute(parts, (model,))]
         return first._replace(content=b"".join(records))
@@ -325,37 +151,29 @@ class Log:
     def _first_of_rollback(self, model: int) -> Rollback | None:
         """A model's last rollback without its state."""
         first = "SELECT part, sequence, told FROM rollbacks WHERE model = ? ORDER BY part LIMIT 1"
-        with self._reading():
+        with self._file.reading():
             row = self._db.execute(first, (model,)).fetchone()
             return row and Rollback(json.loads(unseal(row[2], model, *row[:2])), b"")
 
     def begin(self, model: int) -> int | None:
         """The sequence behind which a model's samples in the log begin; None where are none."""
-        with self._reading():
+        with self._file.reading():
             first = "SELECT min(sequence - samples) FROM entries WHERE model = ?"
             begin: int | None = self._db.execute(first, (model,)).fetchone()[0]
         return begin
 
     def end(self, model: int) -> int:
         """The sequence of a model's last sample in the log; 0 where there is none."""
-        with self._reading():
+        with self._file.reading():
             last = "SELECT coalesce(max(sequence), 0) FROM entries WHERE model = ?"
             return int(self._db.execute(last, (model,)).fetchone()[0])
-
-    def damage(self) -> list[str]:
-        """What SQLite finds wrong with its file; empty where that is nothing."""
-        try:
-            rows = [str(row[0]) for row in self._db.execute("PRAGMA integrity_check(20)")]
-        except sqlite3.Error as error:
-            return [str(error)]
-        return [] if rows == ["ok"] else rows
 
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
         """The entries behind a sequence, grouped as they were absorbed; each fit is a block.
 
         A fit of the sequence itself is among them: see above.
         """
-        with self._reading():
+        with self._file.reading():
             order = "ORDER BY sequence"
             entries, fits = (
                 (
@@ -374,14 +192,16 @@ class Log:
 
     def drop(self, model: int, up_to: int) -> None:
         """Forget what a snapshot at a sequence makes superfluous. Raises StorageFailed."""
-        with self._transaction():
-            self._run("DELETE FROM entries WHERE model = ? AND sequence <= ?", (model, up_to))
+        with self._file.transaction():
+            self._file.run("DELETE FROM entries WHERE model = ? AND sequence <= ?", (model, up_to))
             for kind in ("fits", "rollbacks"):
-                self._run(f"DELETE FROM {kind} WHERE model = ? AND sequence < ?", (model, up_to))
+                self._file.run(
+                    f"DELETE FROM {kind} WHERE model = ? AND sequence < ?", (model, up_to)
+                )
 
     def all_keys(self) -> Iterator[tuple[int, int, bytes]]:
         """(model, sequence, key) of all keys, a model's oldest first."""
-        with self._reading():
+        with self._file.reading():
             for model, sequence, key, digest in self._db.execute(
                 "SELECT model, sequence, key, digest FROM keys ORDER BY model, sequence"
             ):
@@ -390,7 +210,7 @@ class Log:
 
     def unanswered(self, model: int) -> list[Keyed]:
         """The keys of a model whose answers were not written."""
-        with self._reading():
+        with self._file.reading():
             rows = self._db.execute(
                 "SELECT * FROM keys WHERE model = ? AND answer IS NULL", (model,)
             )
@@ -408,7 +228,7 @@ class Log:
 
     def drop_keys(self, model: int, up_to: int) -> None:
         """Forget the keys of a model's entries up to a sequence. Raises StorageFailed."""
-        self._run("DELETE FROM keys WHERE model = ? AND sequence <= ?", (model, up_to))
+        self._file.run("DELETE FROM keys WHERE model = ? AND sequence <= ?", (model, up_to))
 
     def _insert(
         self, into: str, rows: Sequence[Entry] | Sequence[Keyed], otherwise: str = ""
@@ -417,48 +237,7 @@ class Log:
             part = rows[start : start + _ROWS_A_STATEMENT]
             places = ", ".join([f"({', '.join('?' * len(part[0]))})"] * len(part))
             values = [value for row in part for value in row.sealed()]
-            self._run(f"{into} VALUES {places} {otherwise}", values)
-
-    def _run(self, statement: str, values: Sequence[Any]) -> None:
-        """One statement; outside a transaction it is durable on return."""
-        if self._doubtful and not self._settled():
-            raise StorageFailed("the log cannot be written since an I/O error; nothing was learned")
-        try:
-            self._db.execute(statement, values)
-        except sqlite3.Error as error:
-            detail = f"the log could not be written: {error}"
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
-                self._doubtful = True
-                if not self._settled():
-                    detail += "; after a restart it may prove to have been written all the same"
-            raise StorageFailed(detail) from error
-
-    def _settled(self) -> bool:
-        """Make sure that a commit which failed does not come back; whether that succeeded.
-
-        Where its fsync failed it may stand in the write-ahead file as a whole, and the next start
-        would find it, unless the file is emptied and another commit proves that it can be written.
-        """
-        if self._db.in_transaction:
-            return True
-        try:
-            busy, *_ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            self._db.execute(f"PRAGMA user_version = {_FORMAT}")
-        except sqlite3.Error:
-            return False
-        self._doubtful = bool(busy)
-        return not busy
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._run("BEGIN IMMEDIATE", ())
-        try:
-            yield
-            self._run("COMMIT", ())
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
+            self._file.run(f"{into} VALUES {places} {otherwise}", values)
 
 
 def _read_spec(model: int, name: str, sealed: Any) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from typing import Any
 from service.errors import StartupError, StorageFailed
 from service.fits import fit_from_record
 from service.idempotency import answered
-from service.log import Entry, Keyed, Log
+from service.log import Log
+from service.log_rows import Entry, Keyed
 from service.model import Model
 from service.records import from_record, one_after_another
 from service.samples import Samples

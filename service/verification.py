@@ -8,7 +8,8 @@ from service.data_directory import log_path, snapshots_path
 from service.errors import StartupError
 from service.fits import fit_from_record
 from service.loading import ModelFileError, load_model
-from service.log import Entry, Log
+from service.log import Log
+from service.log_rows import Entry
 from service.recovery import samples_of
 from service.snapshots import DamagedSnapshot, Snapshots, decode_state
 

@@ -77,8 +77,8 @@ def _refit(kernel: str, solver: str, X: Float64Array) -> None:
 def _use(head: Head, restored: Head, X: Matrix, y: Targets) -> None:
     head.absorb(take_rows(X, slice(0, 1)), y[:1])
     head.absorb(take_rows(X, slice(1, None)), y[1:])
-    few = take_rows(X, slice(0, 5))
-    for rows in (take_rows(X, slice(0, 1)), few, X):
+    few, many = take_rows(X, slice(0, 5)), take_rows(X, slice(0, len(y) - 1))
+    for rows in (take_rows(X, slice(0, 1)), few, many):
         head.view().predict(rows)
     restored.restore(*head.state())
     restored.absorb(few, y[:5])

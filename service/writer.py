@@ -29,7 +29,8 @@ from service.fits import Fit, Window, fit_from_record, fit_to_record
 from service.history import now, restored, told_of
 from service.idempotency import KeyedGroup, Keys
 from service.loading import ModelFileError, add_model, describe
-from service.log import Entry, Log, Rollback
+from service.log import Log
+from service.log_rows import Entry, Rollback
 from service.metrics import Metrics
 from service.model import Model
 from service.recovery import learn_block, recover

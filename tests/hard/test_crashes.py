@@ -23,7 +23,8 @@ import numpy as np
 import pytest
 
 from service.fits import fit_from_record
-from service.log import Entry, Log
+from service.log import Log
+from service.log_rows import Entry
 from service.model import Model
 from service.recovery import samples_of
 from service.spec import read_spec

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from service.keys import KeysError, add_key, read_keys
-from service.log import Entry
+from service.log_rows import Entry
 from service.recovery import samples_of
 from tests.hard.conftest import Report
 from tests.hard.faults import Poster, failing, fill, small_disk

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from service.errors import StartupError
-from service.log import Entry, Keyed, Log
+from service.log import Log
+from service.log_rows import Entry, Keyed
 from service.write_ahead import check_write_ahead
 
 SPEC = {"seed": 7, "kernel": {"gamma": 0.25}}
@@ -201,7 +202,8 @@ APPEND_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
 from service.errors import StorageFailed
-from service.log import Entry, Keyed, Log
+from service.log import Log
+from service.log_rows import Entry, Keyed
 
 log = Log(Path(sys.argv[1]))
 model = log.create("a", {})

@@ -80,7 +80,7 @@ class Bench:
             future = Future()
             request_key = header_key([key], "") if key else None
             head_name = head[0] if head else "working_set"
-            group.append(LearnRequest(self.model, head_name, samples, future, request_key))
+            group.append(LearnRequest(self.model, head_name, samples, future, 0.0, request_key))
         self.writer.handle(list(group))
         return [self.replies.get(request.answer) for request in group]
 
@@ -164,7 +164,7 @@ def test_the_key_of_a_request_that_is_refused_goes_to_the_next(bench: Bench) -> 
     bench.ask(None, 0)
     narrow = two_classes(3, features=3)
     requests = [
-        LearnRequest(bench.model, "working_set", samples, Future(), b"k")
+        LearnRequest(bench.model, "working_set", samples, Future(), 0.0, b"k")
         for samples in (narrow, part(SAMPLES, 3, 6))
     ]
     bench.writer.handle(list(requests))
@@ -256,13 +256,13 @@ def test_a_window_that_was_refitted_in_between(opened: Callable[..., Bench]) -> 
     bench.model, _ = bench.writer.create("window", spec)
 
     def learn() -> Any:
-        request = LearnRequest(bench.model, "semiparametric", curve(20), Future(), key("k"))
+        request = LearnRequest(bench.model, "semiparametric", curve(20), Future(), 0.0, key("k"))
         bench.writer.handle([request])
         return bench.replies[request.answer]
 
     first = learn()
-    fit = fit_window(bench.writer.window(bench.model), "job", lambda _: None)
-    bench.writer.keep(bench.model, fit)
+    window = bench.writer.window(bench.model)
+    bench.writer.keep(bench.model, window, fit_window(window, "job", lambda _: None))
     for _ in range(2):
         assert same(learn(), first)
         bench.crash()

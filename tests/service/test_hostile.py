@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from service.errors import Invalid, InvalidSamples, StartupError
-from service.log import Entry, Log
+from service.log import Log
+from service.log_rows import Entry
 from service.model import Draft, Limits, Model, head_for
 from service.recovery import recover
 from service.samples import Samples, read_samples

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from service import log as log_module
 from service.errors import StartupError, StorageFailed
-from service.log import Entry, Keyed, Log, Rollback
+from service.log import Log
+from service.log_rows import Entry, Keyed, Rollback
 from service.spec import HeadName
 
 

@@ -35,7 +35,7 @@ class Bench:
     ) -> Any:
         """The answer to a request with samples."""
         answer: Any = object()  # the writer hands it on, and does no more with it
-        self.writer.handle([LearnRequest(model, head, samples, answer, key)])
+        self.writer.handle([LearnRequest(model, head, samples, answer, 0.0, key)])
         return self.replies[-1][1]
 
     def snapshot(self, model: Model) -> int:
