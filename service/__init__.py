@@ -7,8 +7,10 @@ A sample's way, one module a step:
                      lines, samples,
                      names, targets
     submit           api, engine         it waits in the bounded queue
-    recognise        idempotency         what came before under its key is answered again
-    append + fsync   log, records        it is on disk, in its model's order
+    admit            admission,          it can be learned; what came before under its key is
+                     idempotency         answered again
+    append + fsync   writer, log,        it is on disk, in its model's order
+                     records
     absorb block     model, a head,      names become numbers, the learner takes it, in order
                      learner
     publish view     model               predictions see it

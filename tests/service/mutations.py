@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import msgpack
 import numpy as np
+import zstandard
 
 DEEP = 3_000
 DTYPES = ("<f4", "<f8", "<i8", ">f8", "O", "<c16", "S8", "float64", "", None, 7, ["<f4"])
@@ -191,6 +192,7 @@ ENCODERS: dict[str, Callable[[Any], bytes]] = {
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "gzip": lambda content: gzip.compress(content, 1, mtime=0),
     "x-gzip": lambda content: gzip.compress(content, 1, mtime=0),
+    "zstd": lambda content: zstandard.compress(content, 1),
     "deflate": zlib.compress,  # not spoken
 }
 
