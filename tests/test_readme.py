@@ -144,9 +144,10 @@ def test_the_commands_from_a_file_work_as_typed(tmp_path: Path) -> None:
         check=False,
     )
     assert "model rooms: loaded rooms.model, trained by mfw on 100 samples" in done.stderr
-    accuracy = re.search(r"accuracy ([\d.]+)% of 50 samples", done.stdout)
-    assert accuracy
-    assert float(accuracy[1]) > 85
+    judged = re.search(r"accuracy ([\d.]+)%, kappa ([\d.]+) of 50 samples", done.stdout)
+    assert judged
+    assert float(judged[1]) > 85
+    assert float(judged[2]) > 0.6
     assert '{"status":"ready"}' in done.stdout
     said = (tmp_path / "predictions.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in said] == ["prediction", "dry", "humid"]
