@@ -31,7 +31,8 @@ test: .venv/installed
 # HARD_SEED chooses the cases, HARD_CRASHES how often a server is killed, and with
 # HARD_OVERLOAD_SECONDS=600 it is overloaded for ten minutes.
 test-hard: .venv/hard
-	$(BIN)/python -m pytest -n 2 -m 'hard or not hard' tests/hard tests/service/test_triton_client.py
+	$(BIN)/python -m pytest -n 2 -m 'hard or not hard' tests/hard tests/service/test_rollback.py \
+	  tests/service/test_triton_client.py
 
 check: .venv/installed
 	$(BIN)/ruff check .
