@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from service.errors import StartupError, StorageFailed
-from service.log_rows import FORMAT, READ, SCHEMA
+from service.log_rows import COLUMNS, FORMAT, READ, SCHEMA
 from service.seals import BrokenSeal
 from service.write_ahead import check_write_ahead, write_ahead_path
 
@@ -86,6 +86,10 @@ class LogFile:
         stray = self.db.execute("PRAGMA foreign_key_check").fetchone()
         if told != "ok":
             raise self._damaged(told)
+        for table, columns in COLUMNS.items():
+            rows = self.db.execute(f"PRAGMA table_info({table})")
+            if tuple(name for _, name, *_ in rows) != columns:
+                raise self._damaged(f"its table {table} has other columns than it was made with")
         if stray:
             raise self._damaged("it has entries of a model that it does not have")
 

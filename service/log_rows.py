@@ -99,3 +99,13 @@ class Rollback(NamedTuple):
 
     told: dict[str, Any]
     content: bytes
+
+
+# The columns of each table, which NamedTuples are read from.
+COLUMNS = {
+    "models": ("id", "name", "spec"),
+    "entries": Entry._fields,
+    "fits": Entry._fields,
+    "keys": Keyed._fields,
+    "rollbacks": ("model", "part", "sequence", "told", "record"),
+}

@@ -73,13 +73,14 @@ def _unfinished(file: BinaryIO) -> int | None:
     commits, begun, whole = 0, False, True
     for frame_head, data in _frames(file, page):
         _, size_after_commit, *own_salts, sum_0, sum_1 = _FRAME.unpack(frame_head)
-        if 0 < (salts[0] - own_salts[0]) % 2**32 < _GENERATIONS:
+        # The second salt is a random number of each generation.
+        if own_salts[1] != salts[1] and 0 < (salts[0] - own_salts[0]) % 2**32 < _GENERATIONS:
             break
         if whole:
             sums = _added(sums, frame_head[:8] + data, order, weights)
             whole = own_salts == salts and sums.tolist() == [sum_0, sum_1]
         if not whole:
-            begun = not (size_after_commit and own_salts == salts)
+            begun = not size_after_commit
             commits += not begun
     return commits + begun
 

@@ -22,12 +22,16 @@ class OneVersusOneClassifier(ClassifierMixin, KernelEstimator):
 
         For more classes (n, classes): one-versus-one votes, ties broken by the margins.
         """
-        return predict(self._view, self._rows_to_predict(X))[1]
+        return self._predict(X)[1]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The labels of (n, d) rows."""
-        codes = predict(self._view, self._rows_to_predict(X))[0]
+        codes = self._predict(X)[0]
         return np.asarray(self.classes_[codes])
+
+    def _predict(self, X: Any) -> tuple[NDArray[np.int64], Float64Array]:
+        rows = self._rows_to_predict(X)
+        return predict(self._view, rows)
 
     def _keep_support(
         self,

@@ -73,7 +73,7 @@ def change(path: Path, at: int, by: int) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1, 2, 23])
 def test_a_changed_byte_is_refused_or_changes_nothing(closed: Path, seed: int) -> None:
     whole, before = closed.read_bytes(), contents(closed)
     places = random.Random(seed)

@@ -30,8 +30,8 @@ def gated(name, run):
         return run(*given)
     return wait
 
-def replay(model, block):
-    return gated(f"replay {model.name}", of_recovery)(model, block)
+def replay(model, *given):
+    return gated(f"replay {model.name}", of_recovery)(model, *given)
 
 GATES = sys.argv.pop(1)
 of_recovery, recovery._replay = recovery._replay, replay
