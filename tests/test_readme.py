@@ -62,6 +62,19 @@ def test_the_curl_session_works_as_typed(tmp_path: Path) -> None:
     assert predicted_named["prediction"] == ["humid"]
 
 
+def test_the_session_of_a_day_works_as_typed(tmp_path: Path) -> None:
+    answers = answers_of_session("$U/rollback", tmp_path)
+    _, created, learned, again, snapshot, mistake, back, history = answers
+    assert created["sequence"] == 0
+    assert learned["sequence"] == again["sequence"] == snapshot["sequence"] == 2
+    assert again == learned
+    assert mistake["sequence"] == back["sequence"] == 3
+    assert back["rolled_back"]["to"] == 2
+    assert [kept["sequence"] for kept in history["snapshots"]] == [2]
+    assert (tmp_path / "days.model").exists()
+    assert (tmp_path / "other-data" / "log.sqlite").exists()
+
+
 def test_the_session_with_numbers_works_as_typed(tmp_path: Path) -> None:
     answers = answers_of_session("refit", tmp_path)
     ready, created, learned, predicted, job, refitted = answers
