@@ -3,6 +3,7 @@
 import hashlib
 import importlib.metadata
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -23,6 +24,10 @@ os.environ.setdefault(
     str(Path(tempfile.gettempdir()) / f"wolfstream-numba-{_digest_of_compiled_sources()}"),
 )
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+# What the tests start can be interrupted, also where the tests themselves run in the background.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run, whatever the machine's speed.
 settings.register_profile("wolfstream", deadline=None, derandomize=True, print_blob=True)
