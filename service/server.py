@@ -8,6 +8,7 @@ import ipaddress
 import logging
 import signal
 import socket
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 # How long a stop waits for clients that do not read their answers.
 _PATIENCE_SECONDS = 5
+# How long the writer's thread may keep the event loop waiting, where both compute.
+_SWITCH_SECONDS = 0.001
 # How long a key that was revoked, or added, may go unnoticed.
 _KEYS_SECONDS = 0.5
 
@@ -134,6 +137,7 @@ class _Server(uvicorn.Server):
             # stops all threads for a tenth of a second at a time.
             gc.collect()
             gc.freeze()
+            sys.setswitchinterval(_SWITCH_SECONDS)
             logger.info("ready")
 
     @contextlib.contextmanager
