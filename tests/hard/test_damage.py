@@ -36,7 +36,7 @@ GRID = three_classes(50, seed=9).X
 def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data directory of a server killed with two snapshots and a log behind them."""
     data = tmp_path_factory.mktemp("damage") / "data"
-    with closing(ServerProcess(data, snapshot_samples=300)) as server:
+    with closing(ServerProcess(data, snapshot_samples=300, snapshots=2)) as server:
         server.start()
         learn(server, "m", 500)
         learn(server, "n", 60)
