@@ -32,6 +32,7 @@ RUN python -m venv --without-pip /opt/wolfstream/venv \
 FROM dependencies AS builder
 WORKDIR /build
 COPY pyproject.toml README.md LICENSE ./
+COPY wolfstream wolfstream
 COPY solver solver
 COPY service service
 RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir dist . \
@@ -40,11 +41,7 @@ RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir dist . \
     && cp -a /installed/. /
 # -I: from the environment, not from the sources in the working directory; numba's cache knows
 # a function by its file's path.
-RUN XDG_CACHE_HOME=/installed/opt/wolfstream/cache python -I -c "\
-from service.compile_cache import use_compile_cache; \
-use_compile_cache(); \
-from service.warm_up import warm_up; \
-warm_up()"
+RUN XDG_CACHE_HOME=/installed/opt/wolfstream/cache python -I -m service.engine.compilation
 
 
 FROM base

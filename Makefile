@@ -1,14 +1,19 @@
-# `make demo`, `make test` and `make bench` need git, make and Python >= 3.11 only:
-# the first call creates .venv and installs the project into it.
+# All targets need make and Python >= 3.11 only: the first one creates .venv and installs the
+# project into it, `make demo` with what the server needs, the others with their tools.
 PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
 .PHONY: demo test test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-bound clean
 
-.venv/installed: pyproject.toml
+# What the server, the command and the demo run on; the tools of development come after it.
+.venv/runtime: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "wolfstream needs Python 3.11 or newer; say make PYTHON=/path/to/python")'
 	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+.venv/installed: .venv/runtime
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
 	touch $@
 
@@ -20,19 +25,21 @@ DATA ?= ../shared/data
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[hard]'
 	touch $@
 
-demo: .venv/installed
+demo: .venv/runtime
 	$(BIN)/python -m benchmarks.demo --data $(DATA)
 
 test: .venv/installed
 	$(BIN)/python -m pytest -n 2
 
-# A quarter of an hour, not part of what every change must pass: requests that are wrong, crashes,
-# disks that fail, damaged files, clocks that jump, slow clients, overload, and a client by others.
-# HARD_SEED chooses the cases, HARD_CRASHES how often a server is killed, and with
-# HARD_OVERLOAD_SECONDS=600 it is overloaded for ten minutes.
+# Takes a quarter of an hour; not part of what every change must pass: wrong requests, crashes,
+# failing disks, damaged files, clocks that jump, slow clients, overload, and somebody else's client;
+# before them, every case of the sweeps of which `make test` runs a part.
+# HARD_SEED chooses the cases, HARD_CRASHES how often a server is killed, HARD_OVERLOAD_SECONDS
+# (600 for ten minutes) how long it is overloaded.
 test-hard: .venv/hard
-	$(BIN)/python -m pytest -n 2 -m 'hard or not hard' tests/hard tests/service/test_rollback.py \
-	  tests/service/test_triton_client.py
+	$(BIN)/python -m pytest -n 2 --all-cases -m sweep
+	$(BIN)/python -m pytest -n 2 -m 'hard or not hard' tests/hard tests/service/engine/test_rollback.py \
+	  tests/service/web/test_triton_client.py
 
 check: .venv/installed
 	$(BIN)/ruff check .
@@ -43,15 +50,15 @@ format: .venv/installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The allocator keeps what it has: on a virtual machine memory that is touched for the first
-# time can cost more than the whole pass that is measured.
+# The allocator keeps its memory: on a virtual machine the first touch of a page can cost more than
+# the whole pass that is measured.
 KEEP_MEMORY := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=17179869184
 
 bench: .venv/installed
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.absorb --data $(DATA)
 	$(BIN)/python -m benchmarks.service --parts start,batches
 
-# Six minutes; at one moment 256 streams are open.
+# Takes six minutes and opens 256 streams at once.
 bench-service: .venv/peers
 	$(BIN)/python -m benchmarks.service
 

@@ -74,9 +74,9 @@ def ours(features: str, algorithm: str) -> Contender:
     def run(split: Split, problem: P5Problem, s: int) -> Iterator[Result]:
         from sklearn.utils import check_random_state
 
-        from solver.asset import Asset
-        from solver.features import transform
-        from solver.kernels import Kernel
+        from solver.asset.features import transform
+        from solver.asset.learner import Asset
+        from solver.kernels.functions import Kernel
 
         def learner() -> Any:
             return Asset(

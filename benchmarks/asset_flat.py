@@ -33,8 +33,8 @@ def main() -> None:
 
 def run(kind: str, samples: int, tell: bool = False) -> None:
     """Learn so many samples; the clock runs while they are learned, not while they are made."""
-    from solver.asset import Asset
-    from solver.kernels import Kernel
+    from solver.asset.learner import Asset
+    from solver.kernels.functions import Kernel
 
     random = np.random.default_rng(SEED)
     middle = random.normal(size=FEATURES) / np.sqrt(FEATURES)

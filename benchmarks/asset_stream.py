@@ -54,8 +54,8 @@ class Standardiser:
 
 def ours(given: dict[str, Any], block: int, X: Float64Array, y: Codes) -> StreamResult:
     """wolfstream, in blocks of so many rows."""
-    from solver.asset import Asset
-    from solver.kernels import Kernel
+    from solver.asset.learner import Asset
+    from solver.kernels.functions import Kernel
 
     learner = Asset(
         Kernel("rbf", GAMMA), features="fourier", dimension=COMPONENTS, seed=SEED, **given

@@ -10,8 +10,8 @@ import numpy as np
 
 from benchmarks.frames import BINARY, TEXT, frame
 from benchmarks.load import post_all, post_request
-from service.samples import Samples
-from service.targets import Label
+from service.samples.targets import Label
+from service.samples.validation import Samples
 
 FEATURES = 20
 MSGPACK = "application/vnd.msgpack"

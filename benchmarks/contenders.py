@@ -84,8 +84,8 @@ def online(max_size: int) -> Learning:
     """wolfstream: one pass of MSFW with the service's defaults, but for the bound on the set."""
 
     def fit(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
-        from solver.kernels import Kernel
-        from solver.working_set import WorkingSet
+        from solver.kernels.functions import Kernel
+        from solver.working_set.learner import WorkingSet
 
         rows = matrix(X)
         with clock.running():
@@ -99,11 +99,11 @@ def online(max_size: int) -> Learning:
 
 def batch(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
     """wolfstream: SWAP until the duality gap over all samples is P4's 1e-4, our 2e-4."""
-    from solver.kernels import Kernel
-    from solver.one_versus_one import solve_pairs, support_of
-    from solver.rows import take_rows
-    from solver.solve_dual import Settings
-    from solver.view import expansion
+    from solver.frank_wolfe.one_versus_one import solve_pairs, support_of
+    from solver.frank_wolfe.solve_dual import Settings
+    from solver.kernels.functions import Kernel
+    from solver.rows.matrix import take_rows
+    from solver.working_set.view import expansion
 
     rows, kernel = matrix(X), Kernel("rbf", parameters.gamma)
     with clock.running():
@@ -123,7 +123,7 @@ def batch(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
 
 def matrix(X: Rows) -> Any:
     """What the solver takes: dense rows as they are, CSR in its own form."""
-    from solver.rows import sparse_from_csr
+    from solver.rows.matrix import sparse_from_csr
 
     if isinstance(X, csr_array):
         return sparse_from_csr(X.data, X.indices, X.indptr, X.shape[1])
@@ -132,7 +132,7 @@ def matrix(X: Rows) -> Any:
 
 def expanded(view: Any) -> Fitted:
     """Predictions of a view of ours."""
-    from solver.view import predict
+    from solver.working_set.view import predict
 
     def classes(Z: Rows, clock: Clock) -> Codes:
         rows = matrix(Z)

@@ -20,13 +20,15 @@ from numpy.typing import NDArray
 from benchmarks.datasets import MissingSet, load
 from benchmarks.machine import machine_line
 from benchmarks.papers import PROBLEMS
-from solver.batch import FullSearch, Solution, initial_ball, solve
-from solver.duals import Dual, classification_dual
-from solver.frank_wolfe import METHODS
-from solver.kernel_rows import KernelRows
-from solver.kernels import Kernel, Rows, prepare_rows
-from solver.view import expansion, predict
-from solver.working_set import WorkingSet
+from solver.frank_wolfe.driver import Solution, solve
+from solver.frank_wolfe.duals import Dual, classification_dual
+from solver.frank_wolfe.full_search import FullSearch
+from solver.frank_wolfe.methods import METHODS
+from solver.frank_wolfe.solve_dual import initial_ball
+from solver.kernels.cached_rows import KernelRows
+from solver.kernels.functions import Kernel, Rows, prepare_rows
+from solver.working_set.learner import WorkingSet
+from solver.working_set.view import expansion, predict
 
 # Set: accuracy % and support vectors of SFW, the same of MSFW (P1 Table 3, squared hinge).
 P1_TABLE_3 = {

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from benchmarks.datasets import Dataset, Rows, load
-from solver.bandwidth import gamma_from_rows
+from solver.kernels.bandwidth import gamma_from_rows
 
 SEED = 0
 COVTYPE_TEST, COVTYPE_PEERS = 100_000, 60_000
@@ -139,7 +139,7 @@ def load_problem(folder: Path, name: str, sparse: bool) -> tuple[Dataset, Parame
 
 
 def mean_distance_gamma(X: Rows) -> float:
-    """P2's rule, `solver.bandwidth.gamma_from_rows`, for CSR without making it dense."""
+    """P2's rule, `kernels.bandwidth.gamma_from_rows`, for CSR without making it dense."""
     if not isinstance(X, csr_array):
         return gamma_from_rows(X)
     n = X.shape[0]

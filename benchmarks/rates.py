@@ -15,8 +15,9 @@ import threadpoolctl
 from benchmarks.datasets import MissingSet
 from benchmarks.machine import machine_line
 from benchmarks.papers import load_problem
-from solver.kernels import Kernel, kernel_block, prepare_rows
-from solver.working_set import BLOCK_ROWS, WorkingSet
+from solver.kernels.functions import Kernel, kernel_block, prepare_rows
+from solver.working_set.blocks import BLOCK_ROWS
+from solver.working_set.learner import WorkingSet
 
 STORED, FEATURES = 20_000, (22, 123, 784)
 RUNS = 7

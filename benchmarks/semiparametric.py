@@ -19,21 +19,13 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from benchmarks.machine import machine_line
-from solver.basis import Basis, evaluate
-from solver.decomposition import working_sets
-from solver.kernel_rows import KernelRows
-from solver.kernels import Kernel, prepare_rows
-from solver.primal_dual import (
-    Advance,
-    Point,
-    Problem,
-    SolverName,
-    least_squares,
-    semiparametric_problem,
-    solve,
-    whole,
-)
-from solver.semiparametric_dual import semiparametric_dual
+from solver.kernels.cached_rows import KernelRows
+from solver.kernels.functions import Kernel, prepare_rows
+from solver.semiparametric.basis import Basis, evaluate
+from solver.semiparametric.decomposition import working_sets
+from solver.semiparametric.dual import semiparametric_dual
+from solver.semiparametric.outer_loop import OuterIteration, SolverName, solve, whole
+from solver.semiparametric.problem import Point, Problem, least_squares, semiparametric_problem
 
 KERNEL = Kernel("rbf", 0.25)
 BASES = (Basis("sin"), Basis("sinc", centre=5.0, scale=2.0 * np.pi))
@@ -121,7 +113,7 @@ def problem_of(data: Data, C: float = 1.0, *, at_hand: bool = False) -> Problem:
     return semiparametric_problem(semiparametric_dual(data.y, data.Psi, C, EPSILON), source)
 
 
-def advance_of(problem: Problem, variant: Variant) -> Advance:
+def advance_of(problem: Problem, variant: Variant) -> OuterIteration:
     if variant.decomposition:
         size = min(SIZE, problem.source.n)
         return working_sets(problem, variant.solver, size, size // 5)

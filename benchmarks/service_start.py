@@ -7,8 +7,8 @@ import threadpoolctl
 
 from benchmarks.bodies import two_classes
 from benchmarks.processes import wolfstream
-from service.model import head_for
-from service.spec import ModelSpec
+from service.heads.kinds import build
+from service.spec.model import ModelSpec
 
 BATCH, FULL, SAMPLES = 256, 5_000, 20_480
 
@@ -24,7 +24,7 @@ def start_seconds(folder: Path) -> float:
 
 def in_process() -> float:
     """Samples per second of a full set without a server; best of three."""
-    head = head_for("working_set", ModelSpec.model_validate({"asset": None}))
+    head = build("working_set", ModelSpec.model_validate({"asset": None}))
     first, samples = two_classes(4 * FULL, 99), two_classes(SAMPLES, 2)
     rates = []
     with threadpoolctl.threadpool_limits(1):

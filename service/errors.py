@@ -1,38 +1,41 @@
-"""Everything that can go wrong, in the words of the domain; `service.problems` gives it a status.
+"""All errors that are raised on purpose, by what they mean.
+
+`web.formats.problems` gives each error its status code.
 
 WolfstreamError
 ├── StartupError              the server cannot start; the message says what to do
 └── Refusal                   a request is answered with a problem; nothing of it was applied
-    ├── Unreadable            the body is not what its content type says
-    ├── Unauthenticated       no key, or one that is not known
-    ├── Forbidden             the key is not for this
-    ├── UnsupportedFormat     a content type that is not spoken here
-    ├── TooSlow               the client took too long to send it
-    ├── HeadTooLarge          more bytes than a head may have
-    ├── TooLarge              more bytes or rows than a request may have
-    ├── Invalid               readable but wrong: the spec, a field, a parameter
-    │   └── InvalidSamples    with the rows that are wrong
+    ├── Unreadable            the body does not match its content type
+    ├── Unauthenticated       without a key, or with an unknown one
+    ├── Forbidden             the key does not allow the request
+    ├── UnsupportedFormat     the content type or encoding is not supported
+    ├── TooSlow               the request took too long to arrive
+    ├── HeadTooLarge          the request line and headers have too many bytes
+    ├── TooLarge              the request has too many bytes or rows
+    ├── Invalid               the spec, a field or a parameter can be read but is wrong
+    │   └── InvalidSamples    some rows or labels are wrong
     ├── UnknownModel
-    ├── UnknownJob            never asked for, or forgotten
-    ├── UnknownSnapshot       never made, or forgotten
+    ├── UnknownJob            never started, or no longer kept
+    ├── UnknownSnapshot       never made, or no longer kept
     ├── UnusableSnapshot      it is damaged
-    ├── TooManyModels         as many as the server may have
+    ├── TooManyModels         the server has reached its limit of models
     ├── ModelExists           under this name, with another spec
-    ├── KeyReused             under this idempotency key came another request
+    ├── KeyReused             the idempotency key belongs to another request
     ├── NoSuchHead            the model's spec has null for it
-    ├── Untrained             there is nothing to predict with yet
-    ├── RefitFailed           the window and the spec do not make a model; the old one serves on
-    └── Unavailable           try again later
-        ├── QuotaExceeded     this client's key has no samples left for now
+    ├── Untrained             the model has not learned enough to predict
+    ├── RefitFailed           the window and the spec do not make a model; the old one stays
+    └── Unavailable           the request may succeed later
+        ├── QuotaExceeded     the client's key has no samples left for now
         ├── TooManyConnections
         ├── QueueFull
         ├── JobsFull
         ├── RefitStopped      the server stopped, or the model was deleted or rolled back
-        ├── SnapshotFailed    one is being written already, or cannot be
-        ├── NotReady          starting or stopping
-        ├── NotReached        the asked-for sequence did not come in time
-        ├── StorageFailed     the log could not be written
-        └── ModelBroken       this model's learner failed; the others go on
+        ├── SnapshotFailed    one is being written already, or cannot be written
+        ├── NotReady          the server is starting or stopping
+        ├── NotReached        the model did not reach the wanted sequence in time
+        ├── StorageFailed     the journal could not be written
+        │   └── InDoubt       or it was; which of the two is not known yet
+        └── ModelBroken       the model's learner failed; other models continue
 """
 
 from collections.abc import Iterable
@@ -51,9 +54,9 @@ class StartupError(WolfstreamError):
 
 
 class SampleError(TypedDict, total=False):
-    """One wrong thing in a request: `row` (if it concerns one), JSON `pointer`, `detail`.
+    """One error in a request: its `row` if it has one, JSON `pointer` and `detail`.
 
-    line: of the row, counted from 1, where the body has lines.
+    line: of the row, counted from 1, in a body of lines.
     """
 
     row: int
@@ -86,21 +89,21 @@ class Unreadable(Refusal):
 
 
 class Unauthenticated(Refusal):
-    """The server needs a key, and the request has none that is known."""
+    """The server needs a key, and the request has none or an unknown one."""
 
     slug, title = "unauthenticated", "A key is needed"
 
 
 class Forbidden(Refusal):
-    """The key has not the scope, or is not for this model."""
+    """The key lacks the scope, or is not for this model."""
 
     slug, title = "forbidden", "The key does not allow this"
 
 
 class UnsupportedFormat(Refusal):
-    """The content type is not spoken here."""
+    """The content type or the content encoding is not supported."""
 
-    slug, title = "unsupported-format", "The content type is not supported"
+    slug, title = "unsupported-format", "The content type or encoding is not supported"
 
 
 class TooSlow(Refusal):
@@ -140,13 +143,13 @@ class UnknownModel(Refusal):
 
 
 class UnknownJob(Refusal):
-    """No job of this model has this id, or no longer."""
+    """No job of this model has this id, or it is no longer kept."""
 
     slug, title = "unknown-job", "There is no such job"
 
 
 class UnknownSnapshot(Refusal):
-    """The model has no snapshot of this sequence, or no longer."""
+    """The model has no snapshot of this sequence, or it is no longer kept."""
 
     slug, title = "unknown-snapshot", "There is no such snapshot"
 
@@ -158,7 +161,7 @@ class UnusableSnapshot(Refusal):
 
 
 class TooManyModels(Refusal):
-    """The server has as many models as it may have."""
+    """The server has reached its limit of models."""
 
     slug, title = "too-many-models", "There are too many models"
 
@@ -170,7 +173,7 @@ class ModelExists(Refusal):
 
 
 class KeyReused(Refusal):
-    """The idempotency key was given to another request."""
+    """Another request was sent under the same idempotency key."""
 
     slug, title = "idempotency-key-reused", "The idempotency key belongs to another request"
 
@@ -194,7 +197,7 @@ class RefitFailed(Refusal):
 
 
 class Unavailable(Refusal):
-    """The request may succeed later; `retry_after_seconds` says when to try."""
+    """The request may succeed later; `retry_after_seconds` says when to retry."""
 
     slug, title = "unavailable", "The server cannot do this now"
     retry_after_seconds = 1
@@ -216,7 +219,7 @@ class QuotaExceeded(Unavailable):
 
 
 class TooManyConnections(Unavailable):
-    """The server has as many connections as it may have."""
+    """The server has reached its limit of connections."""
 
     slug, title = "too-many-connections", "Too many connections are open"
 
@@ -228,20 +231,20 @@ class QueueFull(Unavailable):
 
 
 class JobsFull(Unavailable):
-    """Too many refits wait for their turn."""
+    """Too many refits are waiting for their turn."""
 
     slug, title = "jobs-full", "Too many refits are waiting"
     retry_after_seconds = 10
 
 
 class RefitStopped(Unavailable):
-    """A refit was ended before its time."""
+    """A refit was stopped before it had finished."""
 
     slug, title = "refit-stopped", "The refit was stopped"
 
 
 class SnapshotFailed(Unavailable):
-    """No snapshot was made; the model and its log are as before."""
+    """No snapshot was made; the model and its journal are as before."""
 
     slug, title = "snapshot-failed", "The snapshot could not be made"
 
@@ -253,20 +256,24 @@ class NotReady(Unavailable):
 
 
 class NotReached(Unavailable):
-    """The sequence that the client wants to see has not been learned in time."""
+    """The model did not reach the wanted sequence in time."""
 
     slug, title = "not-reached", "The sequence has not been reached"
 
 
 class StorageFailed(Unavailable):
-    """The log could not be written; nothing was learned, unless the detail says otherwise."""
+    """The journal could not be written; nothing was learned, unless the detail says otherwise."""
 
-    slug, title = "storage-failed", "The log could not be written"
+    slug, title = "storage-failed", "The journal could not be written"
     retry_after_seconds = 10
 
 
+class InDoubt(StorageFailed):
+    """A commit failed in such a way that it may have been written."""
+
+
 class ModelBroken(Unavailable):
-    """Learning failed inside this model; its log is intact."""
+    """Learning failed inside this model; its journal is intact."""
 
     slug, title = "model-broken", "The model stopped learning"
     retry_after_seconds = 60
@@ -278,7 +285,7 @@ def refuse(pointer: str, detail: str) -> NoReturn:
 
 
 def refuse_all(detail: str, wrong: Iterable[SampleError]) -> None:
-    """Raise with the first of the wrong places, if there is any; no more are looked for."""
+    """Raise with the first errors, if there are any, without looking for more than it names."""
     errors = list(islice(wrong, MOST_ERRORS))
     if errors:
         raise InvalidSamples(detail, errors)

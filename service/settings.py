@@ -14,22 +14,24 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
-    insecure: bool = Field(False, description="Answer other machines also where there are no keys.")
+    insecure: bool = Field(False, description="Let other machines use the server without keys.")
     tls_cert: Path | None = Field(
         None, description="Certificate chain, PEM; with it the server speaks https and wss only."
     )
     tls_key: Path | None = Field(None, description="Private key of the certificate, PEM.")
     log_format: Literal["auto", "text", "json"] = Field(
         "auto",
-        description="How the log on standard error is written: text lines, or one JSON object a "
-        "line; auto: text where it is a terminal, else json.",
+        description="Format of the log on standard error: lines of text, or one JSON object a "
+        "line; auto: text on a terminal, json elsewhere.",
     )
     log_requests: Literal["none", "errors", "all"] = Field(
         "errors",
-        description="Requests that get a line in the log; errors: those refused, failed, or "
-        "taking more than a second, up to 100 lines a second.",
+        description="Requests that the log has a line for; errors: those that are refused, fail "
+        "or take more than a second, up to 100 lines a second.",
     )
-    data: Path = Field(Path("wolfstream-data"), description="Directory of the log and snapshots.")
+    data: Path = Field(
+        Path("wolfstream-data"), description="Directory of the journal and the snapshots."
+    )
     threads: int = Field(1, ge=1, description="Threads of a matrix product.")
     queue_samples: int = Field(65_536, ge=1, description="Samples that may wait to be learned.")
     queue_bytes: int = Field(
@@ -48,25 +50,29 @@ class Settings(BaseSettings):
     patience_seconds: float = Field(
         30.0,
         gt=0,
-        description="Longest wait for a request to arrive, or for a client to read its answer.",
+        description="Longest wait for a request to arrive, or for a response to be read.",
     )
-    window: int = Field(256, ge=1, description="Unanswered messages on one websocket stream.")
+    window: int = Field(
+        256, ge=1, description="Messages on a websocket stream that may be without a response."
+    )
     classes: int = Field(100, ge=2, description="Different labels that one model may meet.")
     features: int = Field(
         100_000, ge=1, description="Different feature names that one model may meet."
     )
     idempotency_keys: int = Field(
-        100_000, ge=1, description="Newest idempotency keys that are remembered of each model."
+        100_000, ge=1, description="Idempotency keys kept for each model, the newest ones."
     )
     refits: int = Field(16, ge=1, description="Refits that may wait for their turn.")
     snapshot_samples: int = Field(
         100_000, ge=1, description="Samples learned between two snapshots of a model."
     )
     snapshots: int = Field(
-        4, ge=2, description="Snapshots kept of a model, to go back to; the log of the newest two."
+        4,
+        ge=2,
+        description="Snapshots kept of a model for rollback; the journal covers the newest two.",
     )
     wait_seconds: float = Field(
         5.0,
         gt=0,
-        description="Longest wait for a sequence that min_sequence asks for, or of Prefer: wait.",
+        description="Longest wait for the sequence that min_sequence names, and of Prefer: wait.",
     )

@@ -1,31 +1,49 @@
-"""What turns numerical functions into machine code that uses vector registers."""
+"""Compilation of numerical functions to machine code that uses vector registers."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import types
-from numba.extending import intrinsic, overload
+from numba import extending, types
+from numba.core import typing
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
-# Sums may be reordered so that they use vector registers, and comparisons may assume that
-# no NaN occurs: every row is checked to be finite before it reaches a solver.
-_FASTMATH = {"reassoc", "contract", "nnan", "nsz"}
+# Most functions of these modules carry no types.
+_extending: Any = extending
+_types: Any = types
+_typing: Any = typing
+
+_OPTIONS: Any = {
+    # Sums may be reordered so that they use vector registers, and comparisons may assume that
+    # no NaN occurs: every row is checked to be finite before it reaches a solver.
+    "fastmath": {"reassoc", "contract", "nnan", "nsz"},
+    "error_model": "numpy",
+    # A second wrapper, for callers from C.
+    "no_cfunc_wrapper": True,
+}
 
 
 def compiled(function: Function) -> Function:
-    """Compile with numba: cached on disk, without the interpreter lock, sums in vector order.
+    """Compile for callers from Python: cached on disk, without the interpreter lock.
 
-    The disk cache notices an edit of the function's own file only. Whoever edits these files
-    keys the cache directory on all of them (`service.compile_cache`).
+    numba's cache on disk notices an edit in the function's own file only, so the cache directory
+    is keyed on a hash of all files (`service.native.compile_cache`).
     """
-    jit = numba.njit(cache=True, nogil=True, fastmath=_FASTMATH, error_model="numpy")
-    return cast(Function, jit(function))
+    return cast(Function, numba.njit(cache=True, nogil=True, **_OPTIONS)(function))
 
 
-def larger(a: float, b: float) -> float:
-    """The larger one of two float64 numbers. A loop that gathers it uses vector registers.
+def inner(function: Function) -> Function:
+    """Compile into the compiled functions that call this one; called from Python it is Python.
+
+    It costs no wrapper for callers from Python and no file on disk, which is half of what a short
+    function would cost.
+    """
+    return cast(Function, _extending.register_jitable(**_OPTIONS)(function))
+
+
+def larger(a: Any, b: Any) -> Any:
+    """Returns the larger of two numbers. A loop over it runs in vector registers.
 
     With numba's own max it does not: the selection there lacks the permission to assume that
     no NaN occurs, and a search takes seven times as long.
@@ -33,24 +51,37 @@ def larger(a: float, b: float) -> float:
     return a if a > b else b
 
 
-def smaller(a: float, b: float) -> float:
-    """The smaller one of two float64 numbers, like `larger`."""
+def smaller(a: Any, b: Any) -> Any:
+    """Returns the smaller of two numbers, like `larger`."""
     return a if a < b else b
 
 
-def _selection(comparison: str) -> Any:
-    """Machine code for one of two numbers, with that permission."""
+def _selection(function: Callable[[Any, Any], Any], comparison: str) -> None:
+    """Let compiled code use two instructions for `function`, those of floats with that permission.
 
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+    As an ordinary function it would be compiled for each pair of types, as numba's own max is.
+    """
+
+    def typed(context: Any) -> Any:
+        def of(a: Any, b: Any) -> Any:
+            kind = context.unify_types(_types.unliteral(a), _types.unliteral(b))
+            return _typing.signature(kind, kind, kind)
+
+        return of
+
+    def floats(_context: Any, builder: Any, _signature: Any, pair: Any) -> Any:
         flags = ("nnan", "nsz")
-        chosen = builder.fcmp_ordered(comparison, *arguments, flags=flags)
-        return builder.select(chosen, *arguments, flags=flags)
+        chosen = builder.fcmp_ordered(comparison, *pair, flags=flags)
+        return builder.select(chosen, *pair, flags=flags)
 
-    return intrinsic(
-        lambda _typing, _a, _b: (types.float64(types.float64, types.float64), generate)
-    )
+    def integers(_context: Any, builder: Any, signature: Any, pair: Any) -> Any:
+        compare = builder.icmp_signed if signature.return_type.signed else builder.icmp_unsigned
+        return builder.select(compare(comparison, *pair), *pair)
+
+    _extending.type_callable(function)(typed)
+    _extending.lower_builtin(function, _types.Float, _types.Float)(floats)
+    _extending.lower_builtin(function, _types.Integer, _types.Integer)(integers)
 
 
-_larger, _smaller = _selection(">"), _selection("<")
-overload(larger)(lambda _a, _b: lambda _a, _b: _larger(_a, _b))
-overload(smaller)(lambda _a, _b: lambda _a, _b: _smaller(_a, _b))
+_selection(larger, ">")
+_selection(smaller, "<")

@@ -7,14 +7,18 @@ import signal
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
+
+from tests.sweeps import thin_out
 
 
 def _digest_of_compiled_sources() -> str:
     """numba's disk cache overlooks edits of imported helpers; a directory per version does not."""
     digest = hashlib.sha256(importlib.metadata.version("numba").encode())
-    for source in sorted((Path(__file__).parents[1] / "solver").glob("*.py")):
-        digest.update(source.name.encode())
+    solver = Path(__file__).parents[1] / "solver"
+    for source in sorted(solver.rglob("*.py")):
+        digest.update(str(source.relative_to(solver)).encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -34,3 +38,14 @@ settings.register_profile("wolfstream", deadline=None, derandomize=True, print_b
 # HYPOTHESIS_PROFILE=thorough looks for new ones.
 settings.register_profile("thorough", deadline=None, max_examples=3000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "wolfstream"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Sweeps in full on request."""
+    parser.addoption("--all-cases", action="store_true", help="run every case of every sweep")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of sweeps, run the part that has every value."""
+    if not config.getoption("--all-cases"):
+        thin_out(config, items)

@@ -1,83 +1,71 @@
-"""The README is true: its curl session works as typed, its files exist."""
+"""README and the pages in docs are true: each runs as one session, and what they name exists."""
 
-import json
 import os
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
+import tomllib
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
-from tests.service.process import ServerProcess, free_port
+from tests.page_session import ROOT, Session, blocks_of, run_page
+from tests.test_structure import ALLOWED
 
-ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))]
+TEXTS = {
+    page: (ROOT / page).read_text() for page in [*PAGES, "CONTRIBUTING.md", "docker/README.md"]
+}
 
 
-def shell_block(containing: str) -> str:
-    blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
-    return next(block for block in blocks if containing in block)
+def run(page: str, folder: Path) -> Session:
+    """A page that ran to its end without an error in Python."""
+    session = run_page(page, folder)
+    assert session.code == 0, session.errors
+    assert "Traceback" not in session.errors
+    return session
 
 
-def python_block(containing: str) -> str:
-    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    (block,) = [block for block in blocks if containing in block]
-    return block
-
-
-def answers_of_session(containing: str, tmp_path: Path) -> list[Any]:
-    """Only the port and the path of the command differ from the README; one answer a line."""
-    port = str(free_port())
-    session = shell_block(containing).replace("8000", port).replace("curl ", "curl -w '\\n' ")
-    session = session.replace(".venv/bin/wolfstream", f"{sys.executable} -m service")
-    done = subprocess.run(
-        ["bash", "-e", "-m", "-c", f"{session}\nwait"],
-        cwd=tmp_path,
-        env=os.environ | {"WOLFSTREAM_PORT": port, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=290,
-        check=False,
-    )
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-
-
-def test_the_curl_session_works_as_typed(tmp_path: Path) -> None:
-    answers = answers_of_session("$U-named", tmp_path)
-    ready, created, learned, one, predicted, refused, described, *of_named = answers
+def test_readme_is_one_session(tmp_path: Path):
+    session = run("README.md", tmp_path)
+    ready, created, learned, predicted = session.output("wolfstream serve").responses
     assert ready == {"status": "ready"}
     assert created["sequence"] == 0
-    assert (learned["learned"], learned["sequence"]) == (3, 3)
-    assert (one["learned"], one["sequence"]) == (1, 4)
+    assert learned["sequence"] == predicted["sequence"] == 4
     assert predicted["prediction"] == ["dry", "humid"]
-    assert refused["errors"][0]["pointer"] == "/x/0/1"
-    assert described["sequence"] == 4
-    created_named, learned_named, predicted_named = of_named
-    assert created_named["model"] == "rooms-named"
-    assert learned_named["learned"] == 2
-    assert predicted_named["prediction"] == ["humid"]
+    assert session.output('client.learn("rooms"').lines == ["['dry' 'humid']"]
+    learned_line, streamed_line = session.output("stream.learn_each").lines
+    sequence, accuracy = learned_line.split()
+    assert sequence == "1500"
+    assert float(accuracy) > 0.95
+    assert re.fullmatch(r"2000 \['(humid|dry)'\]", streamed_line)
+    mended = session.output("rollback")
+    snapshot, mistake, again, back = mended.responses
+    assert snapshot["sequence"] == 6
+    assert mistake == again
+    assert mistake["sequence"] == back["sequence"] == 7
+    assert back["rolled_back"]["to"] == 6
+    assert 'samples_learned_total{head="working_set",model="rooms"} 7.0' in mended.text
+    trained = session.output("wolfstream train")
+    assert "accuracy 100.00%" in trained.text
+    assert "working_set: 4 samples" in trained.text
+    (online, support), (exact, gap) = (
+        map(float, line.split()) for line in session.output("load_digits").lines
+    )
+    assert min(online, exact) > 0.97
+    assert support > 100
+    assert gap <= 1e-5
 
 
-def test_the_session_of_a_day_works_as_typed(tmp_path: Path) -> None:
-    answers = answers_of_session("$U/rollback", tmp_path)
-    _, created, learned, again, snapshot, mistake, back, history = answers
-    assert created["sequence"] == 0
-    assert learned["sequence"] == again["sequence"] == snapshot["sequence"] == 2
-    assert again == learned
-    assert mistake["sequence"] == back["sequence"] == 3
-    assert back["rolled_back"]["to"] == 2
-    assert [kept["sequence"] for kept in history["snapshots"]] == [2]
-    assert (tmp_path / "days.model").exists()
-    assert (tmp_path / "other-data" / "log.sqlite").exists()
+def test_readme_is_short_and_its_picture_small():
+    assert len(README.splitlines()) < 200
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)
+    assert pictures
+    assert all((ROOT / picture).stat().st_size < 60_000 for picture in pictures)
 
 
-def test_the_session_with_numbers_works_as_typed(tmp_path: Path) -> None:
-    answers = answers_of_session("refit", tmp_path)
-    ready, created, learned, predicted, job, refitted = answers
+def test_the_page_of_models_is_one_session(tmp_path: Path):
+    session = run("docs/models.md", tmp_path)
+    ready, created, learned, predicted, job, refitted = session.output("refit").responses
     assert ready == {"status": "ready"}
     assert created["spec"]["semiparametric"]["window"] == 2000
     assert learned["learned"] == 5
@@ -85,117 +73,163 @@ def test_the_session_with_numbers_works_as_typed(tmp_path: Path) -> None:
     assert job["status"] in ("queued", "running", "done")
     assert refitted["head"] == "semiparametric"
     assert 6.0 < refitted["prediction"][0] < 8.0
+    created, learned, predicted = session.output("hail").responses
+    assert created["model"] == "weather"
+    assert learned["learned"] == 2
+    assert predicted["prediction"] == ["humid"]
 
 
-def test_the_notebook_works_as_typed(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(python_block("sklearn.datasets"), "README.md", "exec"), {})
-    lines = [
-        [float(word) for word in line.split()] for line in capsys.readouterr().out.splitlines()
-    ]
-    (online, support), (exact, gap), (inside, outside) = lines
-    assert min(online, exact) > 0.97
-    assert support > 100
-    assert gap <= 1e-5
+def test_the_page_of_operations_is_one_session(tmp_path: Path):
+    session = run("docs/operations.md", tmp_path)
+    day = session.output("rollback")
+    _, created, learned, again, snapshot, mistake, back, history = day.responses
+    assert created["sequence"] == 0
+    assert learned["sequence"] == again["sequence"] == snapshot["sequence"] == 2
+    assert again == learned
+    assert mistake["sequence"] == back["sequence"] == 3
+    assert back["rolled_back"]["to"] == 2
+    assert [kept["sequence"] for kept in history["snapshots"]] == [2]
+    assert "wolfstream_samples_learned" in day.text
+    files = session.output("snapshot export")
+    assert "wolfstream-data: whole" in files.lines
+    assert '"dtype"' not in files.text
+    assert (tmp_path / "work" / "rooms.model").exists()
+    assert (tmp_path / "work" / "other-data" / "log.sqlite").exists()
+
+
+def test_the_page_of_formats_is_one_session(tmp_path: Path):
+    session = run("docs/formats.md", tmp_path)
+    _, _, of_csv, of_lines = session.output("text/csv").responses
+    assert (of_csv["learned"], of_csv["sequence"]) == (3, 3)
+    assert (of_lines["learned"], of_lines["sequence"]) == (2, 5)
+    (refused,) = session.output('"warm"').responses
+    assert refused["type"].startswith("urn:wolfstream:")
+    assert refused["errors"][0]["pointer"] == "/x/0/1"
+    (inferred,) = session.output("infer").responses
+    assert inferred["outputs"][0]["data"] == ["humid"]
+
+
+def test_the_page_of_keys_is_one_session(tmp_path: Path):
+    session = run("docs/authentication-and-limits.md", tmp_path)
+    output = session.output("keys add")
+    assert [line.split()[0] for line in output.lines[1:4]] == ["NAME", "ops", "sensors"]
+    ready, refused, listed = output.responses
+    assert ready == {"status": "ready"}
+    assert refused["status"] == 401
+    assert listed == {"models": []}
+
+
+def test_the_page_of_python_is_one_session(tmp_path: Path):
+    session = run("docs/python.md", tmp_path)
+    learned, predicted, classes = session.output('client.describe("rooms")').lines
+    assert learned.split()[0] == "500"
+    assert float(learned.split()[1]) > 0.8
+    assert predicted == "['dry' 'humid']"
+    assert classes in ("['dry', 'humid']", "['humid', 'dry']")
+    assert re.fullmatch(r"300 \['(humid|dry)'\]", session.output("asyncio").lines[0])
+    score, inside_and_outside = session.output("EnclosingBall").lines
+    accuracy, met = score.split(maxsplit=1)
+    assert float(accuracy) > 0.9
+    assert met == str(list(range(10)))
+    inside, outside = map(float, inside_and_outside.split())
     assert inside > 0.7
     assert outside < 0.05
+    if any("from river" in output.block.text for output in session.outputs):
+        found = re.fullmatch(r"Accuracy: ([\d.]+)%", session.output("from river").lines[0])
+        assert found
+        assert float(found[1]) > 75
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    running = ServerProcess(tmp_path_factory.mktemp("server") / "data").start()
-    yield running
-    running.close()
-
-
-def said_by(block: str, server: ServerProcess, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """Only the server's URL differs from the README; what is printed, line by line."""
-    block = block.replace("http://127.0.0.1:8000", server.url)
-    exec(compile(block, "README.md", "exec"), {})
-    return capsys.readouterr().out.splitlines()
-
-
-def test_the_client_works_as_typed(
-    server: ServerProcess, capsys: pytest.CaptureFixture[str]
-) -> None:
-    learned, streamed = said_by(python_block("client.stream"), server, capsys)
-    sequence, accuracy = learned.split()
-    assert sequence == "1500"
-    assert float(accuracy) > 0.95
-    assert re.fullmatch(r"2000 \['(humid|dry)'\]", streamed)
-
-
-def test_the_river_adapter_works_as_typed(
-    server: ServerProcess, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("river")
-    (accuracy,) = said_by(python_block("RemoteClassifier"), server, capsys)
-    found = re.fullmatch(r"Accuracy: ([\d.]+)%", accuracy)
-    assert found
-    assert float(found[1]) > 75
-
-
-def test_the_commands_from_a_file_work_as_typed(tmp_path: Path) -> None:
-    """The last one, which serves, is started as typed and stopped once it is ready."""
-    random = np.random.default_rng(0)
-    rows = random.standard_normal((150, 2)) * 5 + [20, 50]
-    lines = [f"{a},{b},{'humid' if b > 50 else 'dry'}" for a, b in rows.tolist()]
-    (tmp_path / "rooms.csv").write_text("warmth,humidity,y\n" + "\n".join(lines[:100]))
-    (tmp_path / "held-out.csv").write_text("\n".join(lines[100:]))
-    (tmp_path / "new.csv").write_text("20,41\n22,58\n")
-    session = shell_block("wolfstream train").replace(
-        ".venv/bin/wolfstream", f"{sys.executable} -m service"
-    )
-    port = str(free_port())
-    wait = f"until curl -sf http://127.0.0.1:{port}/readyz; do sleep 0.2; done"
-    done = subprocess.run(
-        ["bash", "-e", "-m", "-c", f"{session.rstrip()} &\n{wait}\nkill %1\nwait"],
-        cwd=tmp_path,
-        env=os.environ | {"WOLFSTREAM_PORT": port, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=290,
-        check=False,
-    )
-    assert "model rooms: loaded rooms.model, trained by mfw on 100 samples" in done.stderr
-    judged = re.search(r"accuracy ([\d.]+)%, kappa ([\d.]+) of 50 samples", done.stdout)
+def test_the_page_of_training_is_one_session(tmp_path: Path):
+    session = run("docs/training-from-files.md", tmp_path)
+    trained = session.output("wolfstream train")
+    judged = re.search(r"accuracy ([\d.]+)%, kappa ([\d.]+) of 50 samples", trained.text)
     assert judged
     assert float(judged[1]) > 85
     assert float(judged[2]) > 0.6
-    assert '{"status":"ready"}' in done.stdout
-    said = (tmp_path / "predictions.csv").read_text().splitlines()
-    assert [line.split(",")[0] for line in said] == ["prediction", "dry", "humid"]
+    predictions = (tmp_path / "work" / "predictions.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in predictions] == ["prediction", "dry", "humid"]
+    served = session.output("--load")
+    assert "model rooms: loaded rooms.model, trained by mfw on 200 samples" in session.errors
+    assert "working_set: 50 samples" in served.text
+    assert served.responses[-1]["prediction"] == ["humid"]
 
 
-@pytest.mark.parametrize(
-    "path", sorted(set(re.findall(r"`((?:solver|service|docker)/[\w./]+)`", README)))
-)
-def test_files_that_are_named_exist(path: str) -> None:
-    assert (ROOT / path).exists()
+def test_every_page_with_commands_is_run():
+    with_commands = {page for page in PAGES if any(not b.is_set_up for b in blocks_of(page))}
+    names = re.findall(r'run\("([\w./-]+)"', Path(__file__).read_text())
+    assert with_commands == set(names)
 
 
-def test_functions_that_are_named_stand_in_their_files() -> None:
-    named = re.findall(r"`(solver/\w+\.py)`((?: `\w+`,?)+)", README)
-    assert named
-    for path, functions in named:
-        source = (ROOT / path).read_text()
-        for function in re.findall(r"`(\w+)`", functions):
-            assert re.search(rf"^(def|class) {function}\b", source, re.MULTILINE), (path, function)
+@pytest.mark.parametrize("page", TEXTS)
+def test_links_lead_somewhere(page: str):
+    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", TEXTS[page]):
+        path, _, heading = target.partition("#")
+        file = (ROOT / page).parent / path if path else ROOT / page
+        assert file.exists(), target
+        if heading:
+            titles = re.findall(r"^#+ (.+)$", file.read_text(), re.MULTILINE)
+            assert heading in [title.lower().replace(" ", "-") for title in titles]
 
 
-def test_the_promise_of_defaults_is_that_of_the_settings() -> None:
+@pytest.mark.parametrize("page", TEXTS)
+def test_files_and_packages_that_are_named_exist(page: str):
+    files = r"`((?:solver|service|docker|benchmarks|tests|docs)/[\w./-]+)`"
+    for path in re.findall(files, TEXTS[page]):
+        assert (ROOT / path).exists(), path
+    for package in re.findall(r"`(service\.[\w.]+)`", TEXTS[page]):
+        assert (ROOT / package.replace(".", "/")).is_dir() or (
+            ROOT / f"{package.replace('.', '/')}.py"
+        ).exists(), package
+
+
+def test_the_way_of_a_sample_names_packages():
+    table = README.partition("| step | packages |")[2].partition("\n\n")[0]
+    steps = [line.split("|")[1:3] for line in table.splitlines()[2:]]
+    assert [step.strip() for step, _ in steps] == [
+        *("receive", "decode", "submit", "append + fsync", "absorb block", "publish view"),
+        *("acknowledge", "load snapshot, replay"),
+    ]
+    for _, packages in steps:
+        assert set(re.findall(r"`([\w.]+)`", packages)) <= set(ALLOWED)
+
+
+def test_the_extras_and_targets_that_are_named_exist():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    makefile = (ROOT / "Makefile").read_text()
+    for text in TEXTS.values():
+        for extra in re.findall(r"pip install '\.\[(\w+)\]'", text):
+            assert extra in project["optional-dependencies"]
+        for target in re.findall(r"`make ([\w-]+)", text):
+            assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_no_package_index_is_named_before_something_is_published(page: str):
+    assert not re.search(r"pip install '?wolfstream", TEXTS[page])
+
+
+def test_the_defaults_that_the_pages_name_are_those_of_the_settings():
     from service.settings import Settings
-    from service.spec import WorkingSetSpec
+    from service.spec.model import WorkingSetSpec
 
     settings = Settings(_env_file=None)  # type: ignore[call-arg]
-    assert f"at most {settings.classes} different" in " ".join(README.split())
+    models = " ".join(TEXTS["docs/models.md"].split())
+    assert f"at most {settings.classes} different" in models
+    assert f"at most {settings.features:,} different names" in models
+    assert "5,000 unless the spec says otherwise" in models
     assert WorkingSetSpec.model_fields["max_size"].default == 5000
-    assert f"at most {settings.features:,} different names" in " ".join(README.split())
-    assert "5,000 unless the spec says otherwise" in " ".join(README.split())
 
 
-def test_each_promise_names_tests_that_exist() -> None:
-    table = README.partition("| promise | kept by")[2].partition("\n\n")[0]
-    named = re.findall(r"`(tests/\w+/test_\w+\.py)`(?: `(test_\w+)`)?", table)
+def test_each_promise_names_tests_that_exist():
+    table = TEXTS["docs/guarantees.md"].partition("| promise | kept by")[2].partition("\n\n")[0]
+    named = re.findall(r"`(tests/[\w/]+/test_\w+\.py)`(?: `(test_\w+)`)?", table)
     assert len(named) > 12
     for file, function in named:
         assert f"def {function}" in (ROOT / file).read_text(), (file, function)
+
+
+def test_the_commands_of_the_container_agree():
+    (commands,) = [block.text for block in blocks_of("README.md") if "docker run" in block.text]
+    assert commands in TEXTS["docker/README.md"]
+    assert os.access(ROOT / "docker" / "entrypoint.sh", os.R_OK)

@@ -10,7 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.keys import add_key
+from service.access.key_file import KeyFile
+from service.access.keys import add_key
 from tests.hard.clients import HttpClient, StreamClient
 from tests.hard.conftest import Report
 from tests.hard.processes import together
@@ -89,7 +90,10 @@ def test_a_clock_that_jumps_changes_nothing(
 
 def test_a_quota_is_counted_by_a_clock_that_does_not_jump(tmp_path: Path, offset: Path) -> None:
     data = tmp_path / "data"
-    admin, few = add_key(data, "admin", ("admin",)), add_key(data, "few", ("learn",), "", 5.0)
+    admin, few = (
+        add_key(KeyFile(data), "admin", ("admin",)),
+        add_key(KeyFile(data), "few", ("learn",), "", 5.0),
+    )
     with closing(ServerProcess(data).start()) as server:
 
         def post(key: str, n: int) -> httpx.Response:

@@ -22,12 +22,13 @@ import httpx
 import numpy as np
 import pytest
 
-from service.fits import fit_from_record
-from service.log import Log
-from service.log_rows import Entry
-from service.model import Model
-from service.recovery import samples_of
-from service.spec import read_spec
+from service.engine.absorb import recorded_samples
+from service.heads.fit import fit_from_record
+from service.model.learner import Learner
+from service.model.live import Model
+from service.spec.model import read_spec
+from service.storage.data_directory import open_storage
+from service.storage.entries import Entry
 from tests.hard.clients import Churn, Client, HttpClient, Sample, StreamClient
 from tests.hard.conftest import Report
 from tests.hard.processes import together
@@ -65,7 +66,7 @@ class Replica:
     """A model in this process that follows a log from its first entry."""
 
     def __init__(self, name: str) -> None:
-        self.model = Model(1, name, read_spec(SPECS[name]))
+        self.learner = Learner(Model(1, name, read_spec(SPECS[name])))
         self.sequence_of: dict[Sample, int] = {}
         self.last_fit = b""
 
@@ -73,24 +74,24 @@ class Replica:
         """Absorb what is new; that which is not must stand there as before."""
         for block in blocks:
             if not block[0].samples:
-                if block[0].record != self.last_fit and block[0].sequence >= self.model.sequence:
+                if block[0].record != self.last_fit and block[0].sequence >= self.learner.sequence:
                     self.last_fit = block[0].record
-                    self.model.adopt(fit_from_record(block[0].record))
+                    self.learner.adopt(block[0].head, fit_from_record(block[0].record))
                 continue
             first = block[0].sequence - block[0].samples
-            samples = samples_of(block)
+            samples = recorded_samples(block)
             for k, row in enumerate(samples.X.tolist()):  # type: ignore[union-attr]
                 sample = int(row[0]), int(row[1])
                 held = self.sequence_of.setdefault(sample, first + 1 + k)
                 assert held == first + 1 + k, f"{sample} stands at {held} and {first + 1 + k}"
-            if block[-1].sequence > self.model.sequence:
-                assert first == self.model.sequence, "the log has a gap"
-                self.model.absorb(block[0].head, samples)
-        self.model.publish()
+            if block[-1].sequence > self.learner.sequence:
+                assert first == self.learner.sequence, "the log has a gap"
+                self.learner.absorb(block[0].head, samples)
+        self.learner.publish()
 
     def check(self, http: httpx.Client) -> None:
         """The server says what this model says, to the last bit."""
-        name, published = self.model.name, self.model.published
+        name, published = self.learner.model.name, self.learner.model.published
         for head, view in published.heads.items():
             if head == "semiparametric" and not self.last_fit:
                 continue
@@ -106,7 +107,7 @@ def blocks_of(folder: Path, scratch: Path) -> dict[str, list[list[Entry]]]:
     """All that a log ever held, by model; read from a copy, so that recovery is the server's."""
     shutil.rmtree(scratch, ignore_errors=True)
     shutil.copytree(folder, scratch, ignore=shutil.ignore_patterns("snapshots"))
-    Log(scratch / "log.sqlite").close()  # it refuses what is damaged
+    open_storage(scratch).close()  # it refuses what is damaged
     with closing(sqlite3.connect(scratch / "log.sqlite")) as database:
         models = dict(database.execute("SELECT id, name FROM models").fetchall())
         union = "SELECT * FROM {0} UNION ALL SELECT * FROM kept{1} ORDER BY model, sequence"

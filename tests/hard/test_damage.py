@@ -15,15 +15,14 @@ from typing import Any
 
 import pytest
 
+from service.engine.recovery import recover
 from service.errors import StartupError
-from service.log import Log
-from service.model import Model
-from service.recovery import recover
-from service.snapshots import Snapshots
+from service.model.live import Model
+from service.storage.data_directory import open_storage
 from tests.hard.conftest import Report
+from tests.service.engine.test_recovery import learn
 from tests.service.process import ServerProcess
 from tests.service.streams import three_classes
-from tests.service.test_recovery import learn
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(600)]
 
@@ -47,19 +46,17 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def recovered(data: Path) -> dict[str, Any]:
     """What is said after a start: sequences, and predictions to the last bit."""
-    log = Log(data / "log.sqlite")
+    storage = open_storage(data)
     try:
-        return {
-            model.name: said(model) for model in recover(log, Snapshots(data / "snapshots"), one)
-        }
+        return {model.name: said(model) for model in recover(storage, one)}
     finally:
-        log.close()
+        storage.close()
 
 
 def said(model: Model) -> Any:
     assert not model.broken, "a model that is broken by damage must keep the server from starting"
     heads = model.published.heads.items()
-    return model.sequence, {name: view.predict(GRID) for name, view in heads}
+    return model.published.sequence, {name: view.predict(GRID) for name, view in heads}
 
 
 def one(_: int) -> None:
@@ -104,7 +101,7 @@ def test_of_the_log(
     shutil.copytree(left, whole)
     before = recovered_copy(whole, tmp_path)
     if folded:
-        Log(whole / "log.sqlite").close()
+        open_storage(whole).close()
     ends: Counter[str] = Counter()
     caplog.set_level(logging.WARNING)
     for number in range(CASES):

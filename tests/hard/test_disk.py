@@ -10,9 +10,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.keys import KeysError, add_key, read_keys
-from service.log_rows import Entry
-from service.recovery import samples_of
+from service.access.key_file import KeyFile
+from service.access.keys import KeysError, add_key
+from service.engine.absorb import recorded_samples
+from service.storage.entries import Entry
 from tests.hard.conftest import Report
 from tests.hard.faults import Poster, failing, fill, small_disk
 from tests.service.process import ServerProcess
@@ -53,7 +54,7 @@ def held(server: ServerProcess) -> list[int]:
     with closing(sqlite3.connect(server.data / "log.sqlite")) as database:
         rows = database.execute("SELECT * FROM entries ORDER BY sequence").fetchall()
     blocks = [[Entry._make(row).unsealed()] for row in rows]
-    return [int(row[1]) for block in blocks for row in samples_of(block).X.tolist()]  # type: ignore[union-attr]
+    return [int(row[1]) for block in blocks for row in recorded_samples(block).X.tolist()]  # type: ignore[union-attr]
 
 
 def sequence(server: ServerProcess) -> int:
@@ -122,15 +123,15 @@ class TestFullDisk:
 
     def test_while_keys_are_added(self, disk: Path):
         data = disk / "data"
-        add_key(data, "first", ("admin",))
+        add_key(KeyFile(data), "first", ("admin",))
         filler = fill(disk)
         with pytest.raises(KeysError, match="No space left"):
-            add_key(data, "second", ("admin",))
-        assert [key.name for key in read_keys(data) or []] == ["first"]
+            add_key(KeyFile(data), "second", ("admin",))
+        assert [key.name for key in KeyFile(data).read() or []] == ["first"]
         assert not list(data.glob("*.partial"))
         filler.unlink()
-        add_key(data, "third", ("admin",))
-        assert [key.name for key in read_keys(data) or []] == ["first", "third"]
+        add_key(KeyFile(data), "third", ("admin",))
+        assert [key.name for key in KeyFile(data).read() or []] == ["first", "third"]
 
 
 # SQLite writes with pwrite64 and flushes with fdatasync, or fsync where that is not there.

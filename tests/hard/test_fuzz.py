@@ -16,9 +16,11 @@ import httpx
 import numpy as np
 import pytest
 
-from service.keys import add_key
-from service.model import Model
-from service.spec import read_spec
+from service.access.key_file import KeyFile
+from service.access.keys import add_key
+from service.model.learner import Learner
+from service.model.live import Model
+from service.spec.model import read_spec
 from tests.hard.conftest import Report
 from tests.hard.processes import resident_bytes, together
 from tests.service.fuzzing import SECONDS, SMALL, FrameFuzzer, Fuzzer, make_case
@@ -34,7 +36,7 @@ GROWTH_BYTES = 250 << 20
 
 
 def test_nothing_that_is_sent_breaks_the_server(tmp_path: Path, report: Report) -> None:
-    key = add_key(tmp_path / "data", "fuzz", ("admin",))
+    key = add_key(KeyFile(tmp_path / "data"), "fuzz", ("admin",))
     server = ServerProcess(tmp_path / "data", wait_seconds=0.01, body_bytes=1 << 20)
     with closing(server.start()):
         fuzzers = [Fuzzer(server, key) for _ in range(2)]
@@ -152,13 +154,13 @@ class Control:
 
     def check(self) -> None:
         """It predicts what a model in this process predicts that has learned the same."""
-        own = Model(1, "control", read_spec(SMALL))
+        own = Learner(Model(1, "control", read_spec(SMALL)))
         for start in range(0, 600, 3):
             for head in ("working_set", "asset"):
                 own.absorb(head, part(self._samples, start, start + 3))  # type: ignore[arg-type]
         own.publish()
         rows = np.random.default_rng(3).standard_normal((200, 3))
-        for head, view in own.published.heads.items():
+        for head, view in own.model.published.heads.items():
             path = f"/v1/models/control/predict?head={head}"
             told = self._client.post(path, json={"x": rows.tolist()}).json()
             assert (told["prediction"], told["decision"]) == view.predict(rows)

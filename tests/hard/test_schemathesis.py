@@ -14,8 +14,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.keys import Scope, add_key
-from service.samples import Samples
+from service.access.key_file import KeyFile
+from service.access.keys import Scope, add_key
+from service.samples.validation import Samples
 from tests.service.process import ServerProcess
 from tests.service.streams import body, curve, few_words, three_classes, two_classes
 
@@ -101,7 +102,7 @@ def test_every_answer_is_documented(server: ServerProcess, tmp_path: Path) -> No
 
 
 def test_with_a_key(server: ServerProcess, tmp_path: Path) -> None:
-    header = f"Bearer {add_key(server.data, 'all', ('admin',))}"
+    header = f"Bearer {add_key(KeyFile(server.data), 'all', ('admin',))}"
     trained(server, {"Authorization": header})
     campaign(server, tmp_path, *A_FEW, "--header", f"Authorization: {header}")
 
@@ -110,7 +111,9 @@ def test_with_a_key(server: ServerProcess, tmp_path: Path) -> None:
 def test_without_the_key_that_is_needed(
     server: ServerProcess, tmp_path: Path, scopes: tuple[Scope, ...]
 ) -> None:
-    header = f"Bearer {add_key(server.data, 'all', ('admin',))}"
-    given = f"Bearer {add_key(server.data, 'few', scopes)}" if scopes else "Bearer wfs_nobody"
+    header = f"Bearer {add_key(KeyFile(server.data), 'all', ('admin',))}"
+    given = (
+        f"Bearer {add_key(KeyFile(server.data), 'few', scopes)}" if scopes else "Bearer wfs_nobody"
+    )
     trained(server, {"Authorization": header})
     campaign(server, tmp_path, *A_FEW, "--header", f"Authorization: {given}")

@@ -14,7 +14,7 @@ import pytest
 from tests.hard.conftest import Report
 from tests.hard.processes import open_files
 from tests.service.process import ServerProcess
-from tests.service.test_connections import UPGRADE
+from tests.service.web.test_connections import UPGRADE
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(300)]
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from service.names import NamedRows, named_rows
-from service.samples import Samples
-from service.targets import Label
+from service.samples.named_rows import NamedRows, named_rows
+from service.samples.targets import Label
+from service.samples.validation import Samples
 
 
 def two_classes(n: int, seed: int = 0, features: int = 4) -> Samples:

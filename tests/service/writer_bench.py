@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from service.admission import LearnRequest
-from service.model import Model
-from service.samples import Samples
+from service.engine.admission import LearnRequest
+from service.engine.writer import Writer
+from service.model.live import Model
+from service.samples.validation import Samples
 from service.settings import Settings
-from service.spec import HeadName, read_spec
-from service.writer import Writer
+from service.spec.heads import HeadName
+from service.spec.model import read_spec
+from service.storage.data_directory import open_storage
 
 
 class Bench:
@@ -19,12 +21,15 @@ class Bench:
         data.mkdir(exist_ok=True)
         self.replies: list[Any] = []
         self._settings = Settings(data=data, **{"snapshot_samples": 10**9, **settings})
-        self.writer = Writer(self._settings, lambda given, _: self.replies.extend(given))
-        self.writer.recover()
+        self.storage = open_storage(data, self._settings.snapshots)
+        self.writer = Writer(
+            self.storage, self._settings, lambda given, _: self.replies.extend(given)
+        )
+        self.writer.recover(lambda _: None)
 
     def create(self, spec: Any, name: str = "m") -> Model:
         """A new model."""
-        return self.writer.create(name, read_spec(spec))[0]
+        return self.writer.models.create(name, read_spec(spec))[0]
 
     def learn(
         self,
@@ -40,15 +45,16 @@ class Bench:
 
     def snapshot(self, model: Model) -> int:
         """Save one, and wait until it is on disk; its sequence."""
-        sequence, saving = self.writer.snapshot(model)
+        sequence, saving = self.writer.snapshots.start(model)
         saving.result()
-        self.writer.saves.finish()
+        self.writer.snapshots.finish()
         return sequence
 
     def kill(self) -> None:
         """Leave as kill -9 does: no snapshot at the end."""
-        self.writer.models.clear()
-        self.writer.close()
+        self.writer.snapshots.finish(wait=True)
+        self.writer.snapshots._saver.shutdown()
+        self.storage.close()
 
     def close(self) -> None:
         """Leave as SIGTERM does."""
@@ -65,5 +71,5 @@ def state_of(model: Model, X: Any) -> list[Any]:
     heads = model.describe()["heads"]
     for stands in heads.values():
         stands.pop("bytes", None)
-    said = [view.predict(X) for view in model.published.heads.values() if view.trained]
+    said = [view.predict(X) for view in model.published.heads.values() if not view.lacks]
     return [said, heads]

@@ -5,13 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.batch import FullSearch, solve
-from solver.duals import Dual, ball_dual, classification_dual, regression_dual
-from solver.frank_wolfe import METHODS
-from solver.kernel_rows import KernelRows
-from solver.kernels import Kernel, Rows, prepare_rows
-from solver.sampled import SampledSearch
-from solver.simplex import AWAY, DROP, PARTAN, SWAP, TOWARD
+from solver.frank_wolfe.driver import solve
+from solver.frank_wolfe.duals import Dual, ball_dual, classification_dual, regression_dual
+from solver.frank_wolfe.full_search import FullSearch
+from solver.frank_wolfe.methods import METHODS
+from solver.frank_wolfe.sampled_search import SampledSearch
+from solver.kernels.cached_rows import KernelRows
+from solver.kernels.functions import Kernel, Rows, prepare_rows
+from solver.simplex.steps import AWAY, DROP, PARTAN, SWAP, TOWARD
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.streams import FLOAT64, clusters
 

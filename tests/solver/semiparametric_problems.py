@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from solver.basis import Basis, training_matrix
-from solver.kernels import Kernel
+from solver.kernels.functions import Kernel
+from solver.semiparametric.basis import Basis, training_matrix
 from tests.solver.oracle_sfw import kernel_matrix
 
 # omega(x) = sin(x) + sinc(2 pi (x - 5)), its two parts as the basis.

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from solver.kernels import Kernel
-from solver.rows import n_rows, sparse_from_csr, to_csr
+from solver.kernels.functions import Kernel
+from solver.rows.matrix import n_rows, sparse_from_csr, to_csr
 from tests.solver.oracle_sfw import hessian
 
 FLOAT64 = np.dtype(np.float64)

@@ -1,15 +1,15 @@
 """Small runs of every compiled solver as one JSON object; `python -m tests.solver.unjitted`.
 
-test_batch compares what this prints under NUMBA_DISABLE_JIT=1 with the compiled run.
+frank_wolfe/test_driver compares what this prints under NUMBA_DISABLE_JIT=1 with the compiled run.
 """
 
 import json
 
 import numba
 
-from solver.batch import solve
-from solver.frank_wolfe import METHODS
-from solver.working_set import WorkingSet
+from solver.frank_wolfe.driver import solve
+from solver.frank_wolfe.methods import METHODS
+from solver.working_set.learner import WorkingSet
 from tests.solver.problems import KERNELS, TASKS, full, sampled
 from tests.solver.streams import FLOAT64, clusters, members
 

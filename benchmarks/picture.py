@@ -1,0 +1,96 @@
+"""Draw README's picture: a server's accuracy on the electricity stream, beside two simple rules.
+
+`python -m benchmarks.picture` starts a server, streams the bundled set through it in the order of
+time, and writes docs/electricity.svg. Each row is standardised by the mean and deviation of the
+rows up to and including it, so nothing later than a sample takes part in its prediction.
+"""
+
+import tempfile
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from rich.console import Console
+
+from benchmarks.demo import running_server
+from benchmarks.demo_streams import PACKED, last_again, majority_so_far
+from wolfstream import Client
+
+PICTURE = Path(__file__).resolve().parent.parent / "docs" / "electricity.svg"
+SPEC = {"working_set": None, "asset": {"average": False}}
+WINDOW = 2000
+_STEP = 200
+_LARGEST_DEVIATION = 4.0
+
+# The same drawing gives the same bytes; letters stay letters, which takes fewer of them.
+mpl.rcParams |= {"svg.hashsalt": "wolfstream", "svg.fonttype": "none"}
+
+
+def standardised(X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(x - mean)/deviation over the rows up to and including x, in [-4, 4]; 0 where constant."""
+    count = np.arange(1, len(X) + 1)[:, None]
+    mean = np.cumsum(X, axis=0) / count
+    variance = np.cumsum(X * X, axis=0) / count - mean * mean
+    varies = variance > 1e-12
+    z = np.where(varies, (X - mean) / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
+    return np.clip(z, -_LARGEST_DEVIATION, _LARGEST_DEVIATION)
+
+
+def recent_accuracy(right: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Share of right ones among the last `WINDOW` predictions, from the first full window on."""
+    total = np.concatenate([[0], np.cumsum(right)])
+    return (total[WINDOW:] - total[:-WINDOW]) / WINDOW
+
+
+def learned(X: NDArray[np.float64], y: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What a served model predicts for each sample but the first, just before it learns it."""
+    with (
+        tempfile.TemporaryDirectory(prefix="wolfstream-picture-") as directory,
+        running_server(Path(directory), Console()) as url,
+        Client(url) as client,
+    ):
+        client.create("electricity", SPEC)
+        predictions = client.learn("electricity", X, y, head="asset", batch=256).predictions
+    return np.array([-1 if label is None else label for label in predictions[1:]], np.int64)
+
+
+def draw(path: Path, y: NDArray[np.int64], predictions: NDArray[np.int64]) -> None:
+    """Write the figure: accuracy over the last `WINDOW` samples, and over all of them."""
+    curves = {
+        "wolfstream (ASSET)": (predictions, "#1f5fbf", 2.0),
+        "last label again": (last_again(y), "#c0561f", 1.2),
+        "majority class": (majority_so_far(y), "#808080", 1.2),
+    }
+    figure = Figure(figsize=(8.0, 3.2), layout="constrained")
+    panel = figure.subplots()
+    for name, (predicted, colour, width) in curves.items():
+        right = predicted == y[1:]
+        recent = recent_accuracy(right)
+        at = np.arange(0, len(recent), _STEP)
+        label = f"{name}: {np.mean(right):.1%} in all"
+        panel.plot(at + WINDOW, 100 * recent[at], label=label, color=colour, linewidth=width)
+    panel.set(
+        xlabel="half-hours since May 1996, each predicted before it is learned",
+        ylabel=f"right of the last {WINDOW:,} (%)",
+        xlim=(0, len(y)),
+        ylim=(40, 100),
+    )
+    panel.xaxis.set_major_formatter("{x:,.0f}")
+    panel.grid(alpha=0.25)
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.legend(loc="center", bbox_to_anchor=(0.5, 0.58), ncols=3, fontsize="small", frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> None:
+    with np.load(PACKED / "elec2.npz") as data:
+        X, y = data["X"].astype(np.float64), data["y"].astype(np.int64)
+    draw(PICTURE, y, learned(standardised(X), y))
+    print(f"{PICTURE}: {PICTURE.stat().st_size / 1024:.0f} kB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""API keys in a file of the data directory, which is replaced as a whole with each change."""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from service.access.keys import Key, KeysError
+
+_KEYS = TypeAdapter(list[Key])
+
+
+class KeyFile:
+    """`access.keys.ApiKeys` in `DIR/keys.json`; the file exists once a key was added."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._path = data / "keys.json"
+        self.name = str(self._path)
+
+    def read(self) -> list[Key] | None:
+        """All keys; None if none was ever added."""
+        try:
+            return _KEYS.validate_json(self._path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise KeysError(
+                f"{self._path} cannot be read: {error.strerror}; it must belong to the server's "
+                "user"
+            ) from error
+        except ValidationError as error:
+            raise KeysError(
+                f"{self._path} is damaged: {error.errors()[0]['msg']}; "
+                "restore it, or delete it and add keys anew"
+            ) from None
+
+    def version(self) -> tuple[int, ...] | None:
+        """What differs between two versions of the file."""
+        try:
+            stat = self._path.stat()
+        except OSError:
+            return None
+        return stat.st_ino, stat.st_mtime_ns, stat.st_size, stat.st_uid, stat.st_mode
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[list[Key]]:
+        """All keys, written as the block leaves them; one command at a time."""
+        try:
+            self._data.mkdir(parents=True, exist_ok=True)
+            folder = os.open(self._data, os.O_RDONLY)
+        except OSError as error:
+            raise KeysError(
+                f"the data directory {self._data} cannot be used: {error.strerror}"
+            ) from error
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            keys = self.read() or []
+            yield keys
+            _replace(self._path, _KEYS.dump_json(keys, indent=1))
+            os.fsync(folder)
+        except OSError as error:
+            raise KeysError(f"{self._path} cannot be written: {error.strerror}") from error
+        finally:
+            os.close(folder)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Replace a file that nobody else may read, durably once its directory is fsynced."""
+    partial = path.with_suffix(".partial")
+    partial.unlink(missing_ok=True)
+    try:
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            if os.geteuid() == 0:
+                # An administrator's command must not take the file away from the server's user.
+                owner = path.parent.stat()
+                os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.rename(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise

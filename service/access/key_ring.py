@@ -1,0 +1,139 @@
+"""The API keys that a running server accepts, and what each of them grants."""
+
+import hmac
+from typing import NamedTuple
+
+from service.access.keys import ApiKeys, Key, Scope, digest
+from service.access.quota import Quota
+from service.errors import Forbidden, Unauthenticated
+
+# The response to a learned sample contains the model's prediction, so learn includes predict.
+_IMPLIED: dict[Scope, frozenset[Scope]] = {
+    "predict": frozenset({"predict"}),
+    "learn": frozenset({"predict", "learn"}),
+    "admin": frozenset({"predict", "learn", "admin"}),
+}
+
+
+class Grant(NamedTuple):
+    """What the sender of a request may do.
+
+    key_id: of the key; empty where none is needed.
+    """
+
+    key_id: str
+    scopes: frozenset[Scope]
+    prefix: str
+    quota: Quota | None
+
+    def admit(self, scope: Scope, model: str | None, every_model: bool, under_quota: bool) -> None:
+        """Check a request before its body is read. Raises Forbidden, QuotaExceeded.
+
+        scope: that the request needs. model: that it is about, None without one. every_model:
+        whether it needs a key for all models. under_quota: whether it brings rows that count.
+        """
+        if every_model:
+            self.check_all_models()
+        elif model is not None:
+            self.check_model(model)
+        self.check(scope)
+        if under_quota:
+            self.check_quota()
+
+    def check_quota(self) -> None:
+        """Raise QuotaExceeded where the key has to wait before it may send more samples."""
+        if self.quota is not None:
+            self.quota.check()
+
+    def spend(self, samples: int) -> None:
+        """Note samples that are learned or predicted."""
+        if self.quota is not None:
+            self.quota.spend(samples)
+
+    def check(self, scope: Scope) -> None:
+        """Raise Forbidden where the key does not have this scope."""
+        if scope not in self.scopes:
+            raise Forbidden(f"this key does not have the scope {scope!r}; use one that has")
+
+    def check_model(self, name: str) -> None:
+        """Raise Forbidden where the key is not for this model, whether or not it exists."""
+        if not name.startswith(self.prefix):
+            raise Forbidden(f"this key is for models whose names begin with {self.prefix!r}")
+
+    def check_all_models(self) -> None:
+        """Raise Forbidden where the key is for some models only."""
+        if self.prefix:
+            raise Forbidden(f"this key is only for models whose names begin with {self.prefix!r}")
+
+
+class KeyRing:
+    """The keys of a running server, as they were when it last looked.
+
+    Raises KeysError where they cannot be read.
+    """
+
+    def __init__(self, keys: ApiKeys) -> None:
+        self._source = keys
+        self._version = keys.version()
+        self._required = False
+        self._keys: dict[str, Key] = {}
+        self._grants: dict[str, Grant] = {}
+        self._everybody = Grant("", _IMPLIED["admin"], "", None)
+        self._replace(keys.read())
+
+    @property
+    def required(self) -> bool:
+        """Whether a request needs a key."""
+        return self._required
+
+    def refresh(self) -> bool:
+        """Whether the keys have changed since the last look; the changed ones take effect.
+
+        Keys that have vanished as a whole stay in force, so that nobody is admitted or locked out
+        by accident. Raises KeysError where they cannot be read; they stay as they were, and the
+        next call looks again.
+        """
+        version = self._source.version()
+        if version == self._version:
+            return False
+        keys = self._source.read()
+        self._version = version
+        if keys is None:
+            return False
+        self._replace(keys)
+        return True
+
+    def grant(self, authorization: bytes | None) -> Grant:
+        """What the bearer of an `Authorization` header may do. Raises Unauthenticated."""
+        if not self._required:
+            return self._everybody
+        scheme, _, key = (authorization or b"").partition(b" ")
+        if scheme.lower() != b"bearer":
+            raise Unauthenticated("this server needs a key; send Authorization: Bearer KEY")
+        key = key.strip()
+        found = self._keys.get(key.rpartition(b"_")[0].decode("latin-1"))
+        if found is None or not hmac.compare_digest(found.digest, digest(key)):
+            raise Unauthenticated("the key is not known here; it may have been revoked")
+        return self._grants[found.id]
+
+    def holds(self, grant: Grant) -> bool:
+        """Whether a grant is still in force."""
+        if not self._required:
+            return True
+        return self._grants.get(grant.key_id) is grant
+
+    def _replace(self, keys: list[Key] | None) -> None:
+        """Put keys in force; the grants of unchanged keys stay the same objects."""
+        self._required = keys is not None
+        before, grants = self._keys, self._grants
+        self._keys = {key.id: key for key in keys or []}
+        self._grants = {
+            key.id: grants[key.id] if before.get(key.id) == key else _grant_of(key)
+            for key in self._keys.values()
+        }
+
+
+def _grant_of(key: Key) -> Grant:
+    scopes = frozenset[Scope]().union(*(_IMPLIED[scope] for scope in key.scopes))
+    quota = None if key.samples_per_second is None else Quota(key.samples_per_second)
+    return Grant(key.id, scopes, key.prefix, quota)

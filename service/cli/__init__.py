@@ -1,0 +1,7 @@
+"""The command `wolfstream`: one module for each subcommand and what they show on a terminal.
+
+It may import `service.web`, `service.training`, `service.engine`, `service.storage`,
+`service.heads`, `service.files`, `service.spec`, `service.client`, `service.access`,
+`service.native`, `solver.frank_wolfe`, `solver.rows`, `service.settings`.
+It is imported by nothing inside the project.
+"""

@@ -1,0 +1,88 @@
+"""The progress of a command: a bar on a terminal, a line every few seconds elsewhere."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+
+_LINE_SECONDS = 2.0
+
+
+class Frame:
+    """Bars on a terminal; elsewhere no bars, but lines that are due every few seconds."""
+
+    def __init__(self, console: Console, *columns: ProgressColumn, transient: bool) -> None:
+        self.console = console
+        self.bars = Progress(
+            *columns, console=console, transient=transient, disable=not console.is_interactive
+        )
+        self._last_line = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self.bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.bars.stop()
+
+    def line_is_due(self) -> bool:
+        """Whether no bars are drawn and it is time for a line."""
+        if not self.bars.disable or time.monotonic() - self._last_line <= _LINE_SECONDS:
+            return False
+        self._last_line = time.monotonic()
+        return True
+
+
+class Bar(Frame):
+    """One bar with words that change, which disappears at the end, before the result."""
+
+    def __init__(self, console: Console, title: str) -> None:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[words]}", markup=False),
+            TimeElapsedColumn(),
+        )
+        super().__init__(console, *columns, transient=True)
+        self._title = title
+        self._task = self.bars.add_task(title, total=1.0, words="")
+
+    def show(self, share: float, words: str) -> None:
+        """Show which share is done, from 0 to 1, and words beside it."""
+        self.bars.update(self._task, completed=min(max(share, 0.0), 1.0), words=words)
+        if self.line_is_due():
+            self.console.print(
+                f"{self._title}: {words}", highlight=False, markup=False, soft_wrap=True
+            )
+
+
+class Interruption:
+    """Whether Ctrl-C was pressed, in `asked`."""
+
+    asked = False
+
+
+@contextmanager
+def first_interrupt_asks() -> Iterator[Interruption]:
+    """Let the first Ctrl-C set `asked`; the second one interrupts as usual."""
+    interruption = Interruption()
+
+    def ask(_: int, __: FrameType | None) -> None:
+        interruption.asked = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield interruption
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,147 @@
+"""The command `wolfstream keys`: the API keys of a server."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from service.cli.failures import Failure
+
+# pydantic is imported when a command runs: help is quick.
+if TYPE_CHECKING:
+    from service.access.keys import Key
+
+# A key's name follows the rule for models' names.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+def _check_name(_: click.Context, __: click.Parameter, value: str | None) -> str:
+    """Return the value if a model's name could begin with it; an absent value is empty."""
+    if value is None:
+        return ""
+    if not _NAME.fullmatch(value):
+        raise click.BadParameter(
+            f"{value!r} is not a name: use at most 63 letters, digits, . _ -, the first one a "
+            "letter or digit"
+        )
+    return value
+
+
+_data = click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="WOLFSTREAM_DATA",
+    default=Path("wolfstream-data"),
+    help="The server's data directory.  [WOLFSTREAM_DATA; default: wolfstream-data]",
+)
+
+
+@click.group()
+def keys() -> None:
+    """Manage who may use a server.
+
+    A server without keys serves everybody who reaches it. Once there is a key, each request needs
+    one: `Authorization: Bearer KEY`. These commands work before the first start and while the
+    server runs, which notices a change within a second. A revoked key is refused from then on; a
+    websocket that was opened with it gets the responses that are due and is closed with code 1008.
+
+    \b
+    Scopes:
+      predict  predict, list and describe models
+      learn    the same, and learn (a learning response contains predictions in any case)
+      admin    everything: create, delete and roll back models too
+
+    A quota counts rows, learned or predicted. A batch of any size is taken while there is credit;
+    what it used beyond that has to be earned before the next one.
+
+    \b
+    Examples:
+      wolfstream keys add --name ops --scope admin
+      wolfstream keys add --name sensors --scope learn --prefix sensor-
+      wolfstream keys list
+      wolfstream keys revoke sensors
+
+    The data directory keeps a hash of each key, in keys.json. To do without keys again, stop the
+    server and delete this file.
+    """  # noqa: D301  (click wants the control character)
+
+
+@keys.command()
+@_data
+@click.option("--name", required=True, callback=_check_name, help="Name of the key in listings.")
+@click.option(
+    "--scope",
+    "scopes",
+    type=click.Choice(["predict", "learn", "admin"]),
+    multiple=True,
+    required=True,
+    help="What the key allows; repeatable.",
+)
+@click.option(
+    "--prefix",
+    metavar="P",
+    callback=_check_name,
+    help="Allow only models whose names begin with P.",
+)
+@click.option(
+    "--samples-per-second",
+    type=click.FloatRange(0, min_open=True),
+    metavar="N",
+    help="Rows to learn or predict, on average; more are refused with 429.  [default: any]",
+)
+def add(data: Path, **options: Any) -> None:
+    """Make a key and print it, once."""
+    from service.access.key_file import KeyFile
+    from service.access.keys import KeysError, add_key
+
+    try:
+        key = add_key(KeyFile(data), **options)
+    except KeysError as error:
+        raise Failure(str(error)) from None
+    click.echo(key)
+    click.echo("Keep it: it cannot be shown again.", err=True)
+
+
+@keys.command("list")
+@_data
+def list_(data: Path) -> None:
+    """List the keys, without the keys themselves."""
+    from service.access.key_file import KeyFile
+    from service.access.keys import KeysError
+
+    try:
+        found = KeyFile(data).read()
+    except KeysError as error:
+        raise Failure(str(error)) from None
+    if not found:
+        served = "everybody who reaches it" if found is None else "nobody"
+        click.echo(f"No keys in {data}: a server there serves {served}.", err=True)
+        return
+    rows = [("NAME", "KEY", "SCOPES", "MODELS", "SAMPLES/S", "CREATED"), *map(_row, found)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(padded).rstrip())
+
+
+def _row(key: "Key") -> tuple[str, ...]:
+    """Return a line of the listing; of the key itself only the part that is not secret."""
+    models, created = f"{key.prefix}*", f"{key.created:%Y-%m-%d %H:%M} UTC"
+    quota = "any" if key.samples_per_second is None else f"{key.samples_per_second:g}"
+    return key.name, f"{key.id}_...", ",".join(key.scopes), models, quota, created
+
+
+@keys.command()
+@_data
+@click.argument("name")
+def revoke(data: Path, name: str) -> None:
+    """Revoke a key."""
+    from service.access.key_file import KeyFile
+    from service.access.keys import KeysError, revoke_key
+
+    try:
+        revoke_key(KeyFile(data), name)
+    except KeysError as error:
+        raise Failure(str(error)) from None
+    click.echo(f"{name} is revoked; a running server refuses it within a second.", err=True)

@@ -1,0 +1,188 @@
+"""The command `wolfstream`: serve models, replay files into them, train and use model files."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from pydantic import ValidationError
+
+from service.cli.failures import Failure
+from service.cli.keys import keys
+from service.cli.predict import evaluate, predict
+from service.cli.replay import replay
+from service.cli.snapshot import snapshot
+from service.cli.train import train
+from service.settings import Settings
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+# As `spec.model.MODEL_NAME_PATTERN`; importing that module would make help slow.
+_MODEL_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z"
+_ON_THE_COMMAND_LINE = (
+    *("host", "port", "insecure", "tls_cert", "tls_key", "data", "threads", "log_format"),
+)
+
+
+@click.group(
+    epilog="""\b
+    Examples:
+      wolfstream serve --data ./models
+      wolfstream replay stream.csv --model prices
+      curl -X POST http://127.0.0.1:8000/v1/models/prices/predict \\
+           -H 'content-type: application/json' -d '{"x": [[0.1, 0.2]]}'
+      wolfstream train rooms.csv --model rooms.model
+      wolfstream serve --load rooms.model
+
+    Every setting of the server is also a variable, WOLFSTREAM_PORT and so on;
+    `wolfstream serve --help` lists them. A running server describes its
+    interface at /docs."""
+)
+@click.version_option(package_name="wolfstream")
+def main() -> None:
+    """A server that learns while it serves: online kernel SVMs.
+
+    `serve` runs the server. `replay` streams a file of labelled samples into a model of a running
+    server, and shows how well the model predicts each sample just before it learns it. `keys`
+    manages who may use a server. `snapshot` copies models between data directories and files, and
+    checks them for damage. `train`, `predict` and `evaluate` work with files alone; `serve --load`
+    serves what `train` writes.
+    """
+
+
+def _variable(name: str) -> str:
+    return f"WOLFSTREAM_{name.upper()}"
+
+
+def _setting(name: str) -> Callable[[Command], Command]:
+    """Make an option of a field of Settings, without a default, which would hide the variable."""
+    field = Settings.model_fields[name]
+    text = f"{field.description}  [{_variable(name)}; default: {field.default}]"
+    if field.annotation is bool:
+        return click.option(_option(name), is_flag=True, default=None, help=text)
+    return click.option(_option(name), metavar=_METAVARS.get(name, "N"), help=text)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+_METAVARS = {
+    "host": "ADDRESS",
+    "tls_cert": "FILE",
+    "tls_key": "FILE",
+    "data": "DIR",
+    "log_format": "auto|text|json",
+}
+
+
+def _read_loads(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, Path]:
+    loads: dict[str, Path] = {}
+    for value in values:
+        name, equals, file = value.partition("=")
+        if not equals or not re.match(_MODEL_NAME, name):
+            name, file = Path(value).stem, value
+        if not re.match(_MODEL_NAME, name) or not file:
+            raise click.BadParameter(
+                f"{value!r}: {name!r} cannot be the name of a model (at most 63 letters, digits, "
+                ". _ -); give another one as NAME=FILE"
+            )
+        if name in loads:
+            raise click.BadParameter(f"{name!r} is given twice; give other names as NAME=FILE")
+        loads[name] = Path(file)
+    return loads
+
+
+def _other_settings() -> str:
+    lines = [
+        f"  {_variable(name)}\n      {field.description} Default: {field.default}."
+        for name, field in Settings.model_fields.items()
+        if name not in _ON_THE_COMMAND_LINE
+    ]
+    return "\b\nSettings that are variables only:\n" + "\n".join(lines)
+
+
+@main.command(epilog=_other_settings())
+@_setting("host")
+@_setting("port")
+@_setting("insecure")
+@_setting("tls_cert")
+@_setting("tls_key")
+@_setting("data")
+@_setting("threads")
+@_setting("log_format")
+@click.option(
+    "--load",
+    "loads",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    callback=_read_loads,
+    help="Serve the model in FILE, which `wolfstream train` wrote, and let it go on learning; "
+    "repeatable. NAME is by default FILE's name without its suffix. If --data has a model of this "
+    "name already, that one is served and FILE is not read.",
+)
+def serve(loads: dict[str, Path], **options: str | bool | None) -> None:
+    """Run the server until SIGTERM or Ctrl-C.
+
+    It then finishes what it has accepted, saves a snapshot and exits with 0. Everything that it
+    acknowledged is in the data directory, also after a crash: start it again with the same --data
+    and it continues.
+
+    Without keys it serves this machine only: see `wolfstream keys add --help`.
+
+    \b
+    Examples:
+      wolfstream serve
+      wolfstream serve --load rooms.model --load mail=/srv/spam.model
+      wolfstream serve --host 0.0.0.0 --port 8080 --data /var/lib/wolfstream \\
+          --tls-cert server.crt --tls-key server.key
+      WOLFSTREAM_THREADS=4 wolfstream serve
+    """  # noqa: D301  (click wants the control character)
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        settings = Settings(**given)  # type: ignore[arg-type]  # pydantic converts and checks
+    except ValidationError as error:
+        raise click.UsageError(_wrong_settings(error, given)) from None
+    # The server takes a second to import, which help and wrong settings need not wait for.
+    from service.native.compile_cache import use_compile_cache
+
+    use_compile_cache()
+    from service.errors import StartupError
+    from service.web.server import serve as run
+
+    try:
+        run(settings, loads)
+    except StartupError as error:
+        raise Failure(str(error)) from None
+
+
+def _wrong_settings(error: ValidationError, given: dict[str, Any]) -> str:
+    """Name each wrong value as the user gave it, and what it must be."""
+    wrong = []
+    for item in error.errors():
+        name = str(item["loc"][0])
+        source = _option(name) if name in given else _variable(name)
+        wrong.append(f"{source} {item['input']!r}: {_needed(item)}")
+    return "; ".join(wrong)
+
+
+_BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most"}
+_TYPES = {"int": "a whole number", "float": "a number", "bool": "true or false"}
+
+
+def _needed(item: "ErrorDetails") -> str:
+    """Say what a setting must be, from the error that pydantic describes."""
+    kind, context = item["type"].partition("_")[0], item.get("ctx", {})
+    for bound in _BOUNDS.keys() & context.keys():
+        return f"it must be {_BOUNDS[bound]} {context[bound]}"
+    if kind == "literal":
+        return f"it must be {context['expected']}"
+    return f"it must be {_TYPES[kind]}" if kind in _TYPES else item["msg"]
+
+
+for command in (train, predict, evaluate, replay, keys, snapshot):
+    main.add_command(command)

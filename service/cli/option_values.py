@@ -1,0 +1,59 @@
+"""Parsers for the options of `wolfstream train` that are more than a word or a number."""
+
+import math
+from typing import Any
+
+import click
+
+
+def read_gamma(_: click.Context, __: click.Parameter, value: str) -> float | None:
+    """Parse --gamma; None for auto."""
+    if value == "auto":
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not 0.0 < number <= 1e12:
+        raise click.BadParameter(f"{value!r} must be auto, or a number above 0 and up to 1e12")
+    return number
+
+
+def read_weights(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> Any:
+    """Parse --class-weight: weights by the text of a label, "balanced", or None."""
+    if values == ("balanced",):
+        return "balanced"
+    weights: dict[str, float] = {}
+    for value in values:
+        label, equals, text = value.rpartition("=")
+        try:
+            weight = float(text)
+        except ValueError:
+            weight = math.nan
+        if not equals or not 1e-6 <= weight <= 1e6:
+            detail = f"{value!r} must be balanced alone, or LABEL=NUMBER from 1e-6 to 1e6"
+            raise click.BadParameter(detail)
+        weights[label] = weight
+    return weights or None
+
+
+def read_bases(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> Any:
+    """Parse --basis for the spec, which checks the numbers; None if it is not given."""
+    return [_read_basis(value) for value in values] or None
+
+
+def _read_basis(value: str) -> dict[str, Any]:
+    kind, colon, rest = value.partition(":")
+    basis: dict[str, Any] = {"type": kind}
+    for parameter in rest.split(",") if colon else ():
+        name, equals, text = parameter.partition("=")
+        try:
+            number = int(text) if name == "feature" else float(text)
+        except ValueError:
+            number = math.nan
+        if not equals or not math.isfinite(number) or name in basis:
+            raise click.BadParameter(
+                f"{value!r} must be TYPE:NAME=NUMBER,...; {parameter!r} is not NAME=NUMBER"
+            )
+        basis[name] = number
+    return basis

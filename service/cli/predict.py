@@ -1,0 +1,270 @@
+"""The commands `wolfstream predict` and `wolfstream evaluate`, which use a model file."""
+
+import csv
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+
+import click
+
+from service.cli.failures import Failure, Interrupted
+
+# numpy, numba and rich are imported when a command runs: help is quick.
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from service.engine.model_files import LoadedModel
+    from service.files.labelled import LabelledFile
+    from service.training.evaluation import Evaluation, RegressionEvaluation
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+_ROWS_AT_ONCE = 1024
+
+
+def _file(name: str) -> Callable[[Command], Command]:
+    path = click.Path(exists=True, dir_okay=False, path_type=Path)
+    return click.argument(name, type=path)
+
+
+def _label_column(extra: str = "") -> Callable[[Command], Command]:
+    text = "Label column of a CSV file: its name, or its number from 1."
+    return click.option("--label-column", metavar="NAME|N", help=text + extra)
+
+
+@click.command()
+@_file("model")
+@_file("file")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="File to write, whole or not at all.  [default: standard output]",
+)
+@click.option(
+    "--decision",
+    is_flag=True,
+    help="Add decision values: for two classes one column, positive for the class in its header; "
+    "otherwise a column for each class, of which the highest wins.",
+)
+@_label_column("  [default: see above]")
+@click.option("--no-labels", is_flag=True, help="Every column of FILE is a feature.")
+def predict(
+    model: Path,
+    file: Path,
+    output: Path | None,
+    decision: bool,
+    label_column: str | None,
+    no_labels: bool,
+) -> None:
+    """Predict the rows of a file, and write CSV with a header and a line for each row.
+
+    MODEL is a file that `wolfstream train` wrote, or a snapshot of the server. FILE is CSV,
+    svmlight or npz. Labels in FILE are ignored: a CSV file with as many columns as the model has
+    features has none; with one column more, the label is where `train` would look for it. A line
+    of svmlight begins with a label unless --no-labels is given; an npz file may lack y.
+
+    \b
+    Examples:
+      wolfstream predict rooms.model new.csv
+      wolfstream predict rooms.model new.csv --decision --output predictions.csv
+    """  # noqa: D301  (click wants the control character)
+    if no_labels and label_column is not None:
+        raise click.UsageError("use either --no-labels or --label-column, not both")
+    console = _console()
+    try:
+        loaded = load(model)
+        labelled = False if no_labels else None
+        data = _open(console, loaded, file, label_column, labelled)
+        with _destination(output) as out:
+            _write(console, loaded, data, file, decision, csv.writer(out, lineterminator="\n"))
+    except BrokenPipeError:
+        # The reader has closed the pipe; buffered output must not raise again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        raise Failure(f"{output}: {error.strerror or error}") from None
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted") from None
+
+
+@click.command()
+@_file("model")
+@_file("file")
+@_label_column("  [default: the one headed y, label, class or target, else the last]")
+def evaluate(model: Path, file: Path, label_column: str | None) -> None:
+    """Compare predictions with the labels of a file.
+
+    For classes: accuracy, Cohen's kappa, precision and recall of each class, and the confusion
+    matrix. For a regression: mean absolute error, root mean squared error, and R2.
+
+    MODEL is a file that `wolfstream train` wrote, or a snapshot of the server. FILE is CSV,
+    svmlight or npz with labels.
+
+    \b
+    Example:
+      wolfstream evaluate rooms.model held-out.csv
+    """  # noqa: D301  (click wants the control character)
+    console = _console()
+    try:
+        loaded = load(model)
+        result = judge(console, loaded, file, label_column)
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted") from None
+    from rich.console import Console
+
+    from service.engine.model_files import describe
+    from service.training.evaluation import Evaluation, tables
+
+    click.echo(f"{model}: {describe(loaded)}")
+    click.echo(
+        f"{result.to_text()} of {result.samples:,} samples; "
+        f"{result.samples / max(result.seconds, 1e-9):,.0f} rows/s"
+    )
+    if not isinstance(result, Evaluation):
+        return
+    # A pipe has no width: rich would wrap the tables at 80 columns.
+    plain = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    for table in tables(result):
+        plain.print(table)
+
+
+def load(path: Path) -> "LoadedModel":
+    """Load the model in a file. Raises Failure."""
+    from service.native.compile_cache import use_compile_cache
+
+    use_compile_cache()
+    from service.engine.model_files import ModelFileError, load_model
+
+    try:
+        loaded = load_model(path)
+    except ModelFileError as error:
+        raise Failure(str(error)) from None
+    head = loaded.model.published.heads[loaded.model.spec.serve]
+    if not loaded.numbered:
+        raise Failure(f"{path} has a model of named features, which a file does not have")
+    if head.lacks:
+        raise Failure(f"{path} {head.lacks}")
+    return loaded
+
+
+def judge(
+    console: "Console", loaded: "LoadedModel", file: Path, label_column: str | None
+) -> "Evaluation | RegressionEvaluation":
+    """Compare the predictions for a labelled file with its labels. Raises Failure."""
+    from service.cli.display import Bar
+    from service.training.evaluation import Evaluation, RegressionEvaluation
+
+    data = _open(console, loaded, file, label_column, True)
+    classes = loaded.model.published.heads[loaded.model.spec.serve].classes
+    result: Evaluation | RegressionEvaluation
+    result = RegressionEvaluation() if classes is None else Evaluation(list(classes))
+    with Bar(console, f"evaluating {file.name}") as bar:
+        for X, labels in data.batches(_ROWS_AT_ONCE):
+            began = time.perf_counter()
+            predictions, _ = _predict(loaded, X, file, result.samples)
+            result.seconds += time.perf_counter() - began
+            result.count(labels, predictions)
+            bar.show(result.samples / data.samples, result.to_text())
+    return result
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def _open(
+    console: "Console",
+    loaded: "LoadedModel",
+    file: Path,
+    label_column: str | None,
+    labelled: bool | None,
+) -> "LabelledFile":
+    """Open a file with rows of the model's width and kind. Raises Failure."""
+    from service.cli.training_display import open_watched
+    from service.files.labelled import DataFileError
+
+    features = loaded.model.published.dimension
+    assert features is not None
+    try:
+        data = open_watched(
+            console,
+            file,
+            label_column=label_column,
+            features=features,
+            sparse=loaded.sparse,
+            labelled=labelled,
+            first_index=loaded.first_index,
+        )
+        if labelled and loaded.model.spec.task == "regression":
+            data = data.with_targets()
+    except DataFileError as error:
+        raise Failure(f"{file}: {error}") from None
+    if data.features != features:
+        label = " besides the label" if data.labelled else ""
+        raise Failure(
+            f"{file}: the rows have {data.features} features{label}; the model needs {features}"
+        )
+    return data
+
+
+def _predict(loaded: "LoadedModel", X: Any, file: Path, before: int) -> tuple[list[Any], list[Any]]:
+    """Return predictions and decisions for rows, of which `before` came earlier."""
+    from service.errors import InvalidSamples
+
+    try:
+        return loaded.model.published.heads[loaded.model.spec.serve].predict(X)
+    except InvalidSamples as error:
+        first = error.errors[0]
+        raise Failure(f"{file}: row {before + first['row'] + 1}: {first['detail']}") from None
+
+
+def _write(
+    console: "Console",
+    loaded: "LoadedModel",
+    data: "LabelledFile",
+    file: Path,
+    decision: bool,
+    table: Any,
+) -> None:
+    from service.cli.display import Bar
+
+    classes = loaded.model.published.heads[loaded.model.spec.serve].classes
+    if classes is None and decision:
+        raise Failure("--decision is for classes: a regression predicts its only value")
+    heads = list(classes or ())
+    if len(heads) == 2:
+        del heads[0]
+    table.writerow(["prediction", *(f"decision {label}" for label in heads if decision)])
+    done = 0
+    with Bar(console, f"predicting {file.name}") as bar:
+        for X, _ in data.batches(_ROWS_AT_ONCE):
+            predictions, decisions = _predict(loaded, X, file, done)
+            if decision:
+                values = [d if isinstance(d, list) else [d] for d in decisions]
+                table.writerows([label, *v] for label, v in zip(predictions, values, strict=True))
+            else:
+                table.writerows([label] for label in predictions)
+            done += len(predictions)
+            bar.show(done / data.samples, f"{done:,} of {data.samples:,} rows")
+
+
+@contextmanager
+def _destination(output: Path | None) -> Iterator[TextIO]:
+    """Open standard output, or a file that appears when it is complete."""
+    if output is None:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    partial = output.with_name(output.name + ".partial")
+    try:
+        with partial.open("w", encoding="utf-8", newline="") as file:
+            yield file
+        partial.rename(output)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise

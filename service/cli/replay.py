@@ -1,0 +1,232 @@
+"""The command `wolfstream replay`, which streams a file of samples into a running server."""
+
+import json
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from service.cli.failures import Failure, Interrupted, NoConnection
+from service.spec.heads import BOTH, HEADS
+
+# httpx, numpy and rich are imported when the command runs: help is quick.
+if TYPE_CHECKING:
+    from service.cli.replay_connections import HttpConnection
+    from service.cli.replayer import Replay, Score
+    from service.files.labelled import LabelledFile
+
+
+def _read_spec(_: click.Context, __: click.Parameter, value: str | None) -> Any:
+    if value is None:
+        return None
+    try:
+        return json.loads(Path(value[1:]).read_text("utf-8") if value[:1] == "@" else value)
+    except OSError as error:
+        raise click.BadParameter(f"{value[1:]} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise click.BadParameter(f"this is not JSON: {error}") from None
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--url",
+    default="http://127.0.0.1:8000",
+    envvar="WOLFSTREAM_URL",
+    help="URL of the server.  [WOLFSTREAM_URL; default: http://127.0.0.1:8000]",
+)
+@click.option(
+    "--model",
+    required=True,
+    metavar="NAME",
+    help="Name of the model; it is created if it does not exist.",
+)
+@click.option(
+    "--head",
+    type=click.Choice([*HEADS, "both"]),
+    help="Head of the model that takes the samples; one that is fitted on request keeps the last "
+    f"ones for a refit. both: {' and '.join(BOTH)}.  [default: the one that serves]",
+)
+@click.option(
+    "--spec",
+    metavar="JSON|@FILE",
+    callback=_read_spec,
+    help="Spec to create the model with. A model that exists must have this spec.  "
+    "[default: {}, if the model does not exist]",
+)
+@click.option(
+    "--batch",
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    default=256,
+    show_default=True,
+    help="Samples in a request.",
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(0, min_open=True),
+    metavar="N",
+    help="Samples a second, at most.  [default: as fast as the server learns]",
+)
+@click.option(
+    "--transport",
+    type=click.Choice(["http", "websocket"]),
+    default="http",
+    show_default=True,
+    help="http sends one request after another, websocket many at a time.",
+)
+@click.option(
+    "--skip", type=click.IntRange(0), default=0, metavar="N", help="Skip the first N samples."
+)
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Stop after N samples.")
+@click.option(
+    "--label-column",
+    metavar="NAME|N",
+    help="Label column of a CSV file: its name, or its number from 1.  [default: the one headed "
+    "y, label, class or target, else the last]",
+)
+@click.option(
+    "--features",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Width of svmlight rows.  [default: the largest index in the file]",
+)
+def replay(file: Path, label_column: str | None, features: int | None, **options: Any) -> None:
+    """Stream a file of labelled samples into a model.
+
+    FILE is CSV (with or without a header), svmlight, or npz with arrays X and y (or the CSR
+    arrays data, indices, indptr, shape, and y). Labels are classes, or numbers for a model whose
+    task is regression. The whole file is checked before the first sample is sent. Samples are
+    learned in the order of the file, each once: if the connection breaks or the server has no
+    room, requests without a response are sent again for up to a minute, under the same idempotency
+    keys. The variable WOLFSTREAM_KEY holds the API key, where the server needs one.
+
+    \b
+    Examples:
+      wolfstream replay stream.csv --model prices
+      wolfstream replay train.svm --model ads --head both --transport websocket
+      wolfstream replay digits.npz --model digits --rate 500 \\
+          --spec '{"working_set": {"C": 10}}'
+      wolfstream replay rents.csv --model rents --spec '{"task": "regression"}'
+
+    \b
+    Exit codes:
+      0    every sample was acknowledged
+      1    the file is malformed, or the server refused a request
+      2    the command was used wrongly
+      3    the server cannot be reached, or the connection was lost
+      130  interrupted
+    """  # noqa: D301  (click wants the control character)
+    from service.native.compile_cache import use_compile_cache
+
+    use_compile_cache()
+    from service.client.errors import ClientError
+    from service.client.wire import check_url
+    from service.files.labelled import DataFileError, open_data
+
+    try:
+        check_url(options["url"])
+    except ClientError as error:
+        raise click.BadParameter(str(error), param_hint="--url") from None
+    try:
+        data = open_data(file, label_column, features)
+        scores = _stream(data, **options)
+    except DataFileError as error:
+        raise Failure(f"{file}: {error}") from None
+    for score in scores:
+        click.echo(_result(score))
+
+
+def _stream(
+    data: "LabelledFile",
+    *,
+    url: str,
+    model: str,
+    head: str | None,
+    spec: Any,
+    transport: str,
+    rate: float | None,
+    batch: int,
+    skip: int,
+    limit: int | None,
+) -> "list[Score]":
+    """Connect and send the samples. Raises Failure however that ends early."""
+    from rich.console import Console
+
+    from service.cli.replay_connections import HttpConnection, WebsocketConnection
+    from service.cli.replayer import Display, Replay
+    from service.client.errors import AnswerLost, ClientError, Unreachable
+
+    total = min(max(0, data.samples - skip), data.samples if limit is None else limit)
+    # At most the samples of a second: a slow stream should not come in bursts.
+    size = batch if rate is None else max(1, min(batch, int(rate)))
+    run: Replay | None = None
+    try:
+        with ExitStack() as stack:
+            # Not an option: other users see options in the list of processes.
+            key = os.environ.get("WOLFSTREAM_KEY")
+            http = stack.enter_context(HttpConnection(url, model, key))
+            model_spec = _ensure_model(http, spec)
+            if model_spec["task"] == "regression":
+                data = data.with_targets()
+            heads = _heads(head, model_spec)
+            stream = WebsocketConnection(url, model, key) if transport == "websocket" else None
+            run = Replay(stack.enter_context(stream) if stream else http, heads, rate)
+            display = stack.enter_context(Display(Console(stderr=True), model, heads, total))
+            return run.run(data.batches(size, skip, limit), display)
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted{_how_far(run, skip)}") from None
+    except ClientError as error:
+        reason = "; ".join([str(error), *getattr(error, "__notes__", [])])
+        kind = NoConnection if isinstance(error, AnswerLost | Unreachable) else Failure
+        raise kind(reason + _how_far(run, skip)) from None
+
+
+def _ensure_model(http: "HttpConnection", spec: Any) -> dict[str, Any]:
+    """Return the spec of the model, which is created if needed. Raises ClientError."""
+    from service.client.errors import ClientError, Refused
+
+    try:
+        description = http.describe() if spec is None else http.create(spec)
+    except Refused as refused:
+        if spec is not None or refused.status != 404:
+            raise
+        description = http.create({})
+    if not isinstance(description.get("spec"), dict):
+        raise ClientError(f"{http.client.url} describes no model: is this wolfstream?")
+    return dict(description["spec"])
+
+
+def _heads(asked: str | None, spec: dict[str, Any]) -> list[str]:
+    if asked == "both":
+        return list(BOTH)
+    return [asked or str(spec["serve"])]
+
+
+def _how_far(run: "Replay | None", skip: int) -> str:
+    """Return what was learned before the end, and how to go on from there."""
+    if run is None:
+        return "; nothing was sent"
+    parts = [f"; {score.head}: {score.samples:,} samples acknowledged" for score in run.scores]
+    unanswered = sum(score.sent - score.samples for score in run.scores)
+    if unanswered:
+        parts.append(
+            f"; {unanswered:,} more were sent and may have been learned: compare the model's "
+            "sequence before you go on with --skip"
+        )
+    elif len({score.samples for score in run.scores}) == 1:
+        parts.append(f"; go on with --skip {skip + run.scores[0].samples}")
+    return "".join(parts)
+
+
+def _result(score: "Score") -> str:
+    text = f"{score.head}: {score.samples:,} samples in {score.seconds:.1f} s"
+    text += f" ({score.rate:,.0f} samples/s)"
+    if score.accuracy is not None:
+        text += f", {score.accuracy:.2%} of {score.judged:,} predictions right"
+    if score.mae is not None:
+        text += f", MAE {score.mae:.4g} of {score.measured:,} predictions"
+    size = score.answer.get("size")
+    return text if size is None else f"{text}, {size:,} samples in the set"

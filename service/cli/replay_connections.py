@@ -1,0 +1,150 @@
+"""The connections of a replay to one model: over HTTP, or over its websocket stream.
+
+Both send each request under a key of its own, so it is learned once, however often it is sent.
+"""
+
+import uuid
+from collections import deque
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from service.client.batches import Batch, rows_of
+from service.client.session import Session
+from service.client.steps import Request
+from service.client.stream import Socket, address
+from service.client.sync import Client
+from service.client.wire import (
+    IDEMPOTENCY_KEY,
+    RETRY_SECONDS,
+    learning_call,
+    model_path,
+    packed,
+)
+
+# A request may have 100,000 samples.
+_ANSWER_SECONDS = 120.0
+
+
+class Connection(Protocol):
+    """A connection whose `send` may return before its samples are learned.
+
+    At most `window` requests should be without a response.
+    """
+
+    @property
+    def window(self) -> int:
+        """The number of requests that may be without a response at a time."""
+
+    @property
+    def unanswered(self) -> int:
+        """The number of requests whose responses `receive` has not returned."""
+
+    def send(self, head: str, X: Any, y: list[Any]) -> int:
+        """Send samples for a head to learn, and return the number of the request."""
+
+    def receive(self) -> tuple[int, dict[str, Any]]:
+        """Return the number of the next request and its response."""
+
+
+class HttpConnection:
+    """A model over HTTP, one request after another."""
+
+    window = 1
+
+    def __init__(
+        self, url: str, model: str, key: str | None = None, retry_seconds: float = RETRY_SECONDS
+    ) -> None:
+        self.client = Client(url, key, timeout=_ANSWER_SECONDS, retry_seconds=retry_seconds)
+        self._model = model
+        self._source = uuid.uuid4().hex
+        self._answers: deque[tuple[int, dict[str, Any]]] = deque()
+        self._sent = 0
+
+    def __enter__(self) -> Self:
+        # A server that cannot be reached at the start is not waited for.
+        self.client.ask(Request("GET", "/livez"), retry_seconds=0.0)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.client.close()
+
+    def describe(self) -> dict[str, Any]:
+        """Return the model's description; raise Refused with status 404 if there is no model."""
+        return self.client.describe(self._model)
+
+    def create(self, spec: Any) -> dict[str, Any]:
+        """Create the model, unless it exists with the same spec; return its description."""
+        return self.client.ask(Request("PUT", model_path(self._model), packed(spec)))
+
+    def predict(self, X: Any, head: str) -> dict[str, Any]:
+        """Return the predictions of a head for the rows."""
+        path, body = model_path(self._model, "predict"), packed({"x": rows_of(X)})
+        return self.client.ask(Request("POST", path, body, {"head": head}))
+
+    @property
+    def unanswered(self) -> int:
+        """The number of requests whose responses `receive` has not returned."""
+        return len(self._answers)
+
+    def send(self, head: str, X: Any, y: list[Any]) -> int:
+        """Send samples for a head to learn, wait, and return the number of the request."""
+        self._sent += 1
+        path = model_path(self._model, learning_call(head))
+        headers = {IDEMPOTENCY_KEY: f"{self._source}.{self._sent}"}
+        body = packed({"x": X, "y": y})
+        answer = self.client.ask(Request("POST", path, body, headers=headers))
+        self._answers.append((self._sent, answer))
+        return self._sent
+
+    def receive(self) -> tuple[int, dict[str, Any]]:
+        """Return the number of the next request and its response."""
+        return self._answers.popleft()
+
+
+class WebsocketConnection:
+    """A model over its websocket stream, many requests at a time, learned in order."""
+
+    def __init__(
+        self, url: str, model: str, key: str | None = None, retry_seconds: float = RETRY_SECONDS
+    ) -> None:
+        self._session = Session(uuid.uuid4().hex, 1, retry_seconds)
+        self._socket = Socket(address(url, model, key, _ANSWER_SECONDS, verify=True))
+
+    def __enter__(self) -> Self:
+        try:
+            self._socket.run(self._session.open())
+        except BaseException:
+            self._socket.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._socket.close()
+
+    @property
+    def window(self) -> int:
+        """The number of requests that may be without a response at a time."""
+        return self._session.window
+
+    @property
+    def unanswered(self) -> int:
+        """The number of requests whose responses `receive` has not returned."""
+        return self._session.unanswered
+
+    def send(self, head: str, X: Any, y: list[Any]) -> int:
+        """Send samples for a head to learn, and return the number of the request."""
+        return self._socket.run(self._session.learn(Batch(X, y), head))
+
+    def receive(self) -> tuple[int, dict[str, Any]]:
+        """Return the number of the next request and its response; raise Refused with the number."""
+        return self._socket.run(self._session.receive())

@@ -1,0 +1,246 @@
+"""The commands `wolfstream snapshot`, which copy models and check them for damage."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from service.cli.failures import Failure, Interrupted
+from service.cli.train import check_out
+
+# numpy, numba and rich are imported when a command runs: help is quick.
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from service.engine.model_files import LoadedModel
+
+# As `spec.model.MODEL_NAME_PATTERN`; importing that module would make help slow.
+_MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+_data = click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="WOLFSTREAM_DATA",
+    default=Path("wolfstream-data"),
+    help="The server's data directory.  [WOLFSTREAM_DATA; default: wolfstream-data]",
+)
+_model_file = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+
+
+@click.group()
+def snapshot() -> None:
+    """Copy models out of data directories and into them, and check them for damage.
+
+    A model file holds all of a model: spec, state, scores, sequence. `wolfstream train` writes
+    model files too; `predict`, `evaluate` and `serve --load` read them.
+
+    \b
+    Examples:
+      wolfstream snapshot export --data ./models prices --output prices.model
+      wolfstream snapshot import --data ./other prices.model --name prices
+      wolfstream snapshot verify ./models prices.model
+      wolfstream snapshot inspect prices.model --json
+
+    \b
+    Exit codes:
+      0    done; verify: nothing is damaged
+      1    failed, with the reason; verify: something is damaged
+      2    the command was used wrongly
+      130  interrupted
+    """  # noqa: D301  (click wants the control character)
+
+
+@snapshot.command("export")
+@_data
+@click.argument("model")
+@click.option(
+    "--output",
+    "out",
+    required=True,
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The model file to write, whole or not at all.",
+)
+@click.option(
+    "--sequence",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Export the kept snapshot of this sequence; GET .../history lists them.  [default: see "
+    "above]",
+)
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+def export_(data: Path, model: str, out: Path, sequence: int | None, force: bool) -> None:
+    """Write a model of a data directory into a file.
+
+    Without a server the file has all samples that were acknowledged: those after the newest
+    snapshot are learned for it. While a server runs, the file has the newest snapshot; to have a
+    newer one, POST /v1/models/MODEL/snapshot first. The data directory is not changed.
+    """
+    check_out(out, force)
+    from service.cli.display import Bar
+
+    with _working():
+        from service.engine.transfer import export_model
+        from service.storage.snapshot_format import write_state
+
+        with Bar(_console(), f"exporting {model}") as bar:
+
+            def watch(reached: int, logged: int) -> None:
+                bar.show(reached / max(logged, 1), f"{reached:,} of {logged:,} samples")
+
+            found = export_model(data, model, sequence, watch)
+            write_state(out, found.state)
+    at, end = found.state.plain["sequence"], found.journal_end
+    click.echo(f"{out}: {model} at sequence {at:,}, {_megabytes(out)}")
+    if end > at and sequence is None:
+        click.echo(
+            f"A server runs, and was at {end:,}: POST /v1/models/{model}/snapshot and "
+            "export again to include what it has learned since.",
+            err=True,
+        )
+
+
+@snapshot.command("import")
+@_data
+@_model_file
+@click.option("--name", required=True, help="Name of the model.")
+def import_(data: Path, file: Path, name: str) -> None:
+    """Add the model in a file to a data directory that no server uses.
+
+    To add one to a server, start it with `serve --load`. The model has the sequence of the file,
+    and no older snapshots.
+    """
+    if not _MODEL_NAME.fullmatch(name):
+        raise click.BadParameter(
+            f"{name!r} cannot be the name of a model: use 1 to 63 letters, digits, . _ -, the "
+            "first one a letter or digit",
+            param_hint="--name",
+        )
+    with _working():
+        from service.engine.model_files import describe
+        from service.engine.transfer import import_model
+
+        loaded = import_model(data, file, name)
+    click.echo(f"{data}: {name}, {describe(loaded)}")
+
+
+@snapshot.command()
+@click.argument(
+    "paths",
+    metavar="PATH...",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, path_type=Path),
+)
+def verify(paths: tuple[Path, ...]) -> None:
+    """Check model files and data directories for damage, and print a line for each problem.
+
+    In a directory it checks the journal as SQLite sees it, each snapshot, and that the journal
+    has no gap after the newest two, so that a start finds all samples that were acknowledged.
+    Nothing is changed, and a server may use the directory meanwhile.
+    """
+    from service.cli.display import Bar
+
+    problems = 0
+    with _working():
+        from service.engine.verification import bytes_of
+        from service.engine.verification import verify as look
+
+        done, total = 0, max(sum(map(bytes_of, paths)), 1)
+        with Bar(_console(), "verifying") as bar:
+
+            def watch(more: int) -> None:
+                nonlocal done
+                done += more
+                bar.show(done / total, f"{done / 2**20:.1f} of {total / 2**20:.1f} MB")
+
+            for path in paths:
+                found = list(look(path, watch))
+                problems += len(found)
+                click.echo("\n".join(found) or f"{path}: whole")
+    if problems:
+        raise Failure("one problem" if problems == 1 else f"{problems} problems")
+
+
+@snapshot.command()
+@_model_file
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def inspect(file: Path, as_json: bool) -> None:
+    """Print the contents of a model file: spec, sequence, classes, scores, arrays."""
+    with _working():
+        from service.engine.model_files import describe, load_model
+
+        loaded = load_model(file)
+        contents = _contents(file, loaded)
+        if as_json:
+            click.echo(json.dumps(contents, indent=2))
+            return
+        click.echo(f"{file}: {_megabytes(file)}, {describe(loaded)}")
+        for name in ("spec", "rolled_back", "heads"):
+            click.echo(f"{name}: {json.dumps(contents[name], indent=2)}")
+        _print_arrays(contents["arrays"])
+
+
+def _contents(file: Path, loaded: "LoadedModel") -> dict[str, Any]:
+    description = loaded.model.describe()
+    names = ("sequence", "spec", "rows", "features", "rolled_back", "heads")
+    return {
+        "file": str(file),
+        "bytes": file.stat().st_size,
+        **{name: description[name] for name in names},
+        "trained": loaded.trained or None,
+        "arrays": [
+            {
+                "name": name,
+                "dtype": array.dtype.str,
+                "shape": list(array.shape),
+                "bytes": array.nbytes,
+            }
+            for name, array in loaded.state.arrays.items()
+        ],
+    }
+
+
+def _print_arrays(arrays: list[dict[str, Any]]) -> None:
+    rows = [("ARRAY", "TYPE", "SHAPE", "BYTES")]
+    for array in arrays:
+        shape = " x ".join(map(str, array["shape"]))
+        rows.append((array["name"], array["dtype"], shape, f"{array['bytes']:,}"))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(padded).rstrip())
+
+
+def _megabytes(path: Path) -> str:
+    return f"{path.stat().st_size / 2**20:.1f} MB"
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+@contextmanager
+def _working() -> Iterator[None]:
+    """Turn every error of the work into a Failure."""
+    from service.native.compile_cache import use_compile_cache
+
+    use_compile_cache()
+    from service.errors import StorageFailed, WolfstreamError
+
+    try:
+        yield
+    except StorageFailed as error:
+        raise Failure(error.detail) from None
+    except WolfstreamError as error:
+        raise Failure(str(error)) from None
+    except OSError as error:
+        raise Failure(f"{error.filename or 'the file'}: {error.strerror or error}") from None
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; nothing was written") from None

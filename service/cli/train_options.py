@@ -1,0 +1,246 @@
+"""The options of `wolfstream train`, and which of them each algorithm uses."""
+
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from service.cli.option_values import read_bases, read_gamma, read_weights
+from service.spec.heads import ALGORITHMS, HEAD_OPTIONS, WAY_OPTIONS, algorithms_of
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+# The algorithm of a task, unless it is given.
+_ALGORITHM_OF_TASK = {"classification": "msfw", "regression": "asset"}
+_FITS = ", ".join(algorithms_of("fit"))
+_WRONG_TASK = {
+    "classification": "--algorithm {} learns numbers: use --task regression",
+    "regression": "--algorithm {} learns classes; --task regression needs "
+    + ", ".join(name for name, algorithm in ALGORITHMS.items() if "regression" in algorithm.task),
+}
+# All options that only some algorithms use, but for the one that depends on the task.
+_OPTIONS = {*chain(*HEAD_OPTIONS.values(), *WAY_OPTIONS.values())} - {"epsilon"}
+
+
+_MODEL = (
+    click.option(
+        "--task",
+        type=click.Choice(["classification", "regression"]),
+        default="classification",
+        show_default=True,
+        help=f"regression: the labels are numbers, and asset or {_FITS} learns them.",
+    ),
+    click.option(
+        "--algorithm",
+        type=click.Choice(list(ALGORITHMS)),
+        default="msfw",
+        help="msfw, sfw, asset and asset* learn sample by sample, as the server does; the others "
+        f"solve for all samples at once, to a certified tolerance. {_FITS} fits numbers by a "
+        "kernel part and --basis.  [default: msfw; for regression asset]",
+    ),
+    click.option(
+        "--kernel",
+        type=click.Choice(["rbf", "polynomial", "linear"]),
+        default="rbf",
+        show_default=True,
+    ),
+    click.option(
+        "--gamma",
+        metavar="NUMBER|auto",
+        callback=read_gamma,
+        default="auto",
+        show_default=True,
+        help="auto: 1 / (mean squared distance) over all rows, or for sample by sample over the "
+        "first 128, as in the server.",
+    ),
+    click.option("--degree", type=click.IntRange(1, 8), default=3, show_default=True),
+    click.option("--coef0", type=click.FloatRange(-1e6, 1e6), default=1.0, show_default=True),
+    click.option("--seed", type=click.IntRange(0), default=0, show_default=True),
+)
+_SET = (
+    click.option("--C", "C", type=click.FloatRange(1e-9, 1e9), default=1.0, show_default=True),
+    click.option(
+        "--class-weight",
+        multiple=True,
+        metavar="LABEL=WEIGHT",
+        callback=read_weights,
+        help="Use WEIGHT times --C for this class; repeatable. Or balanced: weights in inverse "
+        "proportion to how often the classes occur.",
+    ),
+    click.option(
+        "--corrective-steps",
+        type=click.IntRange(0, 100),
+        default=1,
+        show_default=True,
+        help="Swap steps after each step of the working set, 10 or more for noisy labels. The "
+        "model of a batch solver takes them when it goes on learning.",
+    ),
+    click.option(
+        "--max-size",
+        type=click.IntRange(2, 50_000),
+        metavar="N",
+        help="Most samples in the working set.  [default: 5,000, or twice the support vectors "
+        "of a batch solution]",
+    ),
+)
+_ASSET = (
+    click.option(
+        "--features",
+        type=click.Choice(["fourier", "nystrom", "identity"]),
+        help="Feature map of asset.  [default: fourier for rbf, nystrom for polynomial, identity "
+        "for linear]",
+    ),
+    click.option(
+        "--dimension",
+        type=click.IntRange(1, 16_384),
+        metavar="N",
+        help="Number of features of asset; identity uses those of the rows.  [default: 512]",
+    ),
+    click.option(
+        "--lambda",
+        type=click.FloatRange(1e-12, 1e6, min_open=True),
+        default=1e-4,
+        show_default=True,
+        help="Regularisation of asset.",
+    ),
+    click.option(
+        "--epsilon",
+        type=click.FloatRange(0, 1e6),
+        metavar="NUMBER",
+        help="For regression: errors below this many standard deviations of the numbers cost "
+        "nothing.  [default: 0.1]",
+    ),
+    click.option(
+        "--horizon",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Keep the steps of asset from becoming shorter than step N.",
+    ),
+)
+_FIT = (
+    click.option(
+        "--basis",
+        multiple=True,
+        metavar="TYPE[:NAME=NUMBER,...]",
+        callback=read_bases,
+        help=f"A function that {_FITS} fits beside the kernel part; repeatable: constant, "
+        "trend:feature=F, sin:feature=F,period=P, cos:feature=F,period=P, "
+        "sinc:feature=F,centre=C,scale=S; F is the number of a feature, from 0.  "
+        "[default: constant]",
+    ),
+    click.option(
+        "--solver",
+        type=click.Choice(["pdsg", "mpd"]),
+        default="pdsg",
+        show_default=True,
+        help=f"Solver for {_FITS}.",
+    ),
+    click.option(
+        "--window",
+        type=click.IntRange(1, 20_000),
+        metavar="N",
+        help=f"How many of the last samples a {_FITS} model keeps for a refit in a server.  "
+        "[default: all, from 2,000 to 20,000]",
+    ),
+)
+_STREAM = (
+    click.option(
+        "--epochs",
+        type=click.IntRange(1, 1000),
+        default=1,
+        show_default=True,
+        help="Passes over the file.",
+    ),
+    click.option(
+        "--shuffle",
+        is_flag=True,
+        help="Shuffle the samples in each pass. The default is the order of the file, as the "
+        "server learns in the order of arrival; a file sorted by its label needs --shuffle.",
+    ),
+)
+_SOLVER = (
+    click.option(
+        "--tol",
+        type=click.FloatRange(0, min_open=True),
+        default=1e-4,
+        show_default=True,
+        help=f"Duality gap at which a batch solver stops, or KKT violation for {_FITS}.",
+    ),
+    click.option(
+        "--max-iter",
+        type=click.IntRange(1),
+        default=1_000_000,
+        show_default=True,
+        help="Most iterations of a batch solver for each pair of classes.",
+    ),
+    click.option(
+        "--sampling",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Let a batch solver search N random vertices in each iteration, for example 194.  "
+        "[default: all]",
+    ),
+    click.option(
+        "--cache-mb",
+        type=click.IntRange(1),
+        default=1024,
+        show_default=True,
+        help="Megabytes of kernel rows that a batch solver keeps.",
+    ),
+)
+_FILES = (
+    click.option(
+        "--label-column",
+        metavar="NAME|N",
+        help="Label column of a CSV file: its name, or its number from 1.  [default: the one "
+        "headed y, label, class or target, else the last]",
+    ),
+    click.option("--dense", is_flag=True, help="Make rows of svmlight and CSR arrays dense."),
+    click.option(
+        "--test",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="File of labelled samples; the accuracy on them is printed at the end.",
+    ),
+)
+
+
+def training_options(command: Command) -> Command:
+    """Add all options that describe the model and its data to a command."""
+    for option in reversed(_MODEL + _SET + _ASSET + _FIT + _STREAM + _SOLVER + _FILES):
+        command = option(command)
+    return command
+
+
+def check_usage(context: click.Context, options: dict[str, Any]) -> None:
+    """Refuse options that the chosen task, algorithm or kernel does not use.
+
+    Chooses the algorithm if only the task is given, and the task if only the algorithm is.
+    """
+    if _is_default(context, "algorithm"):
+        options["algorithm"] = _ALGORITHM_OF_TASK[options["task"]]
+    algorithm = ALGORITHMS[options["algorithm"]]
+    if _is_default(context, "task") and options["task"] not in algorithm.task:
+        options["task"] = algorithm.task[0]
+    name, kernel, task = options["algorithm"], options["kernel"], options["task"]
+    if task not in algorithm.task:
+        raise click.UsageError(_WRONG_TASK[task].format(name))
+    used = {*HEAD_OPTIONS[algorithm.head], *WAY_OPTIONS[algorithm.way]}
+    useless = tuple(sorted(_OPTIONS - used))
+    _refuse(context, f"--algorithm {name}", useless)
+    of_kernels = {"rbf": ("degree", "coef0"), "linear": ("gamma", "degree", "coef0")}
+    _refuse(context, f"--kernel {kernel}", of_kernels.get(kernel, ()))
+    _refuse(context, f"--task {task}", ("epsilon",) if task == "classification" else ())
+
+
+def _refuse(context: click.Context, chosen: str, useless: tuple[str, ...]) -> None:
+    for name in useless:
+        if not _is_default(context, name):
+            raise click.UsageError(f"--{name.replace('_', '-')} is not used by {chosen}")
+
+
+def _is_default(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is ParameterSource.DEFAULT

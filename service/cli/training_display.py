@@ -1,0 +1,134 @@
+"""The display of training: a bar for reading and for learning, then a summary."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from service.cli.display import Bar, first_interrupt_asks
+from service.files.labelled import LabelledFile, open_data
+from service.heads import fit
+from service.heads.kinds import KINDS
+from service.native.threads import Threads
+from service.spec.heads import ALGORITHMS, Task
+from service.storage.snapshot_format import State
+from service.training.passes import Learned
+from service.training.plan import Data, Plan
+from service.training.train import train
+from solver.frank_wolfe.driver import Progress
+from solver.rows.matrix import concatenate_rows
+
+_READ_ROWS = 4096
+
+
+def read(console: Console, file: Path, label_column: str | None, dense: bool, task: Task) -> Data:
+    """Read all samples of a file into memory. Raises DataFileError."""
+    opened = open_watched(console, file, label_column=label_column, sparse=False if dense else None)
+    if task == "regression":
+        opened = opened.with_targets()
+    parts, labels = [], []
+    with Bar(console, f"reading {file.name}") as bar:
+        for X, y in opened.batches(_READ_ROWS):
+            parts.append(X)
+            labels += y
+            bar.show(len(labels) / opened.samples, f"{len(labels):,} samples")
+    return Data(concatenate_rows(parts), labels, opened.first_index)
+
+
+def open_watched(console: Console, file: Path, **wanted: Any) -> LabelledFile:
+    """Open a data file, with a bar while all of it is checked. Raises DataFileError."""
+    with Bar(console, f"checking {file.name}") as bar:
+        size = max(file.stat().st_size, 1)
+
+        def watch(position: int) -> None:
+            bar.show(position / size, f"{position / 2**20:.1f} of {size / 2**20:.1f} MB")
+
+        return open_data(file, watch=watch, **wanted)
+
+
+def train_shown(console: Console, data: Data, plan: Plan) -> tuple[State, dict[str, Any]]:
+    """Train with a bar; the first Ctrl-C ends training. Raises the errors of `train`."""
+    if plan.online:
+        Threads().use(1)  # As the server does by default: the same model bit for bit.
+    falling = _FallingGap(plan.batch.tol)
+    with Bar(console, f"training {plan.algorithm}") as bar, first_interrupt_asks() as interruption:
+
+        def observe(now: Learned | Progress | fit.Progress) -> bool:
+            if isinstance(now, Learned):
+                bar.show(now.samples / now.total, _words_of_stream(now))
+            elif isinstance(now, fit.Progress):
+                falling.show_violation(bar, now)
+            else:
+                falling.show(bar, now)
+            return interruption.asked
+
+        state, report = train(data, plan, observe)
+    if interruption.asked:
+        report["interrupted"] = True
+    return state, report
+
+
+def _words_of_stream(now: Learned) -> str:
+    words = [f"{now.samples:,} of {now.total:,} samples"]
+    if now.objective is not None:
+        words.append(f"objective {now.objective:.4g}, gap of the set {now.gap:.2g}")
+    if now.accuracy is not None:
+        words.append(f"{now.accuracy:.2%} right before learning")
+    if now.mae is not None:
+        words.append(f"MAE {now.mae:.4g} before learning")
+    return ", ".join(words)
+
+
+class _FallingGap:
+    """The progress of the gap from its first value to tol, on a log scale, for each problem."""
+
+    def __init__(self, tol: float) -> None:
+        self._tol, self._problem, self._first, self._lowest = tol, -1, tol, tol
+
+    def show(self, bar: Bar, now: Progress) -> None:
+        """Show the progress of the present problem, after those that are done."""
+        share = self._share(now.problem, now.gap)
+        problem = f"pair {now.problem + 1} of {now.problems}, " if now.problems > 1 else ""
+        words = f"{problem}iteration {now.iteration:,}, objective {now.objective:.6g}"
+        words += f", gap {now.gap:.2e} of {self._tol:.0e}"
+        bar.show((now.problem + share) / now.problems, words)
+
+    def show_violation(self, bar: Bar, now: fit.Progress) -> None:
+        """Show the progress of a fit."""
+        words = f"step {now.iteration:,}, KKT violation {now.kkt_violation:.2e} of {now.tol:.0e}"
+        bar.show(self._share(0, now.kkt_violation), words)
+
+    def _share(self, problem: int, gap: float) -> float:
+        gap = max(gap, self._tol)
+        if problem != self._problem:
+            self._problem, self._first, self._lowest = problem, gap, gap
+        self._lowest = min(self._lowest, gap)
+        way = math.log(self._first / self._tol)
+        return math.log(self._first / self._lowest) / way if way > 0.0 else 1.0
+
+
+def summary(report: dict[str, Any], seconds: float, out: Path) -> str:
+    """Describe what was trained in a few lines."""
+    learned = report.get("learned", 0)
+    again = f", learned {learned:,} times in all" if learned > report["samples"] else ""
+    what = "regression" if report["task"] == "regression" else f"{report['classes']} classes"
+    lines = [
+        f"{report['samples']:,} samples{again}, {report['features']:,} features "
+        f"({report['rows']} rows), {what}",
+        *KINDS[ALGORITHMS[report["algorithm"]].head].summary(report),
+    ]
+    before = report.get("prequential") or {}
+    if before.get("accuracy") is not None:
+        agreement = "-" if before["kappa"] is None else f"{before['kappa']:.4f}"
+        lines.append(
+            f"{before['accuracy']:.2%} predicted right just before they were learned, "
+            f"kappa {agreement}"
+        )
+    if before.get("mae") is not None:
+        lines.append(
+            f"predicted just before they were learned: MAE {before['mae']:.4g}, "
+            f"RMSE {before['rmse']:.4g}"
+        )
+    lines.append(f"{seconds:.1f} s; {out}: {out.stat().st_size / 2**20:.1f} MB")
+    return "\n".join(lines)

@@ -1,0 +1,8 @@
+"""The other end of the connection.
+
+A synchronous and an asyncio client, streams, and River's interface. What a call sends, retries
+and means is written once, without input or output, in `steps`, `calls` and `session`.
+
+It may import nothing of the other packages.
+It is imported by `wolfstream`, `service.cli`.
+"""

@@ -1,0 +1,156 @@
+"""The client of a running server for asyncio."""
+
+import asyncio
+import uuid
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import httpx
+
+from service.client.calls import Calls
+from service.client.results import Learned, Predictions
+from service.client.steps import Effect, Pause, Reply, Request, Steps, run_async
+from service.client.wire import (
+    ANSWER_SECONDS,
+    RETRY_SECONDS,
+    Verify,
+    check_url,
+    connection_options,
+    failed,
+    headers_of,
+    model_path,
+    trusted,
+)
+
+# websockets is imported when a stream is opened.
+if TYPE_CHECKING:
+    from service.client.aio_stream import AsyncStream
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """The connection to a server; `client.sync.Client` describes the methods, awaited here.
+
+    Tasks of one event loop may share it.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        key: str | None = None,
+        *,
+        timeout: float = ANSWER_SECONDS,
+        retry_seconds: float = RETRY_SECONDS,
+        verify: Verify = True,
+    ) -> None:
+        self.url = check_url(url)
+        self._key, self._timeout, self._retry_seconds = key, timeout, retry_seconds
+        self._trusted = trusted(self.url, verify)
+        self._calls = Calls(retry_seconds)
+        self._http = httpx.AsyncClient(**connection_options(self.url, key, timeout, self._trusted))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    async def models(self) -> list[dict[str, Any]]:
+        """List all models: name, sequence, number of features."""
+        return await self._run(self._calls.models())
+
+    async def create(
+        self, name: str, spec: Mapping[str, Any] | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        """Create a model from a spec, or from its fields, and return its description."""
+        return await self._run(self._calls.create(name, spec, fields))
+
+    async def describe(self, name: str) -> dict[str, Any]:
+        """Return a model's description: spec, sequence, and the size and scores of each head."""
+        return await self._run(self._calls.get(model_path(name)))
+
+    async def delete(self, name: str) -> None:
+        """Delete a model and everything that it has learned."""
+        await self._run(self._calls.delete(name))
+
+    async def learn(
+        self,
+        name: str,
+        X: Any,
+        y: Any = None,
+        *,
+        head: str = "samples",
+        batch: int = 1024,
+        idempotency_key: str | None = None,
+    ) -> Learned:
+        """Let a model learn samples, in order, each once; they are durable when this returns."""
+        return await self._run(self._calls.learn(name, X, y, head, batch, idempotency_key))
+
+    async def predict(
+        self, name: str, X: Any, *, head: str | None = None, min_sequence: int | None = None
+    ) -> Predictions:
+        """Return predictions for rows, or for one row; by default of the head that serves."""
+        return await self._run(self._calls.predict(name, X, head, min_sequence))
+
+    async def refit(self, name: str, *, wait_seconds: float = 600.0) -> dict[str, Any]:
+        """Refit a semiparametric model, wait, and return the job when it is done."""
+        return await self._run(self._calls.refit(name, wait_seconds))
+
+    async def history(self, name: str) -> dict[str, Any]:
+        """Return the states that a model can be rolled back to."""
+        return await self._run(self._calls.get(model_path(name, "history")))
+
+    async def rollback(self, name: str, sequence: int) -> dict[str, Any]:
+        """Roll a model back to a sequence. The call is not retried after a lost response."""
+        return await self._run(self._calls.rollback(name, sequence))
+
+    async def snapshot(self, name: str) -> dict[str, Any]:
+        """Have the server write a snapshot of a model."""
+        return await self._run(self._calls.snapshot(name))
+
+    def stream(self, name: str, producer: str | None = None, *, first: int = 1) -> "AsyncStream":
+        """Return a stream to a model, to be used in an `async with` statement."""
+        from service.client.aio_stream import AsyncStream
+        from service.client.session import Session
+        from service.client.stream import address
+
+        at = address(self.url, name, self._key, self._timeout, self._trusted)
+        session = Session(producer or uuid.uuid4().hex, first, self._retry_seconds)
+        return AsyncStream(at, session)
+
+    async def ask(self, request: Request, retry_seconds: float | None = None) -> dict[str, Any]:
+        """Return the response to a request that has no method of its own."""
+        calls = self._calls if retry_seconds is None else Calls(retry_seconds)
+        return await self._run(calls.ask(request))
+
+    async def _run(self, steps: Steps[T]) -> T:
+        return await run_async(steps, self._do)
+
+    async def _do(self, effect: Effect) -> Reply | None:
+        if isinstance(effect, Pause):
+            await asyncio.sleep(effect.seconds)
+            return None
+        assert isinstance(effect, Request)
+        try:
+            response = await self._http.request(
+                effect.method,
+                effect.path,
+                content=effect.body,
+                params=effect.query,
+                headers=headers_of(effect),
+            )
+        except httpx.RequestError as error:
+            raise failed(self.url, error) from None
+        reason, headers = response.reason_phrase, response.headers
+        return Reply(response.status_code, reason, headers, response.content)

@@ -1,0 +1,162 @@
+"""A model's websocket stream over asyncio."""
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import urlencode
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake
+
+from service.client.batches import one_batch, rows_of
+from service.client.errors import AnswerLost, ClientError
+from service.client.results import Learned, Predictions, result_of
+from service.client.session import Session
+from service.client.steps import Connect, Effect, Pause, Receive, Steps, Transmit, run_async
+from service.client.stream import Address, check_subprotocol, lost, not_opened
+
+T = TypeVar("T")
+
+
+class AsyncStream:
+    """A stream to one model; `client.stream.Stream` describes the methods, awaited here.
+
+    `AsyncClient.stream` makes it, and `async with` opens and closes it. Tasks may share it: one
+    call at a time uses the connection. A call that is cancelled may have sent its request.
+    """
+
+    def __init__(self, at: Address, session: Session) -> None:
+        self._at = at
+        self._session = session
+        self._stack = AsyncExitStack()
+        self._open: ClientConnection | None = None
+        self._lock = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._run(self._session.open())
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                await self._run(self._session.flush())
+        finally:
+            await self._stack.aclose()
+
+    @property
+    def window(self) -> int:
+        """The number of requests that may be without a response at a time."""
+        return self._session.window
+
+    @property
+    def unanswered(self) -> int:
+        """The number of requests whose results have not been received."""
+        return self._session.unanswered
+
+    @property
+    def acknowledged(self) -> int:
+        """The number of samples that the server has acknowledged."""
+        return self._session.acknowledged
+
+    async def learn(self, X: Any, y: Any, *, head: str = "samples") -> int:
+        """Send samples, or one sample, in one request, and return its number."""
+        return await self._run(self._session.learn(one_batch(X, y), head))
+
+    async def predict(
+        self, X: Any, *, head: str | None = None, min_sequence: int | None = None
+    ) -> int:
+        """Ask for predictions for rows, or for one row, and return the number of the request."""
+        rows = rows_of(X)
+        return await self._run(self._session.predict(rows, head=head, min_sequence=min_sequence))
+
+    async def receive(self) -> Learned | Predictions:
+        """Wait for the next result, in the order of sending, and return it."""
+        return result_of((await self._run(self._session.receive()))[1])
+
+    async def __aiter__(self) -> AsyncIterator[Learned | Predictions]:
+        """Give the results of everything that was sent."""
+        while self.unanswered:
+            yield await self.receive()
+
+    async def learn_each(
+        self,
+        samples: Iterable[tuple[Any, Any]] | AsyncIterable[tuple[Any, Any]],
+        *,
+        head: str = "samples",
+    ) -> AsyncIterator[Learned | Predictions]:
+        """Send each pair of X and y in a request of its own; give the results as they come."""
+        async for X, y in _each(samples):
+            while self.unanswered >= self.window:
+                yield await self.receive()
+            await self.learn(X, y, head=head)
+        async for result in self:
+            yield result
+
+    async def _run(self, steps: Steps[T]) -> T:
+        async with self._lock:
+            try:
+                return await run_async(steps, self._do)
+            except ClientError as error:
+                error.acknowledged = self._session.acknowledged
+                raise
+
+    async def _do(self, effect: Effect) -> Any:
+        match effect:
+            case Pause(seconds):
+                return await asyncio.sleep(seconds)
+            case Connect(query):
+                return await self._connect(f"{self._at.url}?{urlencode(query)}")
+            case Transmit(message):
+                return await self._transmit(message)
+            case Receive():
+                return await self._receive()
+        raise AssertionError(f"a stream does not do {effect}")
+
+    async def _connect(self, url: str) -> str | bytes:
+        await self._stack.aclose()
+        try:
+            opening = connect(url, **self._at.options)
+            self._open = await self._stack.enter_async_context(opening)
+        except (OSError, InvalidHandshake, EOFError) as error:
+            raise not_opened(self._at.url, error) from None
+        check_subprotocol(self._at.url, self._open.subprotocol)
+        return await self._receive()
+
+    async def _transmit(self, message: bytes) -> None:
+        assert self._open is not None
+        try:
+            await self._open.send(message)
+        except ConnectionClosed as error:
+            raise lost(self._at.url, error) from None
+
+    async def _receive(self) -> str | bytes:
+        assert self._open is not None
+        try:
+            async with asyncio.timeout(self._at.timeout):
+                return await self._open.recv()
+        except ConnectionClosed as error:
+            raise lost(self._at.url, error) from None
+        except TimeoutError:
+            raise AnswerLost(f"{self._at.url} was silent for {self._at.timeout:g} s") from None
+
+
+async def _each(
+    samples: Iterable[tuple[Any, Any]] | AsyncIterable[tuple[Any, Any]],
+) -> AsyncIterator[tuple[Any, Any]]:
+    if isinstance(samples, AsyncIterable):
+        async for sample in samples:
+            yield sample
+    else:
+        for sample in samples:
+            yield sample

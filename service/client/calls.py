@@ -1,0 +1,161 @@
+"""The calls of a client as steps: the requests, when they are retried, what responses mean."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from service.client.batches import MOST_BYTES, Batches, rows_of
+from service.client.errors import ClientError, NotDone, Refused
+from service.client.results import Learned, Predictions, learned, predicted
+from service.client.steps import Patience, Pause, Request, Steps
+from service.client.wire import (
+    IDEMPOTENCY_KEY,
+    decode_reply,
+    learning_call,
+    model_path,
+    packed,
+)
+
+_FIRST_LOOK, _LONGEST_LOOK = 0.05, 1.0
+
+
+class Calls:
+    """All calls of a client. patience: seconds for which a failing call is tried again."""
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+
+    def ask(self, request: Request) -> Steps[dict[str, Any]]:
+        """Send a request, retry it while that may help, return the response. Raises ClientError."""
+        patience = Patience(self._patience)
+        while True:
+            try:
+                return decode_reply(request, (yield request))
+            except ClientError as error:
+                if not request.again and not isinstance(error, Refused):
+                    raise
+                pause = patience.pause(error)
+            yield pause
+
+    def get(self, path: str) -> Steps[dict[str, Any]]:
+        """Return the response to GET."""
+        return self.ask(Request("GET", path))
+
+    def models(self) -> Steps[list[dict[str, Any]]]:
+        """List all models."""
+        response = yield from self.get("/v1/models")
+        return list(response.get("models", []))
+
+    def create(
+        self, name: str, spec: Mapping[str, Any] | None, fields: Mapping[str, Any]
+    ) -> Steps[dict[str, Any]]:
+        """Create a model from a spec, and return its description."""
+        body = packed({**(spec or {}), **fields})
+        return self.ask(Request("PUT", model_path(name), body))
+
+    def delete(self, name: str) -> Steps[None]:
+        """Delete a model. A 404 after a lost response means that the first attempt succeeded."""
+        request = Request("DELETE", model_path(name))
+        patience, tries = Patience(self._patience), 0
+        while True:
+            tries += 1
+            try:
+                decode_reply(request, (yield request))
+                return
+            except ClientError as error:
+                if tries > 1 and isinstance(error, Refused) and error.status == 404:
+                    return
+                pause = patience.pause(error)
+            yield pause
+
+    def learn(
+        self, name: str, X: Any, y: Any, head: str, batch: int, key: str | None
+    ) -> Steps[Learned]:
+        """Learn samples batch by batch, each under a key of its own."""
+        path = model_path(name, learning_call(head))
+        key = uuid.uuid4().hex if key is None else key
+        responses: list[dict[str, Any]] = []
+        done = 0
+        try:
+            batches = Batches(X, y, batch)
+            while part := batches.take():
+                parts = [part]
+                while parts:
+                    part = parts.pop()
+                    try:
+                        responses.append((yield from self._learn_once(path, part, key, done)))
+                    except Refused as refused:
+                        if refused.status != 413 or len(part.y) == 1:
+                            raise
+                        batches.most = max(1, len(part.y) // 2)
+                        parts += part.halves()[::-1]
+                    else:
+                        done += len(part.y)
+        except ClientError as error:
+            error.acknowledged, error.idempotency_key = done, key
+            raise
+        except Exception as error:  # raised by the caller's samples
+            error.add_note(f"{done:,} samples were acknowledged, under idempotency key {key!r}")
+            raise
+        if not responses:
+            raise ValueError("there are no samples")
+        return learned(responses)
+
+    def _learn_once(self, path: str, part: Any, key: str, first: int) -> Steps[dict[str, Any]]:
+        """Learn a batch. first: samples of the call before it, which make its key another one."""
+        body = packed({"x": part.X, "y": part.y})
+        if len(body) > MOST_BYTES and len(part.y) > 1:
+            raise Refused(413, {"title": "Larger than this client sends"})
+        headers = {IDEMPOTENCY_KEY: f"{key}.{first}" if first else key}
+        return (yield from self.ask(Request("POST", path, body, headers=headers)))
+
+    def predict(
+        self, name: str, X: Any, head: str | None, min_sequence: int | None
+    ) -> Steps[Predictions]:
+        """Predict batch by batch; again from the start if a class appeared between two batches."""
+        query = {} if head is None else {"head": head}
+        if min_sequence is not None:
+            query["min_sequence"] = str(min_sequence)
+        path = model_path(name, "predict")
+        rows = rows_of(X)
+        size = len(rows)
+        if not size:
+            raise ValueError("there are no rows")
+        while True:
+            responses = []
+            batches = Batches(rows, range(len(rows)), size)
+            try:
+                while part := batches.take():
+                    body = packed({"x": part.X})
+                    responses.append((yield from self.ask(Request("POST", path, body, query))))
+                    if responses[0].get("classes") != responses[-1].get("classes"):
+                        break
+                else:
+                    return predicted(responses)
+            except Refused as refused:
+                if refused.status != 413 or size <= 1:
+                    raise
+                size = -(-size // 2)
+
+    def refit(self, name: str, wait_seconds: float) -> Steps[dict[str, Any]]:
+        """Refit, and return the job when it is done. Raises Refused if it failed, and NotDone."""
+        job = yield from self.ask(Request("POST", model_path(name, "refit")))
+        pause, waited = _FIRST_LOOK, 0.0
+        while job["status"] not in ("done", "failed"):
+            if waited >= wait_seconds:
+                raise NotDone(job)
+            yield Pause(pause)
+            waited, pause = waited + pause, min(_LONGEST_LOOK, 1.5 * pause)
+            job = yield from self.get(model_path(name, "jobs", job["job"]))
+        if job["error"]:
+            raise Refused(job["error"].get("status", 0), job["error"])
+        return job
+
+    def rollback(self, name: str, sequence: int) -> Steps[dict[str, Any]]:
+        """Roll back, and return the outcome. Never sent twice: others may have learned since."""
+        body = packed({"sequence": sequence})
+        return self.ask(Request("POST", model_path(name, "rollback"), body, again=False))
+
+    def snapshot(self, name: str) -> Steps[dict[str, Any]]:
+        """Have the server write a snapshot of the model."""
+        return self.ask(Request("POST", model_path(name, "snapshot")))

@@ -1,0 +1,125 @@
+"""The errors of a client, one for each outcome that its caller must tell from the others.
+
+ClientError
+├── Unreachable              there was no connection: nothing was sent
+│   └── Unsuitable           the server is not trusted, or is not wolfstream
+├── Refused                  the server responded with a problem: nothing was applied
+├── AnswerLost               a request was sent and no response came: it may have been applied
+│   └── TooLargeMessage      the server closed a stream because of a message
+└── NotDone                  a job had not ended when the wait for it did
+
+They are raised after retries have failed, or at once where a retry cannot help (`may_pass`).
+"""
+
+import ssl
+from typing import Any
+
+# Too slow, over the quota, and the temporary troubles of servers and the proxies before them.
+_OF_A_MOMENT = {408, 429, 502, 503, 504}
+# A server that asks for a pause of zero still gets one.
+_SHORTEST_PAUSE = 0.05
+
+
+class ClientError(Exception):
+    """A call that failed.
+
+    acknowledged: how many samples of the call, or of the stream so far, the server had
+        acknowledged; None where nothing was to be learned.
+    idempotency_key: the key of the call. The same call with this key continues where it stopped:
+        samples that were learned already are not learned again.
+    """
+
+    acknowledged: int | None = None
+    idempotency_key: str | None = None
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        if self.acknowledged is None:
+            return text
+        return f"{text}; {self.acknowledged:,} samples were acknowledged"
+
+
+class Unreachable(ClientError):
+    """There was no connection; nothing was sent."""
+
+
+class AnswerLost(ClientError):
+    """A request was sent and no response came: it may have been applied."""
+
+
+class NotDone(ClientError):
+    """A job had not ended when the wait for it did; `job` is its description."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        self.job = job
+        super().__init__(f"job {job.get('job')} is still {job.get('status')}")
+
+
+class Refused(ClientError):
+    """The server refused a request; nothing of it was applied.
+
+    status, problem: the status and the members of the problem (RFC 9457).
+    ticket: the number of the request on a stream.
+    """
+
+    def __init__(self, status: int, problem: dict[str, Any], ticket: int | None = None) -> None:
+        self.status = status
+        self.problem = problem
+        self.ticket = ticket
+        super().__init__(_describe(status, problem))
+
+    @property
+    def slug(self) -> str:
+        """The kind of problem, such as "untrained"; empty if the response names none."""
+        return str(self.problem.get("type", "")).rpartition(":")[2]
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds after which the server asks for a retry; None if it does not."""
+        seconds = self.problem.get("retry_after_seconds")
+        if not isinstance(seconds, int | float):
+            return None
+        return max(_SHORTEST_PAUSE, float(seconds))
+
+
+def _describe(status: int, problem: dict[str, Any]) -> str:
+    text = f"{status} {problem.get('title', 'refused')}"
+    if problem.get("detail"):
+        text += f": {problem['detail']}"
+    wrong = problem.get("errors") or []
+    places = [f"{e.get('pointer', '')} {e.get('detail', '')}".strip() for e in wrong[:3]]
+    if places:
+        text += f" ({'; '.join(places)}{'; ...' if len(wrong) > 3 else ''})"
+    return " ".join(text.split())
+
+
+class Unsuitable(Unreachable):
+    """The server's certificate is not trusted, or it does not speak the protocol."""
+
+
+class TooLargeMessage(AnswerLost):
+    """The server closed a stream because a message was too large."""
+
+
+def may_pass(error: ClientError) -> bool:
+    """Whether the same request may succeed later."""
+    if isinstance(error, Refused):
+        return error.status in _OF_A_MOMENT
+    lasting = isinstance(error, Unsuitable | TooLargeMessage)
+    return isinstance(error, Unreachable | AnswerLost) and not lasting
+
+
+def unreachable(url: str, error: Exception) -> Unreachable:
+    """Return the error for a connection that could not be made."""
+    text = f"cannot reach {url}: {reason_of(error)}"
+    link: BaseException | None = error
+    while link is not None:
+        if isinstance(link, ssl.SSLCertVerificationError):
+            return Unsuitable(f"{text}; `verify` names the certificates to trust")
+        link = link.__cause__ or link.__context__
+    return Unreachable(f"{text}; is the server running (`wolfstream serve`)?")
+
+
+def reason_of(error: Exception) -> str:
+    """Return the text of an error, or its type if it has none."""
+    return str(error) or type(error).__name__

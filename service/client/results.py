@@ -1,0 +1,126 @@
+"""The results of calls, made from the server's responses."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.client.errors import ClientError
+
+Array: TypeAlias = NDArray[Any]
+
+
+class Learned(NamedTuple):
+    """The result of learning n samples, which are durable.
+
+    sequence: of the model after the last of them.
+    learned: n.
+    predictions: (n,) what the model predicted for each just before it learned it: labels, or
+        float64 for a regression. None, for a regression NaN, while it could not predict yet.
+    decisions: float64, (n,) or one for each class, (n, classes), NaN where there was none; an
+        object array if new classes came between.
+    admitted: (n,) whether each sample entered the working set; None from other heads.
+    steps: the name of the step that each sample took; None from other heads.
+    head: the description of the head after the last of them.
+    replayed: whether the server had learned some of them before, under the same key.
+    """
+
+    sequence: int
+    learned: int
+    predictions: Array
+    decisions: Array
+    admitted: NDArray[np.bool_] | None
+    steps: list[str] | None
+    head: dict[str, Any]
+    replayed: bool
+
+
+class Predictions(NamedTuple):
+    """The predictions of a head for n rows.
+
+    sequence: of the model that predicted; over several requests the lowest.
+    head: the name of the head.
+    classes: the order of the decisions; of two classes the second has the positive ones. None for
+        a regression.
+    predictions: (n,) labels, or float64 for a regression.
+    decisions: float64, (n,) or (n, classes).
+    """
+
+    sequence: int
+    head: str
+    classes: list[Any] | None
+    predictions: Array
+    decisions: Array
+
+
+def learned(responses: Sequence[Mapping[str, Any]]) -> Learned:
+    """Join the responses to the batches of a learning call. Raises ClientError."""
+    try:
+        results = [response["results"] for response in responses]
+        return Learned(
+            sequence=responses[-1]["sequence"],
+            learned=sum(response["learned"] for response in responses),
+            predictions=_labels(_joined(results, "prediction")),
+            decisions=_decisions(_joined(results, "decision")),
+            admitted=_maybe(results, "admitted"),
+            steps=_joined(results, "step") if "step" in results[0] else None,
+            head=responses[-1]["head"],
+            replayed=any(response.get("replayed", False) for response in responses),
+        )
+    except (KeyError, TypeError) as error:
+        raise ClientError(f"a response to learning lacks {error}: is this wolfstream?") from None
+
+
+def predicted(responses: Sequence[Mapping[str, Any]]) -> Predictions:
+    """Join the responses to the batches of a prediction. Raises ClientError."""
+    try:
+        return Predictions(
+            sequence=min(response["sequence"] for response in responses),
+            head=responses[-1]["head"],
+            classes=responses[-1].get("classes"),
+            predictions=_labels(_joined(responses, "prediction")),
+            decisions=_decisions(_joined(responses, "decision")),
+        )
+    except (KeyError, TypeError) as error:
+        raise ClientError(f"a response to predict lacks {error}: is this wolfstream?") from None
+
+
+def result_of(response: Mapping[str, Any]) -> Learned | Predictions:
+    """Return the result in one response, of whichever kind it is. Raises ClientError."""
+    return learned([response]) if "results" in response else predicted([response])
+
+
+def _joined(results: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    return [value for result in results for value in result[name]]
+
+
+def _maybe(results: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.bool_] | None:
+    if name not in results[0]:
+        return None
+    return np.array(_joined(results, name), np.bool_)
+
+
+def _labels(values: list[Any]) -> Array:
+    """Put labels of one type, or numbers, into an array of that type; others into objects."""
+    kinds = {type(value) for value in values}
+    if kinds <= {float, type(None)} and float in kinds:
+        return np.array(values, np.float64)
+    if len(kinds) == 1 and kinds <= {str, int, bool}:
+        return np.array(values)
+    return _objects(values)
+
+
+def _decisions(values: list[Any]) -> Array:
+    if all(value is None or isinstance(value, int | float) for value in values):
+        return np.array(values, np.float64)
+    widths = {len(value) if isinstance(value, list) else -1 for value in values}
+    if len(widths) == 1:
+        return np.array(values, np.float64)
+    return _objects([_decisions(v) if isinstance(v, list) else v for v in values])
+
+
+def _objects(values: list[Any]) -> Array:
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array

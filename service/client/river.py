@@ -1,0 +1,110 @@
+"""A served model with River's interface: `learn_one`, `predict_one`.
+
+    from wolfstream import Client, RemoteClassifier
+
+    with Client() as client:
+        client.create("elec")
+        model = preprocessing.StandardScaler() | RemoteClassifier(client, "elec")
+        print(evaluate.progressive_val_score(datasets.Elec2(), model, metrics.Accuracy()))
+
+River is not imported, so these classes are not subclasses of its own. Its metrics check models by
+`isinstance`: if River has been imported when a remote model is made, the class is registered as a
+virtual subclass. There is no `predict_proba_one`: decisions of a support vector machine are not
+probabilities, so metrics that need those (LogLoss, ROCAUC) do not work. Every sample takes two
+round trips, and is durable after `learn_one`; `Client.stream` and `learn_many` are faster.
+"""
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from service.client.errors import Refused
+from service.client.results import Array
+from service.client.sync import Client
+
+
+class _Remote:
+    _supervised = True
+
+    def __init__(self, client: Client, name: str, head: str) -> None:
+        self.client = client
+        self.name = name
+        self.head = head
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r} at {self.client.url})"
+
+    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
+        """Learn a sample. Raises ClientError, and TypeError for a feature that is not a number."""
+        self.client.learn(self.name, [_numbers(x)], [y], head=self.head)
+
+    def learn_many(self, X: Any, y: Iterable[Any]) -> None:
+        """Learn the rows of a data frame, or of several x, in order. Raises as `learn_one`."""
+        self.client.learn(self.name, _rows(X), list(y), head=self.head)
+
+    def predict_one(self, x: Mapping[Any, Any]) -> Any:
+        """Predict with the head that serves; None while it cannot. Raises ClientError."""
+        predictions = self.predict_many([x])
+        return None if predictions is None else predictions.tolist()[0]
+
+    def predict_many(self, X: Any) -> Array | None:
+        """Return the predictions (n,) for a data frame's rows, or for several x."""
+        try:
+            return self.client.predict(self.name, _rows(X)).predictions
+        except Refused as refused:
+            if refused.slug == "untrained":
+                return None
+            raise
+
+
+class RemoteClassifier(_Remote):
+    """A served model as a classifier of River.
+
+    head: the head that learns, "samples" (the working set) or "asset".
+    """
+
+    _multiclass = True
+
+    def __init__(self, client: Client, name: str, head: str = "samples") -> None:
+        _register(type(self), "Classifier")
+        super().__init__(client, name, head)
+
+
+class RemoteRegressor(_Remote):
+    """A served model whose task is regression as a regressor of River.
+
+    head: the call that brings its samples, "asset", or "samples" where there are only refits.
+    """
+
+    def __init__(self, client: Client, name: str, head: str = "asset") -> None:
+        _register(type(self), "Regressor")
+        super().__init__(client, name, head)
+
+
+def _register(remote: type, kind: str) -> None:
+    """Register a class with River, if River has been imported, so that `isinstance` holds."""
+    river = sys.modules.get("river.base")
+    if river is not None:
+        getattr(river, kind).register(remote)
+
+
+def _rows(X: Any) -> list[dict[str, float]]:
+    if hasattr(X, "to_dict"):
+        X = X.to_dict(orient="records")
+    return [_numbers(x) for x in X]
+
+
+def _numbers(x: Mapping[Any, Any]) -> dict[str, float]:
+    """Return a row of named numbers; River's names may be of any type, and its values booleans."""
+    return {str(name): _number(name, value) for name, value in x.items()}
+
+
+def _number(name: Any, value: Any) -> float:
+    if isinstance(value, int | float | np.number | np.bool_):
+        return float(value)
+    raise TypeError(
+        f"feature {name!r} is {value!r:.40}, not a number: encode it first, as by "
+        "preprocessing.OneHotEncoder, or impute it"
+    )

@@ -1,0 +1,200 @@
+"""The blocking client of a running server.
+
+    with Client("http://127.0.0.1:8000") as client:
+        client.create("rooms")
+        client.learn("rooms", X, y)
+        print(client.predict("rooms", X).predictions)
+
+`client.aio.AsyncClient` has the same methods to be awaited. Each call is written once, as steps
+(`client.calls`, `client.session`), which both clients carry out. Samples are sent under a key
+(Idempotency-Key), so a call is sent again when its connection broke, its response was lost or the
+server had no room, and each sample is still learned once. The errors that remain are in
+`client.errors`.
+"""
+
+import time
+import uuid
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import httpx
+
+from service.client.calls import Calls
+from service.client.results import Learned, Predictions
+from service.client.steps import Effect, Pause, Reply, Request, Steps, run
+from service.client.wire import (
+    ANSWER_SECONDS,
+    RETRY_SECONDS,
+    Verify,
+    check_url,
+    connection_options,
+    failed,
+    headers_of,
+    model_path,
+    trusted,
+)
+
+# websockets is imported when a stream is opened.
+if TYPE_CHECKING:
+    from service.client.stream import Stream
+
+T = TypeVar("T")
+
+
+class Client:
+    """The connection to a server. Threads may share it; `close` it, or use a `with` statement.
+
+    url: such as http://127.0.0.1:8000, or https://...
+    key: an API key, where the server asks for one.
+    timeout: seconds without a response after which a connection counts as lost.
+    retry_seconds: a call that fails is tried again for so long, counted from its first failure
+        (for a stream or a call of many batches, from the first one since something succeeded).
+    verify: for https: the certificates to trust, as a file, a folder or an SSLContext. True
+        trusts public authorities, False trusts any certificate.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        key: str | None = None,
+        *,
+        timeout: float = ANSWER_SECONDS,
+        retry_seconds: float = RETRY_SECONDS,
+        verify: Verify = True,
+    ) -> None:
+        self.url = check_url(url)
+        self._key, self._timeout, self._retry_seconds = key, timeout, retry_seconds
+        self._trusted = trusted(self.url, verify)
+        self._calls = Calls(retry_seconds)
+        self._http = httpx.Client(**connection_options(self.url, key, timeout, self._trusted))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+    def models(self) -> list[dict[str, Any]]:
+        """List all models: name, sequence, number of features. Raises ClientError, as all calls."""
+        return self._run(self._calls.models())
+
+    def create(
+        self, name: str, spec: Mapping[str, Any] | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        """Create a model from a spec, or from its fields, and return its description.
+
+        A model that exists with the same spec is left as it is. Raises Refused with status 409
+        where the name belongs to a model of another spec.
+        """
+        return self._run(self._calls.create(name, spec, fields))
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """Return a model's description: spec, sequence, and the size and scores of each head."""
+        return self._run(self._calls.get(model_path(name)))
+
+    def delete(self, name: str) -> None:
+        """Delete a model and everything that it has learned."""
+        self._run(self._calls.delete(name))
+
+    def learn(
+        self,
+        name: str,
+        X: Any,
+        y: Any = None,
+        *,
+        head: str = "samples",
+        batch: int = 1024,
+        idempotency_key: str | None = None,
+    ) -> Learned:
+        """Let a model learn samples, in order, each once; they are durable when this returns.
+
+        X, y: an array (n, d) or nested lists, or a list of rows of named numbers, and n labels
+            or numbers; one row and its label; or two iterables. Without y, X gives pairs.
+        head: "samples" for the working set, or the window of a semiparametric model; "asset".
+        batch: samples in a request at most. Each request is learned as a whole or not at all.
+        idempotency_key: a call with the key of an earlier call continues it, and learns nothing
+            twice. Without one the call makes a key of its own.
+
+        Raises ClientError, which says how many samples were `acknowledged`; ValueError and
+        TypeError for anything that is not samples.
+        """
+        return self._run(self._calls.learn(name, X, y, head, batch, idempotency_key))
+
+    def predict(
+        self, name: str, X: Any, *, head: str | None = None, min_sequence: int | None = None
+    ) -> Predictions:
+        """Return predictions for rows, or for one row; by default of the head that serves.
+
+        min_sequence: the server waits until the model has learned at least so many samples.
+        """
+        return self._run(self._calls.predict(name, X, head, min_sequence))
+
+    def refit(self, name: str, *, wait_seconds: float = 600.0) -> dict[str, Any]:
+        """Refit a semiparametric model, wait, and return the job when it is done.
+
+        Raises Refused if the refit failed, and NotDone after `wait_seconds`.
+        """
+        return self._run(self._calls.refit(name, wait_seconds))
+
+    def history(self, name: str) -> dict[str, Any]:
+        """Return the states that a model can be rolled back to."""
+        return self._run(self._calls.get(model_path(name, "history")))
+
+    def rollback(self, name: str, sequence: int) -> dict[str, Any]:
+        """Roll a model back to a sequence. The call is not retried after a lost response."""
+        return self._run(self._calls.rollback(name, sequence))
+
+    def snapshot(self, name: str) -> dict[str, Any]:
+        """Have the server write a snapshot of a model."""
+        return self._run(self._calls.snapshot(name))
+
+    def stream(self, name: str, producer: str | None = None, *, first: int = 1) -> "Stream":
+        """Return a stream to a model, to be used in a `with` statement.
+
+        producer: a name for this source of samples, which makes the numbers of its requests
+            idempotency keys. Without one the stream makes a name of its own.
+        first: the number of the first request. A source that starts again gives its name and
+            the number after the last request that it knows to be acknowledged: requests that
+            were learned already get their first response and are not learned again.
+        """
+        from service.client.session import Session
+        from service.client.stream import Stream, address
+
+        at = address(self.url, name, self._key, self._timeout, self._trusted)
+        return Stream(at, Session(producer or uuid.uuid4().hex, first, self._retry_seconds))
+
+    def ask(self, request: Request, retry_seconds: float | None = None) -> dict[str, Any]:
+        """Return the response to a request that has no method of its own. Raises ClientError."""
+        calls = self._calls if retry_seconds is None else Calls(retry_seconds)
+        return self._run(calls.ask(request))
+
+    def _run(self, steps: Steps[T]) -> T:
+        return run(steps, self._do)
+
+    def _do(self, effect: Effect) -> Reply | None:
+        if isinstance(effect, Pause):
+            time.sleep(effect.seconds)
+            return None
+        assert isinstance(effect, Request)
+        try:
+            response = self._http.request(
+                effect.method,
+                effect.path,
+                content=effect.body,
+                params=effect.query,
+                headers=headers_of(effect),
+            )
+        except httpx.RequestError as error:
+            raise failed(self.url, error) from None
+        reason, headers = response.reason_phrase, response.headers
+        return Reply(response.status_code, reason, headers, response.content)

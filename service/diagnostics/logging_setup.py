@@ -1,0 +1,73 @@
+"""The log on standard error: text for people, or one JSON object a line for programs.
+
+    {"time": "2026-01-01T00:00:00.000Z", "level": "INFO", "logger": "service.web.server",
+     "message": "ready"}
+
+It has `request_id`, `trace_id` and `span_id` of the request that caused it, `exception` if there
+was one, and the `fields` that the caller passes in `extra`. This is the format of all loggers of
+the process, uvicorn's and Python's warnings included.
+"""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from service.diagnostics import tracing
+
+
+def set_up_logging(log_format: Literal["auto", "text", "json"]) -> None:
+    """Log everything from INFO on; `auto` means text if standard error is a terminal."""
+    text = log_format == "text" or (log_format == "auto" and sys.stderr.isatty())
+    handler = logging.StreamHandler()
+    handler.setFormatter(TextFormatter() if text else JsonFormatter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.captureWarnings(True)
+
+
+class JsonFormatter(logging.Formatter):
+    """Formats a record as one line of JSON in ASCII."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        line: dict[str, Any] = {
+            "time": _time(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            **_fields(record),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            line["stack"] = record.stack_info
+        return json.dumps(line, default=str)
+
+
+class TextFormatter(logging.Formatter):
+    """Formats a record as a line of text, with its fields after the message."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def formatTime(self, record: logging.LogRecord, _: str | None = None) -> str:  # noqa: N802
+        """The time in UTC, as in JSON."""
+        return _time(record)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        """The line without an exception."""
+        fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
+        return super().formatMessage(record) + fields
+
+
+def _time(record: logging.LogRecord) -> str:
+    """The time of a record as RFC 3339 has it, in UTC."""
+    time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+    return time.replace("+00:00", "Z")
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    trace = tracing.current()
+    fields: dict[str, Any] = getattr(record, "fields", {})
+    return {**(trace.ids() if trace else {}), **fields}

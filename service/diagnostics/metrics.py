@@ -1,0 +1,76 @@
+"""Counts and durations of a server's work: plain numbers, which `/metrics` reads.
+
+Each number has one thread that adds to it, so counting takes no lock; a reader may miss what is
+being added at that moment. Durations are measured with the monotonic clock.
+"""
+
+import threading
+from bisect import bisect_left
+
+# In seconds, from a prediction of one row to the longest wait of a client.
+BOUNDS = (
+    *(0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0),
+)
+
+
+class Histogram:
+    """Durations in seconds, counted between the bounds in `BOUNDS`.
+
+    counts: the number of durations up to each bound and above the one before it; the last one
+        counts those above all bounds. total: the sum of the durations.
+    """
+
+    __slots__ = ("counts", "total")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BOUNDS) + 1)
+        self.total = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Count one duration."""
+        self.counts[bisect_left(BOUNDS, seconds)] += 1
+        self.total += seconds
+
+
+class SampleCounts:
+    """Samples for one head of one model since the server started.
+
+    received = learned + rejected + refused + duplicates, once none of them waits.
+
+    received: those of requests that could be read, counted when submitted (event loop).
+    refused: not admitted to the queue (event loop).
+    learned: on disk and in the model (writer).
+    rejected: they waited, and could not be learned (writer).
+    duplicates: received, but learned before; see `count_duplicates`.
+    predicted: rows that were predicted (event loop).
+    """
+
+    __slots__ = ("_lock", "duplicates", "learned", "predicted", "received", "refused", "rejected")
+
+    def __init__(self) -> None:
+        self.received = self.refused = self.learned = self.rejected = self.predicted = 0
+        self.duplicates = 0
+        self._lock = threading.Lock()
+
+    def count_duplicates(self, samples: int) -> None:
+        """Count samples, received again, that are not learned again. On any thread."""
+        with self._lock:
+            self.duplicates += samples
+
+
+class Metrics:
+    """The durations of one server's work.
+
+    learn: requests, from submission to acknowledgement (writer). commit: groups of requests,
+    appended and fsynced (writer). absorb: blocks, learned and published (writer).
+    predict: predictions, including their wait for a sequence (event loop).
+    busy_since: when the writer took up its present group; None while it waits.
+    snapshots_saved, snapshots_failed: how many (writer).
+    """
+
+    def __init__(self) -> None:
+        self.learn, self.commit = Histogram(), Histogram()
+        self.absorb, self.predict = Histogram(), Histogram()
+        self.busy_since: float | None = None
+        self.snapshots_saved = self.snapshots_failed = 0

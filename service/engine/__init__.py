@@ -1,0 +1,9 @@
+"""Everything between a checked request and its acknowledgement.
+
+The bounded queue, admission, the writer that appends, learns and publishes, and recovery after a
+crash. `facade.Engine` is what the server uses.
+
+It may import `service.settings`, `service.storage`, `service.model`, `service.heads`,
+`service.samples`, `service.spec`, `service.diagnostics`, `service.native`.
+It is imported by `service.cli`, `service.web`, `service.web.routes`, `service.web.metrics`.
+"""

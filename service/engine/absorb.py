@@ -1,0 +1,42 @@
+"""Absorbing a block: what live learning and replay share, so that they give the same bits."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from service.model.learner import Learner
+from service.samples.record import from_record, one_after_another
+from service.samples.validation import Samples
+from service.storage.entries import Entry
+
+
+def recorded_samples(block: Sequence[Entry]) -> Samples:
+    """The samples in the records of a block's entries, one after another."""
+    return one_after_another([from_record(entry.record) for entry in block])
+
+
+def absorb_block(
+    learner: Learner, block: Sequence[Entry], samples: Samples
+) -> list[dict[str, Any]]:
+    """Absorb and publish a block; the answers to its entries.
+
+    samples: bit for bit `recorded_samples(block)`; live they need not be decoded again.
+    """
+    head = block[0].head
+    absorbed = learner.absorb(head, samples)
+    learner.publish(learner.learning(head))
+    stats = learner.model.published.heads[head].stats
+    answers: list[dict[str, Any]] = []
+    start = 0
+    for entry in block:
+        stop = start + entry.samples
+        answers.append(
+            {
+                "model": learner.model.name,
+                "sequence": entry.sequence,
+                "learned": entry.samples,
+                "results": absorbed.part(start, stop),
+                "head": {"name": head, **stats},
+            }
+        )
+        start = stop
+    return answers

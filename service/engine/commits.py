@@ -1,0 +1,77 @@
+"""Commits to the journal, and what becomes of those in doubt."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from service.diagnostics.metrics import Metrics
+from service.engine.admission import Admitted
+from service.engine.live_models import LiveModels
+from service.engine.recovery import replay
+from service.engine.remembered_keys import RememberedKeys
+from service.errors import InDoubt, StartupError, StorageFailed
+from service.model.live import Model
+from service.storage.entries import Entry, KeyedRequest
+from service.storage.interfaces import Storage
+
+logger = logging.getLogger(__name__)
+
+
+class Commits:
+    """Appends to the journal for all models. Used by the writer's thread.
+
+    After an append that is in doubt, the journal takes nothing of that model until the doubt is
+    settled, so `settle` comes before each group.
+    """
+
+    def __init__(
+        self, storage: Storage, models: LiveModels, keys: RememberedKeys, metrics: Metrics
+    ) -> None:
+        self._storage = storage
+        self._models, self._keys = models, keys
+        self._metrics = metrics
+        self._in_doubt: set[int] = set()
+
+    def append(
+        self, admitted: list[Admitted], new_keys: list[KeyedRequest]
+    ) -> dict[int, StorageFailed]:
+        """Write what was admitted in one commit; the models of which nothing was written."""
+        if not admitted:
+            return {}
+        began = time.monotonic()
+        entries = [item.entry for item in admitted]
+        failures = self._append(entries, self._keys.with_answers(new_keys))
+        if not failures:
+            self._metrics.commit.observe(time.monotonic() - began)
+        for detail in {error.detail for error in failures.values()}:
+            logger.error("%s", detail)
+        self._keys.committed(new_keys, failures)
+        return failures
+
+    def append_fit(self, fit: Entry) -> None:
+        """Write a fit in a commit of its own. Raises StorageFailed."""
+        if error := self._append([fit]).get(fit.model):
+            raise error
+
+    def settle(self, use_threads: Callable[[int], None]) -> Iterator[Model]:
+        """Learn what commits in doubt have written after all; the models that are settled."""
+        for model_id in list(self._in_doubt):
+            learner = self._models.with_id(model_id)
+            if learner is not None:
+                try:
+                    self._storage.journal.settle(model_id)
+                    for found in replay(learner, self._storage, use_threads):
+                        self._keys.add_answered(found)
+                except (StorageFailed, StartupError) as error:
+                    logger.error("model %s: a commit is in doubt: %s", learner.model.name, error)
+                    continue
+                learner.publish()
+                yield learner.model
+            self._in_doubt.discard(model_id)
+
+    def _append(
+        self, entries: Sequence[Entry], keys: Sequence[KeyedRequest] = ()
+    ) -> dict[int, StorageFailed]:
+        failures = self._storage.journal.append(entries, keys)
+        self._in_doubt |= {model for model, e in failures.items() if isinstance(e, InDoubt)}
+        return failures

@@ -1,0 +1,89 @@
+"""Duplicates in a group of requests: recognised by their keys, and answered as the first was."""
+
+from asyncio import Future
+from typing import Any, NamedTuple
+
+import msgpack
+
+from service.engine.remembered_keys import RememberedKeys
+from service.errors import KeyReused, Refusal, StorageFailed
+from service.storage.entries import KeyedRequest
+
+
+class _Repeat(NamedTuple):
+    waiter: Future[Any]
+    first: Future[Any]
+    same: bool
+
+
+class Duplicates:
+    """The keys in one group of requests: new ones, and those that are known already.
+
+    new: keys of requests that will be written to the journal.
+    """
+
+    def __init__(self, keys: RememberedKeys) -> None:
+        self.new: list[KeyedRequest] = []
+        self._keys = keys
+        self._firsts: dict[tuple[int, bytes], tuple[bytes, Future[Any]]] = {}
+        self._repeats: list[_Repeat] = []
+        self._replies: list[tuple[Future[Any], Any]] = []
+
+    def recognise(self, model: int, key: bytes, digest: bytes, waiter: Future[Any]) -> bool:
+        """Whether a request is a duplicate, which is answered and not learned.
+
+        This is the one place where duplicates are recognised. Raises StorageFailed.
+        """
+        if first := self._firsts.get((model, key)):
+            self._repeats.append(_Repeat(waiter, first[1], first[0] == digest))
+            return True
+        row = self._keys.find(model, key)
+        if row is None:
+            return False
+        self._replies.append((waiter, _first_answer(row) if row.digest == digest else _reused()))
+        return True
+
+    def add(
+        self, model: int, sequence: int, key: bytes, digest: bytes, waiter: Future[Any]
+    ) -> None:
+        """Take the key of a request that will be written."""
+        self._firsts[model, key] = digest, waiter
+        self.new.append(KeyedRequest(model, sequence, key, digest, None))
+
+    def replies(self, others: list[tuple[Future[Any], Any]]) -> list[tuple[Future[Any], Any]]:
+        """The replies to all duplicates, given those to the group's other requests.
+
+        A duplicate of a request that could not be written gets the same error.
+        """
+        results = dict(others) if self._repeats else {}
+        return [
+            *self._replies,
+            *((item.waiter, _repeated(results[item.first], item.same)) for item in self._repeats),
+        ]
+
+
+def _repeated(result: Any, same: bool) -> Any:
+    """The result of a request whose key came in the same group with this result."""
+    if isinstance(result, StorageFailed):
+        return result
+    if not same:
+        return _reused()
+    return result if isinstance(result, Refusal) else _marked(result)
+
+
+def _first_answer(row: KeyedRequest) -> Any:
+    """The result of a request whose key is in the journal."""
+    if row.answer is None:
+        return StorageFailed(
+            f"these samples were learned, up to sequence {row.sequence}, but the journal has lost "
+            "their answer; send what is new under another key"
+        )
+    return _marked(msgpack.unpackb(row.answer))
+
+
+def _marked(answer: dict[str, Any]) -> dict[str, Any]:
+    return {**answer, "replayed": True}
+
+
+def _reused() -> KeyReused:
+    return KeyReused("another request came under this key; send what is new under a key of its own")

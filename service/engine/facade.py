@@ -1,0 +1,250 @@
+"""The engine as the event loop sees it.
+
+    submit -> queue -> (writer) append + fsync -> absorb block -> publish view -> acknowledge
+
+Everything here runs on the event loop.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from service.diagnostics.metrics import Metrics
+from service.engine.admission import Answer, LearnRequest, Reply
+from service.engine.group_queue import GroupQueue, Waiting
+from service.engine.phase import Phase
+from service.engine.refits import Job, Refits
+from service.engine.sequence_waiters import SequenceWaiters
+from service.engine.warm_up import WarmUp
+from service.engine.writer import Order, Writer
+from service.engine.writer_thread import WriterThread
+from service.errors import ModelBroken, Refusal, SnapshotFailed, StorageFailed, UnknownModel
+from service.heads.fit import Fit, Window
+from service.model.live import Model
+from service.samples.named_rows import n_bytes
+from service.samples.validation import Samples
+from service.settings import Settings
+from service.spec.heads import HeadName
+from service.spec.model import ModelSpec
+from service.storage.interfaces import Storage
+
+# About the memory of a short text and its place in a list.
+_LABEL_BYTES = 64
+
+
+class Engine:
+    """Live models behind one writer.
+
+    Created on the event loop, it recovers in the background; `ready` is done when that is over,
+    and raises what recovery raised.
+
+    storage: opened, and closed by the engine in the end.
+    warm_up: compiles the numerics, as much as is needed on the writer's thread.
+    loads: model files, by the names of the models that they become after recovery.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        storage: Storage,
+        warm_up: WarmUp,
+        loads: Mapping[str, Path],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._warm_up = warm_up
+        self._queue: GroupQueue[LearnRequest | Order] = GroupQueue(
+            settings.queue_samples, settings.queue_bytes, settings.group_samples
+        )
+        self._phase = Phase()
+        self._waiters = SequenceWaiters(settings.wait_seconds)
+        self._writer = Writer(storage, settings, self._acknowledge)
+        self.refits = Refits(self._take_window, self._keep_fit, settings.refits)
+        self._thread = WriterThread(
+            self._writer, self._queue, self._phase, loads, warm_up, self._fail
+        )
+        self.ready = self._thread.ready
+
+    async def stop(self) -> None:
+        """Accept nothing more, learn what was accepted, save a snapshot of each model."""
+        self.refuse()
+        await self.refits.stop()
+        self._warm_up.stop()
+        self._queue.close()
+        await self._thread.join()
+
+    def refuse(self) -> None:
+        """Refuse every new request as NotReady; what was accepted goes on, refits end."""
+        self._end("draining: it finishes what it has accepted, then it ends")
+
+    def _end(self, phase: str) -> None:
+        self._phase.end(phase)
+        self.refits.ask_to_stop()
+
+    @property
+    def accepting(self) -> bool:
+        """Whether requests are taken: recovered, warm and not stopping."""
+        return self._phase.accepting
+
+    @property
+    def phase(self) -> str:
+        """What the server is doing: ready, or what keeps it from that."""
+        return self._phase.text
+
+    @property
+    def metrics(self) -> Metrics:
+        """Counts and durations."""
+        return self._writer.metrics
+
+    def waiting(self) -> Waiting:
+        """What waits to be learned."""
+        return self._queue.waiting()
+
+    def is_model(self, name: str) -> bool:
+        """Whether there is a model of this name, in any phase."""
+        return self._writer.models.get(name) is not None
+
+    def recovered(self) -> list[Model]:
+        """All models that exist so far, in any phase; on any thread."""
+        return self._writer.models.all()
+
+    def model(self, name: str) -> Model:
+        """The live model of this name. Raises NotReady, UnknownModel."""
+        self._phase.check()
+        model = self._writer.models.get(name)
+        if model is None:
+            raise UnknownModel(f"there is no model {name!r}; create it with PUT /v1/models/{name}")
+        return model
+
+    def models(self) -> list[Model]:
+        """All live models by name. Raises NotReady."""
+        self._phase.check()
+        return sorted(self._writer.models.all(), key=lambda model: model.name)
+
+    def submit(
+        self,
+        model: Model,
+        head: HeadName,
+        samples: Samples,
+        key: bytes | None = None,
+        durable: "asyncio.Future[Answer] | None" = None,
+    ) -> "asyncio.Future[Answer]":
+        """Queue samples; the future is done once they are on disk, learned and published.
+
+        key: a request that came under it before is not learned again, but gets the first answer
+        with `"replayed": true`. durable: done, with the sequence, once the samples are on disk.
+
+        Requests are learned in the order of these calls. Raises NotReady, QueueFull and
+        ModelBroken at once; the future raises what the writer finds.
+        """
+        answer: asyncio.Future[Answer] = self._loop.create_future()
+        n_samples = len(samples.y)
+        size = n_bytes(samples.X) + _LABEL_BYTES * n_samples
+        counts = model.counts[head]
+        counts.received += n_samples
+        try:
+            self._check_usable(model)
+            now = time.monotonic()
+            request = LearnRequest(model, head, samples, answer, now, key, durable)
+            self._queue.put(request, n_samples, size)
+        except Refusal:
+            counts.refused += n_samples
+            raise
+        return answer
+
+    async def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
+        """A model of this spec and whether it is new; it waits until its code is compiled.
+
+        Raises ModelExists, TooManyModels, StorageFailed.
+        """
+        self._phase.check()
+        await self._warm_up.wait_for(spec)
+        created: tuple[Model, bool]
+        created = await self._in_order(lambda: self._writer.models.create(name, spec))
+        return created
+
+    async def delete(self, name: str) -> None:
+        """Delete a model with its journal and snapshots. Raises UnknownModel, StorageFailed."""
+        model = self.model(name)
+        await self._in_order(lambda: self._writer.models.delete(model))
+        self.refits.forget(model)
+
+    def refit(self, model: Model) -> Job:
+        """The job that fits a model's window anew. Raises JobsFull, ModelBroken, NotReady."""
+        self._check_usable(model)
+        return self.refits.start(model)
+
+    async def history(self, model: Model) -> list[dict[str, Any]]:
+        """The kept snapshots of a model, newest first. Raises NotReady."""
+        self._phase.check()
+        return await asyncio.to_thread(self._writer.history.describe, model)
+
+    async def snapshot(self, model: Model) -> int:
+        """Save a snapshot; its sequence. Raises ModelBroken, SnapshotFailed, UnknownModel."""
+        self._check_usable(model)
+        sequence, saving = await self._in_order(lambda: self._writer.snapshots.start(model))
+        try:
+            # A client that leaves does not take the snapshot with it.
+            await asyncio.shield(asyncio.wrap_future(saving))
+        except (OSError, MemoryError) as error:
+            raise SnapshotFailed(f"{error}; the journal is kept, and nothing is lost") from None
+        await self._in_order(self._writer.snapshots.finish, 0)
+        return int(sequence)
+
+    async def roll_back(self, model: Model, sequence: int) -> dict[str, Any]:
+        """Go back to a snapshot; the model's description.
+
+        Raises StorageFailed, UnknownModel, UnknownSnapshot, UnusableSnapshot.
+        """
+        description: dict[str, Any]
+        description = await self._in_order(lambda: self._writer.history.roll_back(model, sequence))
+        self.refits.rolled_back(model)
+        return description
+
+    async def reached(self, model: Model, sequence: int) -> None:
+        """Wait until the published view of a model has a sequence. Raises NotReached."""
+        await self._waiters.reached(model, sequence)
+
+    def _check_usable(self, model: Model) -> None:
+        self._phase.check()
+        if model.broken:
+            raise ModelBroken(f"model {model.name!r}: {model.broken}")
+
+    async def _in_order(self, run: Callable[[], Any], samples: int = 1) -> Any:
+        """The result of a function that the writer calls when its turn comes in the queue."""
+        self._phase.check()
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        self._queue.put(Order(run, answer), samples, 0)
+        return await answer
+
+    # A refit that has begun finds room in any queue.
+    async def _take_window(self, model: Model) -> Window:
+        window: Window = await self._in_order(lambda: self._writer.window(model), samples=0)
+        return window
+
+    async def _keep_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
+        description: dict[str, Any]
+        description = await self._in_order(lambda: self._writer.keep_fit(model, window, fit), 0)
+        return description
+
+    def _fail(self, group: list[LearnRequest | Order]) -> None:
+        """Answer those whose fate the failed writer left unknown, and take nothing more."""
+        self._end("broken: its writer failed; restart it to recover from the journal")
+        error = StorageFailed("the server failed; the samples may or may not have been learned")
+        self._deliver([(item.answer, error) for item in group], [])
+
+    def _acknowledge(self, replies: list[Reply], changed: Iterable[Model]) -> None:
+        """Deliver a group's replies: one wake-up of the event loop for all of them."""
+        self._loop.call_soon_threadsafe(self._deliver, replies, list(changed))
+
+    def _deliver(self, replies: list[Reply], changed: list[Model]) -> None:
+        for answer, result in replies:
+            if answer.done():  # the client is gone
+                continue
+            if isinstance(result, Exception):
+                answer.set_exception(result)
+            else:
+                answer.set_result(result)
+        for model in changed:
+            self._waiters.wake(model)

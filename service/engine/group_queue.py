@@ -1,0 +1,87 @@
+"""The bounded queue between the event loop and the writer."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Generic, NamedTuple, TypeVar
+
+from service.errors import QueueFull
+
+T = TypeVar("T")
+
+
+class Waiting(NamedTuple):
+    """What is in the queue: samples, bytes, and the seconds that the oldest item has waited."""
+
+    samples: int
+    n_bytes: int
+    seconds: float
+
+
+class GroupQueue(Generic[T]):
+    """A queue that many threads put into and one takes groups from.
+
+    most_samples, most_bytes: the bounds. An item that exceeds one by itself is accepted when the
+        queue is empty.
+    group_samples: bound on the samples of a group, which has at least one item.
+    """
+
+    def __init__(self, most_samples: int, most_bytes: int, group_samples: int) -> None:
+        self._most_samples = most_samples
+        self._most_bytes = most_bytes
+        self._group_samples = group_samples
+        self._items: deque[tuple[T, int, int, float]] = deque()
+        self._waiting = 0
+        self._waiting_bytes = 0
+        self._closed = False
+        self._changed = threading.Condition()
+
+    def put(self, item: T, samples: int, n_bytes: int) -> None:
+        """Append an item of so many samples and bytes. Raises QueueFull."""
+        with self._changed:
+            if samples and self._waiting and self._waiting + samples > self._most_samples:
+                raise QueueFull(
+                    f"{self._waiting} samples wait to be learned, at most "
+                    f"{self._most_samples} may; try again"
+                )
+            if n_bytes and self._waiting_bytes and self._waiting_bytes + n_bytes > self._most_bytes:
+                raise QueueFull(
+                    f"{self._waiting_bytes} bytes of samples wait to be learned, at most "
+                    f"{self._most_bytes} may; try again"
+                )
+            self._items.append((item, samples, n_bytes, time.monotonic()))
+            self._waiting += samples
+            self._waiting_bytes += n_bytes
+            self._changed.notify()
+
+    def waiting(self) -> Waiting:
+        """What is in the queue now."""
+        with self._changed:
+            seconds = time.monotonic() - self._items[0][3] if self._items else 0.0
+            return Waiting(self._waiting, self._waiting_bytes, seconds)
+
+    def close(self) -> None:
+        """End `groups` once the queue is empty."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+
+    def groups(self) -> Iterator[list[T]]:
+        """Wait for items and yield all of them, up to a group's size, until closed."""
+        while group := self._next_group():
+            yield group
+
+    def _next_group(self) -> list[T]:
+        group: list[T] = []
+        taken = 0
+        with self._changed:
+            while not self._items and not self._closed:
+                self._changed.wait()
+            while self._items and taken < self._group_samples:
+                item, samples, n_bytes, _ = self._items.popleft()
+                group.append(item)
+                taken += samples
+                self._waiting_bytes -= n_bytes
+            self._waiting -= taken
+        return group

@@ -1,0 +1,108 @@
+"""A model's kept snapshots: their descriptions, and going back to one."""
+
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+from service.engine.live_models import LiveModels, mark_broken
+from service.engine.model_files import ModelFileError, fill_model
+from service.engine.remembered_keys import RememberedKeys
+from service.errors import UnknownSnapshot, UnusableSnapshot
+from service.heads.scores import score_in
+from service.model.learner import Learner
+from service.model.live import Model
+from service.storage.entries import Rollback
+from service.storage.interfaces import Snapshots, Storage
+from service.storage.snapshot_format import DamagedSnapshot, decode_state
+
+logger = logging.getLogger(__name__)
+
+
+class History:
+    """The snapshots of all live models. The writer's thread rolls back; any thread may list."""
+
+    def __init__(self, storage: Storage, models: LiveModels, keys: RememberedKeys) -> None:
+        self._journal, self._snapshots = storage.journal, storage.snapshots
+        self._models, self._keys = models, keys
+
+    def describe(self, model: Model) -> list[dict[str, Any]]:
+        """The kept snapshots of a model, newest first."""
+        kept = self._snapshots.sequences(model.id)
+        found = (_describe(model, self._snapshots, sequence) for sequence in kept)
+        return [description for description in found if description is not None]
+
+    def roll_back(self, model: Model, sequence: int) -> dict[str, Any]:
+        """Persist, apply and publish that a model goes back to a snapshot; its description.
+
+        A broken model learns again, without the entries that broke it. Raises UnknownModel,
+        UnknownSnapshot, UnusableSnapshot, StorageFailed.
+        """
+        learner = self._models.learner(model)
+        content, source = _restored(model, self._snapshots, sequence)
+        # After a broken model's sequence there are samples that it could not learn.
+        learned = learner.sequence
+        at = max(learned, self._journal.end(model.id))
+        rolled_back = {"to": sequence, "at": at, "time": _rfc3339(datetime.now(UTC))}
+        # What comes before a rollback is not replayed, so its answers must be written.
+        self._keys.write()
+        self._journal.append_rollback(model.id, Rollback(rolled_back, content), learned)
+        self._keys.forget_unlearned(model.id, learned)
+        try:
+            learner.roll_back(source, rolled_back)
+            learner.publish()
+        except Exception as error:
+            raise mark_broken(learner, error) from None
+        logger.info("model %s: rolled back to %d at sequence %d", model.name, sequence, at)
+        return model.describe()
+
+
+def _describe(model: Model, snapshots: Snapshots, sequence: int) -> dict[str, Any] | None:
+    """The description of one snapshot; None if it was deleted meanwhile.
+
+    samples_since: number of samples after it, which the model would not know after going back.
+    scores: those of each head at that time; None of a snapshot that cannot be read.
+    """
+    snapshot = snapshots.describe(model.id, sequence)
+    if snapshot is None:
+        return None
+    plain = snapshot.plain
+    heads = {} if plain is None else plain["heads"]
+    return {
+        "sequence": sequence,
+        "bytes": snapshot.n_bytes,
+        "written": _rfc3339(snapshot.written),
+        "samples_since": max(model.published.sequence - sequence, 0),
+        "rolled_back": None if plain is None else plain.get("rolled_back"),
+        "scores": None if plain is None else {n: score_in(h).to_dict() for n, h in heads.items()},
+    }
+
+
+def _restored(model: Model, snapshots: Snapshots, sequence: int) -> tuple[bytes, Learner]:
+    """The bytes of a snapshot, and a learner restored from them.
+
+    Raises UnknownSnapshot, UnusableSnapshot.
+    """
+    kept = snapshots.sequences(model.id)
+    if sequence not in kept:
+        raise UnknownSnapshot(
+            f"model {model.name!r} has no snapshot of sequence {sequence}; {_listed(kept)}"
+        )
+    try:
+        content = snapshots.content(model.id, sequence)
+        source = Model(model.id, model.name, model.spec)
+        return content, fill_model(source, decode_state(content, "it"), "it").learner
+    except (DamagedSnapshot, ModelFileError) as error:
+        others = [other for other in kept if other != sequence]
+        raise UnusableSnapshot(
+            f"the snapshot of sequence {sequence} is damaged: {error}; {_listed(others)}"
+        ) from None
+
+
+def _listed(sequences: list[int]) -> str:
+    if not sequences:
+        return "there is no other; POST .../snapshot makes one"
+    return f"there are those of {', '.join(map(str, sequences))}"
+
+
+def _rfc3339(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

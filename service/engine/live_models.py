@@ -1,0 +1,138 @@
+"""The models of a server: recovered at start, loaded from files, created, deleted."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from service.engine.model_files import ModelFileError, add_model, describe
+from service.engine.recovery import recover
+from service.engine.remembered_keys import RememberedKeys
+from service.errors import (
+    ModelBroken,
+    ModelExists,
+    StartupError,
+    StorageFailed,
+    TooManyModels,
+    UnknownModel,
+)
+from service.model.learner import Learner
+from service.model.live import Model
+from service.spec.model import ModelSpec
+from service.storage.interfaces import Storage
+
+logger = logging.getLogger(__name__)
+
+
+class LiveModels:
+    """The models by name. Only the writer's thread changes them; any thread may read.
+
+    most: how many models may exist before another one is created.
+    """
+
+    def __init__(self, storage: Storage, keys: RememberedKeys, most: int) -> None:
+        self._storage = storage
+        self._keys = keys
+        self._most = most
+        self._learners: dict[str, Learner] = {}
+
+    def __len__(self) -> int:
+        return len(self._learners)
+
+    def get(self, name: str) -> Model | None:
+        """The model of this name, if there is one."""
+        learner = self._learners.get(name)
+        return None if learner is None else learner.model
+
+    def with_id(self, model_id: int) -> Learner | None:
+        """The learner of the model of this number, if there is one."""
+        return next((one for one in self.learners() if one.model.id == model_id), None)
+
+    def all(self) -> list[Model]:
+        """All models, oldest first."""
+        return [learner.model for learner in self.learners()]
+
+    def learners(self) -> list[Learner]:
+        """The learners of all models."""
+        return list(self._learners.copy().values())
+
+    def recover(self, use_threads: Callable[[int], None], report: Callable[[str], None]) -> None:
+        """Bring back all models. report: is called with what is being done. Raises StartupError."""
+        n_models = len(self._storage.catalogue.models())
+        report(f"recovering model 1 of {n_models}" if n_models else "recovering")
+        for learner in recover(self._storage, use_threads):
+            self._learners[learner.model.name] = learner
+            if len(self) < n_models:
+                report(f"recovering model {len(self) + 1} of {n_models}")
+        self._keys.load()
+        self._storage.snapshots.keep_only({model.id for model in self.all()})
+
+    def load(self, name: str, path: Path) -> None:
+        """Make the model in a file a live one, unless there is one of its name.
+
+        Raises StartupError.
+        """
+        if model := self.get(name):
+            text = "model %s: exists at sequence %d and goes on; %s is not loaded"
+            logger.info(text, name, model.published.sequence, path)
+            return
+        try:
+            loaded = add_model(name, path, self._storage.catalogue, self._storage.snapshots)
+        except (ModelFileError, StorageFailed, OSError) as error:
+            raise StartupError(f"--load: {error}") from None
+        self._learners[name] = loaded.learner
+        logger.info("model %s: loaded %s, %s", name, path, describe(loaded))
+
+    def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
+        """The model of this name and spec, and whether it is new.
+
+        Raises ModelExists, TooManyModels, StorageFailed.
+        """
+        model = self.get(name)
+        if model is None:
+            if len(self) >= self._most:
+                raise TooManyModels(
+                    f"this server has {len(self)} models and may have {self._most}; "
+                    "DELETE one that nobody uses"
+                )
+            with self._storage.catalogue.creating(name, spec.plain()) as model_id:
+                learner = Learner(Model(model_id, name, spec))
+            self._learners[name] = learner
+            return learner.model, True
+        if model.spec != spec:
+            raise ModelExists(
+                f"model {name!r} exists with another spec; choose another name or DELETE it first"
+            )
+        return model, False
+
+    def delete(self, model: Model) -> None:
+        """Delete a model with its journal and snapshots. Raises UnknownModel, StorageFailed."""
+        self.learner(model)
+        self._storage.catalogue.delete(model.id)
+        self._keys.forget(model.id)
+        del self._learners[model.name]
+        self._storage.snapshots.delete(model.id)
+
+    def is_live(self, model: Model) -> bool:
+        """Whether a model has not been deleted."""
+        return self.get(model.name) is model
+
+    def learner(self, model: Model) -> Learner:
+        """The learner of a model. Raises UnknownModel if it was deleted."""
+        if not self.is_live(model):
+            raise UnknownModel(f"model {model.name!r} was deleted")
+        return self._learners[model.name]
+
+    def usable(self, model: Model) -> Learner:
+        """The learner of a model that learns. Raises UnknownModel, ModelBroken."""
+        learner = self.learner(model)
+        if model.broken:
+            raise ModelBroken(f"model {model.name!r}: {model.broken}")
+        return learner
+
+
+def mark_broken(learner: Learner, error: Exception) -> ModelBroken:
+    """Let a model learn no more, because its state is between two entries of the journal."""
+    model = learner.model
+    logger.exception("model %s: learning failed", model.name)
+    model.broken = f"learning failed after sequence {learner.sequence}: {error}"
+    return ModelBroken(f"model {model.name!r}: {model.broken}")

@@ -1,0 +1,111 @@
+"""Model files, which `wolfstream train` writes; every snapshot file of the server is one, too."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from service.errors import WolfstreamError
+from service.heads.kinds import KINDS
+from service.model.learner import Learner
+from service.model.live import Model
+from service.spec.heads import ALGORITHMS
+from service.spec.model import ModelSpec, read_spec
+from service.storage.interfaces import Catalogue, Snapshots
+from service.storage.snapshot_format import DamagedSnapshot, State, read_state
+
+
+class ModelFileError(WolfstreamError):
+    """A file holds no complete model of this version; the message names the file and says why."""
+
+
+class LoadedModel(NamedTuple):
+    """A model as it was saved.
+
+    trained: the record of `wolfstream train`; {} of a snapshot. sparse: whether its rows are
+    sparse. numbered: whether its features are numbers, as in files; a server may have learned
+    sparse rows of any names. first_index: of svmlight files, if known.
+    """
+
+    learner: Learner
+    state: State
+    trained: dict[str, Any]
+    sparse: bool
+    numbered: bool
+    first_index: int | None
+
+    @property
+    def model(self) -> Model:
+        """What the learner has published."""
+        return self.learner.model
+
+
+def load_model(path: Path, name: str = "", model_id: int = 0) -> LoadedModel:
+    """Read a model file and publish its model. Raises ModelFileError."""
+    state, spec = _read_model_file(path)
+    return fill_model(Model(model_id, name, spec), state, str(path))
+
+
+def add_model(name: str, path: Path, catalogue: Catalogue, snapshots: Snapshots) -> LoadedModel:
+    """Add the model in a file to the catalogue, under a new name.
+
+    It is in the catalogue only once its snapshot is durable, so an empty model of this name never
+    exists. Raises ModelFileError, StorageFailed, OSError.
+    """
+    state, spec = _read_model_file(path)
+    with catalogue.creating(name, spec.plain()) as model_id:
+        loaded = fill_model(Model(model_id, name, spec), state, str(path))
+        snapshots.save(model_id, state)
+    sequence = loaded.learner.sequence
+    loaded.model.note_snapshot(sequence, snapshots.written(model_id, sequence))
+    return loaded
+
+
+def fill_model(model: Model, state: State, source: str) -> LoadedModel:
+    """Restore a new model from a state. Raises ModelFileError, which calls the state `source`."""
+    learner = Learner(model)
+    try:
+        learner.restore(state.plain, state.arrays)
+        learner.publish()
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
+        raise ModelFileError(f"{source} cannot be restored: {error!r}") from None
+    trained, names = state.plain.get("trained", {}), state.plain.get("names", [])
+    sparse = "names" in state.plain
+    first = trained.get("first_index")
+    if names and not trained and names[0].isdecimal():
+        first = int(names[0])
+    numbered = bool(trained) or names == [str((first or 0) + i) for i in range(len(names))]
+    return LoadedModel(learner, state, trained, sparse, numbered, first)
+
+
+def spec_in(state: State, source: str) -> ModelSpec:
+    """The spec in a state. Raises ModelFileError, which calls the state `source`."""
+    try:
+        return read_spec(state.plain["spec"])
+    except (KeyError, TypeError, WolfstreamError):
+        raise ModelFileError(f"{source} holds no model that this version knows") from None
+
+
+def _read_model_file(path: Path) -> tuple[State, ModelSpec]:
+    if path.is_dir():
+        raise ModelFileError(f"{path} is a directory, not a model file")
+    try:
+        state = read_state(path)
+    except DamagedSnapshot as error:
+        reason = error.reason.replace("a snapshot", "a model file")
+        raise ModelFileError(f"{path} {reason}") from None
+    return state, spec_in(state, str(path))
+
+
+def describe(loaded: LoadedModel) -> str:
+    """The origin of a model, in one line."""
+    published = loaded.model.published
+    sequence, head = published.sequence, published.heads[loaded.model.spec.serve]
+    what = "regression" if head.classes is None else f"{len(head.classes)} classes"
+    text = f"{what}, {published.dimension} features"
+    trained = loaded.trained
+    if not trained:
+        return f"a snapshot of a server at sequence {sequence:,}: {text}"
+    how = f"trained by {trained['algorithm']} on {trained['samples']:,} samples"
+    ended = "" if trained["complete"] else ", stopped early"
+    text = f"{how}{ended} (wolfstream {trained['version']}): {text}, "
+    kind = KINDS[ALGORITHMS[trained["algorithm"]].head]
+    return text + kind.outcome(trained)

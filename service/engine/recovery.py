@@ -1,0 +1,137 @@
+"""Recovery after a stop: load the newest snapshot, replay the rest of the journal.
+
+A rollback in the journal serves as a snapshot of its sequence. It takes precedence over a snapshot
+of the same sequence, which may be older; what came after both at this sequence is in the journal.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+
+from service.engine.absorb import absorb_block, recorded_samples
+from service.engine.remembered_keys import answered
+from service.errors import StartupError, StorageFailed
+from service.heads.fit import fit_from_record
+from service.model.learner import Learner
+from service.model.live import Model
+from service.spec.model import ModelSpec
+from service.storage.entries import Entry, KeyedRequest
+from service.storage.interfaces import Journal, Snapshots, Storage
+from service.storage.snapshot_format import DamagedSnapshot, decode_state
+
+logger = logging.getLogger(__name__)
+
+
+def recover(storage: Storage, use_threads: Callable[[int], None]) -> Iterator[Learner]:
+    """The learners of all models as they were acknowledged, one by one.
+
+    Raises StartupError where that is impossible.
+    """
+    for model_id, name, spec in storage.catalogue.models():
+        yield _recover_model(Model(model_id, name, ModelSpec(**spec)), storage, use_threads)
+
+
+def _recover_model(model: Model, storage: Storage, use_threads: Callable[[int], None]) -> Learner:
+    learner = Learner(model)
+    for sequence in restore_newest(learner, storage.journal, storage.snapshots):
+        storage.snapshots.set_aside(model.id, sequence)
+    found = [row for rows in replay(learner, storage, use_threads) for row in rows]
+    try:
+        if found:
+            storage.answers.write(found)
+    except StorageFailed as error:
+        raise StartupError(f"{error}; make room for it and start again") from None
+    learner.publish()
+    logger.info("model %s: recovered at sequence %d", model.name, learner.sequence)
+    return learner
+
+
+def replay(
+    learner: Learner, storage: Storage, use_threads: Callable[[int], None]
+) -> Iterator[list[KeyedRequest]]:
+    """Learn what the journal has after a learner's sequence, block by block.
+
+    Yields keys whose answers had not been written, with their answers. Where learning fails, the
+    model is broken from there on. Raises StartupError.
+    """
+    model = learner.model
+    unanswered = {row.sequence: row for row in storage.answers.unanswered(model.id)}
+    for block in storage.journal.blocks(model.id, learner.sequence):
+        _check_continuous(learner, block)
+        use_threads(block[0].threads)
+        try:
+            found = _replay_block(learner, block, unanswered)
+        except Exception as error:
+            logger.exception("model %s: replay failed at sequence %d", model.name, learner.sequence)
+            model.broken = f"replay failed after sequence {learner.sequence}: {error}"
+            break
+        yield found
+
+
+def _replay_block(
+    learner: Learner, block: list[Entry], unanswered: dict[int, KeyedRequest]
+) -> list[KeyedRequest]:
+    """Apply a block; keys whose answers had not been written, with their answers."""
+    if not block[0].samples:
+        learner.adopt(block[0].head, fit_from_record(block[0].record))
+    elif unanswered.keys() & {entry.sequence for entry in block}:
+        answers = absorb_block(learner, block, recorded_samples(block))
+        return [
+            answered(unanswered[entry.sequence], answer)
+            for entry, answer in zip(block, answers, strict=True)
+            if entry.sequence in unanswered
+        ]
+    else:
+        learner.absorb(block[0].head, recorded_samples(block))
+    return []
+
+
+def restore_newest(learner: Learner, journal: Journal, snapshots: Snapshots) -> list[int]:
+    """Fill a new learner with the newest undamaged state, if there is any.
+
+    Returns the sequences of the damaged snapshots that were skipped. Raises StartupError.
+    """
+    model = learner.model
+    rolled_back_at = journal.rolled_back_at(model.id)
+    damaged: list[int] = []
+    for sequence in snapshots.sequences(model.id):
+        if rolled_back_at is not None and sequence <= rolled_back_at:
+            break
+        try:
+            state = snapshots.load(model.id, sequence)
+        except DamagedSnapshot as error:
+            logger.warning("model %s: %s; trying the one before", model.name, error)
+            damaged.append(sequence)
+            continue
+        learner.restore(state.plain, state.arrays)
+        model.note_snapshot(sequence, snapshots.written(model.id, sequence))
+        return damaged
+    if rolled_back_at is not None:
+        _restore_rollback(learner, journal)
+        model.snapshot_sequence = max(set(snapshots.sequences(model.id)) - {*damaged}, default=0)
+    return damaged
+
+
+def _restore_rollback(learner: Learner, journal: Journal) -> None:
+    model = learner.model
+    rollback = journal.rollback(model.id)
+    try:
+        state = decode_state(rollback.content, "the record of its rollback")
+    except DamagedSnapshot as error:
+        raise StartupError(
+            f"model {model.name!r}: {error}. Restore the journal of the data directory from a "
+            "backup; without it the model would be what it was before it was rolled back"
+        ) from None
+    source = Learner(Model(model.id, model.name, model.spec))
+    source.restore(state.plain, state.arrays)
+    learner.roll_back(source, rollback.description)
+
+
+def _check_continuous(learner: Learner, block: list[Entry]) -> None:
+    first = block[0].sequence - block[0].samples
+    if first != learner.sequence:
+        raise StartupError(
+            f"model {learner.model.name!r}: its journal goes on after sample {first}, but the "
+            f"newest undamaged snapshot ends at {learner.sequence}. Restore the snapshots of the "
+            "data directory from a backup; starting without them would silently lose acknowledged "
+            "samples"
+        )

@@ -1,0 +1,186 @@
+"""Refits: jobs that fit a model's window of recent samples anew, beside learning and predicting.
+
+    queued -> take the window (writer) -> solve (worker) -> append + fsync, absorb, publish (writer)
+
+One worker thread solves one refit at a time; everything else here runs on the event loop. Jobs do
+not outlive the process. The fit of a job that is done is in the model's journal.
+"""
+
+import asyncio
+import logging
+import time
+import uuid
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
+
+from service.errors import JobsFull, RefitFailed, RefitStopped, Refusal, UnknownJob
+from service.heads.fit import Fit, Progress, Window
+from service.heads.kinds import fit_window
+from service.model.live import Model
+
+logger = logging.getLogger(__name__)
+
+# How many jobs of a model can be looked up.
+KEPT = 16
+
+
+class Job:
+    """A refit, for its client to follow.
+
+    sequence: the model's when the window was taken. samples: how many the window had.
+    progress: of the solver; replaced as a whole by the worker thread.
+    result: the fit's description once the job is done. error: why it failed.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.id = uuid.uuid4().hex
+        self.model = model
+        self.status: Literal["queued", "running", "done", "failed"] = "queued"
+        self.sequence: int | None = None
+        self.samples: int | None = None
+        self.progress: Progress | None = None
+        self.result: dict[str, Any] | None = None
+        self.error: Refusal | None = None
+        self._stopped = ""
+        self._began: float | None = None
+        self._ended: float | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether it is queued or running."""
+        return self.status in ("queued", "running")
+
+    @property
+    def seconds(self) -> float:
+        """For how long it has run."""
+        if self._began is None:
+            return 0.0
+        return (time.monotonic() if self._ended is None else self._ended) - self._began
+
+    def stop(self, why: str) -> None:
+        """Make it fail as soon as the solver reports progress."""
+        self._stopped = why
+
+    def begin(self) -> None:
+        """Note that it runs from now on. Raises RefitStopped."""
+        self._check_stop()
+        self.status, self._began = "running", time.monotonic()
+
+    def observe(self, progress: Progress) -> None:
+        """Note the solver's progress. Raises RefitStopped, which ends the solver."""
+        self._check_stop()
+        self.progress = progress
+
+    def end(self, error: Refusal | None) -> None:
+        """Note that it is done, or failed with an error."""
+        self.error = error
+        self.status = "failed" if error else "done"
+        self._ended = time.monotonic()
+
+    def _check_stop(self) -> None:
+        if self._stopped:
+            raise RefitStopped(f"{self._stopped}; nothing has changed")
+
+
+class Refits:
+    """The refits of all models.
+
+    take: the present window of a model. keep: makes a window's fit part of the model, unless the
+    model was rolled back meanwhile, and returns its description. Both wait for the writer.
+    waiting: bound on the jobs that are queued. ended: how many jobs have ended, by status.
+    """
+
+    def __init__(
+        self,
+        take: Callable[[Model], Awaitable[Window]],
+        keep: Callable[[Model, Window, Fit], Awaitable[dict[str, Any]]],
+        waiting: int,
+    ) -> None:
+        self._take = take
+        self._keep = keep
+        self._waiting = waiting
+        self._jobs: dict[Model, list[Job]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._turn = asyncio.Lock()
+        self._worker = ThreadPoolExecutor(1, "refit")
+        self.ended: Counter[str] = Counter()
+
+    def start(self, model: Model) -> Job:
+        """The model's queued or running refit, or else a new one. Raises JobsFull."""
+        jobs = self._jobs.get(model, [])
+        if jobs and jobs[-1].active:
+            return jobs[-1]
+        queued = sum(of[-1].status == "queued" for of in self._jobs.values())
+        if queued >= self._waiting:
+            raise JobsFull(f"{queued} refits wait, at most {self._waiting} may; try again")
+        job = Job(model)
+        self._jobs[model] = [*jobs[1 - KEPT :], job]
+        task = asyncio.create_task(self._run(job))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return job
+
+    def active(self) -> Counter[str]:
+        """How many jobs are queued, and how many run; on any thread."""
+        last = [jobs[-1] for jobs in self._jobs.copy().values()]
+        return Counter(job.status for job in last if job.active)
+
+    def jobs(self, model: Model) -> list[Job]:
+        """A model's remembered jobs, newest first."""
+        return self._jobs.get(model, [])[::-1]
+
+    def job(self, model: Model, job_id: str) -> Job:
+        """A model's job of this id. Raises UnknownJob."""
+        for job in self._jobs.get(model, []):
+            if job.id == job_id:
+                return job
+        raise UnknownJob(
+            f"model {model.name!r} has no job {job_id[:40]!r}: the last {KEPT} are remembered, "
+            "until the server stops; the model's description says which fit it serves"
+        )
+
+    def forget(self, model: Model) -> None:
+        """Stop the refit of a model that was deleted, and forget its jobs."""
+        for job in self._jobs.pop(model, []):
+            job.stop("the model was deleted")
+
+    def rolled_back(self, model: Model) -> None:
+        """Stop a model's running refit: its window has samples that the model no longer knows."""
+        for job in self._jobs.get(model, [])[-1:]:
+            if job.status == "running":
+                job.stop("the model was rolled back; ask for another refit")
+
+    def ask_to_stop(self) -> None:
+        """Stop every refit at its next report of progress."""
+        for jobs in self._jobs.values():
+            jobs[-1].stop("the server was stopped")
+
+    async def stop(self) -> None:
+        """Stop every refit and wait for the worker."""
+        self.ask_to_stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.to_thread(self._worker.shutdown)
+
+    async def _run(self, job: Job) -> None:
+        error: Refusal | None = None
+        try:
+            async with self._turn:
+                job.begin()
+                await self._refit(job)
+        except Refusal as refusal:
+            error = refusal
+        except Exception as failure:
+            logger.exception("model %s: a refit failed", job.model.name)
+            error = RefitFailed(f"the solver failed: {failure!r}")
+        job.end(error)
+        self.ended[job.status] += 1
+
+    async def _refit(self, job: Job) -> None:
+        window = await self._take(job.model)
+        job.sequence, job.samples = window.sequence, len(window.y)
+        solving = self._worker.submit(fit_window, window, job.id, job.observe)
+        fit = await asyncio.wrap_future(solving)
+        job.result = await self._keep(job.model, window, fit)

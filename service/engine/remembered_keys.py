@@ -1,0 +1,104 @@
+"""The idempotency keys that a server remembers, and when their answers are written."""
+
+import logging
+from collections.abc import Collection
+from itertools import islice
+from typing import Any
+
+import msgpack
+
+from service.errors import StorageFailed
+from service.storage.entries import KeyedRequest
+from service.storage.interfaces import Answers
+
+logger = logging.getLogger(__name__)
+
+
+class RememberedKeys:
+    """The keys of all models, in memory; their answers are in storage. Used by one thread.
+
+    at_least: how many keys of each model are remembered. Up to an eighth more are, so that they
+        need not be forgotten one by one.
+    """
+
+    def __init__(self, answers: Answers, at_least: int) -> None:
+        self._answers = answers
+        self._at_least = at_least
+        # By model and key, in the order of the sequences.
+        self._sequences: dict[int, dict[bytes, int]] = {}
+        self._unanswered: dict[tuple[int, int], KeyedRequest] = {}
+        self._unwritten: dict[tuple[int, int], KeyedRequest] = {}
+
+    def load(self) -> None:
+        """Remember the keys in storage. Raises StartupError."""
+        for model, sequence, key in self._answers.all_keys():
+            self._sequences.setdefault(model, {})[key] = sequence
+
+    def find(self, model: int, key: bytes) -> KeyedRequest | None:
+        """The request that was committed under a key. Raises StorageFailed."""
+        sequence = self._sequences.get(model, {}).get(key)
+        if sequence is None:
+            return None
+        return self._unwritten.get((model, sequence)) or self._answers.find(model, sequence)
+
+    def with_answers(self, new: list[KeyedRequest]) -> list[KeyedRequest]:
+        """What to commit with new keys: also the answers not written yet. Empty without keys."""
+        return [*self._unwritten.values(), *new] if new else new
+
+    def committed(self, new: list[KeyedRequest], failed: Collection[int]) -> None:
+        """Note that `with_answers(new)` was committed, except what belongs to failed models."""
+        if new:
+            self._unwritten = {at: row for at, row in self._unwritten.items() if at[0] in failed}
+        kept = [row for row in new if row.model not in failed]
+        self._unanswered = {(row.model, row.sequence): row for row in kept}
+        for row in kept:
+            self._sequences.setdefault(row.model, {})[row.key] = row.sequence
+
+    def answer(self, model: int, sequence: int, answer: dict[str, Any]) -> None:
+        """Remember the answer to an entry that was committed with a key."""
+        row = self._unanswered.pop((model, sequence))
+        self._unwritten[model, sequence] = answered(row, answer)
+
+    def add_answered(self, found: list[KeyedRequest]) -> None:
+        """Remember keys of entries that a commit in doubt proved to have written."""
+        for row in found:
+            self._sequences.setdefault(row.model, {})[row.key] = row.sequence
+            self._unwritten[row.model, row.sequence] = row
+
+    def write(self) -> None:
+        """Write all answers. Raises StorageFailed."""
+        if self._unwritten:
+            self._answers.write(list(self._unwritten.values()))
+            self._unwritten.clear()
+
+    def forget_unlearned(self, model: int, learned: int) -> None:
+        """Forget the keys of a model's entries after the sequence that it has learned."""
+        sequences = self._sequences.get(model, {})
+        for key in [key for key, sequence in sequences.items() if sequence > learned]:
+            self._unanswered.pop((model, sequences.pop(key)), None)
+
+    def forget_oldest(self, model: int) -> None:
+        """Forget a model's surplus keys; a failure is logged, and they are kept."""
+        sequences = self._sequences.get(model, {})
+        surplus = len(sequences) - self._at_least
+        if surplus <= self._at_least // 8:
+            return
+        oldest = list(islice(sequences.items(), surplus))
+        try:
+            self._answers.drop(model, oldest[-1][1])
+        except StorageFailed as error:
+            logger.error("model %d: its oldest keys are kept: %s", model, error)
+            return
+        for key, sequence in oldest:
+            del sequences[key]
+            self._unwritten.pop((model, sequence), None)
+
+    def forget(self, model: int) -> None:
+        """Forget all keys of a model that was deleted."""
+        self._sequences.pop(model, None)
+        self._unwritten = {at: row for at, row in self._unwritten.items() if at[0] != model}
+
+
+def answered(row: KeyedRequest, answer: dict[str, Any]) -> KeyedRequest:
+    """The key with its encoded answer."""
+    return row._replace(answer=msgpack.packb(answer))

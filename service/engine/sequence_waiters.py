@@ -1,0 +1,46 @@
+"""Waiting until a model's published view has reached a sequence."""
+
+import asyncio
+
+from service.errors import NotReached
+from service.model.live import Model
+
+
+class SequenceWaiters:
+    """Those who wait for a sequence, of all models. Used on the event loop.
+
+    seconds: how long each may wait.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._waiting: dict[Model, list[tuple[int, asyncio.Future[None]]]] = {}
+
+    async def reached(self, model: Model, sequence: int) -> None:
+        """Wait until the published view of a model has a sequence. Raises NotReached."""
+        if model.published.sequence >= sequence:
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(model, []).append((sequence, waiter))
+        try:
+            await asyncio.wait_for(waiter, self._seconds)
+        except TimeoutError:
+            raise NotReached(
+                f"model {model.name!r} is at sequence {model.published.sequence}, "
+                f"{sequence} was asked for"
+            ) from None
+        finally:
+            self._remove(model, waiter)
+
+    def wake(self, model: Model) -> None:
+        """End the waiting for what the published view of a model has reached."""
+        for sequence, waiter in self._waiting.get(model, []):
+            if model.published.sequence >= sequence and not waiter.done():
+                waiter.set_result(None)
+
+    def _remove(self, model: Model, waiter: "asyncio.Future[None]") -> None:
+        left = [item for item in self._waiting.get(model, []) if item[1] is not waiter]
+        if left:
+            self._waiting[model] = left
+        else:
+            self._waiting.pop(model, None)

@@ -1,0 +1,111 @@
+"""When snapshots are made: the writer copies a model's state, another thread saves it."""
+
+import logging
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from service.diagnostics.metrics import Metrics
+from service.engine.live_models import LiveModels
+from service.engine.remembered_keys import RememberedKeys
+from service.errors import SnapshotFailed, StorageFailed
+from service.model.learner import Learner
+from service.model.live import Model
+from service.storage.interfaces import Storage
+from service.storage.snapshot_format import State
+
+logger = logging.getLogger(__name__)
+
+
+class SnapshotSchedule:
+    """The snapshots being saved, at most one of each model. Used by the writer's thread.
+
+    samples: learned between two snapshots of a model.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        models: LiveModels,
+        keys: RememberedKeys,
+        metrics: Metrics,
+        samples: int,
+    ) -> None:
+        self._journal, self._snapshots = storage.journal, storage.snapshots
+        self._models, self._keys = models, keys
+        self._metrics = metrics
+        self._samples = samples
+        self._saver = ThreadPoolExecutor(1, "snapshot")
+        self._saving: dict[Model, Future[None]] = {}
+
+    def start_if_due(self, learner: Learner) -> None:
+        """Begin a snapshot if enough has been learned since the last one."""
+        self.finish()
+        model = learner.model
+        # Counted from the last attempt: a full disk is not tried again with every group.
+        # A fit counts as much as the samples of its window.
+        learned = learner.sequence - max(model.snapshot_sequence, learner.snapshot_attempt)
+        learned += learner.fitted
+        if learned >= self._samples and model not in self._saving:
+            self._start(learner)
+
+    def start(self, model: Model) -> tuple[int, "Future[None]"]:
+        """Begin a snapshot now; its sequence, and a future that is done once it is saved.
+
+        Raises UnknownModel, ModelBroken, SnapshotFailed.
+        """
+        learner = self._models.usable(model)
+        self.finish()
+        if model in self._saving:
+            raise SnapshotFailed(f"a snapshot of model {model.name!r} is being written; try again")
+        self._start(learner)
+        if model not in self._saving:
+            raise SnapshotFailed("the journal could not be written; nothing is lost")
+        return learner.sequence, self._saving[model]
+
+    def finish(self, wait: bool = False) -> None:
+        """Note the snapshots that are saved, and drop the journal before the newest two.
+
+        Older snapshots are kept to go back to. Keeping the journal for them as well would take
+        many times the room, and recovery needs one snapshot to fall back on.
+        """
+        for model, saving in list(self._saving.items()):
+            if wait or saving.done():
+                del self._saving[model]
+                self._finish(model, saving)
+
+    def close(self) -> None:
+        """Save what the models have learned since their last snapshots."""
+        self.finish(wait=True)
+        for learner in self._models.learners():
+            if learner.sequence > learner.model.snapshot_sequence:
+                self._start(learner)
+        self.finish(wait=True)
+        self._saver.shutdown()
+
+    def _start(self, learner: Learner) -> None:
+        model = learner.model
+        if model.broken:
+            return
+        learner.snapshot_attempt, learner.fitted = learner.sequence, 0
+        try:
+            # What comes before a snapshot is not replayed, so its answers must be written.
+            self._keys.write()
+        except StorageFailed as error:
+            logger.error("model %s: no snapshot: %s; the journal is kept", model.name, error)
+            return
+        state = State(*learner.state())
+        self._saving[model] = self._saver.submit(self._snapshots.save, model.id, state)
+
+    def _finish(self, model: Model, saving: "Future[None]") -> None:
+        if not self._models.is_live(model):
+            self._snapshots.delete(model.id)
+            return
+        try:
+            saving.result()
+            newest, *older = self._snapshots.sequences(model.id)
+            model.note_snapshot(newest, self._snapshots.written(model.id, newest))
+            if older:
+                self._journal.drop(model.id, older[0])
+            self._metrics.snapshots_saved += 1
+        except (OSError, MemoryError, StorageFailed) as error:
+            self._metrics.snapshots_failed += 1
+            logger.error("model %s: no snapshot: %s; the journal is kept", model.name, error)

@@ -1,0 +1,122 @@
+"""Export and import: models between a data directory and model files."""
+
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import NamedTuple
+
+from service.engine.model_files import LoadedModel, add_model
+from service.engine.recovery import replay, restore_newest
+from service.errors import WolfstreamError
+from service.model.learner import Learner
+from service.model.live import Model
+from service.native.threads import Threads
+from service.spec.model import ModelSpec
+from service.storage.data_directory import (
+    DirectoryInUse,
+    check_journal_end,
+    journal_path,
+    open_storage,
+    owned,
+)
+from service.storage.interfaces import Catalogue, Snapshots
+from service.storage.snapshot_format import DamagedSnapshot, State
+
+
+class TransferError(WolfstreamError):
+    """There is no such model or snapshot, or there is one already; the message says which."""
+
+
+class Exported(NamedTuple):
+    """A model's state.
+
+    journal_end: the sequence at which the journal ends. beside: whether a server was running,
+    which may have gone on since.
+    """
+
+    state: State
+    journal_end: int
+    beside: bool
+
+
+def export_model(
+    data: Path, name: str, sequence: int | None, watch: Callable[[int, int], None]
+) -> Exported:
+    """A model as it was acknowledged; beside a running server, its newest whole snapshot.
+
+    sequence: of the kept snapshot to take instead. watch: is called with the sequence that the
+    replay of the journal has reached, and the one at which it ends. Nothing in the directory is
+    changed. Raises TransferError, StartupError.
+    """
+    if not journal_path(data).exists():
+        raise TransferError(f"{data} is no data directory: it has no {journal_path(data).name}")
+    with ExitStack() as stack:
+        beside = False
+        try:
+            stack.enter_context(owned(data))
+        except DirectoryInUse:
+            beside = True
+        else:
+            check_journal_end(data)
+        storage = stack.enter_context(closing(open_storage(data, read_only=True)))
+        model = _model(data, storage.catalogue, name)
+        learner = Learner(model)
+        end, snapshots = storage.journal.end(model.id), storage.snapshots
+        if sequence is not None:
+            return Exported(_kept(model, snapshots, sequence), end, beside)
+        restore_newest(learner, storage.journal, snapshots)
+        if not beside:
+            for _ in replay(learner, storage, Threads().use):
+                watch(learner.sequence, end)
+        elif not learner.sequence:
+            raise TransferError(
+                f"the server has not saved a snapshot of {name!r} yet: POST "
+                f"/v1/models/{name}/snapshot makes one"
+            )
+        if model.broken:
+            raise TransferError(
+                f"model {name!r}: {model.broken}; export a snapshot with --sequence, there are "
+                f"{snapshots.sequences(model.id)}"
+            )
+        return Exported(State(*learner.state()), max(end, learner.sequence), beside)
+
+
+def import_model(data: Path, path: Path, name: str) -> LoadedModel:
+    """Make the model in a file one of a data directory's, which no server may hold.
+
+    Raises TransferError, ModelFileError, StartupError, StorageFailed, OSError.
+    """
+    try:
+        with owned(data), closing(open_storage(data)) as storage:
+            if name in (other for _, other, _ in storage.catalogue.models()):
+                raise TransferError(
+                    f"{data} has a model {name!r}; choose another --name, or DELETE that one"
+                )
+            return add_model(name, path, storage.catalogue, storage.snapshots)
+    except DirectoryInUse:
+        raise TransferError(
+            f"a server holds {data}; stop it first, or let it take the file as it starts: "
+            f"`wolfstream serve --load {name}={path}`"
+        ) from None
+
+
+def _model(data: Path, catalogue: Catalogue, name: str) -> Model:
+    models = catalogue.models()
+    for model_id, other, spec in models:
+        if other == name:
+            return Model(model_id, name, ModelSpec(**spec))
+    names = ", ".join(other for _, other, _ in models) or "none"
+    raise TransferError(f"{data} has no model {name!r}; it has {names}")
+
+
+def _kept(model: Model, snapshots: Snapshots, sequence: int) -> State:
+    kept = snapshots.sequences(model.id)
+    if sequence not in kept:
+        there = ", ".join(map(str, kept)) or "none"
+        raise TransferError(
+            f"model {model.name!r} has no snapshot of sequence {sequence}; it has {there}"
+        )
+    try:
+        return snapshots.load(model.id, sequence)
+    except DamagedSnapshot as error:
+        raise TransferError(f"{error}; choose another --sequence") from None

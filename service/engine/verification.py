@@ -1,0 +1,128 @@
+"""Verification of model files and data directories: what is damaged, and what to do about it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+from service.engine.absorb import recorded_samples
+from service.engine.model_files import ModelFileError, fill_model, load_model, spec_in
+from service.errors import StartupError
+from service.heads.fit import fit_from_record
+from service.model.live import Model
+from service.storage.data_directory import journal_path, n_bytes, open_storage
+from service.storage.entries import Entry
+from service.storage.interfaces import Journal, Snapshots, Storage
+from service.storage.snapshot_format import DamagedSnapshot, decode_state
+
+# Is called with the number of bytes that were verified since the last call.
+Watch = Callable[[int], None]
+
+
+def bytes_of(path: Path) -> int:
+    """How many bytes there are to verify in a model file or a data directory."""
+    return n_bytes(path) if path.is_dir() else path.stat().st_size
+
+
+def verify(path: Path, watch: Watch) -> Iterator[str]:
+    """The problems of a model file or a data directory, which a server may be using.
+
+    A line for each problem: where, what, and what to do.
+    """
+    if path.is_dir():
+        yield from _verify_directory(path, watch)
+        return
+    try:
+        load_model(path)
+        watch(path.stat().st_size)
+    except (ModelFileError, OSError) as error:
+        yield f"{error}; restore it from a backup"
+
+
+def _verify_directory(data: Path, watch: Watch) -> Iterator[str]:
+    path = journal_path(data)
+    if not path.exists():
+        yield f"{data}: there is no {path.name}; name a data directory or a model file"
+        return
+    try:
+        # The journal is read as of now, so it reaches back to the snapshots that are listed later.
+        with closing(open_storage(data, read_only=True)) as storage:
+            models = storage.catalogue.models()
+            for fault in storage.journal.damage():
+                yield f"{path}: {fault}; restore the data directory from a backup"
+            for model, name, _ in models:
+                yield from _verify_model(model, name, storage, watch)
+    except StartupError as error:
+        yield str(error)
+
+
+def _verify_model(model: int, name: str, storage: Storage, watch: Watch) -> Iterator[str]:
+    journal, snapshots = storage.journal, storage.snapshots
+    kept, damaged = snapshots.sequences(model), set[int]()
+    remedy = f"a start of model {name!r} falls back to the one before; restore it from a backup"
+    for sequence in kept:
+        for problem in _verify_snapshot(model, sequence, snapshots, watch):
+            damaged.add(sequence)
+            yield f"{problem}; {remedy}"
+    at = journal.rolled_back_at(model)
+    if at is not None:
+        kept = [sequence for sequence in kept if sequence > at] + [at]
+        try:
+            decode_state(journal.rollback(model).content, "the record of its rollback")
+        except DamagedSnapshot as error:
+            yield (f"{journal.name}: model {name!r}: {error}; restore the journal from a backup")
+    # The journal is kept for the newest snapshot and for the one before, to fall back on.
+    bases = [sequence for sequence in kept[:2] if sequence not in damaged]
+    bases = bases or [sequence for sequence in kept if sequence not in damaged][:1] or [0]
+    begins = journal.begin(model)
+    if begins is not None and bases[-1] < begins <= bases[0]:
+        yield (
+            f"{journal.name}: model {name!r}: the journal begins at {begins}, so there is no "
+            f"falling back to the snapshot of {bases[-1]}; make another with "
+            f"POST /v1/models/{name}/snapshot"
+        )
+        bases = bases[:1]
+    for problem in _verify_entries(journal, model, bases[-1], watch):
+        yield (
+            f"{journal.name}: model {name!r}: {problem}; restore the data directory from a backup, "
+            "or export a snapshot with --sequence"
+        )
+
+
+def _verify_snapshot(
+    model: int, sequence: int, snapshots: Snapshots, watch: Watch
+) -> Iterator[str]:
+    name = snapshots.name(model, sequence)
+    try:
+        content = snapshots.content(model, sequence)
+        state = decode_state(content, name)
+        fill_model(Model(model, "", spec_in(state, name)), state, name)
+    except (DamagedSnapshot, ModelFileError) as error:
+        if sequence in snapshots.sequences(model):  # else a running server has deleted it meanwhile
+            yield f"{name} {error.reason}" if isinstance(error, DamagedSnapshot) else str(error)
+    else:
+        watch(len(content))
+
+
+def _verify_entries(journal: Journal, model: int, first: int, watch: Watch) -> Iterator[str]:
+    """What is missing or unreadable after a snapshot."""
+    reached = first
+    for block in journal.blocks(model, first):
+        for entry in block:
+            begins = entry.sequence - entry.samples
+            if begins != reached:
+                yield f"samples {reached + 1} to {begins} are missing in the journal"
+            reached = entry.sequence
+            watch(len(entry.record))
+        if block[-1].sequence != block[-1].block:
+            yield f"the block that ends at {block[-1].block} is not complete"
+        try:
+            _decode(block)
+        except Exception as error:  # whatever msgpack and numpy make of damaged bytes
+            yield f"the record at sequence {reached} cannot be read: {error!r}"
+
+
+def _decode(block: list[Entry]) -> None:
+    if block[0].samples:
+        recorded_samples(block)
+    else:
+        fit_from_record(block[0].record)

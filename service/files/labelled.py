@@ -1,0 +1,232 @@
+"""Labelled data files: CSV, svmlight and npz, checked as a whole, then read batch by batch.
+
+A text file is read twice: once to check every line before the first sample leaves, to count the
+samples and to learn what the labels are; then again for the batches. So its size does not
+matter. An npz file is held in memory.
+"""
+
+import codecs
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from service.files.npz import Label, dense_rows, read_npz, sparse_rows
+from service.files.separated import CsvText
+from service.files.svmlight import SvmlightText, looks_like_svmlight
+from service.files.text import MAX_FEATURES, DataFileError, Watch, number_in
+from solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
+
+__all__ = [
+    "MAX_FEATURES",
+    "Batch",
+    "DataFileError",
+    "Label",
+    "LabelledFile",
+    "kind_of",
+    "label_reader",
+    "open_data",
+]
+
+Batch = tuple[Matrix, list[Label]]
+
+# Python reads no integer of more than 4,300 digits.
+_LONGEST_NUMBER = 1000
+_SVMLIGHT_SUFFIXES = {".svm", ".svmlight", ".libsvm"}
+
+
+class Wanted(NamedTuple):
+    """What the reader wants of a file; see `open_data`."""
+
+    label_column: str | None = None
+    features: int | None = None
+    sparse: bool | None = False
+    labelled: bool | None = True
+    first_index: int | None = None
+    watch: Watch | None = None
+
+
+@dataclass(frozen=True)
+class LabelledFile:
+    """A checked file: `samples` rows of `features` numbers, each with a label if `labelled`.
+
+    first_index: the index of an svmlight file's first feature, None of other files.
+    word: the first label that is not a number, and its sample's number from 1; "" if all are.
+    """
+
+    samples: int
+    features: int
+    sparse: bool
+    labelled: bool
+    first_index: int | None
+    word: str
+    _read: Callable[[int, int, int], Iterator[Batch]]
+
+    def with_targets(self) -> "LabelledFile":
+        """The same file for regression, its labels float64. Raises DataFileError."""
+        if self.word:
+            raise DataFileError(f"the task is regression, but {self.word}, not a number")
+
+        def read(size: int, skip: int, stop: int) -> Iterator[Batch]:
+            for X, labels in self._read(size, skip, stop):
+                yield X, [float(label) for label in labels]
+
+        return replace(self, _read=read)
+
+    def batches(self, size: int, skip: int = 0, limit: int | None = None) -> Iterator[Batch]:
+        """Float64 or sparse rows and their labels, `size` at a time: at most `limit` after `skip`.
+
+        Without labels the list is empty.
+        """
+        for X, labels in self._read(size, skip, self.samples if limit is None else skip + limit):
+            if self.sparse and not isinstance(X, SparseRows):
+                X = sparse_rows(np.asarray(X, np.float64))
+            elif not self.sparse:
+                dense = dense_rows(X, self.features) if isinstance(X, SparseRows) else X
+                X = np.asarray(dense, np.float64)
+            yield X, labels
+
+
+def open_data(
+    path: Path,
+    label_column: str | None = None,
+    features: int | None = None,
+    *,
+    sparse: bool | None = False,
+    labelled: bool | None = True,
+    first_index: int | None = None,
+    watch: Watch | None = None,
+) -> LabelledFile:
+    """Check a file from end to end; its suffix, or else its content, says what it is.
+
+    label_column: name or number (from 1) of a CSV file's label column. By default the column
+    headed y, label, class or target, else the last one.
+    features: width of svmlight and CSR rows, by default what the largest index needs.
+    sparse: whether rows are sparse; None: those of svmlight files and CSR arrays are.
+    labelled: None: rows may come without labels, and a CSV file does if its number of columns
+        is `features`.
+    first_index: of svmlight rows, 0 or 1; by default 0 if that index occurs.
+    watch: called now and then with how many bytes of a text file have been read.
+    Raises DataFileError.
+    """
+    wanted = Wanted(label_column, features, sparse, labelled, first_index, watch)
+    try:
+        if _is_npz(path):
+            return _open_npz(path, wanted)
+        if path.suffix in _SVMLIGHT_SUFFIXES or (
+            path.suffix != ".csv" and looks_like_svmlight(path)
+        ):
+            return _open_svmlight(path, wanted)
+        return _open_csv(path, wanted)
+    except OSError as error:
+        raise DataFileError(f"cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        if error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            raise DataFileError("is text in UTF-16; save it as UTF-8") from None
+        detail = "is neither text in UTF-8 nor an npz file; if it is other text, save it as UTF-8"
+        raise DataFileError(detail) from None
+
+
+def _is_npz(path: Path) -> bool:
+    with path.open("rb") as file:
+        return path.suffix == ".npz" or file.read(4) == b"PK\x03\x04"
+
+
+def _open_csv(path: Path, wanted: Wanted) -> LabelledFile:
+    unlabelled_columns = wanted.features if wanted.labelled is None else None
+    lines = CsvText(
+        path,
+        wanted.label_column,
+        wanted.labelled is not False,
+        unlabelled_columns,
+        wanted.watch,
+    )
+    return _open_text(lines, bool(wanted.sparse), None)
+
+
+def _open_svmlight(path: Path, wanted: Wanted) -> LabelledFile:
+    sparse = wanted.sparse is not False
+    lines = SvmlightText(
+        path,
+        wanted.features,
+        sparse,
+        wanted.first_index,
+        wanted.labelled is not False,
+        wanted.watch,
+    )
+    return _open_text(lines, sparse, lines)
+
+
+def _open_text(
+    lines: CsvText | SvmlightText, sparse: bool, indexed: SvmlightText | None
+) -> LabelledFile:
+    samples = 0
+    kinds: set[type] = set()
+    word = ""
+    for _, text in lines:
+        samples += 1
+        kinds.add(kind_of(text))
+        if str in kinds and not word and number_in(text) is None:
+            word = _word(samples, text)
+    if not samples:
+        raise DataFileError("has no samples")
+    features = lines.features()
+    label = label_reader(kinds)
+
+    def read(size: int, skip: int, stop: int) -> Iterator[Batch]:
+        wanted = islice(lines, skip, stop)
+        while batch := list(islice(wanted, size)):
+            X = lines.matrix([row for row, _ in batch])  # type: ignore[misc]  # its own rows
+            yield X, [label(text) for _, text in batch] if lines.labelled else []
+
+    first = indexed.first_index if indexed else None
+    return LabelledFile(samples, features, sparse, lines.labelled, first, word, read)
+
+
+def _word(sample: int, label: Label) -> str:
+    return f"the label of sample {sample:,} is {str(label)[:40]!r}"
+
+
+def kind_of(text: str) -> type:
+    """What a label alone looks like; a number with an integer's value, 2.0, is an integer."""
+    value = number_in(text) if len(text) <= _LONGEST_NUMBER else None
+    if value is None or not value.is_integer():
+        return str if value is None else float
+    if _is_integer(text):
+        return int if -(2**63) <= int(text) < 2**63 else str
+    return int if abs(value) <= 2**53 else float
+
+
+def label_reader(kinds: set[type]) -> Callable[[str], Label]:
+    """All labels of a file are of one kind: integers, else numbers, else strings."""
+    if kinds == {int}:
+        # A float has no room for all integers of 64 bits, so only 2.0 goes through one.
+        return lambda text: int(text) if _is_integer(text) else int(float(text))
+    return str if str in kinds else float
+
+
+def _is_integer(text: str) -> bool:
+    return text.lstrip("+-").isdecimal()
+
+
+def _open_npz(path: Path, wanted: Wanted) -> LabelledFile:
+    sparse = wanted.sparse
+    X, labels = read_npz(path, sparse is not False, wanted.labelled)
+    stays_sparse = isinstance(X, SparseRows) if sparse is None else sparse
+    width = X.width if isinstance(X, SparseRows) else X.shape[1]
+
+    def read(size: int, skip: int, stop: int) -> Iterator[Batch]:
+        for start in range(skip, min(stop, n_rows(X)), size):
+            part = slice(start, min(start + size, stop))
+            yield take_rows(X, part), labels[part]
+
+    if wanted.features and isinstance(X, SparseRows):
+        if width > wanted.features and not stays_sparse:
+            raise DataFileError(f"has {width} features: more than {wanted.features}")
+        width = wanted.features
+    words = (_word(i, y) for i, y in enumerate(labels, 1) if type(y) not in (int, float))
+    word = next(words, "")
+    return LabelledFile(n_rows(X), width, stays_sparse, bool(labels), None, word, read)

@@ -1,0 +1,157 @@
+"""CSV files (RFC 4180), also with semicolons or tabs: their lines as rows and labels, checked."""
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NoReturn
+
+import numpy as np
+
+from service.files.text import (
+    NOT_FINITE,
+    DataFileError,
+    TextSource,
+    Watch,
+    check_label,
+    number_in,
+    watched,
+)
+from solver.arrays import Float64Array
+from solver.rows.matrix import Matrix
+
+LABEL_COLUMNS = ("y", "label", "class", "target")
+_QUOTED = re.compile(r'"[^"]*"')
+
+
+class CsvText:
+    """A CSV file with the place of its label; iterating gives each row and its label's text.
+
+    Fields are separated by commas, or where the first line has none by semicolons or tabs.
+
+    line: where the row that iterating gave last ends, counted from 1.
+    label_column: name or number (from 1) of the label's column, see `labelled.open_data`.
+    labelled: False where no column is a label; the text is "" then.
+    unlabelled_columns: a file of so many columns has no label.
+    watch: called now and then with how many bytes have been read.
+    """
+
+    def __init__(
+        self,
+        source: TextSource,
+        label_column: str | None,
+        labelled: bool = True,
+        unlabelled_columns: int | None = None,
+        watch: Watch | None = None,
+    ) -> None:
+        self._source, self._watch, self.line = source, watch, 0
+        self._delimiter = _delimiter(source)
+        first = next((row for _, row in self._records()), None)
+        if first is None:
+            raise DataFileError("is empty")
+        self.columns = len(first)
+        self.labelled = labelled and (
+            label_column is not None or self.columns != unlabelled_columns
+        )
+        self._names = names = [name.strip() for name in first]
+        self.label, self.has_header = len(first), _all_words(names)
+        if self.labelled:
+            if len(first) < 2:
+                detail = "there is one column; a label and at least one number are needed"
+                raise DataFileError(detail, 1)
+            self.label, self.has_header = _find_label(names, label_column)
+
+    def features(self) -> int:
+        """The number of features."""
+        return self.columns - self.labelled
+
+    def matrix(self, rows: Sequence[Float64Array]) -> Matrix:
+        """Some of the rows as one matrix."""
+        return np.array(rows)
+
+    def __iter__(self) -> Iterator[tuple[Float64Array, str]]:
+        for line, row in islice(self._records(), int(self.has_header), None):
+            self.line = line
+            if len(row) != self.columns:
+                detail = f"has {len(row)} columns, the first line has {self.columns}"
+                raise DataFileError(detail, line)
+            label = ""
+            if self.labelled:
+                label = row.pop(self.label).strip()
+                check_label(label, line)
+            try:
+                numbers = np.array(list(map(float, row)))
+            except ValueError:
+                self._refuse(line, row)
+            if not np.isfinite(numbers).all() or "_" in "".join(row):
+                self._refuse(line, row)
+            yield numbers, label
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
+        """Records that are not blank, each with the line on which it ends."""
+        with self._source.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(watched(file, self._watch), delimiter=self._delimiter, strict=True)
+            try:
+                for row in reader:
+                    if row:
+                        yield reader.line_num, row
+            except csv.Error as error:
+                raise DataFileError(f"is not CSV: {error}", reader.line_num) from None
+
+    def _refuse(self, line: int, row: list[str]) -> NoReturn:
+        place = next(i for i, field in enumerate(row) if number_in(field) is None)
+        field = row[place].strip()
+        column = place + (place >= self.label)
+        name = f" ({self._names[column][:40]})" if self.has_header else ""
+        what = _no_number(field, self._delimiter)
+        raise DataFileError(f"column {column + 1}{name}: {what}", line)
+
+
+def _delimiter(source: TextSource) -> str:
+    """The comma, unless the first line has none and one of the others."""
+    with source.open(encoding="utf-8-sig", newline="") as file:
+        first = next((line for line in file if line.strip()), "")
+    unquoted = _QUOTED.sub("", first)
+    return next((delimiter for delimiter in ",;\t" if delimiter in unquoted), ",")
+
+
+def _no_number(field: str, delimiter: str) -> str:
+    """What is wrong with a field that is no number, and what to do."""
+    if not field:
+        return "a number is missing"
+    given = repr(field[:40])
+    if field.lower() in NOT_FINITE or number_in(field.replace("_", "")) is not None:
+        return f"{given} is not a finite number"
+    if field.count(",") == 1 and number_in(field.replace(",", ".")) is not None:
+        return f"{given} has a decimal comma; write it with a point"
+    if delimiter == "," and ";" in field:
+        return f"{given} holds the separator ';': numbers need decimal points"
+    return (
+        f"{given} is not a finite number; leave the column out, or write its words as numbers, "
+        "such as 0 and 1 in a column for each word"
+    )
+
+
+def _find_label(names: list[str], wanted: str | None) -> tuple[int, bool]:
+    """The label's place among the first record's fields, and whether that record is a header."""
+    if wanted is not None and wanted in names and not wanted.isdigit():
+        return names.index(wanted), True
+    if wanted is not None:
+        if not wanted.isdigit() or not 1 <= int(wanted) <= len(names):
+            raise DataFileError(f"there is no column {wanted!r}: {','.join(names)[:200]}", 1)
+        label = int(wanted) - 1
+    else:
+        named = [i for i, name in enumerate(names) if name.lower() in LABEL_COLUMNS]
+        if len(named) > 1:
+            both = " and ".join(names[i] for i in named)
+            raise DataFileError(
+                f"{both} could each be the label: rename one, or choose with --label-column", 1
+            )
+        if named:
+            return named[0], True
+        label = len(names) - 1
+    return label, _all_words(names[:label] + names[label + 1 :])
+
+
+def _all_words(names: list[str]) -> bool:
+    return all(name and number_in(name) is None for name in names)

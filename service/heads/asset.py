@@ -1,0 +1,205 @@
+"""ASSET under a head of classes or of numbers: subgradient steps on approximate features (P5)."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.heads.classification import ClassificationHead, Relearn
+from service.heads.cost import COST_OF_DECISION, COST_OF_FUNCTION, COST_OF_ROW, cost_of_products
+from service.heads.exercise import exercise
+from service.heads.kernel import check_norms
+from service.heads.learner import HeadLearner
+from service.heads.protocol import Asked, Kind
+from service.heads.regression import RegressionHead
+from service.samples.named_rows import Rows
+from service.samples.targets import Label
+from service.spec.model import ModelSpec
+from solver.arrays import Float64Array
+from solver.asset.answers import AssetAbsorbed
+from solver.asset.features import dimension_of
+from solver.asset.fourier import FourierMap
+from solver.asset.identity import IdentityMap
+from solver.asset.learner import Asset
+from solver.asset.nystrom import NystromMap
+from solver.asset.view import AssetView, predict
+from solver.kernels.functions import Kernel
+from solver.rows.matrix import Matrix, SparseRows, first_features, n_rows
+
+_FEATURES = {
+    "rbf": ("fourier", "nystrom"),
+    "polynomial": ("nystrom",),
+    "linear": ("identity", "nystrom"),
+}
+
+
+class MachinesView(NamedTuple):
+    """An immutable picture of the averaged machines; model: None before the first sample.
+
+    features: of sparse rows, one more than the largest feature number that was learned.
+    """
+
+    model: AssetView | None
+    stats: dict[str, Any]
+    square_norm_limit: float
+    features: int
+
+    @property
+    def gauges(self) -> dict[str, float | None]:
+        """The memory of the learner."""
+        return {"head_memory_bytes": self.stats["bytes"]}
+
+    def predict(self, X: Matrix) -> tuple[NDArray[Any], Float64Array]:
+        """Class numbers or values, and decisions, of finite rows. Raises InvalidSamples.
+
+        Features of sparse rows that are new to Fourier's map are left out: it has no frequencies
+        for them, and to draw some for each request would cost more than the prediction.
+        """
+        assert self.model is not None
+        check_norms(X, self.square_norm_limit)
+        if isinstance(X, SparseRows) and isinstance(self.model.features, FourierMap):
+            X = first_features(X, self.features)
+        return predict(self.model, X)
+
+    def cost(self, rows: int, entries: int) -> int:
+        """Multiplications of a prediction; see `HeadView.cost`."""
+        if self.model is None:
+            return 0
+        features = self.model.features
+        machines, columns = len(self.model.coefficients), int(self.model.coefficients.shape[1])
+        each = COST_OF_ROW + machines * COST_OF_DECISION
+        if isinstance(features, IdentityMap):
+            return rows * each + entries * machines
+        each += columns * (COST_OF_FUNCTION + machines)
+        if isinstance(features, NystromMap):
+            return rows * each + cost_of_products(features.landmarks.exact, rows, entries)
+        return rows * each + entries * columns
+
+
+class AssetLearner:
+    """ASSET as the spec has it; a `ClassLearner` and a `ValueLearner`."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        assert spec.asset is not None
+        self._own = spec.asset
+        self._learner: HeadLearner[Asset] = HeadLearner(spec, partial(_asset, spec))
+
+    def meet(self, label: Label) -> None:
+        """A class needs no preparation."""
+
+    def check(self, rows: Rows) -> None:
+        """Refuse rows that no kernel value could hold. Raises InvalidSamples."""
+        check_norms(rows, self._learner.square_norm_limit())
+
+    def absorb(self, X: Matrix, y: NDArray[Any]) -> list[AssetAbsorbed]:
+        """Learn rows with class numbers or targets; returns ASSET's answers part by part."""
+        return self._learner.absorb(X, y)
+
+    def columns(self, _: list[AssetAbsorbed]) -> dict[str, list[Any]]:
+        """There is no more to answer than a prediction and its decision."""
+        return {}
+
+    def relearning(self, _: int) -> Relearn:
+        """Learns parts of a stream, whether or not they were learned before."""
+
+        def relearn(_: NDArray[np.int64], X: Matrix, y: NDArray[Any]) -> Any:
+            (answers,) = self._learner.absorb(X, y)
+            return answers.prediction
+
+        return relearn
+
+    def standing(self) -> dict[str, Any]:
+        """There is no objective over all samples so far."""
+        return {}
+
+    def view(self) -> MachinesView:
+        """The machines as they are now."""
+        learner = self._learner.current
+        return MachinesView(
+            learner.view() if learner.steps else None,
+            self._stats(learner) | self._learner.gamma,
+            self._learner.square_norm_limit(),
+            self._learner.features,
+        )
+
+    def _stats(self, learner: Asset) -> dict[str, Any]:
+        own, features = self._own, learner.features
+        stats: dict[str, Any] = {
+            "algorithm": own.algorithm,
+            "features": own.features,
+            "dimension": None if features is None else dimension_of(features),
+            "steps": learner.steps,
+            "bytes": learner.nbytes,
+        }
+        if own.features == "nystrom":
+            used = n_rows(features.landmarks.exact) if isinstance(features, NystromMap) else 0
+            stats["landmarks"] = {"used": used, "frozen": learner.frozen}
+        return stats
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Plain data and arrays from which `restore` goes on bit for bit."""
+        return self._learner.state()
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a state."""
+        self._learner.restore(plain, arrays)
+
+
+def _asset(spec: ModelSpec, kernel: Kernel) -> Asset:
+    own = spec.asset
+    assert own is not None
+    return Asset(
+        kernel,
+        task=spec.task,
+        algorithm=own.algorithm,
+        features=own.features,
+        dimension=own.dimension or 1,  # identity ignores it
+        epsilon=own.epsilon or 0.0,  # classification ignores it
+        lam=own.lam,
+        average=own.average,
+        average_from=own.average_from,
+        horizon=own.horizon,
+        seed=spec.seed,
+    )
+
+
+def _build(spec: ModelSpec) -> ClassificationHead[AssetLearner] | RegressionHead:
+    learner = AssetLearner(spec)
+    return RegressionHead(learner) if spec.task == "regression" else ClassificationHead(learner)
+
+
+def _specs() -> Iterator[ModelSpec]:
+    """Each kernel with each of its features, for classes and for numbers."""
+    for kernel, of_kernel in _FEATURES.items():
+        for features in of_kernel:
+            own: dict[str, Any] = {"features": features}
+            if features != "identity":
+                own["dimension"] = 16
+            given = {"kernel": {"type": kernel}, "asset": own, "working_set": None}
+            yield ModelSpec.model_validate(given)
+            yield ModelSpec.model_validate({**given, "task": "regression"})
+
+
+def _spec_part(asked: Asked) -> dict[str, Any]:
+    return {"algorithm": asked.algorithm, **asked.options}
+
+
+def _summary(report: Mapping[str, Any]) -> list[str]:
+    return [f"{report['steps']:,} steps of {report['algorithm']} on {report['dimension']} features"]
+
+
+KIND = Kind(
+    name="asset",
+    build=_build,
+    calls=("asset",),
+    specs=_specs,
+    exercise=lambda spec, sparse: exercise(_build, spec, sparse),
+    code=lambda spec: (spec.task, spec.kernel.type, spec.asset and spec.asset.features),
+    spec_part=_spec_part,
+    reported=("dimension", "steps"),
+    outcome=lambda report: f"{report['steps']:,} steps",
+    summary=_summary,
+    passes=lambda head, X, y: head.passes(X, y),
+)

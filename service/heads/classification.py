@@ -1,0 +1,224 @@
+"""A head of classes: the labels that it has met, a learner of their numbers, and its score."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.errors import InvalidSamples, Untrained
+from service.heads.protocol import Answers, LabelKey, Predictions
+from service.heads.scores import Hits
+from service.samples.named_rows import Rows
+from service.samples.targets import Label, Targets
+from service.samples.validation import Samples
+from solver.arrays import Float64Array
+from solver.rows.matrix import Matrix, n_rows, take_rows
+
+# Learns some of the samples: their numbers, rows, and class numbers or targets. Returns what was
+# predicted before each was learned.
+Relearn: TypeAlias = Callable[[NDArray[np.int64], Matrix, NDArray[Any]], NDArray[Any]]
+
+
+class LearnerView(Protocol):
+    """An immutable picture of a learner; `model` is None before the first sample."""
+
+    @property
+    def model(self) -> object | None:
+        """The solver's view."""
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """The learner's part of a description."""
+
+    @property
+    def gauges(self) -> dict[str, float | None]:
+        """As of `HeadView`."""
+
+    def predict(self, X: Matrix) -> tuple[NDArray[Any], Float64Array]:
+        """Class numbers or values, and decisions, of finite rows. Raises InvalidSamples."""
+
+    def cost(self, rows: int, entries: int) -> int:
+        """As of `HeadView`."""
+
+
+class OnlineLearner(Protocol):
+    """A solver that learns class numbers or targets in order."""
+
+    def check(self, rows: Rows, /) -> None:
+        """Refuse rows that it could not learn. Raises InvalidSamples."""
+
+    def absorb(self, X: Matrix, y: NDArray[Any], /) -> list[Any]:
+        """Learn rows; answers part by part, each with `prediction` and `decision`."""
+
+    def relearning(self, samples: int, /) -> Relearn:
+        """Learns parts of so many samples, which may have been learned before."""
+
+    def standing(self) -> dict[str, Any]:
+        """As of `Passes`."""
+
+    def view(self) -> LearnerView:
+        """The learner as it is now."""
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """As of `Head`."""
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], /) -> None:
+        """As of `Head`."""
+
+
+class ClassLearner(OnlineLearner, Protocol):
+    """A solver of class numbers."""
+
+    def meet(self, label: Label, /) -> None:
+        """Prepare for the next class number, which is this label's."""
+
+    def columns(self, parts: list[Any], /) -> dict[str, list[Any]]:
+        """Columns of `Answers` besides prediction and decision."""
+
+
+L = TypeVar("L", bound=ClassLearner)
+
+
+class ClassificationView(NamedTuple):
+    """An immutable picture of the head."""
+
+    learner: LearnerView
+    classes: tuple[Label, ...]
+    stats: dict[str, Any]
+
+    @property
+    def gauges(self) -> dict[str, float | None]:
+        """Those of the learner."""
+        return self.learner.gauges
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """The order of the decisions."""
+        return {"classes": list(self.classes)}
+
+    @property
+    def lacks(self) -> str:
+        """Two classes must have been met."""
+        if len(self.classes) > 1:
+            return ""
+        met = f"the class {self.classes[0]!r} only" if self.classes else "no sample"
+        return f"has met {met}: two classes are needed"
+
+    def predict(self, X: Matrix) -> Predictions:
+        """Labels and decisions of finite rows. Raises Untrained, InvalidSamples."""
+        if self.lacks:
+            raise Untrained(f"the head {self.lacks}")
+        codes, decision = self.learner.predict(X)
+        return Predictions([self.classes[code] for code in codes.tolist()], decision.tolist())
+
+    def cost(self, rows: int, entries: int) -> int:
+        """Multiplications of a prediction; see `HeadView.cost`."""
+        return self.learner.cost(rows, entries)
+
+
+class ClassificationHead(Generic[L]):
+    """A learner of class numbers, the labels that have them, and its prequential score."""
+
+    def __init__(self, learner: L) -> None:
+        self.learner = learner
+        self.classes: list[Label] = []
+        self._code_of: dict[LabelKey, int] = {}
+        self._score = Hits()
+
+    def meet(self, labels: Iterable[Label]) -> list[int]:
+        """The class numbers of labels; new ones are numbered in this order."""
+        return [self._code(label) for label in labels]
+
+    def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
+        """Refuse rows that the learner could not take, and too many labels; see `Head.check`."""
+        assert isinstance(samples.y, list)
+        self.learner.check(samples.X)
+        new = self.unknown(samples.y) | drafted
+        if len(new) + len(self.classes) > most_classes:
+            raise InvalidSamples(
+                f"the model would meet more than {most_classes} different labels; is y a number "
+                'to be regressed, not a class? A spec with "task": "regression" learns numbers'
+            )
+        return new
+
+    def unknown(self, labels: list[Label]) -> set[LabelKey]:
+        """Labels that this head has not met."""
+        return {_key(label) for label in labels} - self._code_of.keys()
+
+    def absorb(self, X: Matrix, y: Targets) -> Answers:
+        """Learn samples in order, test-then-train; the same for live requests and for replay."""
+        assert isinstance(y, list)
+        codes = np.array(self.meet(y), np.int64)
+        parts = self.learner.absorb(X, codes)
+        predicted = np.concatenate([part.prediction for part in parts])
+        self._score.count(*_judged(codes, predicted))
+        decision = [value for part in parts for value in _decisions(part.decision)]
+        labels = [self.classes[code] if code >= 0 else None for code in predicted.tolist()]
+        return Answers(labels, decision, **self.learner.columns(parts))
+
+    def passes(self, X: Matrix, y: Targets) -> "ClassPasses":
+        """Learning these samples again and again."""
+        assert isinstance(y, list)
+        return ClassPasses(self, X, y)
+
+    def view(self) -> ClassificationView:
+        """What predictions and descriptions read from now on."""
+        view = self.learner.view()
+        stats = {**view.stats, "prequential": self._score.to_dict()}
+        return ClassificationView(view, tuple(self.classes), stats)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Plain data and arrays from which `restore` goes on bit for bit."""
+        plain, arrays = self.learner.state()
+        return {"classes": list(self.classes), **plain, **self._score.state()}, arrays
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a state."""
+        self.meet(plain["classes"])
+        self._score.restore(plain)
+        self.learner.restore(plain, arrays)
+
+    def _code(self, label: Label) -> int:
+        key = _key(label)
+        code = self._code_of.get(key)
+        if code is None:
+            code = self._code_of[key] = len(self.classes)
+            self.classes.append(label)
+            self.learner.meet(label)
+        return code
+
+
+class ClassPasses:
+    """Passes over labelled rows; see `Passes`."""
+
+    def __init__(self, head: ClassificationHead[Any], X: Matrix, labels: list[Label]) -> None:
+        self.score = Hits()
+        self._head, self._X, self._labels = head, X, labels
+        self._relearn: Relearn = head.learner.relearning(n_rows(X))
+        self.standing: Callable[[], dict[str, Any]] = head.learner.standing
+
+    def learn(self, part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+        """Learn samples; returns labels and predictions, as class numbers, of those predicted."""
+        codes = np.array(self._head.meet(self._labels[i] for i in part), np.int64)
+        return _judged(codes, self._relearn(part, take_rows(self._X, part), codes))
+
+
+def _key(label: Label) -> LabelKey:
+    return type(label), label
+
+
+def _judged(
+    codes: NDArray[np.int64], predicted: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Labels and predictions without the samples that could not be predicted."""
+    judged = predicted >= 0
+    return codes[judged], predicted[judged]
+
+
+def _decisions(decision: Float64Array) -> list[Any]:
+    """None for NaN, where there was no decision yet; a row of scores ends where its classes end."""
+    if decision.ndim == 1:
+        return [None if value != value else value for value in decision.tolist()]
+    rows = decision.tolist()
+    return [[value for value in row if value == value] or None for row in rows]

@@ -1,0 +1,25 @@
+"""The cost of a prediction in multiplications, to decide whether the event loop may compute it.
+
+The weights beside the multiplications themselves are measured.
+"""
+
+from solver.rows.matrix import Matrix, SparseRows, n_nonzeros, n_rows
+
+# What a row costs, each of its decisions as a number to be sent, a cosine or an exponential, and
+# finding a sparse row's number.
+COST_OF_ROW, COST_OF_DECISION = 1000, 400
+COST_OF_FUNCTION, _COST_OF_LOOKUP = 50, 30
+
+
+def cost_of_expansion(stored: Matrix, rows: int, entries: int) -> int:
+    """Multiplications of a kernel expansion over stored rows; see `HeadView.cost`."""
+    return rows * COST_OF_ROW + cost_of_products(stored, rows, entries)
+
+
+def cost_of_products(stored: Matrix, rows: int, entries: int) -> int:
+    """Multiplications of the products of rows with stored ones."""
+    if isinstance(stored, SparseRows):
+        # Each stored number is looked up once and multiplied with at most every row.
+        lookups = _COST_OF_LOOKUP * n_nonzeros(stored)
+        return lookups + rows * (n_rows(stored) + n_nonzeros(stored))
+    return entries * n_rows(stored)

@@ -1,0 +1,93 @@
+"""The semiparametric problem (P3) over a window of samples, solved by decomposition."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from service.errors import RefitFailed
+from service.heads.fit import Fit, Observe, Progress, Window
+from service.heads.kernel import estimated_gamma, kernel_with
+from service.spec.kernel import KernelSpec, has_auto_gamma
+from solver.arrays import Float64Array
+from solver.kernels.functions import Kernel
+from solver.semiparametric.basis import basis_from_data, training_matrix
+from solver.semiparametric.regression import (
+    SemiparametricProgress,
+    SemiparametricSettings,
+    solve_semiparametric,
+)
+from solver.semiparametric.view import view_of, view_to_arrays
+
+# For kernel rows of a refit; with a window of 2,000 all of them take an eighth of it.
+_CACHE_BYTES = 1 << 28
+# A window of 5,000 takes 3,000 steps in half a second; a fit that needs more than this will not do.
+MOST_STEPS = 1_000_000
+
+
+def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
+    """Solve P3's problem over a window. Raises RefitFailed, and what `observe` raises.
+
+    job: the id of the refit that asked for it; None without a server.
+    """
+    own = window.spec.semiparametric
+    assert own is not None
+    if not len(window.y):
+        raise RefitFailed("the window is empty; post samples to the model first")
+    bases = [basis_from_data(basis.model_dump()) for basis in own.basis]
+    settings = SemiparametricSettings(
+        _kernel(own.kernel or window.spec.kernel, window.X),
+        own.C,
+        own.epsilon,
+        own.solver,
+        tol=own.tol,
+        max_iter=MOST_STEPS,
+        cache_bytes=_CACHE_BYTES,
+    )
+
+    def watch(now: SemiparametricProgress) -> None:
+        if not math.isfinite(now.violation):
+            raise RefitFailed(
+                "the samples cannot be fitted: their numbers are too large for float64; scale them"
+            )
+        observe(Progress(now.iteration, now.violation, own.tol))
+
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # found by `watch`
+            Psi = training_matrix(bases, window.X)
+            solution = solve_semiparametric(window.X, window.y, Psi, settings, watch)
+    except ValueError as error:
+        raise RefitFailed(f"the samples cannot be fitted: {error}") from None
+    if not solution.converged:
+        raise RefitFailed(
+            f"after {solution.n_iter:,} steps the KKT violation is "
+            f"{solution.kkt_violation:.3g}, above the spec's tol of {own.tol:g}; choose a smaller "
+            "C, another gamma or a larger tol"
+        )
+    arrays, model = view_to_arrays(view_of(solution, window.X, bases))
+    plain = {
+        "job": job,
+        "sequence": window.sequence,
+        "samples": len(window.y),
+        "support_vectors": len(arrays["dual_coef"]),
+        "kkt_violation": solution.kkt_violation,
+        "n_iter": solution.n_iter,
+        "gamma": None if settings.kernel.type == "linear" else settings.kernel.gamma,
+        "beta": [
+            {"basis": basis, "beta": beta}
+            for basis, beta in zip(model["basis"], solution.beta.tolist(), strict=True)
+        ],
+    }
+    return Fit(plain, model, arrays)
+
+
+def _kernel(spec: KernelSpec, X: Float64Array) -> Kernel:
+    """The kernel; a gamma of "auto" is estimated from these rows."""
+    return kernel_with(spec, estimated_gamma(spec.type, X) if has_auto_gamma(spec) else 1.0)
+
+
+def basis_to_text(basis: Mapping[str, Any]) -> str:
+    """A basis function for people: `sin(feature 0, period 24)`."""
+    parameters = [f"{name} {value:g}" for name, value in basis.items() if name != "type"]
+    return f"{basis['type']}({', '.join(parameters)})" if parameters else str(basis["type"])

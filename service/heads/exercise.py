@@ -1,0 +1,45 @@
+"""A little of everything that a request can make a head do, so that it is compiled beforehand.
+
+There are so few samples that they leave a small set, and enough that landmarks are settled; one
+row is far enough from the others to need its distances from differences.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from service.heads.protocol import Head
+from service.samples.named_rows import NameTable, named_rows
+from service.samples.targets import Targets
+from service.spec.model import ModelSpec
+from solver.arrays import Float64Array
+from solver.rows.matrix import Matrix, take_rows
+
+KERNELS = ("rbf", "polynomial", "linear")
+
+
+def rows_to_learn() -> Float64Array:
+    """(100, 3), the last row far away."""
+    X = np.random.default_rng(0).standard_normal((100, 3))
+    X[-1] = 1e9
+    return X
+
+
+def exercise(build: Callable[[ModelSpec], Head], spec: ModelSpec, sparse: bool) -> None:
+    """Learn, predict, save and restore a little with rows of one kind."""
+    X = rows_to_learn()
+    named = named_rows([dict(zip("abc", row, strict=True)) for row in X.tolist()])
+    y: Targets = [["a", "b", "c"][i % 3] for i in range(len(X))]
+    if spec.task == "regression":
+        y = np.sin(X[:, 0])
+    _use(build(spec), build(spec), NameTable("abc").matrix(named, 3) if sparse else X, y)
+
+
+def _use(head: Head, restored: Head, X: Matrix, y: Targets) -> None:
+    head.absorb(take_rows(X, slice(0, 1)), y[:1])
+    head.absorb(take_rows(X, slice(1, None)), y[1:])
+    few, many = take_rows(X, slice(0, 5)), take_rows(X, slice(0, len(y) - 1))
+    for rows in (take_rows(X, slice(0, 1)), few, many):
+        head.view().predict(rows)
+    restored.restore(*head.state())
+    restored.absorb(few, y[:5])

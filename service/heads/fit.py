@@ -1,0 +1,73 @@
+"""Fits: what a refit makes of a window of samples, and the record of one in the journal."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+from service.spec.heads import HeadName
+from service.spec.model import ModelSpec
+from solver.arrays import Float64Array
+
+
+class Window(NamedTuple):
+    """Samples to be fitted: rows (n, d) and targets (n,), the oldest first.
+
+    head: that will serve the fit. sequence: of the model when they were its most recent ones.
+    line: as of the model.
+    """
+
+    head: HeadName
+    sequence: int
+    X: Float64Array
+    y: Float64Array
+    spec: ModelSpec
+    line: int = 0
+
+
+class Progress(NamedTuple):
+    """How far a solver is: it ends at a violation of at most `tol`."""
+
+    iteration: int
+    kkt_violation: float
+    tol: float
+
+
+Observe = Callable[[Progress], None]
+
+
+class Fit(NamedTuple):
+    """A fitted model.
+
+    plain: its description for clients. model, arrays: the solver's view as plain data and arrays.
+    """
+
+    plain: dict[str, Any]
+    model: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+
+def fit_to_record(fit: Fit) -> bytes:
+    """A journal entry's payload: [plain, model, [name, dtype, shape, bytes] of each array]."""
+    arrays = [
+        [name, array.dtype.str, list(array.shape), array.tobytes()]
+        for name, array in fit.arrays.items()
+    ]
+    packed: bytes = msgpack.packb([fit.plain, fit.model, arrays])
+    return packed
+
+
+def fit_from_record(record: bytes) -> Fit:
+    """Inverse of `fit_to_record`."""
+    plain, model, arrays = msgpack.unpackb(record)
+    # Copied, because compiled code takes a read-only array for another type.
+    return Fit(
+        plain,
+        model,
+        {
+            name: np.frombuffer(data, dtype).reshape(shape).copy()
+            for name, dtype, shape, data in arrays
+        },
+    )

@@ -1,0 +1,67 @@
+"""A spec's kernel as the solvers take it: gamma by the rule for "auto", and the bound on rows."""
+
+import math
+
+import numpy as np
+
+from service.errors import MOST_ERRORS, InvalidSamples, SampleError
+from service.samples.named_rows import Rows, square_norms
+from service.spec.kernel import KernelSpec, LinearSpec, PolynomialSpec, has_auto_gamma
+from solver.kernels.bandwidth import gamma_from_rows
+from solver.kernels.functions import LARGEST_VALUE, Kernel, largest_square_norm
+from solver.rows.matrix import Matrix, SparseRows
+
+# Bound on gamma ||x||^2 where gamma is estimated: to the eighth power still below 1e100.
+_LARGEST_POLYNOMIAL_PRODUCT = 1e6
+# Bound on ||x||^2 of a polynomial kernel before its gamma is known.
+_LARGEST_SQUARE_NORM_AT_FIRST = 1e12
+
+
+def kernel_with(spec: KernelSpec, gamma: float) -> Kernel:
+    """The solver's kernel, with this gamma where the spec says "auto"."""
+    if isinstance(spec, LinearSpec):
+        return Kernel("linear")
+    if spec.gamma != "auto":
+        gamma = spec.gamma
+    if isinstance(spec, PolynomialSpec):
+        return Kernel("polynomial", gamma, spec.degree, spec.coef0)
+    return Kernel("rbf", gamma)
+
+
+def largest_product(kernel_type: str) -> float:
+    """The bound on gamma ||x||^2 over the rows from which gamma is estimated."""
+    return _LARGEST_POLYNOMIAL_PRODUCT if kernel_type == "polynomial" else math.inf
+
+
+def estimated_gamma(kernel_type: str, X: Matrix) -> float:
+    """What "auto" stands for over (n, d) rows: P2's rule, bounded for a polynomial kernel."""
+    return gamma_from_rows(X, largest_product(kernel_type))
+
+
+def square_norm_limit(spec: KernelSpec, gamma: float | None = None) -> float:
+    """The largest ||x||^2 of a row whose kernel values do not overflow.
+
+    gamma: the estimate for "auto"; None before there is one.
+    """
+    if isinstance(spec, PolynomialSpec) and has_auto_gamma(spec) and gamma is None:
+        return _LARGEST_SQUARE_NORM_AT_FIRST
+    return kernel_limit(kernel_with(spec, 1.0 if gamma is None else gamma))
+
+
+def kernel_limit(kernel: Kernel) -> float:
+    """`square_norm_limit` of a kernel whose gamma is settled."""
+    return min(largest_square_norm(kernel), LARGEST_VALUE)
+
+
+def check_norms(rows: Rows | SparseRows, limit: float) -> None:
+    """Raise InvalidSamples for rows whose ||x||^2 exceeds the limit of the model's kernel."""
+    # The squares of all rows are summed at once, and are no less than those of each.
+    if isinstance(rows, np.ndarray) and np.vdot(rows, rows) <= limit:
+        return
+    wrong = np.flatnonzero(~(square_norms(rows) <= limit))
+    if len(wrong):
+        detail = f"its norm exceeds {limit**0.5:.3g}, the most this kernel can hold"
+        errors: list[SampleError] = [
+            {"row": int(i), "pointer": f"/x/{i}", "detail": detail} for i in wrong[:MOST_ERRORS]
+        ]
+        raise InvalidSamples("some rows are too large for the kernel", errors)

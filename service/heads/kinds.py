@@ -1,0 +1,54 @@
+"""The list of all kinds of heads, and what follows for a model from those that its spec has.
+
+A new kind is a module with a `KIND`, a part of the spec of the same name, and a line here.
+"""
+
+from typing import Any
+
+from service.heads import asset, semiparametric, working_set
+from service.heads.fit import Fit, Observe, Window
+from service.heads.protocol import Head, Kind
+from service.spec.heads import LEARNING_CALLS, HeadName, LearningCall
+from service.spec.model import ModelSpec
+
+KINDS: dict[HeadName, Kind[Any]] = {
+    kind.name: kind for kind in (working_set.KIND, asset.KIND, semiparametric.KIND)
+}
+
+
+def build(name: HeadName, spec: ModelSpec) -> Head:
+    """A fresh head of the kind that the spec asks for."""
+    head: Head = KINDS[name].build(spec)
+    return head
+
+
+def head_of_call(spec: ModelSpec, call: LearningCall) -> HeadName:
+    """The head that names a learning call's entries and responses, which the spec may not have."""
+    of_call = [name for name, kind in KINDS.items() if call in kind.calls]
+    return next((name for name in of_call if name in spec.heads), of_call[0])
+
+
+def learners(spec: ModelSpec, named: HeadName) -> tuple[HeadName, ...]:
+    """The heads that learn the samples of a call that names one of them, that one first."""
+    others = (name for name in spec.heads if KINDS[name].learns_all and name != named)
+    return (named, *others)
+
+
+def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
+    """Fit a window on any thread; see `Refitting.solve`. Raises what its head's solver raises."""
+    refitting = KINDS[window.head].refitting
+    assert refitting is not None
+    fit: Fit = refitting.solve(window, job, observe)
+    return fit
+
+
+def how_to_teach(model: str, spec: ModelSpec, head: HeadName) -> str:
+    """The calls after which a model's head can predict."""
+    of_calls = {call: head_of_call(spec, call) for call in LEARNING_CALLS}
+    teaching = [
+        f"POST /v1/models/{model}/{call}"
+        for call, named in of_calls.items()
+        if named in spec.heads and head in learners(spec, named)
+    ]
+    refit = f", then POST /v1/models/{model}/refit" if KINDS[head].refitting else ""
+    return f"teach it with {' or '.join(teaching)}{refit}"

@@ -1,0 +1,202 @@
+"""What every head of a model is: something that learns in order, and that others look at.
+
+A head has five methods: `check` before samples enter the journal, `absorb` after, `view` for
+everyone else, `state` and `restore` around a restart. A `Kind` describes the rest of one kind of
+head as data: which calls teach it, what else it can do, how its results are shown. `kinds` lists
+them all.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.heads.fit import Fit, Observe, Window
+from service.heads.scores import Errors, Hits
+from service.samples.targets import Label, Targets
+from service.samples.validation import Samples
+from service.spec.heads import HeadName, LearningCall
+from service.spec.model import ModelSpec
+from solver.arrays import Float64Array
+from solver.kernels.functions import Kernel
+from solver.rows.matrix import Matrix
+
+# A label with its type: JSON's true and 1 are different labels; in Python they are equal.
+LabelKey = tuple[type, Label]
+
+H = TypeVar("H")
+
+
+class Answers(NamedTuple):
+    """Column by column what a head answers for each of n samples (the wire's `results`)."""
+
+    prediction: list[Any]
+    decision: list[Any]
+    admitted: list[bool] | None = None
+    step: list[str] | None = None
+
+    def part(self, start: int, stop: int) -> dict[str, list[Any]]:
+        """The answers of one request within a block, without the columns this head lacks."""
+        fields = self._asdict().items()
+        return {name: column[start:stop] for name, column in fields if column is not None}
+
+
+class Predictions(NamedTuple):
+    """Column by column what a head predicts for each of n rows."""
+
+    prediction: list[Any]
+    decision: list[Any]
+
+
+class HeadView(Protocol):
+    """An immutable picture of a head: the model to predict with, and its description."""
+
+    @property
+    def classes(self) -> tuple[Label, ...] | None:
+        """The labels that were met, in that order; None where numbers are learned."""
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """The head's part of the model's description."""
+
+    @property
+    def gauges(self) -> dict[str, float | None]:
+        """Numbers to be watched, by the names of their metrics; None where there is none yet."""
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """Fields of a prediction's response that name what predicted, besides the head."""
+
+    @property
+    def lacks(self) -> str:
+        """What must come before it can predict: "has met no sample: one is needed"; else ""."""
+
+    def predict(self, X: Matrix) -> Predictions:
+        """Predictions and decisions of finite rows. Raises Untrained, InvalidSamples."""
+
+    def cost(self, rows: int, entries: int) -> int:
+        """Multiplications of a prediction, to decide where it may run.
+
+        entries: numbers in all rows, those that are not given left out if they are sparse.
+        """
+
+
+class Head(Protocol):
+    """A learner with its prequential score. Only the writer's thread uses it."""
+
+    def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
+        """Refuse what could not be learned, before it enters the journal.
+
+        drafted: new labels of samples that precede these in the journal. Returns them with
+        those that these bring. Raises InvalidSamples.
+        """
+
+    def absorb(self, X: Matrix, y: Targets) -> Answers:
+        """Learn samples in order, test-then-train; the same for live requests and for replay."""
+
+    def view(self) -> HeadView:
+        """What predictions and descriptions read from now on."""
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Plain data and arrays from which `restore` goes on bit for bit."""
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a state."""
+
+
+class Passes(Protocol):
+    """Learning the same samples again and again, without a server."""
+
+    @property
+    def score(self) -> Hits | Errors:
+        """A score that has counted nothing yet."""
+
+    def learn(self, part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+        """Learn the samples of these numbers; what the score counts of the predictions before."""
+
+    def standing(self) -> dict[str, Any]:
+        """`objective`, `gap` and what the gap is over; empty where there is no such thing."""
+
+
+class Asked(NamedTuple):
+    """What `wolfstream train` was asked for, of which a head makes its part of the spec.
+
+    options: those of `spec.heads.HEAD_OPTIONS` that have a value, but for class weights.
+    weights: of classes, as the spec has them. samples: how many there are.
+    """
+
+    algorithm: str
+    options: Mapping[str, Any]
+    weights: list[dict[str, Any]]
+    tol: float
+    samples: int
+
+
+@dataclass(frozen=True)
+class Refitting(Generic[H]):
+    """How a head is fitted anew to a window of recent samples.
+
+    window: copies of its rows and targets, the oldest first. solve: fits a window on any thread,
+    for a job of this id (None without a server). adopt: serves a fit from now on.
+    """
+
+    window: Callable[[H], tuple[Float64Array, Float64Array]]
+    solve: Callable[[Window, str | None, Observe], Fit]
+    adopt: Callable[[H, Fit], None]
+
+
+class PairsProblem(NamedTuple):
+    """What a batch solver is given besides the rows: class numbers, and each class's ridge."""
+
+    kernel: Kernel
+    codes: NDArray[np.int64]
+    ridge: list[float]
+
+
+@dataclass(frozen=True)
+class Pairs(Generic[H]):
+    """How a head takes over the solutions of a batch solver.
+
+    problem: of all labels, which the head meets. most: bound on the support vectors.
+    spec_with: the spec with room for so many of them; the bound that was asked for, if any.
+    adopt: takes over support vectors, their class numbers and weights, into a fresh head.
+    """
+
+    problem: Callable[[H, list[Label]], PairsProblem]
+    most: int
+    spec_with: Callable[[ModelSpec, int, int | None], ModelSpec]
+    adopt: Callable[[H, list[Label], Matrix, NDArray[np.int64], Float64Array], None]
+
+
+@dataclass(frozen=True)
+class Kind(Generic[H]):
+    """One kind of head.
+
+    build: a fresh one, as the spec asks for it.
+    calls: the learning calls whose journal entries and responses name it. learns_all: whether
+        samples of the other calls teach it, too.
+    specs, exercise: models that between them reach all code that this kind compiles, and what
+        compiles it for one of them, on dense or on sparse rows. code: what of a spec decides which
+        compiled code its head runs.
+    spec_part: its part of the spec for `wolfstream train`.
+    reported: what a report of training takes from its description. outcome, summary: a report's
+        result in a phrase, and in a few lines.
+    passes, pairs, refitting: how it is trained in these ways; None where it is not.
+    """
+
+    name: HeadName
+    build: Callable[[ModelSpec], H]
+    calls: tuple[LearningCall, ...]
+    specs: Callable[[], Iterator[ModelSpec]]
+    exercise: Callable[[ModelSpec, bool], None]
+    code: Callable[[ModelSpec], Hashable]
+    spec_part: Callable[[Asked], dict[str, Any]]
+    reported: tuple[str, ...]
+    outcome: Callable[[Mapping[str, Any]], str]
+    summary: Callable[[Mapping[str, Any]], list[str]]
+    learns_all: bool = False
+    passes: Callable[[H, Matrix, Targets], Passes] | None = None
+    pairs: Pairs[H] | None = None
+    refitting: Refitting[H] | None = None

@@ -1,0 +1,118 @@
+"""A head of numbers: an online learner of targets, and its score."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.errors import Untrained
+from service.heads.classification import LearnerView, OnlineLearner, Relearn
+from service.heads.protocol import Answers, LabelKey, Predictions
+from service.heads.scores import Errors
+from service.samples.targets import Targets
+from service.samples.validation import Samples
+from solver.arrays import Float64Array
+from solver.rows.matrix import Matrix, n_rows, take_rows
+
+
+class RegressionView(NamedTuple):
+    """An immutable picture of the head."""
+
+    learner: LearnerView
+    stats: dict[str, Any]
+
+    @property
+    def classes(self) -> None:
+        """Numbers have none."""
+        return
+
+    @property
+    def gauges(self) -> dict[str, float | None]:
+        """Those of the learner."""
+        return self.learner.gauges
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """The head alone."""
+        return {}
+
+    @property
+    def lacks(self) -> str:
+        """One sample must have been met."""
+        return "has met no sample: one is needed" if self.learner.model is None else ""
+
+    def predict(self, X: Matrix) -> Predictions:
+        """A number for each row, twice. Raises Untrained, InvalidSamples."""
+        if self.lacks:
+            raise Untrained(f"the head {self.lacks}")
+        prediction, decision = self.learner.predict(X)
+        return Predictions(prediction.tolist(), decision.tolist())
+
+    def cost(self, rows: int, entries: int) -> int:
+        """Multiplications of a prediction; see `HeadView.cost`."""
+        return self.learner.cost(rows, entries)
+
+
+class RegressionHead:
+    """A learner of targets, and its prequential score."""
+
+    def __init__(self, learner: OnlineLearner) -> None:
+        self._learner = learner
+        self._score = Errors()
+
+    def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
+        """Refuse rows that the learner could not take; there are no labels to meet."""
+        del most_classes
+        assert not isinstance(samples.y, list)
+        self._learner.check(samples.X)
+        return drafted
+
+    def absorb(self, X: Matrix, y: Targets) -> Answers:
+        """Learn samples in order, test-then-train; the same for live requests and for replay."""
+        assert not isinstance(y, list)
+        predicted = np.concatenate([part.prediction for part in self._learner.absorb(X, y)])
+        self._score.count(errors_of(predicted, y))
+        column = [value if value == value else None for value in predicted.tolist()]
+        return Answers(column, list(column))
+
+    def passes(self, X: Matrix, y: Targets) -> "ValuePasses":
+        """Learning these samples again and again."""
+        assert not isinstance(y, list)
+        return ValuePasses(self._learner, X, y)
+
+    def view(self) -> RegressionView:
+        """What predictions and descriptions read from now on."""
+        view = self._learner.view()
+        return RegressionView(view, {**view.stats, "prequential": self._score.to_dict()})
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Plain data and arrays from which `restore` goes on bit for bit."""
+        plain, arrays = self._learner.state()
+        return {**plain, **self._score.state()}, arrays
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a state."""
+        self._score.restore(plain)
+        self._learner.restore(plain, arrays)
+
+
+class ValuePasses:
+    """Passes over rows with targets; see `Passes`."""
+
+    def __init__(self, learner: OnlineLearner, X: Matrix, y: Float64Array) -> None:
+        self.score = Errors()
+        self._X, self._y = X, y
+        self._relearn: Relearn = learner.relearning(n_rows(X))
+        self.standing: Callable[[], dict[str, Any]] = learner.standing
+
+    def learn(self, part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+        """Learn samples; returns the errors of those that could be predicted before."""
+        y = self._y[part]
+        return (errors_of(self._relearn(part, take_rows(self._X, part), y), y),)
+
+
+def errors_of(predicted: Float64Array, y: Float64Array) -> Float64Array:
+    """Predictions minus targets, without the samples that could not be predicted (NaN)."""
+    errors: Float64Array = predicted - y
+    return errors[~np.isnan(predicted)]

@@ -1,0 +1,253 @@
+"""The semiparametric head: a window of recent samples, and the last fit of one (P3).
+
+Samples of every learning call enter the window, after the present fit has been judged on them. A
+refit, asked for by a client, solves the problem over a copy of the window on another thread, and
+`adopt` serves its fit.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.errors import InvalidSamples, Untrained
+from service.heads.cost import cost_of_expansion
+from service.heads.decomposition import basis_to_text, fit_window
+from service.heads.exercise import KERNELS, rows_to_learn
+from service.heads.fit import Fit, Window
+from service.heads.kernel import check_norms, kernel_limit, square_norm_limit
+from service.heads.protocol import Answers, Asked, Kind, LabelKey, Predictions, Refitting
+from service.heads.regression import errors_of
+from service.heads.scores import Errors
+from service.heads.window import RecentSamples
+from service.samples.named_rows import NamedRows
+from service.samples.targets import LARGEST_TARGET, Targets
+from service.samples.validation import Samples
+from service.spec.model import ModelSpec
+from service.spec.semiparametric import DEFAULT_WINDOW, LARGEST_WINDOW
+from solver.arrays import Float64Array
+from solver.rows.matrix import Matrix, SparseRows
+from solver.semiparametric.view import SemiparametricView, predict_semiparametric, view_from_arrays
+
+# Numbers in a full window: 128 MB.
+LARGEST_WINDOW_NUMBERS = 1 << 24
+# In multiplications: a kernel value in float64, written to memory (2 to 20 ns).
+_COST_OF_VALUE = 50
+
+
+class FittedView(NamedTuple):
+    """An immutable picture of the head. model: None before the first refit."""
+
+    model: SemiparametricView | None
+    stats: dict[str, Any]
+
+    @property
+    def classes(self) -> None:
+        """Numbers have none."""
+        return
+
+    @property
+    def gauges(self) -> dict[str, float | None]:
+        """The size of the window, and of the fit."""
+        fit = self.stats["fit"]
+        return {
+            "window_samples": self.stats["window"],
+            "support_vectors": fit and fit["support_vectors"],
+            "head_memory_bytes": self.stats["bytes"],
+        }
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """Which refit predicts: its job, and the sequence of its window."""
+        fit = self.stats["fit"]
+        return {"fit": {"job": fit["job"], "sequence": fit["sequence"]}} if fit else {}
+
+    @property
+    def lacks(self) -> str:
+        """There must have been a refit."""
+        return "has not been fitted yet: a refit of its window is needed" if not self.model else ""
+
+    def predict(self, X: Matrix) -> Predictions:
+        """A number for each row, twice. Raises Untrained, InvalidSamples."""
+        if self.model is None:
+            raise Untrained(f"the head {self.lacks}")
+        check_norms(_dense(X), kernel_limit(self.model.kernel))
+        prediction = predict_semiparametric(self.model, X).tolist()
+        return Predictions(prediction, list(prediction))
+
+    def cost(self, rows: int, entries: int) -> int:
+        """Multiplications of a prediction; see `HeadView.cost`."""
+        if self.model is None:
+            return 0
+        values = rows * len(self.model.dual_coef)
+        return cost_of_expansion(self.model.rows.exact, rows, entries) + values * _COST_OF_VALUE
+
+
+class SemiparametricHead:
+    """The window, the fit that is served, and its prequential score."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        own = spec.semiparametric
+        assert own is not None
+        self._own = own
+        self._kernel = own.kernel or spec.kernel
+        self._window = RecentSamples(own.window)
+        self._score = Errors()
+        self._fit: Fit | None = None
+        self._model: SemiparametricView | None = None
+
+    def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
+        """Refuse rows that no refit could take; there are no labels to meet."""
+        del most_classes
+        if isinstance(samples.X, NamedRows):
+            detail = "must be arrays of numbers: the bases of the semiparametric head count them"
+            raise InvalidSamples(
+                "a model with a semiparametric head does not take named numbers",
+                [{"pointer": "/x", "detail": detail}],
+            )
+        self._check_width(samples.X.shape[1])
+        check_norms(samples.X, square_norm_limit(self._kernel))
+        return drafted
+
+    def _check_width(self, width: int) -> None:
+        wanted = max((getattr(basis, "feature", -1) for basis in self._own.basis), default=-1)
+        if wanted >= width:
+            detail = f"has {width} numbers; feature {wanted} of a basis function is beyond them"
+            raise InvalidSamples(
+                "the rows do not have the features that the spec's basis names",
+                [{"row": 0, "pointer": "/x/0", "detail": detail}],
+            )
+        if width * self._own.window > LARGEST_WINDOW_NUMBERS:
+            most = LARGEST_WINDOW_NUMBERS // self._own.window
+            detail = f"has {width} numbers; a window of {self._own.window} rows takes {most}"
+            raise InvalidSamples(
+                "the rows are too long for the spec's window; choose a smaller one",
+                [{"row": 0, "pointer": "/x/0", "detail": detail}],
+            )
+
+    def absorb(self, X: Matrix, y: Targets) -> Answers:
+        """Judge the fit on samples, then add them to the window; live and in replay."""
+        assert not isinstance(y, list)
+        rows = _dense(X)
+        predicted = self._predictions(rows)
+        self._score.count(errors_of(predicted, y))
+        self._window.add(rows, y)
+        column = [value if value == value else None for value in predicted.tolist()]
+        return Answers(column, list(column))
+
+    def _predictions(self, rows: Float64Array) -> Float64Array:
+        """Predictions; NaN before the first fit, and where one is beyond what y can be."""
+        if self._model is None:
+            return np.full(len(rows), np.nan)
+        with np.errstate(over="ignore", invalid="ignore"):
+            predicted = predict_semiparametric(self._model, rows)
+        predicted[~(np.abs(predicted) <= LARGEST_TARGET)] = np.nan
+        return predicted
+
+    def window(self) -> tuple[Float64Array, Float64Array]:
+        """The rows and targets to be fitted, copied, the oldest first."""
+        return self._window.in_order()
+
+    def adopt(self, fit: Fit) -> None:
+        """Serve this fit from now on."""
+        self._model = view_from_arrays(fit.arrays, fit.model)
+        self._fit = fit
+
+    def view(self) -> FittedView:
+        """What predictions and descriptions read from now on."""
+        stats = {
+            "window": len(self._window),
+            "bytes": self._window.nbytes,
+            "fit": self._fit.plain if self._fit else None,
+            "prequential": self._score.to_dict(),
+        }
+        return FittedView(self._model, stats)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Plain data and arrays from which `restore` goes on bit for bit."""
+        plain: dict[str, Any] = {**self._score.state(), "fit": None}
+        arrays = self._window.state()
+        if self._fit:
+            plain["fit"] = [self._fit.plain, self._fit.model]
+            arrays |= {f"fit.{name}": array for name, array in self._fit.arrays.items()}
+        return plain, arrays
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a state."""
+        self._score.restore(plain)
+        self._window.restore(arrays)
+        if plain["fit"]:
+            own = {n.removeprefix("fit."): a for n, a in arrays.items() if n.startswith("fit.")}
+            of_fit, model = plain["fit"]
+            self.adopt(Fit(of_fit, model, own))
+
+
+def _dense(X: Matrix) -> Float64Array:
+    """The rows of a model that takes arrays only."""
+    assert not isinstance(X, SparseRows)
+    return X
+
+
+def _specs() -> Iterator[ModelSpec]:
+    """Each kernel with each solver."""
+    for kernel in KERNELS:
+        for solver in ("pdsg", "mpd"):
+            yield ModelSpec.model_validate(
+                {
+                    "task": "regression",
+                    "kernel": {"type": kernel},
+                    "asset": None,
+                    "semiparametric": {"solver": solver, "tol": 0.1},
+                }
+            )
+
+
+def _exercise(spec: ModelSpec, sparse: bool) -> None:
+    """Fit windows that are solved as a whole and in parts, and predict with the fits."""
+    if sparse:
+        return  # its rows are arrays
+    X = rows_to_learn()
+    head, y = SemiparametricHead(spec), np.sin(X[:, 0])
+    many = np.random.default_rng(1).standard_normal((600, 3))
+    for rows in (X[:20], many):
+        window = Window("semiparametric", 0, rows, np.sin(rows[:, 0]), spec)
+        head.adopt(fit_window(window, "", lambda _: None))
+        head.absorb(X, y)
+    for rows in (X[:1], X):
+        head.view().predict(rows)
+
+
+def _spec_part(asked: Asked) -> dict[str, Any]:
+    """By default the window keeps all samples, as far as one can."""
+    window = min(max(asked.samples, DEFAULT_WINDOW), LARGEST_WINDOW)
+    return {"tol": asked.tol, "window": window, **asked.options}
+
+
+def _outcome(report: Mapping[str, Any]) -> str:
+    vectors = report["support_vectors"]
+    return f"{vectors:,} support vectors, KKT violation {report['kkt_violation']:.3g}"
+
+
+def _summary(report: Mapping[str, Any]) -> list[str]:
+    parts = [f"{part['beta']:.6g} {basis_to_text(part['basis'])}" for part in report["beta"]]
+    return [
+        f"{_outcome(report)}, {report['window']:,} samples in the window",
+        " + ".join(["y = kernel part", *parts]).replace("+ -", "- "),
+    ]
+
+
+KIND = Kind(
+    name="semiparametric",
+    build=SemiparametricHead,
+    calls=("samples",),
+    specs=_specs,
+    exercise=_exercise,
+    code=lambda spec: (spec.kernel.type, spec.semiparametric and spec.semiparametric.solver),
+    spec_part=_spec_part,
+    reported=("window",),
+    outcome=_outcome,
+    summary=_summary,
+    learns_all=True,
+    refitting=Refitting(SemiparametricHead.window, fit_window, SemiparametricHead.adopt),
+)

@@ -1,0 +1,228 @@
+"""The working set under a head of classes: SFW or MSFW online (P1)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.heads.classification import ClassificationHead, Relearn
+from service.heads.cost import cost_of_expansion
+from service.heads.exercise import KERNELS, exercise
+from service.heads.kernel import check_norms
+from service.heads.learner import HeadLearner
+from service.heads.protocol import Asked, Kind, LabelKey, Pairs, PairsProblem
+from service.samples.named_rows import Rows
+from service.samples.targets import Label
+from service.spec.model import DEFAULT_SET, LARGEST_SET, ModelSpec
+from solver.arrays import Float64Array
+from solver.kernels.functions import Kernel
+from solver.rows.matrix import Matrix
+from solver.simplex.steps import STEP_NAMES
+from solver.working_set.answers import Absorbed
+from solver.working_set.learner import WorkingSet
+from solver.working_set.view import WorkingSetView, predict
+
+
+class SetView(NamedTuple):
+    """An immutable picture of the set; model: None before the first sample."""
+
+    model: WorkingSetView | None
+    stats: dict[str, Any]
+    square_norm_limit: float
+
+    @property
+    def gauges(self) -> dict[str, float | None]:
+        """The sizes of the set."""
+        names = {"set_size": "size", "support_vectors": "support_vectors"}
+        names["head_memory_bytes"] = "bytes"
+        return {name: self.stats.get(key) for name, key in names.items()}
+
+    def predict(self, X: Matrix) -> tuple[NDArray[np.int64], Float64Array]:
+        """Class numbers and decisions of finite rows. Raises InvalidSamples."""
+        assert self.model is not None
+        check_norms(X, self.square_norm_limit)
+        return predict(self.model, X)
+
+    def cost(self, rows: int, entries: int) -> int:
+        """Multiplications of a prediction; see `HeadView.cost`."""
+        return 0 if self.model is None else cost_of_expansion(self.model.rows.exact, rows, entries)
+
+
+class SetLearner:
+    """A working set as the spec has it; a `ClassLearner`."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        own = spec.working_set
+        assert own is not None
+        self._own = own
+        self._weight_of: dict[LabelKey, float] = {
+            (type(w.label), w.label): w.weight for w in own.class_weight
+        }
+        self._weights: list[float] = []
+        self._learner: HeadLearner[WorkingSet] = HeadLearner(spec, self._build)
+
+    @property
+    def current(self) -> WorkingSet:
+        """The solver itself, for what no stream can say: further passes, a solution to adopt."""
+        return self._learner.current
+
+    def _build(self, kernel: Kernel) -> WorkingSet:
+        own = self._own
+        return WorkingSet(
+            kernel,
+            own.C,
+            own.algorithm,
+            own.corrective_steps,
+            own.max_size,
+            class_weight=self._weights,
+        )
+
+    def meet(self, label: Label) -> None:
+        """Give the next class its weight."""
+        weight = self._weight_of.get((type(label), label), 1.0)
+        self._weights.append(weight)
+        self.current.class_weight.append(weight)
+
+    def check(self, rows: Rows) -> None:
+        """Refuse rows that no kernel value could hold. Raises InvalidSamples."""
+        check_norms(rows, self._learner.square_norm_limit())
+
+    def absorb(self, X: Matrix, codes: NDArray[np.int64]) -> list[Absorbed]:
+        """Learn rows with class numbers; returns the set's answers part by part."""
+        return self._learner.absorb(X, codes)
+
+    def columns(self, parts: list[Absorbed]) -> dict[str, list[Any]]:
+        """Which samples entered the set, and by which kind of step."""
+        return {
+            "admitted": [bool(value) for part in parts for value in part.admitted],
+            "step": [_STEPS[bits] for part in parts for bits in part.step.tolist()],
+        }
+
+    def relearning(self, samples: int) -> Relearn:
+        """Learns parts of so many samples; one that is still in the set is not stored again."""
+        entered = np.full(samples, -1, np.int64)
+
+        def relearn(part: NDArray[np.int64], X: Matrix, codes: NDArray[np.int64]) -> Any:
+            answers = self.current.absorb(X, codes, entered[part])
+            entered[part] = answers.entered
+            return answers.prediction
+
+        return relearn
+
+    def standing(self) -> dict[str, Any]:
+        """Objective and duality gap of the set."""
+        stats = self.view().stats
+        return {"objective": stats["objective"], "gap": stats["gap"], "gap_over": "the set"}
+
+    def view(self) -> SetView:
+        """The set as it is now."""
+        learner = self.current
+        stats: dict[str, Any] = {"size": 0, "support_vectors": 0, "objective": None, "gap": None}
+        model = learner.view() if learner.n_classes else None
+        if model is not None:
+            stats = {
+                "size": learner.store.size,
+                "support_vectors": len(model.support),
+                "objective": -float(model.q.sum()),
+                "gap": float(model.gap.max()),
+                "bytes": learner.nbytes,
+            }
+        return SetView(model, stats | self._learner.gamma, self._learner.square_norm_limit())
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Plain data and arrays from which `restore` goes on bit for bit."""
+        return self._learner.state()
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a state."""
+        self._learner.restore(plain, arrays)
+
+
+def _step_names(bits: int) -> str:
+    """The kinds of steps of a sample's problems, joined where they differ."""
+    return "+".join(name for kind, name in enumerate(STEP_NAMES) if bits >> kind & 1)
+
+
+_STEPS = [_step_names(bits) for bits in range(1 << len(STEP_NAMES))]
+
+
+def _build(spec: ModelSpec) -> ClassificationHead[SetLearner]:
+    return ClassificationHead(SetLearner(spec))
+
+
+def _specs() -> Iterator[ModelSpec]:
+    """Each kernel with a set so small that samples leave it."""
+    own = {"max_size": 64, "corrective_steps": 1}
+    for kernel in KERNELS:
+        given = {"kernel": {"type": kernel}, "working_set": own, "asset": None}
+        yield ModelSpec.model_validate(given)
+
+
+def _spec_part(asked: Asked) -> dict[str, Any]:
+    """A batch solution goes on learning by MSFW."""
+    return {
+        "max_size": DEFAULT_SET,
+        **asked.options,
+        "algorithm": asked.algorithm if asked.algorithm in ("sfw", "msfw") else "msfw",
+        "class_weight": asked.weights,
+    }
+
+
+def _problem(head: ClassificationHead[SetLearner], labels: list[Label]) -> PairsProblem:
+    codes = np.array(head.meet(labels), np.int64)
+    learner = head.learner.current
+    ridge = [learner.ridge_of(code) for code in range(len(head.classes))]
+    return PairsProblem(learner.kernel, codes, ridge)
+
+
+def _spec_with(spec: ModelSpec, support_vectors: int, asked: int | None) -> ModelSpec:
+    """Room for as many samples again, unless another bound was asked for."""
+    assert spec.working_set is not None
+    roomy = min(max(DEFAULT_SET, 2 * support_vectors), LARGEST_SET)
+    bound = max(asked or roomy, support_vectors)
+    own = spec.working_set.model_copy(update={"max_size": bound})
+    return spec.model_copy(update={"working_set": own})
+
+
+def _adopt(
+    head: ClassificationHead[SetLearner],
+    classes: list[Label],
+    X: Matrix,
+    codes: NDArray[np.int64],
+    alpha: Float64Array,
+) -> None:
+    head.meet(classes)
+    head.learner.current.adopt(X, codes, alpha)
+
+
+def _outcome(report: Mapping[str, Any]) -> str:
+    vectors, gap = report["support_vectors"], report["gap"]
+    return f"{vectors:,} support vectors, gap {gap:.3g} over {report['gap_over']}"
+
+
+def _summary(report: Mapping[str, Any]) -> list[str]:
+    ended = ""
+    if not report["complete"] and report["gap_over"] == "all samples":
+        ended = ", above --tol"
+    return [
+        f"{report['support_vectors']:,} support vectors, {report['size']:,} samples in the set",
+        f"objective {report['objective']:.6g}, gap {report['gap']:.3g} over "
+        f"{report['gap_over']}{ended}",
+    ]
+
+
+KIND = Kind(
+    name="working_set",
+    build=_build,
+    calls=("samples",),
+    specs=_specs,
+    exercise=lambda spec, sparse: exercise(_build, spec, sparse),
+    code=lambda spec: spec.kernel.type,
+    spec_part=_spec_part,
+    reported=("size", "support_vectors"),
+    outcome=_outcome,
+    summary=_summary,
+    passes=lambda head, X, y: head.passes(X, y),
+    pairs=Pairs(_problem, LARGEST_SET, _spec_with, _adopt),
+)

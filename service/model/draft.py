@@ -1,0 +1,73 @@
+"""Checks before samples are written: what a model can learn after the requests before them."""
+
+from typing import NamedTuple
+
+from service.errors import InvalidSamples, NoSuchHead
+from service.heads import kinds
+from service.heads.protocol import LabelKey
+from service.model.learner import Learner
+from service.model.published import check_rows
+from service.samples.named_rows import NamedRows, NameTable
+from service.samples.validation import Samples
+from service.spec.heads import HEADS, HeadName
+
+
+class Limits(NamedTuple):
+    """How many different labels, and how many names of features, one model may meet."""
+
+    classes: int
+    features: int
+
+
+class Draft:
+    """The state of a learner after requests that were checked but are not written yet.
+
+    sequence: after all of them.
+    """
+
+    def __init__(self, learner: Learner, limits: Limits) -> None:
+        self.sequence = learner.sequence
+        self._learner = learner
+        self._limits = limits
+        self._dimension = learner.dimension
+        self._named = learner.names is not None
+        self._names: set[str] = set()
+        self._labels: dict[HeadName, set[LabelKey]] = {name: set() for name in HEADS}
+
+    def add(self, head: HeadName, samples: Samples) -> None:
+        """Include the samples of one more request, or refuse what could not be learned.
+
+        Raises NoSuchHead or InvalidSamples, which leaves the draft as it was.
+        """
+        heads, spec = self._learner.heads, self._learner.model.spec
+        if head not in heads:
+            name = self._learner.model.name
+            raise NoSuchHead(f"the spec of model {name!r} has null for {head}")
+        check_rows(samples.X, self._dimension, self._named)
+        labels = {
+            name: heads[name].check(samples, self._labels[name], self._limits.classes)
+            for name in kinds.learners(spec, head)
+        }
+        if isinstance(samples.X, NamedRows):
+            self._add_names(samples.X.names)
+        else:
+            self._dimension = samples.X.shape[1]
+        self._labels |= labels
+        self.sequence += len(samples.y)
+
+    def _add_names(self, names: list[str]) -> None:
+        known = self._learner.names or NameTable()
+        new = known.unknown(names, self._names)
+        most, dimension = self._limits.features, len(known) + len(self._names) + len(new)
+        if new and dimension > most:
+            detail = (
+                f"brings {len(new)} new names, {new[0][:40]!r} first, to the "
+                f"{dimension - len(new)} that the model has met; {most} is the most "
+                "(WOLFSTREAM_FEATURES)"
+            )
+            raise InvalidSamples(
+                f"the model would meet more than {most} different names of features",
+                [{"pointer": "/x", "detail": detail}],
+            )
+        self._names.update(new)
+        self._dimension, self._named = dimension, True

@@ -1,0 +1,74 @@
+"""A live model as every server has it, whether or not it learns there."""
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from service.diagnostics.metrics import SampleCounts
+from service.errors import NoSuchHead
+from service.heads.kinds import KINDS
+from service.heads.protocol import HeadView
+from service.model.published import Published
+from service.spec.heads import HEADS, HeadName
+from service.spec.model import ModelSpec
+
+
+class Model:
+    """One model: its spec, its published view, and what its description says.
+
+    Its learner (`model.learner`) changes it; any thread may read `published`.
+
+    counts: samples for each head since the server started.
+    broken: why the model no longer learns; empty while it does.
+    snapshot_sequence: of the newest snapshot; 0 without one.
+    snapshot_time: when that was saved, on the monotonic clock; None without one.
+    rolled_back: the last rollback: `to` a snapshot's sequence, `at` a sequence, at a `time`.
+    """
+
+    def __init__(self, model_id: int, name: str, spec: ModelSpec) -> None:
+        self.id = model_id
+        self.name = name
+        self.spec = spec
+        self.published = Published(0, None, None, {})
+        self.counts = {head: SampleCounts() for head in HEADS}
+        self.broken = ""
+        self.snapshot_sequence = 0
+        self.snapshot_time: float | None = None
+        self.rolled_back: dict[str, Any] | None = None
+
+    def note_snapshot(self, sequence: int, written: datetime | None) -> None:
+        """Note the newest snapshot. written: None if it is gone already."""
+        self.snapshot_sequence = sequence
+        if written is not None:
+            # The wall clock gives the age once; jumps that it makes later change nothing.
+            age = (datetime.now(UTC) - written).total_seconds()
+            self.snapshot_time = time.monotonic() - max(0.0, age)
+
+    def refitted_head(self) -> HeadName:
+        """The head that a refit is of. Raises NoSuchHead."""
+        refitted = [name for name, kind in KINDS.items() if kind.refitting]
+        for name in refitted:
+            if name in self.spec.heads:
+                return name
+        raise NoSuchHead(f"the spec of model {self.name!r} has null for {' and '.join(refitted)}")
+
+    def describe(self) -> dict[str, Any]:
+        """The model's description, from the published view."""
+        sequence, dimension, names, heads = self.published
+        kind = None if dimension is None else "arrays" if names is None else "named"
+        return {
+            "model": self.name,
+            "spec": self.spec.plain(),
+            "sequence": sequence,
+            "rows": kind,
+            "features": dimension,
+            "heads": {name: {**_classes(view), **view.stats} for name, view in heads.items()},
+            "snapshot_sequence": self.snapshot_sequence,
+            "rolled_back": self.rolled_back,
+            "status": "broken" if self.broken else "ok",
+        }
+
+
+def _classes(view: HeadView) -> dict[str, Any]:
+    """The classes that a head has met; nothing where it learns numbers."""
+    return {} if view.classes is None else {"classes": list(view.classes)}

@@ -1,0 +1,58 @@
+"""The heads that a model can have, and the algorithms that train them, by name.
+
+Plain data that imports nothing: the command line offers these choices before it loads anything.
+"""
+
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+HeadName: TypeAlias = Literal["working_set", "asset", "semiparametric"]
+Task: TypeAlias = Literal["classification", "regression"]
+# The calls that bring samples, by their names under /v1/models/{name}.
+LearningCall: TypeAlias = Literal["samples", "asset"]
+SetAlgorithm: TypeAlias = Literal["sfw", "msfw"]
+AssetAlgorithm: TypeAlias = Literal["asset", "asset*"]
+
+HEADS: tuple[HeadName, ...] = get_args(HeadName)
+LEARNING_CALLS: tuple[LearningCall, ...] = get_args(LearningCall)
+# One head for each learning call, to be compared on one stream.
+BOTH: tuple[HeadName, HeadName] = ("working_set", "asset")
+# stream: sample by sample, as the server learns. pairs: one batch problem for each pair of
+# classes. fit: one problem over all samples, whose rows are arrays.
+Way: TypeAlias = Literal["stream", "pairs", "fit"]
+
+
+class Algorithm(NamedTuple):
+    """What `wolfstream train --algorithm` offers: the head that it trains, how, and for what."""
+
+    head: HeadName
+    way: Way
+    task: tuple[Task, ...]
+
+
+ALGORITHMS: dict[str, Algorithm] = {
+    "msfw": Algorithm("working_set", "stream", ("classification",)),
+    "sfw": Algorithm("working_set", "stream", ("classification",)),
+    "asset": Algorithm("asset", "stream", ("classification", "regression")),
+    "asset*": Algorithm("asset", "stream", ("classification", "regression")),
+    "fw": Algorithm("working_set", "pairs", ("classification",)),
+    "mfw": Algorithm("working_set", "pairs", ("classification",)),
+    "swap": Algorithm("working_set", "pairs", ("classification",)),
+    "partan": Algorithm("working_set", "pairs", ("classification",)),
+    "semiparametric": Algorithm("semiparametric", "fit", ("regression",)),
+}
+# Options of the command line that end in a head's part of the spec, or steer a way of training.
+HEAD_OPTIONS: dict[HeadName, tuple[str, ...]] = {
+    "working_set": ("C", "class_weight", "corrective_steps", "max_size"),
+    "asset": ("features", "dimension", "lambda", "epsilon", "horizon"),
+    "semiparametric": ("C", "basis", "epsilon", "solver", "window"),
+}
+WAY_OPTIONS: dict[Way, tuple[str, ...]] = {
+    "stream": ("epochs", "shuffle"),
+    "pairs": ("tol", "max_iter", "sampling", "cache_mb"),
+    "fit": ("tol",),
+}
+
+
+def algorithms_of(way: Way) -> tuple[str, ...]:
+    """The algorithms that train in this way."""
+    return tuple(name for name, algorithm in ALGORITHMS.items() if algorithm.way == way)

@@ -1,0 +1,54 @@
+"""The kernel in a model's spec."""
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+Gamma = Literal["auto"] | Annotated[float, Field(gt=0, le=1e12)]
+
+
+class Part(BaseModel):
+    """A part of a spec: types are not converted, and unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class RbfSpec(Part):
+    """exp(-gamma ||x - z||^2)."""
+
+    type: Literal["rbf"] = "rbf"
+    gamma: Gamma = "auto"
+
+
+class PolynomialSpec(Part):
+    """(gamma x'z + coef0)^degree."""
+
+    type: Literal["polynomial"]
+    degree: int = Field(3, ge=1, le=8)
+    gamma: Gamma = "auto"
+    coef0: float = Field(1.0, ge=-1e6, le=1e6)
+
+
+class LinearSpec(Part):
+    """x'z."""
+
+    type: Literal["linear"]
+
+
+KernelSpec: TypeAlias = RbfSpec | PolynomialSpec | LinearSpec
+
+
+def has_auto_gamma(spec: KernelSpec) -> bool:
+    """Whether gamma is to be estimated from samples."""
+    return not isinstance(spec, LinearSpec) and spec.gamma == "auto"
+
+
+def with_type(kernel: Any) -> Any:
+    """A given kernel; one without a type is rbf."""
+    return {"type": "rbf"} | kernel if isinstance(kernel, dict) else kernel
+
+
+def contradiction(pointer: str, detail: str) -> PydanticCustomError:
+    """An error at this pointer, wherever the validator that raises it is defined."""
+    return PydanticCustomError("contradiction", "{detail}", {"detail": detail, "pointer": pointer})

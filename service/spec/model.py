@@ -1,0 +1,204 @@
+"""The spec of a model: what a client may choose, with a default for everything."""
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from service.errors import Invalid
+from service.spec.heads import HEADS, AssetAlgorithm, HeadName, SetAlgorithm, Task
+from service.spec.kernel import (
+    KernelSpec,
+    Part,
+    RbfSpec,
+    contradiction,
+    with_type,
+)
+from service.spec.refusals import Refusals, parts_of
+from service.spec.semiparametric import (
+    SemiparametricSpec,
+)
+
+FeatureMap = Literal["fourier", "nystrom", "identity"]
+DEFAULT_SET, LARGEST_SET = 5000, 50_000
+# Nystrom's map is made once, from so many samples, by an eigenvalue problem of this size: 2 s.
+MOST_LANDMARKS = 2048
+MODEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+
+_DIMENSION = 512
+_EPSILON = 0.1
+_DEFAULT_FEATURES: dict[Any, FeatureMap] = {"polynomial": "nystrom", "linear": "identity"}
+
+
+class ClassWeight(Part):
+    """How much samples of one class count: their C is `weight` times the C of the spec."""
+
+    label: str | int | bool
+    weight: float = Field(ge=1e-6, le=1e6)
+
+
+class WorkingSetSpec(Part):
+    """The working set: SFW or MSFW; the set holds at most `max_size` samples."""
+
+    algorithm: SetAlgorithm = "msfw"
+    C: float = Field(1.0, ge=1e-9, le=1e9)
+    corrective_steps: int = Field(10, ge=0, le=100)
+    max_size: int = Field(DEFAULT_SET, ge=2, le=LARGEST_SET)
+    class_weight: list[ClassWeight] = Field(
+        [], max_length=1000, description="Classes that are not named count 1."
+    )
+
+
+class AssetSpec(Part):
+    """ASSET on a feature map of the kernel; classes one-versus-rest, or one real number."""
+
+    algorithm: AssetAlgorithm = Field(
+        "asset", description="asset*: strongly convex; no intercept, no averaging."
+    )
+    features: FeatureMap = Field(
+        "fourier",
+        description="fourier: random features of rbf, its default. nystrom: landmarks among the "
+        "first samples, for every kernel, polynomial's default. identity: the rows themselves, "
+        "the linear kernel's default.",
+    )
+    dimension: int | None = Field(
+        _DIMENSION,
+        ge=1,
+        le=16_384,
+        description=f"Number of features, of nystrom at most {MOST_LANDMARKS}; null for "
+        "identity, which has those of the rows.",
+    )
+    lam: float = Field(1e-4, gt=1e-12, le=1e6, alias="lambda")
+    epsilon: float | None = Field(
+        None,
+        ge=0,
+        le=1e6,
+        description="Of regression, in standard deviations of y over the first 128 samples: "
+        f"smaller errors are ignored. {_EPSILON} by default; null for classification.",
+    )
+    average: bool = Field(
+        True,
+        description="false: the last iterate answers. It is noisier, but follows a stream whose "
+        "labels are mostly those of the samples just before.",
+    )
+    average_from: int | None = Field(
+        None, ge=1, description="First averaged step; null averages a suffix of the stream."
+    )
+    horizon: int | None = Field(
+        None,
+        ge=1,
+        description="The step length never falls below that of this step: the model goes on "
+        "following a stream that drifts. null: it falls for ever.",
+    )
+
+
+class ModelSpec(Part):
+    """What a model is. `{}` is a valid spec; a head that is null does not exist."""
+
+    task: Task = "classification"
+    kernel: KernelSpec = Field(default_factory=RbfSpec, discriminator="type")
+    working_set: WorkingSetSpec | None = Field(
+        default=WorkingSetSpec(), description="null for regression."
+    )
+    asset: AssetSpec | None = Field(default=AssetSpec())
+    semiparametric: SemiparametricSpec | None = Field(
+        default=None, description="Of regression, with rows that are arrays."
+    )
+    serve: HeadName = "working_set"
+    seed: int = Field(0, ge=0, lt=2**53)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_what_follows(cls, given: Any) -> Any:
+        """Defaults that depend on other fields."""
+        if not isinstance(given, dict):
+            return given
+        regression = given.get("task") == "regression"
+        kernel = with_type(given.get("kernel", {}))
+        given = given | {"kernel": kernel}
+        kind: Any = kernel["type"] if isinstance(kernel, dict) else "rbf"
+        if isinstance(asset := given.get("asset", {}), dict):
+            given = given | {"asset": _with_defaults(asset, kind, regression)}
+        if regression:
+            given = {"working_set": None} | given
+        if given.get("working_set", ()) is None:
+            only_fitted = given["asset"] is None and given.get("semiparametric") is not None
+            given = {"serve": "semiparametric" if only_fitted else "asset"} | given
+        return given
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.task == "regression" and self.working_set is not None:
+            raise contradiction(
+                "/working_set",
+                "the working set learns classes only; regression is learned by asset: leave "
+                "working_set out, or set it to null",
+            )
+        if self.task == "classification" and self.semiparametric is not None:
+            raise contradiction(
+                "/semiparametric",
+                "the semiparametric head learns numbers only: leave it out, or say "
+                '"task": "regression"',
+            )
+        if self.asset is not None:
+            _check_asset(self.asset, self.kernel.type, self.task)
+        if getattr(self, self.serve) is None:
+            raise contradiction("/serve", f"the head {self.serve!r} is null")
+        return self
+
+    @property
+    def heads(self) -> tuple[HeadName, ...]:
+        """The heads that are not null."""
+        return tuple(name for name in HEADS if getattr(self, name) is not None)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON-able data with every default filled in."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+def _with_defaults(asset: dict[str, Any], kernel: Any, regression: bool) -> dict[str, Any]:
+    """ASSET's part with the defaults that depend on the kernel, the features and the task."""
+    features = "fourier"
+    if isinstance(kernel, str):
+        features = _DEFAULT_FEATURES.get(kernel, features)
+    asset = {"features": features} | asset
+    if asset["features"] == "identity":
+        asset = {"dimension": None} | asset
+    return {"epsilon": _EPSILON if regression else None} | asset
+
+
+def _check_asset(asset: AssetSpec, kernel: str, task: Task) -> None:
+    """Refuse what contradicts the kernel, the features, the task or the algorithm."""
+    if asset.features == "fourier" and kernel != "rbf":
+        detail = f"Fourier features are of the rbf kernel; {kernel} has {_DEFAULT_FEATURES[kernel]}"
+        raise contradiction("/asset/features", detail)
+    if asset.features == "identity" and kernel != "linear":
+        detail = f"the rows themselves are features of the linear kernel; {kernel} has nystrom"
+        raise contradiction("/asset/features", detail)
+    if (asset.dimension is None) != (asset.features == "identity"):
+        detail = "identity has the features of the rows: leave dimension out, or set it to null"
+        if asset.dimension is None:
+            detail = f"{asset.features} needs a number of features"
+        raise contradiction("/asset/dimension", detail)
+    if asset.features == "nystrom" and (asset.dimension or 0) > MOST_LANDMARKS:
+        detail = f"nystrom takes at most {MOST_LANDMARKS} landmarks"
+        raise contradiction("/asset/dimension", detail)
+    if (asset.epsilon is None) != (task == "classification"):
+        detail = "is of regression; classification has the hinge loss: leave it out, or null"
+        if asset.epsilon is None:
+            detail = "regression needs a number, zero or more"
+        raise contradiction("/asset/epsilon", detail)
+    if asset.average_from is not None and (asset.algorithm == "asset*" or not asset.average):
+        detail = "nothing is averaged: leave it out, or set it to null"
+        raise contradiction("/asset/average_from", detail)
+
+
+def read_spec(given: Any) -> ModelSpec:
+    """Check a decoded body; raises Invalid with a pointer to each wrong field."""
+    try:
+        return ModelSpec.model_validate(given)
+    except ValidationError as error:
+        raise Invalid("the spec is not valid", _REFUSALS.problems(error)) from None
+
+
+# After the models that it describes.
+_REFUSALS = Refusals(parts_of(ModelSpec))

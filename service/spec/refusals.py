@@ -1,0 +1,233 @@
+"""What is wrong with a spec, and what to do about it: pydantic's findings in words of the spec."""
+
+import json
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from itertools import groupby
+from typing import Any, NamedTuple, get_args
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from service.errors import SampleError, pointer_to
+from service.spec.kernel import Part
+
+Path = tuple[str, ...]
+
+# How much of what was sent a message repeats.
+_LONGEST_ECHO = 40
+_EXAMPLES: dict[str, Any] = {
+    "kernel": {"type": "rbf"},
+    "working_set": {"C": 1.0},
+    "asset": {"dimension": 512},
+    "semiparametric": {"window": 2000},
+    "basis": [{"type": "constant"}],
+    "class_weight": [{"label": "spam", "weight": 2.0}],
+}
+_KINDS = {
+    "string_type": "a string",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing_size": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+}
+_BOUNDS = {
+    "greater_than": ("gt", "more than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+}
+_OBJECTS = {"model_type", "model_attributes_type", "dict_type"}
+
+
+class PartFields(NamedTuple):
+    """A part of the spec: where it is, its types if it has any, and the names of its fields."""
+
+    path: Path
+    types: tuple[str, ...]
+    fields: tuple[str, ...]
+    nullable: frozenset[str]
+
+
+def parts_of(model: type[Part], path: Path = ()) -> Iterator[PartFields]:
+    """A spec's part and those within it, by their paths; places in arrays are left out."""
+    names = {field.alias or name: field for name, field in model.model_fields.items()}
+    tag = model.model_fields.get("type")
+    types = get_args(tag.annotation) if tag else ()
+    nullable = frozenset(
+        n for n, field in names.items() if type(None) in get_args(field.annotation)
+    )
+    yield PartFields(path, types, tuple(names), nullable)
+    for name, field in names.items():
+        for part in _parts_in(field.annotation):
+            yield from parts_of(part, (*path, name))
+
+
+def _parts_in(annotation: Any) -> Iterator[type[Part]]:
+    if isinstance(annotation, type) and issubclass(annotation, Part):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _parts_in(argument)
+
+
+class Refusals:
+    """Problems in the words of a spec with these parts."""
+
+    def __init__(self, parts: Iterable[PartFields]) -> None:
+        self._parts = list(parts)
+        self._names = {name for part in self._parts for name in part.fields}
+
+    def problems(self, error: ValidationError) -> list[SampleError]:
+        """One problem for each place at which something is wrong."""
+        found = error.errors(include_url=False)
+        problems: list[SampleError] = []
+        for place, group in groupby(found, self._place):
+            items = list(group)
+            if items[0]["type"] == "contradiction":
+                pointer, detail = items[0]["ctx"]["pointer"], items[0]["msg"]
+            else:
+                pointer, detail = pointer_to(*place), self._detail(place, items)
+            problems.append({"pointer": pointer, "detail": detail})
+        return problems
+
+    def _place(self, item: ErrorDetails) -> tuple[int | str, ...]:
+        """Where it is in what was sent; the names of a union's members are not places."""
+        *path, last = item["loc"] or ("",)
+        place = [part for part in path if part in self._names or isinstance(part, int)]
+        if last in self._names or isinstance(last, int) or item["type"] in _BY_NAME:
+            place.append(last)
+        return tuple(place)
+
+    def _detail(self, place: tuple[int | str, ...], items: list[ErrorDetails]) -> str:
+        first, last = items[0], place[-1] if place else ""
+        context = first.get("ctx", {})
+        match first["type"]:
+            case "extra_forbidden":
+                return self._unknown_field(place, first["loc"])
+            case "missing":
+                return f"the field {_quoted(last)} is missing"
+            case "union_tag_invalid":
+                tags = _listed(_tags(context["expected_tags"]))
+                return f'"type" must be {tags}, not {_echo(context["tag"])}'
+            case "union_tag_not_found":
+                # pydantic names no tags here, but the part at this place has them.
+                here = tuple(name for name in place if isinstance(name, str))
+                types = [t for part in self._parts if part.path == here for t in part.types]
+                return f'"type" is missing; it must be {_listed(map(_quoted, types))}'
+            case "too_long":
+                return f"{_quoted(last)} must have at most {context['max_length']} entries"
+            case "invalid_key":
+                return "names of fields must be strings"
+        return self._wrong_value(place, items)
+
+    def _wrong_value(self, place: tuple[int | str, ...], items: list[ErrorDetails]) -> str:
+        value = items[0]["input"]
+        wanted = _listed(dict.fromkeys(_wanted(item, place) for item in items))
+        subject = " ".join(_quoted(p) if isinstance(p, str) else str(p) for p in _subject(place))
+        if self._is_nullable(place):
+            wanted += ", or null"
+        plain = value is None or isinstance(value, str | int | float)
+        given = f", not {_echo(value)}" if plain and place else ""
+        return f"{subject or 'the spec'} must be {wanted}{given}"
+
+    def _is_nullable(self, place: tuple[int | str, ...]) -> bool:
+        *path, last = place or ("",)
+        where = tuple(name for name in path if isinstance(name, str))
+        return any(part.path == where and last in part.nullable for part in self._parts)
+
+    def _unknown_field(self, place: tuple[int | str, ...], loc: tuple[int | str, ...]) -> str:
+        *path, last = place
+        name, here = str(last), tuple(part for part in path if isinstance(part, str))
+        unknown = f"unknown field {_quoted(name)}"
+        siblings = [part for part in self._parts if part.path == here]
+        own = [part for part in siblings if set(part.types) & set(loc)] or siblings
+        types = [t for part in siblings if name in part.fields for t in part.types]
+        if types:
+            given = next(_quoted(t) for part in own for t in part.types if t in loc)
+            of_types = _listed(map(_quoted, types))
+            return f"{unknown} of the type {given}; it belongs to the type {of_types}"
+        fields = list(dict.fromkeys(field for part in own for field in part.fields))
+        by_case = {field.lower(): field for field in fields}
+        close = get_close_matches(name[:_LONGEST_ECHO].lower(), by_case, 1)
+        if close:
+            return f"{unknown}; did you mean {_quoted(by_case[close[0]])}?"
+        owners: dict[Path, Path] = {}  # by their last names; outer ones come first
+        for part in self._parts:
+            if name in part.fields:
+                owners.setdefault(part.path[-1:], part.path)
+        if owners:
+            return f"{unknown}; it belongs to {_listed(map(_owner, owners.values()))}"
+        whose = _quoted(here[-1]) if here else "the spec"
+        return f"{unknown}; the fields of {whose} are {_listed(map(_quoted, fields), 'and')}"
+
+
+_BY_NAME = {"extra_forbidden", "missing", "invalid_key"}
+
+
+def _owner(path: Path) -> str:
+    return " of ".join(map(_quoted, reversed(path))) or "the spec itself"
+
+
+def _subject(place: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """The field's name, with its number in an array."""
+    return place[-2:] if place and isinstance(place[-1], int) else place[-1:]
+
+
+def _wanted(item: ErrorDetails, place: tuple[int | str, ...]) -> str:
+    """What a value must be, by what pydantic found; as part of a sentence."""
+    kind, context = item["type"], item.get("ctx", {})
+    if kind in _KINDS:
+        return _KINDS[kind]
+    if kind in _BOUNDS:
+        name, words = _BOUNDS[kind]
+        bound = context[name]
+        return f"{words} {bound:g}" if isinstance(bound, float) else f"{words} {bound}"
+    if kind == "literal_error":
+        return _listed(_tags(context["expected"].replace(" or ", ", ")))
+    if kind in _OBJECTS:
+        return f"an object such as {_example(place, item['input'])}"
+    if kind == "list_type":
+        return f"an array such as {json.dumps(_EXAMPLES.get(str(place[-1]), []))}"
+    return item["msg"]
+
+
+def _example(place: tuple[int | str, ...], given: Any) -> str:
+    """An object that would do, of the type that was given as a bare word if it was one."""
+    name = next((part for part in reversed(place) if isinstance(part, str)), None)
+    if name is None:
+        return '{} or {"task": "regression"}'
+    example = _EXAMPLES.get(name, {})
+    if isinstance(example, list):
+        example = example[0]
+    if "type" in example and isinstance(given, str) and given in _BARE_TYPES:
+        example = {"type": given}
+    return json.dumps(example)
+
+
+_BARE_TYPES = {"rbf", "polynomial", "linear", "constant", "trend", "sinc"}
+
+
+def _tags(expected: str) -> list[str]:
+    """pydantic's list 'a', 'b' as names in double quotes."""
+    return [_quoted(tag.strip(" '")) for tag in expected.split(",")]
+
+
+def _listed(words: Iterable[str], last: str = "or") -> str:
+    *others, final = words
+    return f"{', '.join(others)} {last} {final}" if others else final
+
+
+def _quoted(name: Any) -> str:
+    text = str(name)
+    return json.dumps(text if len(text) <= _LONGEST_ECHO else text[:_LONGEST_ECHO] + "...")
+
+
+def _echo(value: Any) -> str:
+    """What was sent, in JSON and not at length."""
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, int) and abs(value) >= 10**_LONGEST_ECHO:
+        return "such a large number"
+    return json.dumps(value)

@@ -1,0 +1,186 @@
+"""What the engine asks of durable storage, whichever journal is behind it.
+
+The writer's thread makes all calls, except those of `Snapshots`, which any thread may make. A
+model is known by the number that the catalogue gave it, which is never given to another model.
+
+"Durable" means on disk: no crash of the process or the machine takes it back. Writing raises
+StorageFailed where nothing was written, and InDoubt where that is unknown. What is read at start
+raises StartupError where it is missing or damaged.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+from service.errors import StorageFailed
+from service.storage.entries import Entry, KeyedRequest, Rollback
+from service.storage.snapshot_format import State
+
+
+class Journal(Protocol):
+    """The durable, ordered record of what every model has been asked to learn.
+
+    name: what messages call it, such as the path of its file.
+    """
+
+    name: str
+
+    def append(
+        self, entries: Sequence[Entry], keys: Sequence[KeyedRequest] = ()
+    ) -> dict[int, StorageFailed]:
+        """Write one commit; the models of which nothing was written, with the reason.
+
+        A model that is not in the result has all its entries and keys of this commit durably, in
+        their order and after everything that was appended before. Of a model in the result there
+        is none of them, unless the error is InDoubt: then it may have all of them or none, and
+        everything that is appended to it fails until `settle` returns.
+
+        entries: of any number of models, each model's in ascending order of sequences. A fit
+            replaces the model's fit of the same sequence.
+        keys: those of the entries, and earlier ones whose answers are known by now. A key that
+            is already there has its answer written and nothing else.
+        """
+
+    def settle(self, model: int, /) -> None:
+        """Find out what became of a model's commit in doubt.
+
+        On return the doubt is over: `blocks` yields all of the commit's entries or none of them,
+        and that does not change any more. Raises StorageFailed while it cannot be known.
+        """
+
+    def append_rollback(self, model: int, rollback: Rollback, learned: int) -> None:
+        """Write a rollback after everything else of its model; durable on return.
+
+        learned: the sequence up to which the model has learned its entries. What comes after it
+        will never be learned, so the keys of these entries are forgotten, as are the fits at the
+        rollback's sequence. Raises StorageFailed.
+        """
+
+    def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
+        """A model's entries after a sequence, block by block in their order.
+
+        Fits at the sequence itself are among them. Raises StartupError.
+        """
+
+    def begin(self, model: int) -> int | None:
+        """The sequence after which a model's entries begin; None if it has none."""
+
+    def end(self, model: int) -> int:
+        """The sequence of a model's last sample in the journal; 0 if it has none."""
+
+    def rolled_back_at(self, model: int) -> int | None:
+        """The sequence of a model's last rollback; None if later snapshots replaced it."""
+
+    def rollback(self, model: int) -> Rollback:
+        """A model's last rollback, which must exist. Raises StartupError."""
+
+    def drop(self, model: int, up_to: int) -> None:
+        """Forget what a snapshot at a sequence makes superfluous, keys excepted.
+
+        Those are entries up to the sequence, and fits and rollbacks before it.
+        Raises StorageFailed.
+        """
+
+    def damage(self) -> list[str]:
+        """What is wrong with the journal's structure, a line for each fault."""
+
+    def close(self) -> None:
+        """Release the journal, the catalogue and the answers, which share a connection."""
+
+
+class Catalogue(Protocol):
+    """The models that exist: the name of each, its number and its spec."""
+
+    def models(self) -> list[tuple[int, str, dict[str, Any]]]:
+        """(number, name, spec) of all models, oldest first. Raises StartupError."""
+
+    def creating(self, name: str, spec: dict[str, Any]) -> AbstractContextManager[int]:
+        """Add a model, whose number the context manager yields.
+
+        The model exists, durably, once the `with` block has ended without an error. Raises
+        StorageFailed, also where the name is taken.
+        """
+
+    def delete(self, model: int) -> None:
+        """Remove a model with its entries and keys; durable on return. Raises StorageFailed."""
+
+
+class Answers(Protocol):
+    """The idempotency keys that the journal took, and the answers to their requests."""
+
+    def all_keys(self) -> Iterator[tuple[int, int, bytes]]:
+        """(model, sequence, key) of all keys, each model's oldest first. Raises StartupError."""
+
+    def find(self, model: int, sequence: int) -> KeyedRequest | None:
+        """The key of the entry at a sequence. Raises StorageFailed."""
+
+    def unanswered(self, model: int) -> list[KeyedRequest]:
+        """A model's keys whose answers were not written. Raises StartupError."""
+
+    def write(self, answered: Sequence[KeyedRequest]) -> None:
+        """Write the answers of keys that are there; durable on return. Raises StorageFailed."""
+
+    def drop(self, model: int, up_to: int) -> None:
+        """Forget the keys of a model's entries up to a sequence. Raises StorageFailed."""
+
+
+class SnapshotDescription(NamedTuple):
+    """A snapshot without its arrays.
+
+    n_bytes: its size. written: when it was saved. plain: `State.plain`; None if unreadable.
+    """
+
+    n_bytes: int
+    written: datetime
+    plain: dict[str, Any] | None
+
+
+class Snapshots(Protocol):
+    """Saved states of models, each known by the sequence at which it was taken."""
+
+    def sequences(self, model: int) -> list[int]:
+        """Sequences of a model's kept snapshots, newest first."""
+
+    def name(self, model: int, sequence: int) -> str:
+        """What messages call a snapshot, such as the path of its file."""
+
+    def save(self, model: int, state: State) -> None:
+        """Keep a state as the snapshot of its sequence, and forget the oldest if too many.
+
+        Durable on return; otherwise nothing has changed. Raises OSError.
+        """
+
+    def load(self, model: int, sequence: int) -> State:
+        """A snapshot's state. Raises DamagedSnapshot, also where there is no such snapshot."""
+
+    def content(self, model: int, sequence: int) -> bytes:
+        """A snapshot as bytes, which `snapshot_format.decode` reads. Raises DamagedSnapshot."""
+
+    def written(self, model: int, sequence: int) -> datetime | None:
+        """When a snapshot was saved; None where there is no such snapshot."""
+
+    def describe(self, model: int, sequence: int) -> SnapshotDescription | None:
+        """What is known of a snapshot without its arrays; None where there is none."""
+
+    def set_aside(self, model: int, sequence: int) -> None:
+        """Keep a damaged snapshot where it is no longer counted as one."""
+
+    def delete(self, model: int) -> None:
+        """Forget all snapshots of a model."""
+
+    def keep_only(self, models: set[int]) -> None:
+        """Forget the snapshots of all other models."""
+
+
+class Storage(NamedTuple):
+    """The storage of one server."""
+
+    journal: Journal
+    catalogue: Catalogue
+    answers: Answers
+    snapshots: Snapshots
+
+    def close(self) -> None:
+        """Close the journal, and with it the catalogue and the answers."""
+        self.journal.close()

@@ -1,0 +1,192 @@
+"""The SQLite database of a data directory: opened, checked, and written in durable transactions.
+
+SQLite runs in write-ahead mode with synchronous=FULL: what has been committed has been fsynced.
+"""
+
+import logging
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from service.errors import InDoubt, StartupError, StorageFailed
+from service.storage.seals import BrokenSeal
+from service.storage.sqlite_rows import COLUMNS, FORMAT, READABLE_FORMATS, SCHEMA
+from service.storage.wal_check import check_write_ahead, write_ahead_path
+
+logger = logging.getLogger(__name__)
+
+# The write-ahead file shrinks to this size after it was emptied.
+_WAL_BYTES = 1 << 26
+# Compiled statements that are kept, one for each size of group: half a kilobyte for each entry.
+# sqlite3's own 128 grew to 25 MB under changing load.
+_STATEMENTS = 32
+# SQLite takes 32,766 values in a statement.
+ROWS_PER_STATEMENT = 1024
+
+
+class SqliteFile:
+    """The database of the journal, the catalogue and the answers. Used by one thread at a time.
+
+    path: of the file. db: the connection, for reading. read_only: opens a view of the present
+    moment, of a file that a server may be writing. Raises StartupError where the file cannot be
+    opened or read.
+    """
+
+    def __init__(self, path: Path, read_only: bool = False) -> None:
+        self.path = path
+        self._read_only = read_only
+        self._in_doubt = False
+        if not read_only and check_write_ahead(write_ahead_path(path)):
+            logger.warning(
+                "the journal ends in an incomplete commit, which is ignored: it was being written "
+                "when the server stopped, and was never acknowledged"
+            )
+        with self.reading():
+            where = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+            self.db = sqlite3.connect(
+                where,
+                uri=True,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=_STATEMENTS,
+            )
+        try:
+            with self.reading():
+                self._prepare()
+        except StartupError:
+            self.db.close()
+            raise
+
+    def _prepare(self) -> None:
+        version = self.db.execute("PRAGMA user_version").fetchone()[0]
+        if version not in READABLE_FORMATS:
+            raise StartupError(
+                f"{self.path} has journal format {version}, this version reads {FORMAT}; "
+                "start the version that wrote it, or choose another --data directory"
+            )
+        if self._read_only:
+            if version != FORMAT:
+                raise StartupError(
+                    f"{self.path} has journal format {version} of an older version; start "
+                    "`wolfstream serve` on the directory once"
+                )
+            self.db.execute("BEGIN")
+            return
+        self.db.execute("PRAGMA journal_mode = WAL")
+        self.db.execute("PRAGMA synchronous = FULL")
+        self.db.execute("PRAGMA foreign_keys = ON")
+        self.db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
+        if version != FORMAT:  # else a table whose name is damaged would be made anew, empty
+            self.db.executescript(SCHEMA)
+            self.db.execute(f"PRAGMA user_version = {FORMAT}")
+        self._check_pages()
+
+    def _check_pages(self) -> None:
+        """Raise StartupError for damage that would hide rows silently."""
+        result = self.db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        stray = self.db.execute("PRAGMA foreign_key_check").fetchone()
+        if result != "ok":
+            raise self._damaged(result)
+        for table, columns in COLUMNS.items():
+            rows = self.db.execute(f"PRAGMA table_info({table})")
+            if tuple(name for _, name, *_ in rows) != columns:
+                raise self._damaged(f"its table {table} has other columns than it was made with")
+        if stray:
+            raise self._damaged("it has entries of a model that it does not have")
+
+    def _damaged(self, detail: str) -> StartupError:
+        return StartupError(
+            f"the journal {self.path} is damaged: {detail}. Restore the data directory from a "
+            "backup; starting with it would silently lose acknowledged samples"
+        )
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn what fails while reading at start into StartupError."""
+        try:
+            yield
+        except (BrokenSeal, UnicodeDecodeError) as error:  # of the schema's own text too
+            raise self._damaged(str(error)) from None
+        except sqlite3.Error as error:
+            raise StartupError(
+                f"the journal {self.path} cannot be read: {error}; check the directory's "
+                "permissions and free space, or restore it from a backup"
+            ) from error
+
+    def close(self) -> None:
+        """Close the database; the write-ahead file is merged into it."""
+        self.db.close()
+
+    def run(self, statement: str, values: Sequence[Any]) -> None:
+        """One statement; outside a transaction it is durable on return.
+
+        Raises StorageFailed, and InDoubt where the statement may have been committed.
+        """
+        self.settle()
+        try:
+            self.db.execute(statement, values)
+        except sqlite3.Error as error:
+            detail = f"the journal could not be written: {error}"
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
+                self._in_doubt = True
+                if not self._undo_failed_commit():
+                    raise InDoubt(
+                        f"{detail}; after a restart it may prove to have been written all the same"
+                    ) from error
+            raise StorageFailed(detail) from error
+
+    def insert(self, into: str, rows: Sequence[tuple[Any, ...]], on_conflict: str = "") -> None:
+        """Insert any number of rows, many with each statement. Raises StorageFailed."""
+        for start in range(0, len(rows), ROWS_PER_STATEMENT):
+            part = rows[start : start + ROWS_PER_STATEMENT]
+            places = ", ".join([f"({', '.join('?' * len(part[0]))})"] * len(part))
+            values = [value for row in part for value in row]
+            self.run(f"{into} VALUES {places} {on_conflict}", values)
+
+    def settle(self) -> None:
+        """Make sure that a commit which failed does not come back. Raises StorageFailed."""
+        if self._in_doubt and not self._undo_failed_commit():
+            raise StorageFailed(
+                "the journal cannot be written since an I/O error; nothing was learned"
+            )
+
+    def _undo_failed_commit(self) -> bool:
+        """Whether the commit that failed is gone for good.
+
+        Where its fsync failed, the write-ahead file may hold it as a whole, and the next start
+        would find it, unless the file is emptied and another commit proves that it can be written.
+        """
+        if self.db.in_transaction:
+            return True
+        try:
+            busy, *_ = self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self.db.execute(f"PRAGMA user_version = {FORMAT}")
+        except sqlite3.Error:
+            return False
+        self._in_doubt = bool(busy)
+        return not busy
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """One commit of all that is run within, or nothing of it.
+
+        Raises StorageFailed, and InDoubt where all of it may have been committed.
+        """
+        self.run("BEGIN IMMEDIATE", ())
+        try:
+            yield
+            self.run("COMMIT", ())
+        except BaseException:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+            raise
+
+    def damage(self) -> list[str]:
+        """What SQLite finds wrong with its file; empty if nothing."""
+        try:
+            rows = [str(row[0]) for row in self.db.execute("PRAGMA integrity_check(20)")]
+        except sqlite3.Error as error:
+            return [str(error)]
+        return [] if rows == ["ok"] else rows

@@ -1,0 +1,8 @@
+"""Learning from files without a server.
+
+The plan, passes over a stream or a batch solver, and evaluation.
+
+It may import `service.storage`, `service.model`, `service.heads`, `service.files`,
+`service.samples`, `service.spec`, `solver.frank_wolfe`, `solver.kernels`, `solver.rows`.
+It is imported by `service.cli`.
+"""

@@ -1,0 +1,48 @@
+"""Training as one fit of all samples, as a refit in the server fits its window."""
+
+from typing import Any
+
+from service.errors import InvalidSamples, RefitFailed
+from service.heads.fit import Progress, Window
+from service.heads.kinds import fit_window
+from service.model.learner import Learner
+from service.samples.validation import Samples
+from service.training.passes import Observe
+from service.training.plan import CannotTrain, Plan
+from solver.arrays import Float64Array
+
+
+def fit_samples(learner: Learner, samples: Samples, plan: Plan, observe: Observe) -> dict[str, Any]:
+    """Fit all samples and leave the last ones in the head's window; a report in plain data.
+
+    Raises CannotTrain, and KeyboardInterrupt where `observe` ends it: half a fit is none.
+    """
+    head = learner.heads[plan.head]
+    X, y = _dense(samples)
+
+    def watch(now: Progress) -> None:
+        if observe(now):
+            raise KeyboardInterrupt
+
+    try:
+        head.check(samples, set(), 0)
+        fit = fit_window(Window(plan.head, len(y), X, y, learner.model.spec), None, watch)
+    except (InvalidSamples, RefitFailed) as error:
+        details = [item["detail"] for item in error.errors]
+        raise CannotTrain("; ".join([error.detail, *details])) from None
+    head.absorb(X, y)
+    learner.adopt(plan.head, fit)
+    names = ("samples", "support_vectors", "kkt_violation", "beta")
+    return {
+        **{name: fit.plain[name] for name in names},
+        "tol": plan.batch.tol,
+        "iterations": fit.plain["n_iter"],
+        "complete": True,
+    }
+
+
+def _dense(samples: Samples) -> tuple[Float64Array, Float64Array]:
+    X, y = samples
+    assert not isinstance(X, tuple)
+    assert not isinstance(y, list)
+    return X, y

@@ -1,0 +1,138 @@
+"""Train a model from samples in memory: as a stream, or by a batch solver; a state comes out.
+
+A stream goes through the same learner as in the server. A batch solver's support vectors and
+weights are adopted by a head, which can then go on learning; a head that is fitted as a whole keeps
+its last samples, and can be refitted with those that follow them.
+"""
+
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from service.heads.kinds import KINDS, build
+from service.heads.protocol import Pairs
+from service.model.learner import Learner
+from service.model.live import Model
+from service.samples.targets import Label, Targets
+from service.samples.validation import Samples
+from service.spec.heads import ALGORITHMS
+from service.spec.model import ModelSpec
+from service.storage.snapshot_format import State
+from service.training.passes import Observe, learn_in_passes
+from service.training.plan import (
+    CannotTrain,
+    Data,
+    Plan,
+    check_labels,
+    check_rows,
+    check_targets,
+    gamma_for,
+    spec_for,
+    weights_for,
+)
+from service.training.single_fit import fit_samples
+from solver.frank_wolfe.one_versus_one import PairSolution, solve_pairs, support_of
+from solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
+
+
+def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, Any]]:
+    """Train, and give the state that `write_state` takes with a report in plain data.
+
+    observe: called now and then; where it returns True, training ends with what it has.
+    Raises CannotTrain, and Invalid for a spec that the service would refuse.
+    """
+    classes, y = _checked(data.labels, plan)
+    gamma = gamma_for(data.X, plan)
+    weights = weights_for(data.labels, classes, plan.class_weight)
+    spec = spec_for(plan, gamma, weights, n_rows(data.X))
+    check_rows(data.X, spec.kernel)
+    learner = Learner(Model(0, "", spec))
+    kind, way = KINDS[plan.head], ALGORITHMS[plan.algorithm].way
+    if way == "stream":
+        assert kind.passes is not None
+        passes = kind.passes(learner.heads[plan.head], data.X, y)
+        report = learn_in_passes(passes, n_rows(data.X), plan, observe)
+    elif way == "fit":
+        report = fit_samples(learner, Samples(np.asarray(data.X), y), plan, observe)
+    else:
+        assert kind.pairs is not None
+        learner, report = _batch(kind.pairs, spec, data, plan, observe)
+    width = _width(data.X)
+    learner.sequence, learner.dimension = report["samples"], width
+    learner.publish()
+    plain, arrays = learner.state()
+    if isinstance(data.X, SparseRows):
+        first_index = data.first_index or 0
+        plain["names"] = [str(first_index + i) for i in range(width)]
+    stats = learner.model.published.heads[plan.head].stats
+    plain["trained"] = {
+        "version": version("wolfstream"),
+        "task": plan.task,
+        "algorithm": plan.algorithm,
+        "rows": "sparse" if isinstance(data.X, SparseRows) else "dense",
+        "first_index": data.first_index,
+        "features": width,
+        "classes": len(classes),
+        **{name: stats[name] for name in kind.reported},
+        **report,
+    }
+    return State(plain, arrays), plain["trained"]
+
+
+def _checked(labels: list[Any], plan: Plan) -> tuple[list[Label], Targets]:
+    """The different labels, none of numbers; and all labels or numbers. Raises CannotTrain."""
+    if plan.task == "regression":
+        return [], check_targets(labels)
+    return check_labels(labels), labels
+
+
+def _width(X: Matrix) -> int:
+    return X.width if isinstance(X, SparseRows) else int(X.shape[1])
+
+
+def _batch(
+    kind: Pairs[Any], spec: ModelSpec, data: Data, plan: Plan, observe: Observe
+) -> tuple[Learner, dict[str, Any]]:
+    """Solve all pairs; a learner whose head has adopted the solutions."""
+    classes = list(dict.fromkeys(data.labels))
+    problem = kind.problem(build(plan.head, spec), data.labels)
+    random = np.random.default_rng(plan.seed)
+    try:
+        pairs = list(
+            solve_pairs(
+                problem.kernel,
+                data.X,
+                problem.codes,
+                problem.ridge,
+                plan.batch,
+                random,
+                observe=observe,
+            )
+        )
+    except ValueError as error:
+        raise CannotTrain(str(error)) from None
+    support, alpha = support_of(pairs, n_rows(data.X))
+    if len(support) > kind.most:
+        raise CannotTrain(
+            f"{len(support):,} support vectors are more than a model may hold, {kind.most:,}; "
+            "train with fewer samples, a larger C or another gamma"
+        )
+    roomy = kind.spec_with(spec, len(support), plan.options.get("max_size"))
+    learner = Learner(Model(0, "", roomy))
+    rows, codes = take_rows(data.X, support), problem.codes[support]
+    kind.adopt(learner.heads[plan.head], classes, rows, codes, alpha)
+    return learner, _batch_report(pairs, n_rows(data.X), plan)
+
+
+def _batch_report(pairs: list[PairSolution], n: int, plan: Plan) -> dict[str, Any]:
+    solutions = [pair.solution for pair in pairs]
+    return {
+        "samples": n,
+        "tol": plan.batch.tol,
+        "iterations": sum(solution.n_iter for solution in solutions),
+        "objective": sum(solution.objective for solution in solutions),
+        "gap": max(solution.gap for solution in solutions),
+        "gap_over": "all samples",
+        "complete": all(solution.converged for solution in solutions),
+    }

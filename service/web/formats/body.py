@@ -1,0 +1,125 @@
+"""Bodies: of requests received within bounds, unpacked, decoded and checked; and of responses."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from fastapi import Request, Response
+from starlette.requests import ClientDisconnect
+
+from service.errors import TooLarge
+from service.samples.named_rows import Rows
+from service.samples.validation import Samples, read_rows, read_samples
+from service.settings import Settings
+from service.spec.heads import Task
+from service.web.formats.content_encoding import decompressor_of
+from service.web.formats.inference import JSON_LENGTH_HEADER, Inference, read_inference
+from service.web.formats.lines import Lines
+from service.web.formats.request_size import check_rows, check_size
+from service.web.formats.wire import JSON, Format, format_of_answer, format_of_body
+
+T = TypeVar("T")
+
+# Decoding this many bytes takes about a millisecond.
+_INLINE_BYTES = 1 << 17
+# Reading a tensor for each of many names takes longer than reading one array of as many bytes.
+_INLINE_TENSOR_BYTES = _INLINE_BYTES // 16
+
+
+async def receive(request: Request, most_bytes: int, labelled: bool) -> tuple[Format, bytes]:
+    """The format of a body, and the body. Raises UnsupportedFormat, TooLarge."""
+    body_format = format_of_body(request.headers.get("content-type"), labelled)
+    return body_format, await read_body(request, most_bytes)
+
+
+async def decode_samples(
+    request: Request, body_format: Format, data: bytes, settings: Settings, task: Task
+) -> Samples:
+    """Samples for a model of this task. Raises Unreadable, InvalidSamples, TooLarge."""
+    return await _run(
+        lambda: read_samples(_decode(request, body_format, data, settings), task),
+        len(data) <= _INLINE_BYTES,
+    )
+
+
+async def decode_rows(
+    request: Request, body_format: Format, data: bytes, settings: Settings
+) -> Rows:
+    """Rows to predict. Raises Unreadable, InvalidSamples, TooLarge."""
+    return await _run(
+        lambda: read_rows(_decode(request, body_format, data, settings)),
+        len(data) <= _INLINE_BYTES,
+    )
+
+
+async def receive_inference(request: Request, settings: Settings, named: bool) -> Inference:
+    """A request of the Open Inference Protocol. Raises Unreadable, Invalid, TooLarge.
+
+    named: whether the model's rows are named numbers.
+    """
+    data = await read_body(request, settings.body_bytes)
+    json_length = request.headers.get(JSON_LENGTH_HEADER)
+
+    def read() -> Inference:
+        wanted = read_inference(data, json_length, named)
+        check_rows(wanted.rows, settings)
+        return wanted
+
+    return await _run(read, len(data) <= _INLINE_TENSOR_BYTES)
+
+
+def _decode(request: Request, body_format: Format, data: bytes, settings: Settings) -> Any:
+    """Plain data of a body; the lines of its rows are kept for the problem that may follow."""
+    plain = body_format.decode(data)
+    if isinstance(plain, Lines):
+        request.state.line_of_row = plain.line_of_row
+    check_size(plain, settings)
+    return plain
+
+
+async def _run(work: Callable[[], T], inline: bool) -> T:
+    """Call a function, where it takes long on a thread beside the event loop."""
+    return work() if inline else await asyncio.to_thread(work)
+
+
+async def read_body(request: Request, most_bytes: int) -> bytes:
+    """The body, decompressed; never more of it is in memory than the limit. Raises TooLarge."""
+    decompress = decompressor_of(request.headers.get("content-encoding"))
+    if decompress is not None:
+        compressed = await _read_bytes(request, most_bytes)
+        return await asyncio.to_thread(decompress, compressed, most_bytes)
+    return await _read_bytes(request, most_bytes)
+
+
+async def _read_bytes(request: Request, most_bytes: int) -> bytes:
+    """The body as sent; never more of it is in memory than the limit. Raises TooLarge."""
+    declared = request.headers.get("content-length", "0")
+    allowed = declared.isdecimal() and int(declared) <= most_bytes
+    parts, size, more = list[bytes](), 0, True
+    while more and allowed:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        more, allowed = message.get("more_body", False), size <= most_bytes
+    if not allowed:
+        raise TooLarge(f"a body may have at most {most_bytes} bytes; send smaller batches")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def respond(
+    request: Request,
+    body_format: Format,
+    data: Any,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+) -> Response:
+    """A response in the format that Accept asks for, by default the body's."""
+    answer_format = format_of_answer(request.headers.get("accept"), body_format)
+    return Response(answer_format.content(data), status, headers, answer_format.media_type)
+
+
+def respond_json(data: Any) -> Response:
+    """A response in JSON, whatever Accept asks for."""
+    return Response(JSON.content(data), media_type=JSON.media_type)

@@ -1,0 +1,92 @@
+"""Compressed bodies: gzip, which every client has, and zstd, which takes far less time."""
+
+import zlib
+from collections.abc import Callable
+
+import zstandard
+
+from service.errors import TooLarge, Unreadable, UnsupportedFormat
+
+ACCEPTED = "gzip, zstd"
+# zlib's number for a window of 32 kB with gzip's header and checksum around it.
+_GZIP_WINDOW = 31
+# The largest window that RFC 9659 allows; a frame may ask its reader for 2 GB.
+_ZSTD_WINDOW_BYTES = 8 << 20
+_ZSTD_FRAMES = 64
+_SCRATCH_BYTES = 1 << 17
+
+Decompress = Callable[[bytes, int], bytes]
+
+
+def decompressor_of(content_encoding: str | None) -> Decompress | None:
+    """The function that decompresses a body; None without compression. Raises UnsupportedFormat."""
+    encoding = (content_encoding or "identity").strip().lower()
+    if encoding == "identity":
+        return None
+    decompress = _DECOMPRESS.get(encoding)
+    if decompress is None:
+        raise UnsupportedFormat(
+            f"content encoding {encoding[:40]!r} is not supported; use {ACCEPTED}"
+        )
+    return decompress
+
+
+def inflate(data: bytes, most_bytes: int) -> bytes:
+    """Decompress gzip, never beyond the bound. Raises Unreadable, TooLarge.
+
+    Only one member is read: a loop over many empty members would copy the rest of the body for
+    each of them.
+    """
+    stream = zlib.decompressobj(_GZIP_WINDOW)
+    try:
+        content = stream.decompress(data, most_bytes + 1)
+    except zlib.error as error:
+        raise Unreadable(f"the body is not gzip: {error}") from None
+    if len(content) > most_bytes:
+        raise _too_large(most_bytes)
+    if not stream.eof:
+        raise Unreadable("the gzip body ends too early")
+    if stream.unused_data:
+        raise Unreadable("the gzip body has bytes after its end; send one member")
+    return content
+
+
+def decompress_zstd(data: bytes, most_bytes: int) -> bytes:
+    """Decompress zstd of up to 64 frames, never beyond the bound. Raises Unreadable, TooLarge.
+
+    The body is decompressed twice, first to find its size: one interface of the library bounds the
+    output, another says whether a frame is complete.
+    """
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
+    parts = []
+    try:
+        _check_size(decompressor, data, most_bytes)
+        for _ in range(_ZSTD_FRAMES):
+            frame = decompressor.decompressobj()
+            parts.append(frame.decompress(data))
+            if not frame.eof:
+                raise Unreadable("the zstd body ends too early")
+            data = frame.unused_data
+            if not data:
+                return b"".join(parts)
+    except zstandard.ZstdError as error:
+        most = f"a frame's window may have {_ZSTD_WINDOW_BYTES >> 20} MB"
+        raise Unreadable(f"the body is not zstd: {error}; {most}") from None
+    raise Unreadable(f"the zstd body has more than {_ZSTD_FRAMES} frames; send one")
+
+
+def _check_size(decompressor: zstandard.ZstdDecompressor, data: bytes, most_bytes: int) -> None:
+    scratch = bytearray(_SCRATCH_BYTES)
+    size = 0
+    with decompressor.stream_reader(data, read_across_frames=True) as reader:
+        while read := reader.readinto(scratch):
+            size += read
+            if size > most_bytes:
+                raise _too_large(most_bytes)
+
+
+def _too_large(most_bytes: int) -> TooLarge:
+    return TooLarge(f"a body may have at most {most_bytes} bytes unpacked; send smaller batches")
+
+
+_DECOMPRESS: dict[str, Decompress] = {"gzip": inflate, "x-gzip": inflate, "zstd": decompress_zstd}

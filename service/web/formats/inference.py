@@ -1,0 +1,236 @@
+"""The Open Inference Protocol, version 2: its requests and responses as plain data.
+
+    GET  /v2, /v2/health/live, /v2/health/ready      the server
+    GET  /v2/models/M[/versions/V][/ready]           a model
+    POST /v2/models/M[/versions/V]/infer             its predictions
+
+with the binary tensor data extension. A model whose rows are arrays has one input, `x`, of shape
+[n, d]; one whose rows are named numbers has an input of shape [n] or [n, 1] for each name, and
+names that are not given are zero. The outputs are `prediction` and `decision`.
+
+A model has one version, 1: what it has learned so far. The sequence is not a version, because an
+older one cannot be asked for; it is among a response's parameters, with the head and, as JSON
+text, the order of the classes or the refit that predicted. A request may have the parameters
+`head`, `min_sequence` and `binary_data_output`; others are ignored, as are fields that the protocol
+does not have.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic_core import to_json
+
+from service.errors import Invalid, Unreadable
+from service.model.live import Model
+from service.samples.named_rows import Rows, named_columns
+from service.samples.validation import read_rows
+from service.web.formats.tensors import (
+    Output,
+    as_text,
+    datatype_of_labels,
+    in_one_sentence,
+    read_numbers,
+    refuse,
+    write_tensor,
+)
+from service.web.formats.wire import JSON
+
+VERSION = "1"
+OUTPUTS = ("prediction", "decision")
+JSON_LENGTH_HEADER = "Inference-Header-Content-Length"
+# Ignoring these would give another response than the client expects.
+_UNSUPPORTED = ("shared_memory_region", "classification")
+
+
+class Inference(NamedTuple):
+    """A request. outputs: names of tensors, and whether each is wanted as binary data."""
+
+    id: str | None
+    rows: Rows
+    head: str | None
+    min_sequence: int | None
+    outputs: list[tuple[str, bool]]
+
+
+def error_body(problem: dict[str, Any]) -> dict[str, str]:
+    """A problem in the protocol's form."""
+    return {"error": in_one_sentence(problem["detail"], problem.get("errors", []))}
+
+
+def metadata(model: Model) -> dict[str, Any]:
+    """A model's inputs and outputs, as far as its samples have shown them; -1 is any length."""
+    published = model.published
+    view = published.heads[model.spec.serve]
+    if published.names is None:
+        inputs = [_tensor("x", "FP64", [-1, published.dimension or -1])]
+    else:
+        names = published.names.names()[: published.dimension]
+        inputs = [_tensor(name, "FP64", [-1]) for name in names]
+    classes = view.classes
+    prediction = "FP64" if classes is None else datatype_of_labels(classes)
+    decision = [-1, len(classes)] if classes and len(classes) > 2 else [-1]
+    return {
+        "name": model.name,
+        "versions": [VERSION],
+        "platform": "wolfstream",
+        "inputs": inputs,
+        "outputs": [
+            _tensor("prediction", prediction, [-1]),
+            _tensor("decision", "FP64", decision),
+        ],
+    }
+
+
+def read_inference(body: bytes, json_length: str | None, named: bool) -> Inference:
+    """Decode and check a request. Raises Unreadable, Invalid.
+
+    json_length: the header with the number of bytes of JSON, before binary data.
+    named: whether the model's rows are named numbers.
+    """
+    size = len(body) if json_length is None else _read_length(json_length, len(body))
+    fields = JSON.decode(body[:size])
+    if not isinstance(fields, dict):
+        raise Invalid("the request must be an object with inputs")
+    request_id = fields.get("id")
+    if request_id is not None and not isinstance(request_id, str):
+        raise Invalid("id must be a string")
+    tensors = _read_inputs(fields.get("inputs"), body[size:])
+    parameters = _parameters(fields, "the request")
+    head, min_sequence = parameters.get("head"), parameters.get("min_sequence")
+    if head is not None and not isinstance(head, str):
+        raise Invalid("parameter head must be a string")
+    if min_sequence is not None and not (type(min_sequence) is int and 0 <= min_sequence < 2**63):
+        raise Invalid("parameter min_sequence must be a whole number, zero or more")
+    binary = _flag(parameters, "binary_data_output", False, "the request")
+    outputs = _read_outputs(fields.get("outputs"), binary)
+    rows = _named(tensors) if named else _dense(tensors)
+    return Inference(request_id, rows, head, min_sequence, outputs)
+
+
+def write_inference(wanted: Inference, answer: dict[str, Any]) -> tuple[bytes, int | None]:
+    """The response to a request, and how many of its bytes are JSON; None if it has no others.
+
+    answer: of `handlers.predict`.
+    """
+    prediction = answer["prediction"]
+    decision = np.array(answer["decision"], np.float64)
+    datatype = datatype_of_labels(answer.get("classes", prediction))
+    if datatype == "BYTES":
+        prediction = [as_text(label) for label in prediction]
+    tensors = {
+        "prediction": Output("prediction", datatype, [len(prediction)], prediction),
+        "decision": Output("decision", "FP64", list(decision.shape), decision.ravel().tolist()),
+    }
+    written = [write_tensor(tensors[name], binary) for name, binary in wanted.outputs]
+    response: dict[str, Any] = {"model_name": answer["model"], "model_version": VERSION}
+    if wanted.id is not None:
+        response["id"] = wanted.id
+    response["parameters"] = {"sequence": answer["sequence"], "head": answer["head"]}
+    for name in ("classes", "fit"):
+        if name in answer:
+            response["parameters"][name] = to_json(answer[name]).decode()
+    response["outputs"] = [tensor for tensor, _ in written]
+    content = JSON.encode(response)
+    if not any(binary for _, binary in wanted.outputs):
+        return content + JSON.end, None
+    return content + b"".join(data for _, data in written), len(content)
+
+
+def _tensor(name: str, datatype: str, shape: list[int]) -> dict[str, Any]:
+    return {"name": name, "datatype": datatype, "shape": shape}
+
+
+def _read_length(given: str, most: int) -> int:
+    if not given.isascii() or not given.isdecimal() or len(given) > 18 or int(given) > most:
+        raise Unreadable(f"{JSON_LENGTH_HEADER} must be a length within the body's {most} bytes")
+    return int(given)
+
+
+def _named_objects(given: Any, what: str) -> list[dict[str, Any]]:
+    """Check that a list has objects with different names."""
+    if not isinstance(given, list):
+        raise Invalid(f"{what} must be a list of objects, each with a name")
+    names = set()
+    for item in given:
+        if not isinstance(item, dict) or not isinstance(item.get("name"), str):
+            raise Invalid(f"{what} must be a list of objects, each with a name")
+        if item["name"] in names:
+            refuse(item["name"], f"is among the {what} twice")
+        names.add(item["name"])
+        for extension in _UNSUPPORTED:
+            if extension in _parameters(item, item["name"]):
+                refuse(item["name"], f"the extension {extension} is not supported")
+    return given
+
+
+def _parameters(given: dict[str, Any], where: str) -> dict[str, Any]:
+    parameters = given.get("parameters")
+    if parameters is not None and not isinstance(parameters, dict):
+        raise Invalid(f"parameters of {where[:100]!r} must be an object")
+    return parameters or {}
+
+
+def _flag(parameters: dict[str, Any], name: str, default: bool, where: str) -> bool:
+    value = parameters.get(name, default)
+    if not isinstance(value, bool):
+        raise Invalid(f"parameter {name} of {where[:100]!r} must be true or false")
+    return value
+
+
+def _read_inputs(given: Any, binary: bytes) -> list[tuple[str, Any]]:
+    """Names and numbers of the inputs, each of which takes its part of the binary data in turn."""
+    inputs = _named_objects(given, "inputs")
+    parts: list[bytes | None] = []
+    start = 0
+    for tensor in inputs:
+        size = _parameters(tensor, tensor["name"]).get("binary_data_size")
+        if size is None:
+            parts.append(None)
+            continue
+        if type(size) is not int or not 0 <= size <= len(binary) - start:
+            detail = f"binary_data_size must be a length within the {len(binary) - start} bytes "
+            refuse(tensor["name"], detail + f"after the JSON; is {JSON_LENGTH_HEADER} right?")
+        if "data" in tensor:
+            refuse(tensor["name"], "has data and binary_data_size; send one of them")
+        parts.append(binary[start : start + size])
+        start += size
+    if start != len(binary):
+        raise Invalid(f"{len(binary) - start} bytes after the JSON belong to no input")
+    numbers = read_numbers(zip(inputs, parts, strict=True))
+    return [(tensor["name"], of_tensor) for tensor, of_tensor in zip(inputs, numbers, strict=True)]
+
+
+def _read_outputs(given: Any, binary: bool) -> list[tuple[str, bool]]:
+    """Names of the wanted outputs, by default all, and whether each is to be binary."""
+    if given is None or given == []:
+        return [(name, binary) for name in OUTPUTS]
+    wanted = _named_objects(given, "outputs")
+    for tensor in wanted:
+        if tensor["name"] not in OUTPUTS:
+            refuse(tensor["name"], f"is not an output; the outputs are {' and '.join(OUTPUTS)}")
+    return [
+        (name, _flag(_parameters(tensor, name), "binary_data", binary, name))
+        for tensor in wanted
+        for name in [tensor["name"]]
+    ]
+
+
+def _dense(tensors: list[tuple[str, Any]]) -> Rows:
+    if len(tensors) != 1 or tensors[0][0] != "x":
+        detail = "the model's rows are arrays: its only input is 'x', of shape [rows, numbers]"
+        raise Invalid(detail)
+    rows: Rows = tensors[0][1]
+    return rows
+
+
+def _named(tensors: list[tuple[str, Any]]) -> Rows:
+    """Rows of named numbers; each input is the column of its name."""
+    if not tensors:
+        raise Invalid("inputs is empty; the model takes an input for each of its features")
+    for name, column in tensors:
+        if column.shape[1] != 1 or len(column) != len(tensors[0][1]):
+            detail = "the model's rows are named numbers: each input is one feature of all rows, "
+            refuse(name, detail + f"here of shape [{len(tensors[0][1])}]")
+    names = [name for name, _ in tensors]
+    read_rows({"x": dict.fromkeys(names, 0)})  # refuses names that are not valid
+    return named_columns(names, np.hstack([column for _, column in tensors]))

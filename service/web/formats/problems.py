@@ -1,0 +1,153 @@
+"""Refusals as HTTP responses: the only place that knows the status code of an error."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.routing import Match, Route
+
+from service import errors
+from service.diagnostics import tracing
+from service.errors import (
+    Refusal,
+    TooManyConnections,
+    Unauthenticated,
+    Unavailable,
+    UnsupportedFormat,
+)
+from service.web.formats.content_encoding import ACCEPTED
+from service.web.formats.inference import error_body
+from service.web.formats.lines import with_lines
+from service.web.formats.paths import DOCS, speaks_inference
+from service.web.formats.wire import JSON, PROBLEM_MEDIA_TYPE, problem
+
+_STATUS: dict[type[Refusal], int] = {
+    errors.Unreadable: 400,
+    errors.Unauthenticated: 401,
+    errors.Forbidden: 403,
+    errors.UnknownModel: 404,
+    errors.UnknownJob: 404,
+    errors.UnknownSnapshot: 404,
+    errors.TooSlow: 408,
+    errors.TooManyModels: 409,
+    errors.ModelExists: 409,
+    errors.UnusableSnapshot: 409,
+    errors.NoSuchHead: 409,
+    errors.Untrained: 409,
+    errors.TooLarge: 413,
+    errors.UnsupportedFormat: 415,
+    errors.Invalid: 422,
+    errors.KeyReused: 422,
+    errors.RefitFailed: 422,
+    errors.QuotaExceeded: 429,
+    errors.HeadTooLarge: 431,
+    errors.Unavailable: 503,
+}
+
+
+# HTTP has no status for a client that closed the connection; proxies log such requests as 499.
+_CLIENT_LEFT = 499
+
+
+def add_problems(app: FastAPI) -> None:
+    """Make every error of an application's routes a problem (RFC 9457)."""
+
+    @app.exception_handler(Refusal)
+    async def refuse(request: Request, error: Refusal) -> Response:
+        lines = getattr(request.state, "line_of_row", None)
+        return problem_response(with_lines(error, lines) if lines else error, request.url.path)
+
+    @app.exception_handler(ClientDisconnect)
+    async def forget(_: Request, __: ClientDisconnect) -> Response:
+        return Response(status_code=_CLIENT_LEFT)  # nobody receives it
+
+    @app.exception_handler(HTTPException)
+    async def refuse_route(request: Request, error: HTTPException) -> Response:
+        body, headers = _routing_problem(request, error)
+        return _response(body, request.url.path, headers)
+
+    @app.exception_handler(Exception)
+    async def fail(request: Request, _: Exception) -> Response:
+        # The layer that adds the id to responses is inside the one that sends this.
+        trace = tracing.current()
+        headers = {tracing.REQUEST_ID: trace.request_id} if trace else {}
+        detail = "the server failed in an unexpected way; its log has the request's id"
+        body = _plain_problem("internal", "Internal server error", 500, detail)
+        return _response(body, request.url.path, headers)
+
+
+def status_of(kind: type[Refusal]) -> int:
+    """The status of a refusal: that of the nearest class in the error tree."""
+    return next(_STATUS[base] for base in kind.__mro__ if base in _STATUS)
+
+
+def problem_of(error: Refusal) -> dict[str, Any]:
+    """A refusal as plain data, with its status."""
+    return problem(error, status_of(type(error)))
+
+
+def problem_response(error: Refusal, path: str) -> Response:
+    """The response to a refused request.
+
+    path: of the request; "" where the request ended before its path was known.
+    """
+    headers = {}
+    if isinstance(error, Unavailable):
+        headers["Retry-After"] = str(error.retry_after_seconds)
+    if isinstance(error, TooManyConnections):
+        headers["Connection"] = "close"
+    if isinstance(error, UnsupportedFormat):
+        headers["Accept-Encoding"] = ACCEPTED
+    if isinstance(error, Unauthenticated):
+        headers["WWW-Authenticate"] = 'Bearer realm="wolfstream"'
+    return _response(problem_of(error), path, headers)
+
+
+def _routing_problem(
+    request: Request, error: HTTPException
+) -> tuple[dict[str, Any], Mapping[str, str] | None]:
+    """The problem and the headers for a request that no route serves."""
+    match error.status_code:
+        case 404:
+            detail = f"nothing is served at this path; GET {DOCS} describes what is"
+            return _plain_problem("no-such-path", "There is no such path", 404, detail), None
+        case 405:
+            allowed = _allowed(request)
+            detail = f"this path takes {allowed}; GET {DOCS} describes what each does"
+            title = "The path does not take this method"
+            body = _plain_problem("method-not-allowed", title, 405, detail)
+            return body, {"Allow": allowed}
+    return _plain_problem("http", error.detail, error.status_code, error.detail), error.headers
+
+
+def _allowed(request: Request) -> str:
+    """The methods of all routes of a path; Starlette names those of the first."""
+    matching = [
+        route
+        for route in request.app.routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+    ]
+    return ", ".join(sorted({method for route in matching for method in route.methods or ()}))
+
+
+def _plain_problem(slug: str, title: str, status: int, detail: str) -> dict[str, Any]:
+    """A problem for which the domain has no error."""
+    kind = f"urn:wolfstream:{slug}"
+    return {"type": kind, "title": title, "status": status, "detail": detail}
+
+
+def _response(
+    body: dict[str, Any], path: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    """A problem, with the id under which the log has the request.
+
+    It has the form of the Open Inference Protocol where the path belongs to the protocol.
+    """
+    status, media_type = body["status"], PROBLEM_MEDIA_TYPE
+    if trace := tracing.current():
+        body = body | {"request_id": trace.request_id}  # read here, it is in the headers too
+    if speaks_inference(path):
+        body, media_type = error_body(body), JSON.media_type
+    return Response(JSON.content(body), status, headers, media_type)

@@ -1,0 +1,55 @@
+"""Limits on the rows and numbers of a request, checked before the numbers are read."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from service.errors import InvalidSamples, TooLarge
+from service.samples.named_rows import NamedRows, Rows, n_rows
+from service.settings import Settings
+
+
+def check_size(body: Any, settings: Settings) -> None:
+    """Raise TooLarge for too many rows in `x`, InvalidSamples for a row with too many numbers.
+
+    A body without a valid `x` passes: reading its numbers refuses it.
+    """
+    _check(*_size(body.get("x") if isinstance(body, dict) else None), settings)
+
+
+def check_rows(rows: Rows, settings: Settings) -> None:
+    """Check rows whose size is known only once they are read, as `check_size` does."""
+    if isinstance(rows, NamedRows):
+        _check(n_rows(rows), rows.lengths.tolist(), settings)
+    else:
+        _check(len(rows), [rows.shape[1]], settings)
+
+
+def _check(rows: int, widths: Iterable[int], settings: Settings) -> None:
+    if rows > settings.request_rows:
+        raise TooLarge(
+            f"a request may have at most {settings.request_rows} rows, this one has {rows}; "
+            "send smaller batches"
+        )
+    most = settings.row_numbers
+    for i, width in enumerate(widths):
+        if width > most:
+            detail = f"has {width} numbers, a row may have at most {most}"
+            raise InvalidSamples(
+                "a row is too long", [{"row": i, "pointer": "/x", "detail": detail}]
+            )
+
+
+def _size(x: Any) -> tuple[int, Iterable[int]]:
+    """The number of rows, and of numbers in each row; a raw array gives the latter once."""
+    if isinstance(x, dict):
+        match x.get("shape"):
+            case [int(rows), int(width)]:
+                return rows, [width]
+            case [int(width)]:
+                return 1, [width]
+        return 1, [len(x)]
+    if not isinstance(x, list):
+        return 0, []
+    if x and isinstance(x[0], list | dict):
+        return len(x), (len(row) if isinstance(row, list | dict) else 0 for row in x)
+    return 1, [len(x)]

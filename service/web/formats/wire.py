@@ -1,0 +1,114 @@
+"""Formats: bytes of requests to plain data and back, in JSON and MessagePack.
+
+Samples and rows may also come in lines (`web.formats.lines`); the response to them is JSON.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgpack
+from pydantic_core import from_json, to_json
+
+from service.errors import Refusal, Unavailable, Unreadable, UnsupportedFormat
+from service.web.formats.lines import DECODERS
+
+
+class Format(NamedTuple):
+    """One way to write plain data.
+
+    end: what follows the data in an HTTP response, where `encode` is all of a websocket's frame.
+    """
+
+    media_type: str
+    decode: Callable[[bytes], Any]
+    encode: Callable[[Any], bytes]
+    end: bytes = b""
+
+    def content(self, data: Any) -> bytes:
+        """The body of a response."""
+        return self.encode(data) + self.end
+
+
+def _decode_json(body: bytes) -> Any:
+    try:
+        return from_json(body)
+    except ValueError as error:
+        raise Unreadable(f"the body is not JSON: {error}") from None
+
+
+def _decode_msgpack(body: bytes) -> Any:
+    try:
+        # Labels and field names are text; maps may not have other keys.
+        return msgpack.unpackb(body, strict_map_key=True)
+    except (ValueError, msgpack.UnpackException, RecursionError) as error:
+        raise Unreadable(f"the body is not MessagePack: {error or type(error).__name__}") from None
+
+
+def _encode_msgpack(data: Any) -> bytes:
+    packed: bytes = msgpack.packb(data)
+    return packed
+
+
+def _of_lines(decode: Callable[[bytes, bool], Any], labelled: bool) -> Format:
+    return JSON._replace(decode=lambda body: decode(body, labelled))
+
+
+# The newline makes a terminal's prompt begin a line.
+JSON = Format("application/json", _decode_json, to_json, b"\n")
+MSGPACK = Format("application/vnd.msgpack", _decode_msgpack, _encode_msgpack)
+# Over HTTP a problem is JSON whatever Accept asks for: RFC 9457 defines no binary form.
+PROBLEM_MEDIA_TYPE = "application/problem+json"
+_FORMATS = {
+    "application/json": JSON,
+    "application/vnd.msgpack": MSGPACK,
+    "application/x-msgpack": MSGPACK,
+}
+MEDIA_TYPES = tuple(_FORMATS)
+# Of samples with labels (True) and of rows without.
+_OF_LINES = {
+    labelled: {media_type: _of_lines(decode, labelled) for media_type, decode in DECODERS.items()}
+    for labelled in (False, True)
+}
+SAMPLE_MEDIA_TYPES = (*MEDIA_TYPES, *DECODERS)
+# curl -d sends this unless another type is given; nothing here takes a form.
+_CURL_DEFAULT = "application/x-www-form-urlencoded"
+
+
+def format_of_body(content_type: str | None, labelled: bool | None = None) -> Format:
+    """The format of a request's body, by default JSON. Raises UnsupportedFormat.
+
+    labelled: whether the body has samples with labels (True) or rows without (False), either of
+        which may also come in lines; None for other bodies.
+    """
+    media_type = (content_type or "").partition(";")[0].strip().lower()
+    if media_type in ("", _CURL_DEFAULT):
+        return JSON
+    formats = _FORMATS if labelled is None else _FORMATS | _OF_LINES[labelled]
+    if media_type not in formats:
+        known = ", ".join(formats)
+        raise UnsupportedFormat(f"content type {media_type!r} is not supported; send {known}")
+    return formats[media_type]
+
+
+def format_of_answer(accept: str | None, body_format: Format) -> Format:
+    """The first format that `Accept` names, or the body's where it names none."""
+    for part in (accept or "").split(","):
+        media_type = part.partition(";")[0].strip().lower()
+        if media_type in _FORMATS:
+            return _FORMATS[media_type]
+    return body_format
+
+
+def problem(error: Refusal, status: int) -> dict[str, Any]:
+    """The members of an RFC 9457 problem, the same under every transport."""
+    body: dict[str, Any] = {
+        "type": f"urn:wolfstream:{error.slug}",
+        "title": error.title,
+        "status": status,
+        "detail": error.detail,
+    }
+    if error.errors:
+        body["errors"] = error.errors
+    if isinstance(error, Unavailable):
+        body["retry_after_seconds"] = error.retry_after_seconds
+    return body

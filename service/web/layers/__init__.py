@@ -1,0 +1,8 @@
+"""ASGI middleware around all routes, outermost first.
+
+`connections` limits connections and ends slow ones, `observer` counts and logs requests, `guard`
+checks keys, `shortcut` takes the calls that carry the traffic around the router.
+
+It may import `service.web.formats`, `service.access`, `service.diagnostics`, `service.settings`.
+It is imported by `service.web`, `service.web.routes`, `service.web.metrics`.
+"""

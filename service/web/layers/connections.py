@@ -1,0 +1,189 @@
+"""Limits on the number of connections, and on slow clients.
+
+| event | response |
+|---|---|
+| more than `connections` | 503, and the connection is closed; the health paths respond as usual |
+| far more | none: the connection is closed at once |
+| a request takes longer to arrive than `patience_seconds`, and a second for each 16 kB | 408 |
+| a request's head is larger than 64 kB | 431 |
+| a client reads nothing for `patience_seconds` | none; a websocket is closed with 1008 |
+
+`web.layers.guard`, which knows the path, decides the first. One task looks for slow clients among
+all connections every few seconds, so that a request needs no timer of its own.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from starlette.responses import Response
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn.server import ServerState
+
+from service.errors import HeadTooLarge, Refusal, TooSlow
+from service.settings import Settings
+
+# Connections beyond the limit that are accepted, to be refused with a response.
+_REFUSED_CONNECTIONS = 64
+_HEAD_BYTES = 1 << 16
+_BYTES_A_SECOND = 1 << 14
+# Above this a transport pauses its writers.
+_HIGH_WATER_BYTES = 1 << 16
+_NOT_ALLOWED = 1008
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP connection, with the time since which a request has been arriving.
+
+    refuse: makes the response to a request that did not arrive in time, for its path, which is ""
+        if that did not arrive either.
+    """
+
+    def __init__(
+        self, settings: Settings, refuse: Callable[[Refusal, str], Response], **of_uvicorn: Any
+    ) -> None:
+        super().__init__(**of_uvicorn)
+        self._most_connections = settings.connections
+        self._patience = settings.patience_seconds
+        self._refuse = refuse
+        # A new connection on which nothing arrives counts as a late request.
+        self._since: float | None = self.loop.time()
+        self._received = 0
+        self._in_head = True
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Put all `connections` into the state of requests, and `crowded` if there are too many."""
+        others = len(self.connections)
+        super().connection_made(transport)
+        self.app_state = self.app_state | {"connections": self.connections}
+        if others >= self._most_connections:
+            self.app_state = self.app_state | {"crowded": True}
+        if others >= self._most_connections + _REFUSED_CONNECTIONS:
+            transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse, and count the bytes of a request that has not fully arrived."""
+        super().data_received(data)
+        self._received += len(data)
+        if self._in_head and self._since is not None and self._received > _HEAD_BYTES:
+            self._end(HeadTooLarge(f"a request's head may have at most {_HEAD_BYTES} bytes"))
+
+    def on_message_begin(self) -> None:
+        """Begin to measure a request at its first byte."""
+        super().on_message_begin()
+        self._since, self._received, self._in_head = self.loop.time(), 0, True
+
+    def on_headers_complete(self) -> None:
+        """Note that the body follows."""
+        super().on_headers_complete()
+        self._in_head = False
+        if self.cycle is not None and not isinstance(self.cycle.transport, _OneWrite):
+            self.cycle.transport = _OneWrite(self.cycle)  # type: ignore[assignment]
+
+    def on_message_complete(self) -> None:
+        """Stop measuring at the last byte of a request."""
+        super().on_message_complete()
+        self._since = None
+
+    def end_if_late(self, now: float) -> None:
+        """End a request that should have arrived by now."""
+        if self._since is None or self.flow.read_paused or self.transport.is_closing():
+            return
+        if self._in_head and self.cycle is not None and not self.cycle.response_complete:
+            return  # the response to an earlier request is still being made
+        if now - self._since > self._patience + self._received / _BYTES_A_SECOND:
+            self._end(TooSlow(f"the request had not arrived after {now - self._since:.0f} s"))
+
+    def _end(self, error: Refusal) -> None:
+        """Respond in place of the application, unless it has responded, and close."""
+        answered = self.cycle is not None and self.cycle.response_started and not self._in_head
+        if self._received and not answered:
+            path = "" if self._in_head else self.scope["path"]
+            self.transport.write(_raw(self._refuse(error, path)))
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.transport.close()
+
+
+class _OneWrite:
+    """A request's transport that keeps the head of the response until the body comes.
+
+    Both are sent in one system call, which wakes a waiting client once.
+    """
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+        self._transport = cycle.transport
+        self._completed = cycle.on_response
+        self._head: bytes | None = None
+        cycle.on_response = self._complete
+
+    def write(self, data: bytes) -> None:
+        """Write bytes; the first of a response are its head, which is kept for the next call."""
+        if self._head is None and self._cycle.response_started:
+            self._head = data
+        elif self._head:
+            self._transport.writelines((self._head, data))
+            self._head = b""
+        else:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Close after what was written."""
+        self._flush()
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        """Whether the transport takes no more bytes."""
+        return self._transport.is_closing()
+
+    def _complete(self) -> None:
+        self._flush()
+        self._completed()
+
+    def _flush(self) -> None:
+        """Write the head of a response without a body."""
+        if self._head:
+            self._transport.write(self._head)
+            self._head = b""
+
+
+def _raw(response: Response) -> bytes:
+    """The bytes of a response."""
+    head = b"".join(b"%b: %b\r\n" % header for header in response.raw_headers)
+    status = b"HTTP/1.1 %d \r\n" % response.status_code
+    return status + head + b"connection: close\r\n\r\n" + bytes(response.body)
+
+
+async def watch_connections(state: ServerState, patience_seconds: float) -> None:
+    """End connections whose clients send too slowly or do not read, until cancelled."""
+    loop = asyncio.get_running_loop()
+    stalled: dict[Any, tuple[int, float]] = {}
+    while True:
+        await asyncio.sleep(min(patience_seconds / 4, 5.0))
+        now, before = loop.time(), stalled
+        stalled = {}
+        for connection in list(state.connections):
+            if isinstance(connection, BoundedProtocol):
+                connection.end_if_late(now)
+            left = connection.transport.get_write_buffer_size()
+            if not left or (left <= _HIGH_WATER_BYTES and not connection.transport.is_closing()):
+                continue  # writers to it are not paused
+            then, since = before.get(connection, (left + 1, now))
+            stalled[connection] = left, since if left >= then else now
+            if now - stalled[connection][1] > patience_seconds:
+                _cut_off(connection)
+
+
+def _cut_off(connection: Any) -> None:
+    """End a connection; a websocket's client gets the reason if it reads again in time."""
+    closing = connection.transport.is_closing()
+    if isinstance(connection, WebSocketsSansIOProtocol) and not closing:
+        connection.conn.fail(_NOT_ALLOWED, "answers are not read")
+        connection.transport.write(b"".join(connection.conn.data_to_send()))
+        connection.close_sent = True
+        connection.transport.close()
+    else:
+        connection.transport.abort()

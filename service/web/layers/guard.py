@@ -1,0 +1,96 @@
+"""The layer that checks keys: who sends a request, and whether the key allows it.
+
+| call | scope |
+|---|---|
+| GET (also `history`), `predict`, `infer`, opening a stream | predict |
+| `samples`, `asset`, `refit`; learning on a stream | learn, which implies predict |
+| all others: create, delete, `snapshot`, `rollback` | admin, which implies both |
+
+The path of a model needs a key for this model. A path without a model, like that of the metrics,
+needs a key for all models, except the Open Inference Protocol's description of the server. Paths
+that need no key reveal nothing: that the server runs, and an interface that is the same on every
+server.
+
+A key is accepted in the `Authorization` header only, for the websocket too. Browsers cannot set
+the header there; but proxies would log a key in the URL or in the subprotocol.
+"""
+
+from collections.abc import Callable
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as AsgiScope
+
+from service.access.key_ring import Grant, KeyRing
+from service.access.keys import Scope
+from service.errors import Refusal, TooManyConnections
+from service.web.formats.paths import INFERENCE_PREFIX, OPEN
+
+_V1, _V2 = ["", "v1", "models"], [*INFERENCE_PREFIX.split("/"), "models"]
+_POSTS: dict[tuple[str, str], Scope] = {
+    ("v1", "predict"): "predict",
+    ("v1", "samples"): "learn",
+    ("v1", "asset"): "learn",
+    ("v1", "refit"): "learn",
+    ("v2", "infer"): "predict",
+}
+# A refit uses samples that were counted against the quota when they were learned.
+_COUNTED = _POSTS.keys() - {("v1", "refit")}
+
+
+class Guard:
+    """ASGI middleware. It puts the sender's Grant into the request's state, as `grant`.
+
+    refuse: makes the response to a refused request for a path.
+    """
+
+    def __init__(
+        self, app: ASGIApp, ring: KeyRing, refuse: Callable[[Refusal, str], Response]
+    ) -> None:
+        self._app = app
+        self._ring = ring
+        self._refuse = refuse
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Pass a call on, or refuse it."""
+        if scope["path"] not in OPEN:
+            try:
+                scope["state"]["grant"] = self._admit(scope)
+            except Refusal as error:
+                await self._refuse(error, scope["path"])(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _admit(self, scope: AsgiScope) -> Grant:
+        """Raises TooManyConnections, Unauthenticated, Forbidden, QuotaExceeded."""
+        if "crowded" in scope["state"]:
+            raise TooManyConnections("the server has reached its limit of connections; try again")
+        headers = scope["headers"]
+        given = next((value for name, value in headers if name == b"authorization"), None)
+        grant = self._ring.grant(given)
+        parts = scope["path"].split("/")
+        of_models = parts[:3] in (_V1, _V2)
+        call = _call(parts)
+        grant.admit(
+            _needed(scope, call),
+            model=parts[3] if of_models and len(parts) > 3 else None,
+            every_model=not of_models and scope["path"] != INFERENCE_PREFIX,
+            under_quota=call in _COUNTED,
+        )
+        return grant
+
+
+def _call(parts: list[str]) -> tuple[str, str]:
+    """The version of the interface and the last part of the path of a model's call."""
+    if parts[:3] == _V2 and parts[4:5] == ["versions"]:
+        parts = parts[:4] + parts[6:]
+    return (parts[1], parts[4]) if len(parts) == 5 else ("", "")
+
+
+def _needed(scope: AsgiScope, call: tuple[str, str]) -> Scope:
+    """The scope that a call needs; admin for one that is not known here."""
+    if scope["type"] == "websocket" or scope["method"] in ("GET", "HEAD"):
+        return "predict"
+    if scope["method"] == "POST":
+        return _POSTS.get(call, "admin")
+    return "admin"

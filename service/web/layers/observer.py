@@ -1,0 +1,154 @@
+"""The outermost layer: it counts, times and logs requests, and gives them their ids.
+
+A request is counted under the route that serves it, never under its path, so that clients cannot
+create ever more labels; `OTHER` stands for paths that no route serves.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+from starlette.routing import Match, Route, WebSocketRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.diagnostics import tracing
+from service.diagnostics.metrics import Histogram
+from service.web.formats.paths import OPEN
+
+logger = logging.getLogger(__name__)
+
+OTHER = "other"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
+_SLOW_SECONDS = 1.0
+# In mode `errors`: a client that retries a refused request at once would fill the disk.
+_LINES_A_SECOND = 100
+_STATUS_OF = {"websocket.accept": 101, "websocket.close": 403}
+
+
+# The time from request to response by route, method and class of status.
+Requests: TypeAlias = dict[tuple[str, str, str], Histogram]
+
+
+class Observer:
+    """ASGI middleware.
+
+    requests: the histograms to fill.
+    which: the requests to log. is_model: whether a name is that of a model.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        requests: Requests,
+        which: Literal["none", "errors", "all"],
+        is_model: Callable[[str], bool],
+    ) -> None:
+        self._app = app
+        self._requests = requests
+        self._which = which
+        self._is_model = is_model
+        self._second, self._lines, self._left_out = 0.0, 0, 0
+        self._templates: dict[tuple[Any, ...], str] = {}
+        # Histograms of `requests` by what is known of a request without finding its route.
+        self._by_endpoint: dict[tuple[Any, ...], Histogram] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and observe the response."""
+        began = time.monotonic()
+        trace = tracing.begin(scope["headers"])
+        status = 0
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if not status:
+                status = message.get("status") or _STATUS_OF[message["type"]]
+                seconds = time.monotonic() - began
+                self._histogram(scope, status).observe(seconds)
+                if self._is_logged(scope, status, seconds):
+                    _ = trace.request_id  # made now, it is among the response's headers too
+                if headers := trace.headers():
+                    message["headers"] = [*message.get("headers", ()), *headers]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, answer)
+        except Exception:
+            if not status:  # the layer around this one responds
+                status = 500
+                self._histogram(scope, status).observe(time.monotonic() - began)
+            raise
+        finally:
+            seconds = time.monotonic() - began
+            if self._is_logged(scope, status, seconds):
+                self._log(scope, trace.samples, status, seconds)
+
+    def _histogram(self, scope: Scope, status: int) -> Histogram:
+        key: tuple[Any, ...] = ()
+        if "endpoint" in scope:
+            key = scope["endpoint"], scope.get("method"), status, *scope["path_params"]
+            if key in self._by_endpoint:
+                return self._by_endpoint[key]
+        labels = self._route(scope), _method(scope), f"{status // 100}xx"
+        histogram = self._requests.setdefault(labels, Histogram())
+        if key:
+            self._by_endpoint[key] = histogram
+        return histogram
+
+    def _is_logged(self, scope: Scope, status: int, seconds: float) -> bool:
+        """Whether to log the request; a probe that finds the server not ready is no error."""
+        if self._which == "errors":
+            wrong = status >= 400 or (seconds >= _SLOW_SECONDS and status != 101)
+            return wrong and scope["path"] not in OPEN
+        return self._which == "all"
+
+    def _log(self, scope: Scope, samples: int, status: int, seconds: float) -> None:
+        if self._which == "errors" and not self._has_room():
+            return
+        route, method = self._route(scope), _method(scope)
+        fields = {
+            "method": method,
+            "route": route,
+            "status": status,
+            "duration_seconds": round(seconds, 6),
+            "samples": samples,
+        }
+        name = scope.get("path_params", {}).get("name")
+        if name is not None and (status < 400 or self._is_model(name)):
+            fields["model"] = name
+        if self._left_out:
+            fields["left_out"], self._left_out = self._left_out, 0
+        level = logging.WARNING if status >= 500 else logging.INFO
+        logger.log(level, "%s %s %d", method, route, status, extra={"fields": fields})
+
+    def _route(self, scope: Scope) -> str:
+        """The template of the path, like `/v1/models/{name}`."""
+        if not self._templates:
+            self._templates = {
+                (route.endpoint, *route.param_convertors): route.path for route in _routes(scope)
+            }
+        if "endpoint" in scope:
+            return self._templates.get((scope["endpoint"], *scope["path_params"]), OTHER)
+        # A layer refused the request before it reached a route.
+        matching = (route for route in _routes(scope) if route.matches(scope)[0] is not Match.NONE)
+        return next((route.path for route in matching), OTHER)
+
+    def _has_room(self) -> bool:
+        now = time.monotonic()
+        if now - self._second >= 1.0:
+            self._second, self._lines = now, 0
+        self._lines += 1
+        if self._lines > _LINES_A_SECOND:
+            self._left_out += 1
+            return False
+        return True
+
+
+def _routes(scope: Scope) -> list[Route | WebSocketRoute]:
+    routes = scope["app"].routes
+    return [route for route in routes if isinstance(route, Route | WebSocketRoute)]
+
+
+def _method(scope: Scope) -> str:
+    method: str = scope.get("method", "GET")
+    return method if method in _METHODS else OTHER

@@ -1,0 +1,129 @@
+"""Metrics of the server as a whole: requests, the queue, the writer, refits, the disk."""
+
+import platform
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Sized
+from importlib.metadata import version
+from pathlib import Path
+
+from prometheus_client.core import InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from service.engine.facade import Engine
+from service.web.layers.observer import Requests
+from service.web.metrics.families import (
+    add_histogram,
+    counters,
+    counters_by_status,
+    durations,
+    gauge,
+    gauges,
+)
+
+
+class ServerCollector(Collector):
+    """Metrics that exist once per server.
+
+    streams: the open ones, of which only the number counts.
+    connections: number of open connections; set it before `collect`.
+    """
+
+    def __init__(self, engine: Engine, data: Path, streams: Sized, requests: Requests) -> None:
+        self._engine = engine
+        self._data = data
+        self._streams = streams
+        self._requests = requests
+        self.connections = 0
+
+    def collect(self) -> Iterator[Metric]:
+        """All families."""
+        yield _build()
+        yield gauge("ready", "1 while the server accepts requests, else 0.", self._engine.accepting)
+        yield gauge("connections", "Open connections, including streams.", self.connections)
+        yield gauge("streams", "Open websocket streams.", len(self._streams))
+        yield from _of_requests(self._requests)
+        yield from self._of_queue()
+        yield from self._of_stages()
+        yield from self._of_refits()
+        yield from _of_data(self._data)
+
+    def _of_queue(self) -> Iterator[Metric]:
+        waiting = self._engine.waiting()
+        yield gauge("queue_samples", "Samples waiting to be learned.", waiting.samples)
+        yield gauge("queue_bytes", "Memory of the samples waiting to be learned.", waiting.n_bytes)
+        yield gauge(
+            "queue_age_seconds", "How long the oldest request has been waiting.", waiting.seconds
+        )
+        since = self._engine.metrics.busy_since
+        busy = 0.0 if since is None else time.monotonic() - since
+        yield gauge(
+            "writer_busy_seconds", "How long the writer has been working on its group.", busy
+        )
+
+    def _of_stages(self) -> Iterator[Metric]:
+        metrics = self._engine.metrics
+        for name, text, histogram in (
+            ("learn", "Requests to learn, from submission to acknowledgement.", metrics.learn),
+            ("commit", "Groups of requests, appended to the journal and fsynced.", metrics.commit),
+            ("absorb", "Blocks of samples, learned and published.", metrics.absorb),
+            ("predict", "Predictions, including the wait for min_sequence.", metrics.predict),
+        ):
+            family = durations(name, text)
+            add_histogram(family, (), histogram)
+            yield family
+        snapshots = {"saved": metrics.snapshots_saved, "failed": metrics.snapshots_failed}
+        yield counters_by_status("snapshots", "Snapshots, by whether they were saved.", snapshots)
+
+    def _of_refits(self) -> Iterator[Metric]:
+        active, ended = self._engine.refits.active(), self._engine.refits.ended
+        jobs = gauges("refit_jobs", "Refits that are queued or running.", ("status",))
+        for status in ("queued", "running"):
+            jobs.add_metric((status,), active[status])
+        yield jobs
+        finished = {status: ended[status] for status in ("done", "failed")}
+        yield counters_by_status("refits", "Refits that have ended.", finished)
+
+
+def _of_requests(requests: Requests) -> Iterator[Metric]:
+    labels = ("route", "method", "status")
+    total = counters("http_requests", "Requests, by route, method and class of status.", labels)
+    seconds = durations(
+        "http_request",
+        "From a request's head to its response's head; not of streams.",
+        labels,
+    )
+    for answered, histogram in requests.copy().items():
+        total.add_metric(answered, sum(histogram.counts))
+        if not answered[-1].startswith("1"):
+            add_histogram(seconds, answered, histogram)
+    yield total
+    yield seconds
+
+
+def _build() -> Metric:
+    versions = {"version": version("wolfstream"), "python": platform.python_version()}
+    versions |= {name: version(name) for name in ("numpy", "numba")}
+    return InfoMetricFamily(
+        "wolfstream_build", "Versions of the server and what it runs on.", versions
+    )
+
+
+def _of_data(data: Path) -> Iterator[Metric]:
+    """The size of the data directory, and the free space on its file system."""
+    sizes = gauges("data_bytes", "Size of the files in the data directory.", ("part",))
+    sizes.add_metric(("log",), _size(data.glob("log.sqlite*")))
+    sizes.add_metric(("snapshots",), _size(data.glob("snapshots/*/*")))
+    yield sizes
+    free = shutil.disk_usage(data).free
+    yield gauge("data_free_bytes", "Free space on the file system of the data directory.", free)
+
+
+def _size(files: Iterable[Path]) -> int:
+    total = 0
+    for file in files:
+        try:
+            total += file.stat().st_size
+        except OSError:  # it was replaced meanwhile
+            continue
+    return total

@@ -1,0 +1,145 @@
+"""The fields of bodies: a name means the same in all of them, so its schema is written once."""
+
+from typing import Any
+
+from service.samples.targets import LARGEST_TARGET
+from service.spec.heads import HEADS
+from service.spec.model import MODEL_NAME_PATTERN
+
+Schema = dict[str, Any]
+
+
+def ref(name: str) -> Schema:
+    """A reference to a component."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def array_of(items: Schema, **more: Any) -> Schema:
+    """An array."""
+    return {"type": "array", "items": items, **more}
+
+
+def object_of(
+    required: str, optional: str = "", fields: dict[str, Schema] | None = None, **more: Any
+) -> Schema:
+    """An object with fields that it must have, and those that it may have.
+
+    required, optional: names, with spaces between. fields: of names that mean something else here
+        than in FIELDS. Responses may gain fields: others are allowed unless `more` forbids them.
+    """
+    known = FIELDS | (fields or {})
+    names = required.split()
+    properties = {name: known[name] for name in (*names, *optional.split())}
+    return {"type": "object", "required": names, "properties": properties, **more}
+
+
+def or_null(schema: Schema) -> Schema:
+    """A component, or null."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+TEXT: Schema = {"type": "string"}
+FLAG: Schema = {"type": "boolean"}
+OBJECT: Schema = {"type": "object"}
+NUMBER: Schema = {"type": "number"}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+MODEL_NAME: Schema = {"type": "string", "pattern": MODEL_NAME_PATTERN}
+HEAD: Schema = {"type": "string", "enum": list(HEADS)}
+SEQUENCE = COUNT | {"description": "Number of samples logged so far, those for all heads together."}
+_TIME: Schema = {"type": "string", "format": "date-time"}
+_MAYBE_NUMBER: Schema = {"type": ["number", "null"]}
+_MAYBE_INTEGER: Schema = {"type": ["integer", "null"]}
+_LABEL: Schema = {"oneOf": [TEXT, {"type": "integer"}, FLAG]}
+_TARGET: Schema = {"type": "number", "minimum": -LARGEST_TARGET, "maximum": LARGEST_TARGET}
+_ROW = array_of(NUMBER, minItems=1)
+_NAMED_ROW: Schema = {
+    "type": "object",
+    "description": "Numbers by name; an absent name is zero. New names may come at any time.",
+    "propertyNames": {"minLength": 1, "maxLength": 256},
+    "additionalProperties": NUMBER,
+    "examples": [{"temperature": 21.5, "door open": 1}],
+}
+
+FIELDS: dict[str, Schema] = {
+    **dict.fromkeys(("learned", "size", "support_vectors", "bytes", "steps", "used"), COUNT),
+    **dict.fromkeys(("samples", "n_iter", "row", "retry_after_seconds"), COUNT),
+    **dict.fromkeys(("algorithm", "job", "href", "type", "title", "detail", "pointer"), TEXT),
+    **dict.fromkeys(("gamma", "kkt_violation", "beta"), NUMBER),
+    # Samples, and what is predicted for them.
+    "x": {
+        "description": "Rows of finite numbers, or one row. A model's first sample decides whether "
+        "its rows are arrays or objects of named numbers.",
+        "anyOf": [array_of(_ROW, minItems=1), array_of(_NAMED_ROW, minItems=1), _ROW, _NAMED_ROW],
+    },
+    "y": {
+        "description": "One label per row, or one number if the model's task is regression; for "
+        "one row the label or number itself.",
+        "anyOf": [array_of(_LABEL, minItems=1), _LABEL, array_of(_TARGET, minItems=1), _TARGET],
+    },
+    "prediction": {
+        "description": "A label or number for each row. In the answer to learning it was made just "
+        "before the sample was learned, and is null while the model could not predict.",
+        "type": "array",
+        "items": {"type": ["string", "integer", "number", "boolean", "null"]},
+    },
+    "decision": {
+        "description": "One number per row, or one per class if there are more than two; of a "
+        "regression the prediction.",
+        "type": "array",
+        "items": {"oneOf": [_MAYBE_NUMBER, array_of(NUMBER)]},
+    },
+    "classes": array_of(
+        _LABEL,
+        description="In the order of the decisions; of two classes the second has positive "
+        "decisions. A regression has none.",
+    ),
+    "admitted": array_of(FLAG),
+    "step": array_of(TEXT),
+    # Models and their heads.
+    "model": MODEL_NAME,
+    "spec": ref("Spec"),
+    "sequence": SEQUENCE,
+    "snapshot_sequence": SEQUENCE,
+    "rows": {"type": ["string", "null"], "enum": ["arrays", "named", None]},
+    "head": HEAD,
+    "objective": _MAYBE_NUMBER,
+    "gap": _MAYBE_NUMBER | {"description": "Duality gap over the working set."},
+    "features": _MAYBE_INTEGER,
+    "dimension": _MAYBE_INTEGER,
+    "frozen": FLAG,
+    "window": COUNT | {"description": "Number of samples that a refit would use."},
+    "prequential": {
+        "type": "object",
+        "description": "Quality of the predictions made just before learning each sample: accuracy "
+        "and Cohen's kappa (null if all labels are the same), or of a regression mae and rmse.",
+        "additionalProperties": _MAYBE_NUMBER,
+    },
+    # Refits.
+    "seconds": {"type": "number", "minimum": 0},
+    "progress": {
+        "description": "The solver ends at a violation of at most `tol`.",
+        "type": ["object", "null"],
+        "properties": {"iteration": COUNT, "kkt_violation": NUMBER, "tol": NUMBER},
+    },
+    "result": or_null(ref("Fit")),
+    "error": or_null(ref("Problem")),
+    "fit": or_null(ref("Fit")) | {"description": "The fit that predicts."},
+    "basis": OBJECT,
+    # History.
+    "written": _TIME,
+    "time": _TIME,
+    "to": SEQUENCE | {"description": "Sequence of the snapshot."},
+    "at": SEQUENCE | {"description": "The model's own sequence, from which it continues."},
+    "rolled_back": or_null(ref("RolledBack")),
+    "samples_since": COUNT
+    | {"description": "Number of samples logged after it; a rollback to it forgets them."},
+    "scores": {
+        "description": "Of each head at that time; null if the file is damaged.",
+        "type": ["object", "null"],
+        "additionalProperties": OBJECT,
+    },
+    # Problems.
+    "line": COUNT | {"description": "In a body of lines, from 1."},
+    "request_id": TEXT
+    | {"description": "The client's `X-Request-ID`, or a new one; the log has it too."},
+}

@@ -1,0 +1,166 @@
+"""What a route says of its requests and responses: the arguments of FastAPI's decorators.
+
+FastAPI derives nothing of bodies that a route decodes itself, in several formats.
+"""
+
+from typing import Any
+
+from service.errors import (
+    Invalid,
+    QuotaExceeded,
+    Refusal,
+    TooLarge,
+    Unavailable,
+    Unreadable,
+    UnsupportedFormat,
+)
+from service.web.formats.inference import JSON_LENGTH_HEADER
+from service.web.formats.problems import status_of
+from service.web.formats.wire import JSON, MEDIA_TYPES, PROBLEM_MEDIA_TYPE
+from service.web.openapi.examples import EXAMPLES
+from service.web.openapi.fields import COUNT, HEAD, SEQUENCE, TEXT, ref
+
+Responses = dict[int | str, dict[str, Any]]
+
+# The refusals of a body that cannot be read or is wrong.
+BODY_REFUSALS: tuple[type[Refusal], ...] = (Unreadable, TooLarge, UnsupportedFormat, Invalid)
+_RETRY_AFTER = {
+    "description": "Seconds after which the request may succeed.",
+    "schema": {"type": "integer"},
+}
+_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "The client's name for this request, such as a UUID: 1 to 255 visible ASCII "
+    "characters, as they are or as a quoted string. The same samples sent again under the same key "
+    "are learned once, and get the first answer.",
+    "schema": {"type": "string", "maxLength": 512},
+    "example": "8e03978e-40d5-43e8-bc93-6894a57f9324",
+}
+_PREFER = {
+    "name": "Prefer",
+    "in": "header",
+    "description": "RFC 7240. `respond-async`: 202 as soon as the samples are durable. `wait=N`: "
+    "202 unless they are learned within N seconds.",
+    "schema": TEXT,
+    "example": "respond-async, wait=2",
+}
+_REPLAYED = {
+    "description": "The request was answered before under its key; this is that answer.",
+    "schema": {"type": "string", "enum": ["true"]},
+}
+_APPLIED = {
+    "description": "The preferences that were honoured, and how long the wait could be.",
+    "schema": TEXT,
+}
+_HEAD = {
+    "name": "head",
+    "in": "query",
+    "description": "By default the spec's `serve`.",
+    "schema": HEAD,
+}
+_MIN_SEQUENCE = {
+    "name": "min_sequence",
+    "in": "query",
+    "description": "Wait until the model has this sequence: read your own writes.",
+    "schema": SEQUENCE | {"maximum": 10**18 - 1},
+}
+_LENGTH = {"description": "Number of bytes of JSON, before binary data.", "schema": COUNT}
+_BINARY = {
+    "schema": {
+        "type": "string",
+        "format": "binary",
+        "description": f"JSON, as long as {JSON_LENGTH_HEADER} says, then the tensors' bytes.",
+    }
+}
+
+
+def answer(name: str, description: str, media_types: tuple[str, ...] = MEDIA_TYPES) -> Any:
+    """A response with a component, in these formats."""
+    content = _in_json(name)[JSON.media_type]
+    return {"description": description, "content": dict.fromkeys(media_types, content)}
+
+
+def refusals(*kinds: type[Refusal], inference: bool = False) -> Responses:
+    """The responses of a route that refuses for these reasons.
+
+    inference: in the form of the Open Inference Protocol, not as problems (RFC 9457).
+    """
+    problem = {PROBLEM_MEDIA_TYPE: {"schema": ref("Problem")}}
+    content = _in_json("InferenceError") if inference else problem
+    responses: Responses = {}
+    for kind in kinds:
+        response = responses.setdefault(status_of(kind), {"description": "", "content": content})
+        response["description"] = f"{response['description']} {_sentence(kind)}".lstrip()
+        if issubclass(kind, Unavailable) and not inference:
+            response["headers"] = {"Retry-After": _RETRY_AFTER}
+    return responses
+
+
+def _sentence(kind: type[Refusal]) -> str:
+    if issubclass(kind, Invalid):
+        return f"{kind.title}; `errors` says where."
+    if issubclass(kind, QuotaExceeded):
+        return f"{kind.title}; `Retry-After` says when to try again."
+    return f"{kind.title}."
+
+
+def body(name: str, required: bool = True) -> dict[str, Any]:
+    """The `openapi_extra` of a route that takes a component."""
+    content = {"schema": ref(name), "examples": EXAMPLES[name]}
+    return {"requestBody": {"required": required, "content": dict.fromkeys(MEDIA_TYPES, content)}}
+
+
+def rows_body(name: str) -> dict[str, Any]:
+    """The body of samples or rows: JSON, MessagePack with raw arrays too, or lines."""
+    kinds = {
+        media_type: {kind: {"value": value} for kind, value in of_format.items()}
+        for media_type, of_format in EXAMPLES[name].items()
+    }
+    in_json = kinds.pop(JSON.media_type)
+    content: dict[str, Any] = {JSON.media_type: {"schema": ref(name), "examples": in_json}}
+    for media_type in MEDIA_TYPES[1:]:
+        content[media_type] = {"schema": ref(f"Packed{name}"), "examples": in_json}
+    for media_type, lines in kinds.items():
+        content[media_type] = {"schema": TEXT, "examples": lines}
+    return {"required": True, "content": content}
+
+
+def _tensors(name: str) -> dict[str, Any]:
+    """A component of the Open Inference Protocol in JSON, or in JSON and binary data."""
+    return _in_json(name) | {"application/octet-stream": _BINARY}
+
+
+def _in_json(name: str) -> dict[str, Any]:
+    return {JSON.media_type: {"schema": ref(name), "example": EXAMPLES[name]}}
+
+
+# The `openapi_extra` and the responses of routes.
+NO_BODY = {
+    "requestBody": {
+        "required": False,
+        "content": {
+            JSON.media_type: {"schema": {"type": "object", "maxProperties": 0}, "example": {}}
+        },
+    }
+}
+MIN_SEQUENCE = {"parameters": [_MIN_SEQUENCE]}
+LEARN = {"parameters": [_KEY, _PREFER], "requestBody": rows_body("Samples")}
+LEARNED: Responses = {
+    200: answer("Learned", "The samples are durable and learned.")
+    | {"headers": {"Idempotency-Replayed": _REPLAYED, "Preference-Applied": _APPLIED}},
+    202: answer("Accepted", "The samples are durable.")
+    | {"headers": {"Preference-Applied": _APPLIED}},
+}
+PREDICT = {"parameters": [_HEAD, _MIN_SEQUENCE], "requestBody": rows_body("Rows")}
+INFER = {
+    "parameters": [{"name": JSON_LENGTH_HEADER, "in": "header"} | _LENGTH],
+    "requestBody": {"required": True, "content": _tensors("InferenceRequest")},
+}
+INFERRED: Responses = {
+    200: {
+        "description": "The predictions.",
+        "content": _tensors("InferenceAnswer"),
+        "headers": {JSON_LENGTH_HEADER: _LENGTH},
+    }
+}

@@ -1,0 +1,160 @@
+"""The components of the document: schemas of what is sent and answered.
+
+A spec's schema is pydantic's; the others describe plain data.
+"""
+
+from service.spec.model import ModelSpec
+from service.web.openapi.fields import (
+    COUNT,
+    FIELDS,
+    HEAD,
+    OBJECT,
+    SEQUENCE,
+    TEXT,
+    Schema,
+    array_of,
+    object_of,
+    ref,
+)
+
+_STATUS: Schema = {"type": "string", "enum": ["ok", "broken"]}
+_JOB_STATUS: Schema = {"type": "string", "enum": ["queued", "running", "done", "failed"]}
+_NUMBER_OR_NULL: Schema = {"type": ["number", "null"]}
+_COUNT_OR_NULL: Schema = {"type": ["integer", "null"], "minimum": 0}
+_TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
+# What the description of a head may have, besides its name or classes.
+_HEAD_FIELDS = (
+    "size support_vectors objective gap bytes gamma algorithm features steps dimension landmarks "
+    "window fit prequential"
+)
+_OF_HEAD = {"name": HEAD, "features": TEXT, "landmarks": object_of("used frozen")}
+
+
+def _of_spec() -> dict[str, Schema]:
+    """pydantic's schemas of a spec and its parts.
+
+    The defaults of whole parts are left out: the parts' own schemas have them, and generators of
+    clients take no objects as defaults.
+    """
+    whole = ModelSpec.model_json_schema(by_alias=True, ref_template="#/components/schemas/{model}")
+    parts: dict[str, Schema] = whole.pop("$defs")
+    for field in whole["properties"].values():
+        if isinstance(field.get("default"), dict):
+            del field["default"]
+    return {"Spec": whole, **parts}
+
+
+def _or_raw(name: str) -> Schema:
+    field = FIELDS[name]
+    return field | {"anyOf": [*field["anyOf"], ref("RawArray")]}
+
+
+def _sequence(description: str, schema: Schema = SEQUENCE) -> Schema:
+    return {"sequence": schema | {"description": description}}
+
+
+_RAW = {"x": _or_raw("x"), "y": _or_raw("y")}
+_RAW_ARRAY: dict[str, Schema] = {
+    "dtype": {"type": "string", "enum": ["<f4", "<f8", "<i8"]},
+    "shape": array_of(COUNT, minItems=1, maxItems=2),
+    "data": {"type": "string", "contentMediaType": "application/octet-stream"},
+}
+COMPONENTS: dict[str, Schema] = {
+    **_of_spec(),
+    "RawArray": object_of(
+        "dtype shape data",
+        fields=_RAW_ARRAY,
+        description="Raw little-endian numbers; `data` is MessagePack's type bin.",
+    ),
+    "Samples": object_of("x y", additionalProperties=False),
+    "PackedSamples": object_of("x y", fields=_RAW, additionalProperties=False),
+    "Rows": object_of("x", additionalProperties=False),
+    "PackedRows": object_of("x", fields=_RAW, additionalProperties=False),
+    "Learned": object_of(
+        "model sequence learned results head",
+        fields={
+            "results": object_of("prediction decision", "admitted step"),
+            "head": object_of("name", _HEAD_FIELDS, _OF_HEAD),
+        },
+    ),
+    "Accepted": object_of(
+        "model sequence samples",
+        description="The model will have this sequence once it has learned these samples.",
+    ),
+    "Prediction": object_of(
+        "model sequence head prediction decision",
+        "classes fit",
+        {
+            "fit": object_of(
+                "job sequence",
+                fields={"job": _TEXT_OR_NULL},
+                description="Of a head that is fitted on request: the refit whose result predicts.",
+            )
+        },
+    ),
+    "Created": object_of(
+        "model sequence status spec",
+        fields={
+            "status": _STATUS,
+            "spec": OBJECT
+            | {"description": "`task`, `serve` and what is not the default; GET has the whole."},
+        },
+    ),
+    "Model": object_of(
+        "model spec sequence rows features heads snapshot_sequence rolled_back status",
+        fields={
+            "status": _STATUS,
+            "heads": OBJECT
+            | {"additionalProperties": object_of("", f"classes {_HEAD_FIELDS}", _OF_HEAD)},
+        },
+    ),
+    "Models": object_of(
+        "models", fields={"models": array_of(object_of("model sequence features"))}
+    ),
+    "Fit": object_of(
+        "job sequence samples support_vectors kkt_violation n_iter gamma beta",
+        fields=_sequence("The model's when the window was copied.")
+        | {
+            "job": _TEXT_OR_NULL | {"description": "null: fitted by `train`."},
+            "gamma": _NUMBER_OR_NULL,
+            "beta": array_of(
+                object_of("basis beta"),
+                description="The coefficient of each function of the spec's basis.",
+            ),
+        },
+        description="The result of a refit: on disk, and used for predictions until the next one.",
+    ),
+    "Job": object_of(
+        "job model status href sequence samples seconds progress result error",
+        fields=_sequence("The model's when the window was copied, to begin.", _COUNT_OR_NULL)
+        | {
+            "status": _JOB_STATUS,
+            "samples": _COUNT_OR_NULL | {"description": "Number of samples in the window."},
+        },
+    ),
+    "Jobs": object_of(
+        "jobs",
+        fields={"jobs": array_of(ref("Job"), description="The model's latest, newest first.")},
+    ),
+    "RolledBack": object_of("to at time", description="The last rollback."),
+    "Rollback": object_of(
+        "sequence",
+        fields=_sequence("Of a snapshot in the model's history."),
+        additionalProperties=False,
+    ),
+    "Snapshot": object_of("sequence bytes written samples_since rolled_back scores"),
+    "History": object_of(
+        "model sequence rolled_back snapshots",
+        fields={"snapshots": array_of(ref("Snapshot"), description="Newest first.")},
+    ),
+    "Status": object_of("status", fields={"status": TEXT}),
+    "Problem": object_of(
+        "type title status detail",
+        "errors retry_after_seconds request_id",
+        {
+            "status": {"type": "integer"},
+            "errors": array_of(object_of("detail", "row line pointer")),
+        },
+        description="RFC 9457: what is wrong, and where.",
+    ),
+}

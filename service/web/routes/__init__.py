@@ -1,0 +1,10 @@
+"""Routes, and the handlers under every transport.
+
+`app` puts routes and layers together, `handlers` is what HTTP, the stream and the inference
+protocol all call, and the other modules are the routes of one subject each.
+
+It may import `service.web.metrics`, `service.web.openapi`, `service.web.layers`,
+`service.web.formats`, `service.engine`, `service.model`, `service.heads`, `service.samples`,
+`service.spec`, `service.access`, `service.diagnostics`, `service.settings`.
+It is imported by `service.web`.
+"""

@@ -1,0 +1,67 @@
+"""The application: its routes, and the layers around them."""
+
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI
+
+from service.access.key_ring import KeyRing
+from service.engine.facade import Engine
+from service.settings import Settings
+from service.web.formats.problems import add_problems, problem_response
+from service.web.layers.guard import Guard
+from service.web.layers.observer import Observer, Requests
+from service.web.layers.shortcut import Shortcut
+from service.web.openapi.document import DESCRIPTION, TAGS, completed
+from service.web.routes.docs_page import add_docs
+from service.web.routes.exposition import add_metrics
+from service.web.routes.health import add_health
+from service.web.routes.history import add_history
+from service.web.routes.inference import add_inference
+from service.web.routes.learning import add_learning
+from service.web.routes.models import add_models
+from service.web.routes.refits import add_refits
+from service.web.routes.stream import Streams, add_stream
+
+
+class Application(FastAPI):
+    """FastAPI with a complete OpenAPI document."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The document, made once."""
+        return self.openapi_schema or completed(super().openapi())
+
+
+def create_app(engine: Engine, settings: Settings, streams: Streams, ring: KeyRing) -> FastAPI:
+    """The ASGI application over an engine, which the caller starts and stops."""
+    app = Application(
+        title="wolfstream",
+        version=version("wolfstream"),
+        description=DESCRIPTION,
+        license_info={"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
+        openapi_tags=TAGS,
+        generate_unique_id_function=lambda route: route.name,
+        openapi_url=None,  # `add_docs` serves it
+        docs_url=None,
+        redoc_url=None,
+    )
+    requests: Requests = {}
+    hot = add_learning(app, engine, settings) | add_inference(app, engine, settings)
+    add_refits(app, engine)
+    add_health(app, engine)
+    add_metrics(app, engine, settings, streams, requests)
+    add_models(app, engine, settings)
+    add_history(app, engine)
+    add_stream(app, engine, settings, streams)
+    add_docs(app)
+    add_problems(app)
+    # The last layer to be added is the outermost.
+    app.add_middleware(Shortcut, endpoints=hot)
+    app.add_middleware(Guard, ring=ring, refuse=problem_response)
+    app.add_middleware(
+        Observer,
+        requests=requests,
+        which=settings.log_requests,
+        is_model=lambda name: engine.is_model(name),
+    )
+    return app

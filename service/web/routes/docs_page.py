@@ -1,0 +1,124 @@
+"""The page at /docs: the OpenAPI document as HTML, without scripts or anything from elsewhere.
+
+The usual viewers are a megabyte of scripts, mostly loaded from a host that a closed network does
+not reach; this page only has to show the document.
+"""
+
+import json
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+
+from service.web.formats.body import respond_json
+from service.web.formats.paths import DOCS, OPENAPI
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
+       color: #222; background: #fff }
+h2 { margin-top: 2.5rem; border-bottom: 1px solid #ccc }
+pre { background: #f4f4f4; padding: .6rem; overflow-x: auto; white-space: pre-wrap }
+code, pre { font: 14px/1.4 ui-monospace, monospace }
+summary { cursor: pointer; padding: .3rem 0 }
+details details { margin-left: 1.5rem }
+.method { display: inline-block; min-width: 4.5rem; font-weight: bold; text-transform: uppercase }
+table { border-collapse: collapse } td, th { text-align: left; padding: .2rem 1rem .2rem 0 }
+@media (prefers-color-scheme: dark) {
+  body { color: #ddd; background: #1a1a1a } pre { background: #2a2a2a } a { color: #8bf }
+}
+"""
+# The page loads nothing, runs nothing and cannot be framed, whatever text is in the document.
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+}
+
+
+def add_docs(app: FastAPI) -> None:
+    """Add the page, and the document itself."""
+
+    async def docs(_: Request) -> Response:
+        return Response(page(app.openapi()), headers=_HEADERS, media_type="text/html")
+
+    async def openapi(_: Request) -> Response:
+        return respond_json(app.openapi())
+
+    app.add_route(DOCS, docs)
+    app.add_route(OPENAPI, openapi)
+
+
+def page(openapi: dict[str, Any]) -> str:
+    """An OpenAPI document as HTML."""
+    info = openapi["info"]
+    parts = [
+        "<!doctype html><html lang=en><meta charset=utf-8>",
+        "<meta name=viewport content='width=device-width, initial-scale=1'>",
+        f"<title>{escape(info['title'])}</title><style>{_STYLE}</style>",
+        f"<h1>{escape(info['title'])} {escape(info['version'])}</h1>",
+        *(f"<p>{_prose(text)}</p>" for text in info.get("description", "").split("\n\n")),
+        "<p>This document for programs: <a href=openapi.json>openapi.json</a>.</p>",
+    ]
+    for tag in openapi.get("tags", []):
+        parts.append(f"<h2>{escape(tag['name'])}</h2><p>{_prose(tag['description'])}</p>")
+        for path, operations in openapi["paths"].items():
+            for method, operation in operations.items():
+                if tag["name"] in operation["tags"]:
+                    parts += _operation(method, path, operation)
+    parts.append("<h2>Schemas</h2>")
+    for name, schema in openapi["components"]["schemas"].items():
+        parts.append(f"<details id='{escape(name)}'><summary><code>{escape(name)}</code></summary>")
+        parts.append(f"{_json(schema)}</details>")
+    return "\n".join(parts)
+
+
+def _operation(method: str, path: str, operation: dict[str, Any]) -> Iterator[str]:
+    summary = operation.get("description") or operation["summary"]
+    yield f"<details><summary><span class=method>{method}</span> <code>{escape(path)}</code>"
+    yield f" {_prose(summary)}</summary>"
+    if operation.get("parameters"):
+        yield "<table><tr><th>parameter<th>in<th>description"
+        for parameter in operation["parameters"]:
+            text = parameter.get("description", parameter["schema"].get("description", ""))
+            name, place = escape(parameter["name"]), escape(parameter["in"])
+            allowed = " or ".join(map(str, parameter["schema"].get("enum", [])))
+            yield f"<tr><td><code>{name}</code><td>{place}<td>{_prose(text)} {escape(allowed)}"
+        yield "</table>"
+    body = operation.get("requestBody", {})
+    for media_type, content in body.get("content", {}).items():
+        yield from _content(f"request, {media_type}", content)
+    for status, response in operation["responses"].items():
+        title = f"{status} {response['description']}"
+        if not response.get("content"):
+            yield f"<details><summary>{_prose(title)}</summary></details>"
+        for media_type, content in response.get("content", {}).items():
+            yield from _content(f"{title} {media_type}", content)
+    yield "</details>"
+
+
+def _content(title: str, content: dict[str, Any]) -> Iterator[str]:
+    """One media type of a request or response: its schema, and an example."""
+    schema = content.get("schema", {})
+    yield f"<details><summary>{_prose(title)}</summary>"
+    if "$ref" in schema:
+        name = escape(schema["$ref"].rpartition("/")[2])
+        yield f"<p>Schema: <a href='#{name}'>{name}</a></p>"
+    elif "description" in schema:
+        yield f"<p>{_prose(schema['description'])}</p>"
+    if "example" in content:
+        yield _json(content["example"])
+    for example in content.get("examples", {}).values():
+        yield f"<p>{_prose(example['summary'])}</p>" if "summary" in example else ""
+        yield _json(example["value"])
+    yield "</details>"
+
+
+def _json(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+    return f"<pre>{escape(text)}</pre>"
+
+
+def _prose(text: str) -> str:
+    """Text whose `backticks` are code."""
+    parts = escape(text).split("`")
+    return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))

@@ -1,0 +1,58 @@
+"""`GET /metrics`: the metrics in the formats of Prometheus and OpenMetrics."""
+
+import asyncio
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import PlainTextResponse
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.process_collector import ProcessCollector
+
+from service.engine.facade import Engine
+from service.settings import Settings
+from service.web.layers.observer import Requests
+from service.web.metrics.of_models import ModelCollector
+from service.web.metrics.of_server import ServerCollector
+from service.web.routes.stream import Streams
+
+
+def add_metrics(
+    app: FastAPI, engine: Engine, settings: Settings, streams: Streams, requests: Requests
+) -> None:
+    """Add the route, which needs a key for all models."""
+    registry = CollectorRegistry(auto_describe=False)
+    server = ServerCollector(engine, settings.data, streams, requests)
+    for collector in (server, ModelCollector(engine)):
+        registry.register(collector)
+    ProcessCollector(registry=registry)
+
+    @app.get(
+        "/metrics",
+        tags=["health"],
+        response_class=PlainTextResponse,
+        responses={200: _description()},
+    )
+    async def metrics(request: Request) -> Response:
+        """Counters, durations and gauges of the server and of each model, for Prometheus.
+
+        As text, or in the OpenMetrics format if Accept asks for it. If the server has keys, this
+        needs one for all models, with the scope predict.
+        """
+        encode, media_type = choose_encoder(request.headers.get("accept", ""))
+        server.connections = len(request.state.connections)
+        # A thousand models have a hundred thousand lines.
+        content = await asyncio.to_thread(encode, registry)
+        return Response(content, headers={"Content-Type": media_type})
+
+
+def _description() -> dict[str, Any]:
+    example = "# TYPE wolfstream_ready gauge\nwolfstream_ready 1.0\n"
+    schema = {"type": "string"}
+    return {
+        "description": "The metrics.",
+        "content": {
+            "text/plain": {"schema": schema, "example": example},
+            "application/openmetrics-text": {"schema": schema, "example": f"{example}# EOF\n"},
+        },
+    }

@@ -1,0 +1,232 @@
+"""The handlers under every transport: decoded data in, plain data out.
+
+HTTP, the websocket and the Open Inference Protocol decode and encode; what a call does, what it
+counts and which quota it uses is decided here.
+"""
+
+import asyncio
+import re
+import time
+from typing import Any
+
+from service.access.key_ring import Grant
+from service.diagnostics import tracing
+from service.engine.admission import Answer
+from service.engine.facade import Engine
+from service.engine.refits import Job
+from service.errors import Invalid, ModelBroken, NoSuchHead, Untrained
+from service.heads.kinds import head_of_call, how_to_teach
+from service.heads.protocol import Predictions
+from service.model.live import Model
+from service.model.published import Published
+from service.samples.named_rows import NamedRows, Rows, n_entries, n_rows
+from service.samples.validation import Samples
+from service.spec.heads import HEADS, HeadName, LearningCall
+from service.spec.model import MODEL_NAME_PATTERN, ModelSpec, read_spec
+from service.web.formats.problems import problem_of
+
+# A prediction of more multiplications than this (about a millisecond) leaves the event loop.
+_INLINE_COST = 20_000_000
+# Numbering the features of so many named numbers takes about a millisecond too.
+_INLINE_NAMED = 10_000
+_MODEL_NAME = re.compile(MODEL_NAME_PATTERN)
+
+
+def learn(
+    engine: Engine,
+    grant: Grant,
+    model: Model,
+    call: LearningCall,
+    samples: Samples,
+    key: bytes | None = None,
+    durable: "asyncio.Future[Answer] | None" = None,
+) -> "asyncio.Future[Answer]":
+    """Queue checked samples, in the order of the calls; the future is the answer.
+
+    key, durable: see `Engine.submit`.
+
+    Raises QuotaExceeded, NotReady, QueueFull, ModelBroken.
+    """
+    grant.check_quota()
+    tracing.count_samples(len(samples.y))
+    answer = engine.submit(model, head_of_call(model.spec, call), samples, key, durable)
+    grant.spend(len(samples.y))
+    return answer
+
+
+async def predict(
+    engine: Engine,
+    grant: Grant,
+    model: Model,
+    head: str | None,
+    min_sequence: int | None,
+    rows: Rows,
+) -> dict[str, Any]:
+    """Predict with the published view, without waiting for learning or disturbing it.
+
+    head: by default the one that the spec serves. min_sequence: to be waited for.
+
+    Raises QuotaExceeded, Invalid, InvalidSamples, ModelBroken, NoSuchHead, NotReached, Untrained.
+    """
+    grant.check_quota()
+    grant.spend(n_rows(rows))
+    began = time.monotonic()
+    tracing.count_samples(n_rows(rows))
+    name = read_head(head) or model.spec.serve
+    if name not in model.spec.heads:
+        raise NoSuchHead(f"the spec of model {model.name!r} has null for {name}")
+    _check_intact(model)
+    if min_sequence is not None:
+        await engine.reached(model, min_sequence)
+    published = model.published
+    predictions = await _predictions(model, published, name, rows)
+    model.counts[name].predicted += n_rows(rows)
+    engine.metrics.predict.observe(time.monotonic() - began)
+    return {
+        "model": model.name,
+        "sequence": published.sequence,
+        "head": name,
+        **published.heads[name].source,
+        **predictions._asdict(),
+    }
+
+
+async def check_predicts(model: Model, row: Rows) -> None:
+    """Raise ModelBroken or Untrained unless the served head can predict a row."""
+    _check_intact(model)
+    await _predictions(model, model.published, model.spec.serve, row)
+
+
+async def _predictions(
+    model: Model, published: Published, head: HeadName, rows: Rows
+) -> Predictions:
+    """Predictions and decisions, computed on a thread if they take long."""
+    view = published.heads[head]
+
+    def compute() -> Predictions:
+        X = published.matrix(rows)
+        if view.lacks:
+            how = how_to_teach(model.name, model.spec, head)
+            raise Untrained(f"the head {head} of model {model.name!r} {view.lacks}; {how}")
+        return view.predict(X)
+
+    entries = n_entries(rows)
+    inline = view.cost(n_rows(rows), entries) <= _INLINE_COST
+    if isinstance(rows, NamedRows) and entries > _INLINE_NAMED:
+        inline = False
+    return compute() if inline else await asyncio.to_thread(compute)
+
+
+def _check_intact(model: Model) -> None:
+    if model.broken:
+        raise ModelBroken(f"model {model.name!r}: {model.broken}")
+
+
+async def create(engine: Engine, name: str, body: Any) -> tuple[dict[str, Any], bool]:
+    """Create a model from a decoded spec; a short description, and whether it is new.
+
+    Raises Invalid, ModelExists, TooManyModels, NotReady, StorageFailed.
+    """
+    if not _MODEL_NAME.fullmatch(name):
+        raise Invalid(
+            "a model's name has 1 to 63 letters, digits, dots, underscores and hyphens, "
+            "the first a letter or digit"
+        )
+    model, new = await engine.create(name, read_spec(body))
+    description = model.describe()
+    short: dict[str, Any] = {key: description[key] for key in ("model", "sequence", "status")}
+    return short | {"spec": _chosen(model.spec)}, new
+
+
+def _chosen(spec: ModelSpec) -> dict[str, Any]:
+    """The task, the served head, and the fields that differ from those of `{}`."""
+    plain = spec.plain()
+    decisive = {"task": plain["task"], "serve": plain["serve"]}
+    return decisive | _difference(plain, ModelSpec().plain())
+
+
+def _difference(plain: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
+    """The fields whose values are not the default ones, part by part."""
+    different: dict[str, Any] = {}
+    for name, value in plain.items():
+        usual = default.get(name)
+        if isinstance(value, dict) and isinstance(usual, dict):
+            value = _difference(value, usual)
+            if not value:
+                continue
+        elif value == usual:
+            continue
+        different[name] = value
+    return different
+
+
+async def describe(engine: Engine, name: str, min_sequence: int | None) -> dict[str, Any]:
+    """Describe a model. Raises UnknownModel, NotReady, NotReached."""
+    model = engine.model(name)
+    if min_sequence is not None:
+        await engine.reached(model, min_sequence)
+    return model.describe()
+
+
+def list_models(engine: Engine, prefix: str) -> dict[str, Any]:
+    """Name, sequence and number of features of every model whose name begins with the prefix."""
+    models = [
+        {"model": m.name, "sequence": m.published.sequence, "features": m.published.dimension}
+        for m in engine.models()
+        if m.name.startswith(prefix)
+    ]
+    return {"models": models}
+
+
+def refit(engine: Engine, name: str) -> dict[str, Any]:
+    """The queued or running refit of a model, or else a new one.
+
+    Raises UnknownModel, JobsFull, ModelBroken, NoSuchHead, NotReady.
+    """
+    model = engine.model(name)
+    model.refitted_head()
+    return _job(engine.refit(model))
+
+
+def list_jobs(engine: Engine, name: str) -> dict[str, Any]:
+    """The latest refits of a model, newest first. Raises UnknownModel, NotReady."""
+    return {"jobs": [_job(job) for job in engine.refits.jobs(engine.model(name))]}
+
+
+def describe_job(engine: Engine, name: str, job: str) -> dict[str, Any]:
+    """A refit of a model. Raises UnknownModel, UnknownJob, NotReady."""
+    return _job(engine.refits.job(engine.model(name), job))
+
+
+def _job(job: Job) -> dict[str, Any]:
+    return {
+        "job": job.id,
+        "model": job.model.name,
+        "status": job.status,
+        "href": f"/v1/models/{job.model.name}/jobs/{job.id}",
+        "sequence": job.sequence,
+        "samples": job.samples,
+        "seconds": round(job.seconds, 3),
+        "progress": job.progress._asdict() if job.progress else None,
+        "result": job.result,
+        "error": problem_of(job.error) if job.error else None,
+    }
+
+
+def read_min_sequence(given: str | None) -> int | None:
+    """The sequence that a query parameter asks for. Raises Invalid."""
+    if given is None:
+        return None
+    if not given.isascii() or not given.isdecimal() or len(given) > 18:
+        raise Invalid(f"min_sequence must be a whole number, zero or more, not {given[:40]!r}")
+    return int(given)
+
+
+def read_head(head: str | None) -> HeadName | None:
+    """The head that a parameter names. Raises Invalid."""
+    if head is None:
+        return None
+    for name in HEADS:
+        if head == name:
+            return name
+    raise Invalid(f"head must be one of {', '.join(HEADS)}, not {head!r}")

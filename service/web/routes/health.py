@@ -1,0 +1,56 @@
+"""The routes of health, and the root, which says where the documentation is."""
+
+from importlib.metadata import version
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import RedirectResponse
+
+from service.engine.facade import Engine
+from service.errors import NotReady
+from service.web.formats.body import respond_json
+from service.web.formats.paths import DOCS, OPENAPI
+from service.web.formats.wire import JSON
+from service.web.openapi.operations import answer, refusals
+
+_ROOT = {
+    "name": "wolfstream",
+    "version": version("wolfstream"),
+    "documentation": DOCS,
+    "openapi": OPENAPI,
+    "health": "/readyz",
+    "models": "/v1/models",
+}
+
+
+def add_health(app: FastAPI, engine: Engine) -> None:
+    """Add the routes, which need no key."""
+    json_only = (JSON.media_type,)
+    alive = answer("Status", "The process responds.", json_only)
+    ready = answer("Status", "The server is ready.", json_only)
+
+    @app.get("/livez", tags=["health"], responses={200: alive})
+    async def livez() -> Response:
+        """200 while the process responds at all."""
+        return respond_json({"status": "alive"})
+
+    @app.get("/readyz", tags=["health"], responses={200: ready, **refusals(NotReady)})
+    async def readyz() -> Response:
+        """200 once models are recovered and numerics compiled, until the server stops.
+
+        Before and after, 503 says what the server is doing.
+        """
+        check_ready(engine)
+        return respond_json({"status": "ready"})
+
+    async def root(request: Request) -> Response:
+        if "text/html" in request.headers.get("accept", ""):
+            return RedirectResponse(DOCS, 303)
+        return respond_json(_ROOT)
+
+    app.add_route("/", root)
+
+
+def check_ready(engine: Engine) -> None:
+    """Raise NotReady, with the phase of the start or stop, unless requests are accepted."""
+    if not engine.accepting:
+        raise NotReady(f"the server is {engine.phase}")

@@ -1,0 +1,113 @@
+"""The routes of a model's history: its snapshots, and the way back to one."""
+
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+
+from service.engine.facade import Engine
+from service.errors import (
+    Invalid,
+    SampleError,
+    SnapshotFailed,
+    StorageFailed,
+    UnknownModel,
+    UnknownSnapshot,
+    UnusableSnapshot,
+    pointer_to,
+)
+from service.web.formats.body import read_body, respond
+from service.web.formats.wire import JSON, format_of_body
+from service.web.openapi.operations import BODY_REFUSALS, NO_BODY, answer, body, refusals
+
+_BODY_BYTES = 1 << 12
+_OF_SNAPSHOTS = (*BODY_REFUSALS, UnknownModel, UnknownSnapshot, UnusableSnapshot)
+
+
+def add_history(app: FastAPI, engine: Engine) -> None:
+    """Add the routes; GET needs the scope predict, the rest admin (`web.layers.guard`)."""
+
+    @app.get(
+        "/v1/models/{name}/history",
+        tags=["history"],
+        responses={200: answer("History", "The snapshots."), **refusals(UnknownModel)},
+    )
+    async def list_snapshots(request: Request, name: str) -> Response:
+        """The snapshots that are kept of a model, newest first.
+
+        To go back to one is to forget the `samples_since` that were logged after it. The setting
+        `snapshots` says how many are kept.
+        """
+        model = engine.model(name)
+        snapshots = await engine.history(model)
+        history = {
+            "model": name,
+            "sequence": model.published.sequence,
+            "rolled_back": model.rolled_back,
+            "snapshots": snapshots,
+        }
+        return respond(request, JSON, history)
+
+    @app.post(
+        "/v1/models/{name}/snapshot",
+        tags=["history"],
+        status_code=201,
+        openapi_extra=NO_BODY,
+        responses={
+            201: answer("Snapshot", "The snapshot is on disk."),
+            **refusals(*_OF_SNAPSHOTS, SnapshotFailed),
+        },
+    )
+    async def take_snapshot(request: Request, name: str) -> Response:
+        """Make a snapshot now: a point to go back to. The body is empty.
+
+        A sequence has one snapshot: a later one of the same sequence, after a refit or a rollback,
+        replaces it. If there are too many, the oldest is deleted.
+        """
+        if await read_body(request, _BODY_BYTES) not in (b"", b"{}"):
+            raise Invalid("a snapshot takes no body")
+        model = engine.model(name)
+        sequence = await engine.snapshot(model)
+        for snapshot in await engine.history(model):
+            if snapshot["sequence"] == sequence:
+                return respond(request, JSON, snapshot, 201)
+        raise UnknownSnapshot(f"the snapshot of sequence {sequence} was made, and deleted again")
+
+    @app.post(
+        "/v1/models/{name}/rollback",
+        tags=["history"],
+        openapi_extra=body("Rollback"),
+        responses={
+            200: answer("Model", "The model as it is now."),
+            **refusals(*_OF_SNAPSHOTS, StorageFailed),
+        },
+    )
+    async def roll_back_model(request: Request, name: str) -> Response:
+        """Go back to a snapshot: the model becomes what it was then, and continues from there.
+
+        Its sequence does not go back: it counts what was logged. What was learned since the
+        snapshot is forgotten, but the Idempotency-Keys under which it was learned stay used: the
+        same request again gets its first answer, and is not learned again. Predictions are served
+        meanwhile; a running refit is stopped. 200 means that the rollback is on disk.
+        A snapshot made just before is the way back from it.
+        """
+        data = await read_body(request, _BODY_BYTES)
+        body_format = format_of_body(request.headers.get("content-type"))
+        sequence = _read_rollback(body_format.decode(data))
+        return respond(request, body_format, await engine.roll_back(engine.model(name), sequence))
+
+
+def _read_rollback(given: Any) -> int:
+    """The sequence to go back to. Raises Invalid."""
+    wrong: list[SampleError] = []
+    fields = given if isinstance(given, dict) else {}
+    sequence = fields.get("sequence")
+    if fields is not given:
+        wrong.append({"pointer": "", "detail": "must be an object"})
+    elif type(sequence) is not int or sequence < 0:
+        wrong.append({"pointer": "/sequence", "detail": "must be a whole number, zero or more"})
+    unknown = [name for name in fields if name != "sequence"]
+    wrong += [{"pointer": pointer_to(name), "detail": "unknown field"} for name in unknown]
+    if wrong:
+        raise Invalid('the body of a rollback is {"sequence": N}, of a snapshot', wrong)
+    assert isinstance(sequence, int)
+    return sequence

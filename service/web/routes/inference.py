@@ -1,0 +1,162 @@
+"""The routes of the Open Inference Protocol."""
+
+import asyncio
+from enum import Enum
+from importlib.metadata import version
+from typing import Annotated
+
+import numpy as np
+from fastapi import FastAPI, Path, Request, Response
+
+from service.engine.facade import Engine
+from service.errors import (
+    ModelBroken,
+    NoSuchHead,
+    NotReached,
+    NotReady,
+    QuotaExceeded,
+    UnknownModel,
+    Untrained,
+)
+from service.model.live import Model
+from service.samples.named_rows import Rows, named_rows
+from service.settings import Settings
+from service.web.formats.body import receive_inference, respond_json
+from service.web.formats.inference import (
+    JSON_LENGTH_HEADER,
+    VERSION,
+    metadata,
+    write_inference,
+)
+from service.web.formats.paths import INFERENCE_PREFIX as PREFIX
+from service.web.formats.wire import JSON
+from service.web.layers.shortcut import Endpoint
+from service.web.openapi.operations import (
+    BODY_REFUSALS,
+    INFER,
+    INFERRED,
+    Responses,
+    answer,
+    refusals,
+)
+from service.web.routes import handlers
+from service.web.routes.health import check_ready
+
+EXTENSIONS = ("binary_tensor_data", "parameters")
+
+_MODEL = f"{PREFIX}/models/{{name}}"
+_OF_VERSION = f"{_MODEL}/versions/{{version}}"
+_TAGS: list[str | Enum] = ["inference protocol"]
+Version = Annotated[str, Path(json_schema_extra={"enum": [VERSION]})]
+
+
+def add_inference(app: FastAPI, engine: Engine, settings: Settings) -> dict[str, Endpoint]:
+    """Add the protocol's routes; those endpoints by path that carry the traffic."""
+    _add_server(app, engine)
+    _add_models(app, engine)
+    of_predicting = INFERRED | refusals(
+        *BODY_REFUSALS,
+        *(UnknownModel, NoSuchHead, Untrained, QuotaExceeded, NotReached, ModelBroken),
+        inference=True,
+    )
+
+    @app.post(f"{_MODEL}/infer", tags=_TAGS, openapi_extra=INFER, responses=of_predicting)
+    async def infer(request: Request, name: str) -> Response:
+        """Predict."""
+        return await _infer(request, engine.model(name))
+
+    @app.post(f"{_OF_VERSION}/infer", tags=_TAGS, openapi_extra=INFER, responses=of_predicting)
+    async def infer_of_version(request: Request, name: str, version: Version) -> Response:
+        """Predict with a version."""
+        return await _infer(request, _of_version(engine, name, version))
+
+    async def _infer(request: Request, model: Model) -> Response:
+        named = model.published.names is not None
+        wanted = await receive_inference(request, settings, named)
+        predicted = await handlers.predict(
+            engine, request.state.grant, model, wanted.head, wanted.min_sequence, wanted.rows
+        )
+        content, json_length = write_inference(wanted, predicted)
+        if json_length is None:
+            return Response(content, media_type=JSON.media_type)
+        headers = {JSON_LENGTH_HEADER: str(json_length)}
+        return Response(content, headers=headers, media_type="application/octet-stream")
+
+    return {f"{_MODEL}/infer": infer}
+
+
+def _add_server(app: FastAPI, engine: Engine) -> None:
+    server = {"name": "wolfstream", "version": version("wolfstream"), "extensions": EXTENSIONS}
+    not_ready = refusals(NotReady, inference=True)
+
+    @app.get(PREFIX, tags=_TAGS, responses=_of("Server"))
+    async def inference_server() -> Response:
+        """The server, its version and its extensions."""
+        return respond_json(server)
+
+    @app.get(f"{PREFIX}/health/live", tags=_TAGS, responses=_of("Live"))
+    async def inference_live() -> Response:
+        """Whether the server responds at all."""
+        return respond_json({"live": True})
+
+    @app.get(f"{PREFIX}/health/ready", tags=_TAGS, responses=_of("Ready") | not_ready)
+    async def inference_ready() -> Response:
+        """Whether models are recovered and numerics compiled."""
+        check_ready(engine)
+        return respond_json({"ready": True})
+
+
+def _add_models(app: FastAPI, engine: Engine) -> None:
+    of_model = _of("Model") | refusals(UnknownModel, inference=True)
+    of_ready = _of("ModelReady") | refusals(UnknownModel, Untrained, ModelBroken, inference=True)
+
+    @app.get(_MODEL, tags=_TAGS, responses=of_model)
+    async def inference_model(name: str) -> Response:
+        """A model's inputs and outputs."""
+        return await _describe(engine.model(name))
+
+    @app.get(_OF_VERSION, tags=_TAGS, responses=of_model)
+    async def inference_model_of_version(name: str, version: Version) -> Response:
+        """The inputs and outputs of a model's version."""
+        return await _describe(_of_version(engine, name, version))
+
+    async def _describe(model: Model) -> Response:
+        # A model may have many names.
+        return await asyncio.to_thread(lambda: respond_json(metadata(model)))
+
+    @app.get(f"{_MODEL}/ready", tags=_TAGS, responses=of_ready)
+    async def inference_model_ready(name: str) -> Response:
+        """Whether a model can predict."""
+        return await _ready(engine.model(name))
+
+    @app.get(f"{_OF_VERSION}/ready", tags=_TAGS, responses=of_ready)
+    async def inference_model_ready_of_version(name: str, version: Version) -> Response:
+        """Whether a model's version can predict."""
+        return await _ready(_of_version(engine, name, version))
+
+    async def _ready(model: Model) -> Response:
+        await handlers.check_predicts(model, _row_of_zeros(model))
+        return respond_json({"name": model.name, "ready": True})
+
+
+def _row_of_zeros(model: Model) -> Rows:
+    """A row that the model can predict if it can predict any."""
+    published = model.published
+    if published.names is not None:
+        return named_rows([{}])
+    return np.zeros((1, published.dimension or 1))
+
+
+def _of(kind: str) -> Responses:
+    return {200: answer(f"Inference{kind}", "Done.", (JSON.media_type,))}
+
+
+def _of_version(engine: Engine, name: str, version: str) -> Model:
+    """A version of a model. Raises NotReady, UnknownModel."""
+    model = engine.model(name)
+    if version != VERSION:
+        raise UnknownModel(
+            f"model {name!r} has no version {version[:40]!r}; its only version is {VERSION}, "
+            "what it has learned so far"
+        )
+    return model

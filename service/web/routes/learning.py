@@ -1,0 +1,86 @@
+"""The routes that carry the traffic: learn samples, predict rows.
+
+They are declared with FastAPI, which documents them; `web.layers.shortcut` calls them.
+"""
+
+import asyncio
+
+from fastapi import FastAPI, Request, Response
+from starlette.datastructures import QueryParams
+
+from service.engine.facade import Engine
+from service.engine.idempotency import header_key
+from service.errors import (
+    KeyReused,
+    ModelBroken,
+    NoSuchHead,
+    NotReached,
+    QueueFull,
+    QuotaExceeded,
+    StorageFailed,
+    UnknownModel,
+    Untrained,
+)
+from service.settings import Settings
+from service.spec.heads import LearningCall
+from service.web.formats.body import decode_rows, decode_samples, receive, respond
+from service.web.formats.prefer import acknowledged, read_preference
+from service.web.layers.shortcut import Endpoint
+from service.web.openapi.operations import (
+    BODY_REFUSALS,
+    LEARN,
+    LEARNED,
+    PREDICT,
+    answer,
+    refusals,
+)
+from service.web.routes import handlers
+
+_SAMPLES, _ASSET, _PREDICT = (
+    f"/v1/models/{{name}}/{call}" for call in ("samples", "asset", "predict")
+)
+# Parsing an empty query takes as long as decoding a row.
+_NO_QUERY = QueryParams()
+
+
+def add_learning(app: FastAPI, engine: Engine, settings: Settings) -> dict[str, Endpoint]:
+    """Add the routes; their endpoints by path."""
+    refused = (*BODY_REFUSALS, UnknownModel, NoSuchHead, QuotaExceeded, ModelBroken)
+    of_learning = LEARNED | refusals(*refused, KeyReused, QueueFull, StorageFailed)
+    predicted = {200: answer("Prediction", "The predictions of the model of this sequence.")}
+    of_predicting = predicted | refusals(*refused, Untrained, NotReached)
+
+    @app.post(_SAMPLES, tags=["learning"], openapi_extra=LEARN, responses=of_learning)
+    async def learn(request: Request, name: str) -> Response:
+        """Learn samples in order, with the working set, or for a head that is fitted on request."""
+        return await _learn(request, name, "samples")
+
+    @app.post(_ASSET, tags=["learning"], openapi_extra=LEARN, responses=of_learning)
+    async def learn_asset(request: Request, name: str) -> Response:
+        """Learn samples in order, with a step of ASSET for each."""
+        return await _learn(request, name, "asset")
+
+    async def _learn(request: Request, name: str, call: LearningCall) -> Response:
+        headers, grant = request.headers, request.state.grant
+        key = header_key(headers.getlist("idempotency-key"), grant.key_id)
+        preference = read_preference(headers.getlist("prefer"), settings.wait_seconds)
+        body_format, data = await receive(request, settings.body_bytes, labelled=True)
+        model = engine.model(name)
+        samples = await decode_samples(request, body_format, data, settings, model.spec.task)
+        durable = asyncio.get_running_loop().create_future() if preference else None
+        waiting = handlers.learn(engine, grant, model, call, samples, key, durable)
+        return respond(request, body_format, *await acknowledged(waiting, durable, preference))
+
+    @app.post(_PREDICT, tags=["predicting"], openapi_extra=PREDICT, responses=of_predicting)
+    async def predict(request: Request, name: str) -> Response:
+        """Predict labels, or numbers of a regression, with the decisions of the current model."""
+        query = request.query_params if request.scope["query_string"] else _NO_QUERY
+        min_sequence = handlers.read_min_sequence(query.get("min_sequence"))
+        body_format, data = await receive(request, settings.body_bytes, labelled=False)
+        rows = await decode_rows(request, body_format, data, settings)
+        model, grant = engine.model(name), request.state.grant
+        head = query.get("head")
+        predicted = await handlers.predict(engine, grant, model, head, min_sequence, rows)
+        return respond(request, body_format, predicted)
+
+    return {_SAMPLES: learn, _ASSET: learn_asset, _PREDICT: predict}

@@ -1,0 +1,82 @@
+"""The routes of models: list, describe, create, delete."""
+
+from fastapi import FastAPI, Request, Response
+
+from service.engine.facade import Engine
+from service.errors import (
+    Invalid,
+    ModelExists,
+    NotReached,
+    StorageFailed,
+    TooManyModels,
+    UnknownModel,
+)
+from service.settings import Settings
+from service.web.formats.body import read_body, respond
+from service.web.formats.wire import JSON, format_of_body
+from service.web.openapi.operations import (
+    BODY_REFUSALS,
+    MIN_SEQUENCE,
+    Responses,
+    answer,
+    body,
+    refusals,
+)
+from service.web.routes import handlers
+
+# A spec is a few hundred bytes.
+_SPEC_BYTES = 1 << 16
+
+
+def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
+    """Add the routes; GET needs the scope predict, the rest admin (`web.layers.guard`)."""
+    listed: Responses = {200: answer("Models", "The models, by name.")}
+
+    @app.get("/v1/models", tags=["models"], responses=listed)
+    async def list_models(request: Request) -> Response:
+        """All models that the key is for, with their sequences."""
+        return respond(request, JSON, handlers.list_models(engine, request.state.grant.prefix))
+
+    @app.get(
+        "/v1/models/{name}",
+        tags=["models"],
+        openapi_extra=MIN_SEQUENCE,
+        responses={
+            200: answer("Model", "The model."),
+            **refusals(UnknownModel, Invalid, NotReached),
+        },
+    )
+    async def describe_model(request: Request, name: str) -> Response:
+        """A model: its spec, its sequence, and the state of each head: size, steps, gap, scores."""
+        min_sequence = handlers.read_min_sequence(request.query_params.get("min_sequence"))
+        return respond(request, JSON, await handlers.describe(engine, name, min_sequence))
+
+    @app.put(
+        "/v1/models/{name}",
+        tags=["models"],
+        status_code=201,
+        openapi_extra=body("Spec", required=False),
+        responses={
+            200: answer("Created", "The model exists with this spec."),
+            201: answer("Created", "The model is new."),
+            **refusals(*BODY_REFUSALS, ModelExists, TooManyModels, StorageFailed),
+        },
+    )
+    async def create_model(request: Request, name: str) -> Response:
+        """Create a model of a task, a kernel and heads; `{}` is a spec with every default."""
+        data = await read_body(request, min(settings.body_bytes, _SPEC_BYTES))
+        body_format = format_of_body(request.headers.get("content-type") if data else None)
+        spec = body_format.decode(data) if data else {}
+        created, new = await handlers.create(engine, name, spec)
+        return respond(request, body_format, created, 201 if new else 200)
+
+    @app.delete(
+        "/v1/models/{name}",
+        tags=["models"],
+        status_code=204,
+        responses=refusals(UnknownModel, StorageFailed),
+    )
+    async def delete_model(name: str) -> Response:
+        """Delete a model with everything that it learned."""
+        await engine.delete(name)
+        return Response(status_code=204)

@@ -1,0 +1,55 @@
+"""The routes of refits: start one as a job, and follow the jobs of a model."""
+
+from fastapi import FastAPI, Request, Response
+
+from service.engine.facade import Engine
+from service.errors import Invalid, JobsFull, ModelBroken, NoSuchHead, UnknownJob, UnknownModel
+from service.web.formats.body import read_body, respond
+from service.web.formats.wire import JSON
+from service.web.openapi.operations import BODY_REFUSALS, NO_BODY, answer, refusals
+from service.web.routes import handlers
+
+_BODY_BYTES = 1 << 16
+
+
+def add_refits(app: FastAPI, engine: Engine) -> None:
+    """Add the routes; POST needs the scope learn, the rest predict (`web.layers.guard`)."""
+
+    @app.post(
+        "/v1/models/{name}/refit",
+        tags=["refitting"],
+        status_code=202,
+        openapi_extra=NO_BODY,
+        responses={
+            202: answer("Job", "The job, queued or running."),
+            **refusals(*BODY_REFUSALS, UnknownModel, NoSuchHead, JobsFull, ModelBroken),
+        },
+    )
+    async def refit(request: Request, name: str) -> Response:
+        """Fit a head anew to the model's window of recent samples, as a job.
+
+        The window is copied when the job begins to run. While a refit of the model is queued or
+        running, further requests get the same job. The body is empty.
+        """
+        if await read_body(request, _BODY_BYTES) not in (b"", b"{}"):
+            raise Invalid("a refit takes no body; the model's spec says what it fits")
+        job = handlers.refit(engine, name)
+        return respond(request, JSON, job, 202, {"Location": job["href"]})
+
+    @app.get(
+        "/v1/models/{name}/jobs",
+        tags=["refitting"],
+        responses={200: answer("Jobs", "The jobs."), **refusals(UnknownModel)},
+    )
+    async def list_jobs(request: Request, name: str) -> Response:
+        """The latest refits of the model, newest first."""
+        return respond(request, JSON, handlers.list_jobs(engine, name))
+
+    @app.get(
+        "/v1/models/{name}/jobs/{job}",
+        tags=["refitting"],
+        responses={200: answer("Job", "The job."), **refusals(UnknownModel, UnknownJob)},
+    )
+    async def describe_job(request: Request, name: str, job: str) -> Response:
+        """A refit: its progress, and its result or error once it has ended."""
+        return respond(request, JSON, handlers.describe_job(engine, name, job))

@@ -1,0 +1,236 @@
+"""One websocket connection to one model.
+
+A session has two tasks. The reader takes a frame only while fewer than `window` are unanswered, so
+that a client that sends too fast is slowed down by its own connection; the sender writes one answer
+at a time, and a frame is answered only once its answer is written. So neither direction buffers
+more than a window.
+
+With `?producer=NAME` the name and the id of a frame that is to be learned are its idempotency key
+(`engine.idempotency`): a client that lost its connection sends the unanswered frames again, under
+the same ids, and each is learned once. The order of such a client's frames is kept as well: after
+one was refused because the server could not take it, the following ones are refused like it until
+it comes again, so that none overtakes it.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from service.access.key_ring import Grant
+from service.engine.admission import Answer
+from service.engine.facade import Engine
+from service.engine.idempotency import frame_key
+from service.errors import Refusal, Unavailable
+from service.model.live import Model
+from service.samples.validation import read_rows, read_samples
+from service.settings import Settings
+from service.spec.heads import LearningCall
+from service.web.formats.problems import problem_of
+from service.web.formats.request_size import check_size
+from service.web.formats.wire import JSON, Format
+from service.web.routes import handlers
+from service.web.routes.frames import SUBPROTOCOLS, FrameId, decode_frame, frame_id, operation
+
+# Codes with which the server closes a stream.
+GOING_AWAY, NOT_ALLOWED = 1001, 1008
+
+
+class Session:
+    """One connection to one model.
+
+    grant: what the client's key allows.
+    producer: the client's name, which makes ids idempotency keys; None without one.
+    """
+
+    def __init__(
+        self,
+        websocket: WebSocket,
+        engine: Engine,
+        model: Model,
+        grant: Grant,
+        settings: Settings,
+        producer: str | None = None,
+    ) -> None:
+        self._websocket = websocket
+        self._engine = engine
+        self._model = model
+        self.grant = grant
+        self._settings = settings
+        self._window = settings.window
+        self._producer = producer
+        self._order = None if producer is None else _Order()
+        self._format: Format = JSON
+        self._free = asyncio.Semaphore(settings.window)
+        self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._predictions: set[asyncio.Task[None]] = set()
+        self._ending = asyncio.Event()
+        self._close: tuple[int, str]
+        self.ended = asyncio.Event()
+
+    async def run(self) -> None:
+        """Greet, then serve until the client leaves or `end` is called."""
+        offered = self._websocket.scope["subprotocols"]
+        chosen = next((name for name in offered if name in SUBPROTOCOLS), None)
+        await self._websocket.accept(chosen)
+        if offered and chosen is None:
+            known = ", ".join(SUBPROTOCOLS)
+            await self._websocket.close(NOT_ALLOWED, f"supported subprotocols: {known}")
+            return
+        self._format = SUBPROTOCOLS[chosen] if chosen else JSON
+        try:
+            await self._write(self._greeting())
+            await self._serve()
+        except WebSocketDisconnect:
+            pass
+        finally:
+            for task in self._predictions:
+                task.cancel()
+            self.ended.set()
+
+    def end(self, code: int, reason: str) -> None:
+        """Stop reading, write all answers, close; `ended` is set once that is done."""
+        if not self._ending.is_set():
+            self._close = code, reason
+            self._ending.set()
+
+    async def _serve(self) -> None:
+        reader = asyncio.create_task(self._read())
+        sender = asyncio.create_task(self._send_answers())
+        ending = asyncio.create_task(self._ending.wait())
+        answered = None
+        try:
+            await asyncio.wait({reader, sender, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if ending.done() and not reader.done():
+                reader.cancel()
+                await asyncio.wait({reader})
+                answered = asyncio.create_task(self._all_answered())
+                await asyncio.wait({answered, sender}, return_when=asyncio.FIRST_COMPLETED)
+                await self._websocket.close(*self._close)
+        finally:
+            tasks = [task for task in (reader, sender, ending, answered) if task is not None]
+            for task in tasks:
+                task.cancel()
+            ends = await asyncio.gather(*tasks, return_exceptions=True)
+        for end in ends:
+            if isinstance(end, Exception):
+                raise end
+
+    async def _read(self) -> None:
+        while True:
+            await self._free.acquire()
+            try:
+                message = await self._websocket.receive()
+            except asyncio.CancelledError:
+                self._free.release()
+                raise
+            if message["type"] == "websocket.disconnect":
+                return
+            self._take(message)
+
+    def _take(self, message: Mapping[str, Any]) -> None:
+        """Begin to work on a frame, which will be answered, with a problem if it is refused."""
+        of_frame: FrameId | None = None
+        learns = True
+        try:
+            frame = decode_frame(message, self._format)
+            of_frame = frame_id(frame)
+            op = operation(frame)
+            learns = op != "predict"
+            self.grant.check("learn" if learns else "predict")
+            if learns and self._order:
+                self._order.check(of_frame)
+            self.grant.check_quota()
+            check_size(frame, self._settings)
+            if op == "predict":
+                self._start_prediction(of_frame, frame)
+            else:
+                self._learn(of_frame, frame, "asset" if op == "asset" else "samples")
+        except Refusal as error:
+            if learns:
+                self._note(of_frame, error)
+            self._refuse(of_frame, error)
+
+    def _learn(self, of_frame: FrameId, frame: dict[str, Any], call: LearningCall) -> None:
+        model = self._engine.model(self._model.name)
+        body = {name: frame[name] for name in ("x", "y") if name in frame}
+        samples = read_samples(body, model.spec.task)
+        key = None
+        if self._producer is not None:
+            key = frame_key(self.grant.key_id, self._producer, of_frame)
+        answer = handlers.learn(self._engine, self.grant, model, call, samples, key)
+        answer.add_done_callback(lambda done: self._learned(of_frame, done))
+
+    def _learned(self, of_frame: FrameId, done: "asyncio.Future[Answer]") -> None:
+        error = done.exception()
+        if isinstance(error, Refusal):
+            self._note(of_frame, error)
+            self._refuse(of_frame, error)
+        else:
+            self._answers.put_nowait({"id": of_frame, **done.result()})
+
+    def _start_prediction(self, of_frame: FrameId, frame: dict[str, Any]) -> None:
+        model = self._engine.model(self._model.name)
+        task = asyncio.create_task(self._predict(of_frame, model, frame))
+        self._predictions.add(task)
+        task.add_done_callback(self._predictions.discard)
+
+    async def _predict(self, of_frame: FrameId, model: Model, frame: dict[str, Any]) -> None:
+        body = {"x": frame["x"]} if "x" in frame else {}
+        head, min_sequence = frame.get("head"), frame.get("min_sequence")
+        try:
+            rows = read_rows(body)
+            answer = await handlers.predict(
+                self._engine, self.grant, model, head, min_sequence, rows
+            )
+        except Refusal as error:
+            self._refuse(of_frame, error)
+        else:
+            self._answers.put_nowait({"id": of_frame, **answer})
+
+    def _note(self, of_frame: FrameId | None, error: Refusal) -> None:
+        if self._order:
+            self._order.note(of_frame, error)
+
+    def _refuse(self, of_frame: FrameId | None, error: Refusal) -> None:
+        answer = {"error": problem_of(error)}
+        self._answers.put_nowait(answer if of_frame is None else {"id": of_frame, **answer})
+
+    async def _send_answers(self) -> None:
+        while True:
+            await self._write(await self._answers.get())
+            self._free.release()
+
+    async def _all_answered(self) -> None:
+        for _ in range(self._window):
+            await self._free.acquire()
+
+    async def _write(self, data: dict[str, Any]) -> None:
+        encoded = self._format.encode(data)
+        if self._format is JSON:
+            await self._websocket.send_text(encoded.decode())
+        else:
+            await self._websocket.send_bytes(encoded)
+
+    def _greeting(self) -> dict[str, Any]:
+        sequence = self._model.published.sequence
+        return {"hello": {"model": self._model.name, "window": self._window, "sequence": sequence}}
+
+
+class _Order:
+    """The order of a producer's frames, which none may overtake that has to come again."""
+
+    def __init__(self) -> None:
+        self._awaited: tuple[FrameId | None, Unavailable] | None = None
+
+    def check(self, of_frame: FrameId) -> None:
+        """Refuse a frame, as another one was refused, until that one comes again."""
+        if self._awaited and self._awaited[0] != of_frame:
+            raise self._awaited[1]
+        self._awaited = None
+
+    def note(self, of_frame: FrameId | None, error: Refusal) -> None:
+        """Await a frame again that the server could not take."""
+        if not self._awaited and isinstance(error, Unavailable):
+            self._awaited = of_frame, error

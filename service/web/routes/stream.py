@@ -1,0 +1,60 @@
+"""The websocket's route, and the streams of a server."""
+
+import asyncio
+
+from fastapi import FastAPI, WebSocket
+
+from service.access.key_ring import KeyRing
+from service.engine.facade import Engine
+from service.engine.idempotency import read_producer
+from service.errors import Refusal
+from service.settings import Settings
+from service.web.formats.problems import problem_response
+from service.web.routes.session import GOING_AWAY, NOT_ALLOWED, Session
+
+
+class Streams:
+    """The open sessions of a server, which it can end."""
+
+    def __init__(self) -> None:
+        self._open: set[Session] = set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    async def serve(self, session: Session) -> None:
+        """Run a session to its end."""
+        self._open.add(session)
+        try:
+            await session.run()
+        finally:
+            self._open.discard(session)
+
+    def end_revoked(self, ring: KeyRing) -> None:
+        """End with 1008 the sessions whose key is no longer in force."""
+        for session in self._open:
+            if not ring.holds(session.grant):
+                session.end(NOT_ALLOWED, "the key is no longer in force")
+
+    async def drain(self) -> None:
+        """Read no more frames, answer those that were read, close with 1001."""
+        sessions = list(self._open)
+        for session in sessions:
+            session.end(GOING_AWAY, "the server is shutting down")
+        await asyncio.gather(*(session.ended.wait() for session in sessions))
+
+
+def add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Streams) -> None:
+    """Add the route, which needs the scope predict; frames that are learned need learn."""
+
+    @app.websocket("/v1/models/{name}/stream")
+    async def stream(websocket: WebSocket, name: str) -> None:
+        """Learn and predict over one connection."""
+        try:
+            model = engine.model(name)
+            producer = read_producer(websocket.query_params.get("producer"))
+        except Refusal as error:
+            await websocket.send_denial_response(problem_response(error, websocket.url.path))
+            return
+        grant = websocket.state.grant
+        await streams.serve(Session(websocket, engine, model, grant, settings, producer))

@@ -1,0 +1,53 @@
+"""The predictions of ASSET for samples just before it learns them."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+
+
+class AssetAbsorbed(NamedTuple):
+    """The predictions for n samples, each made just before the sample was learned.
+
+    prediction: (n,) class numbers, -1 while fewer than two classes were known; in regression
+        (n,) values, NaN before the first sample.
+    decision: (n,) for at most two classes after the last sample, otherwise (n, classes); NaN
+        where there was no model yet. In regression the prediction.
+    """
+
+    prediction: NDArray[Any]
+    decision: Float64Array
+
+
+def regression_answers(parts: list[Float64Array], untrained: bool) -> AssetAbsorbed:
+    """Join (n, 1) values of consecutive parts; untrained: whether there was no sample before."""
+    values = np.concatenate(parts)[:, 0]
+    values[: int(untrained)] = np.nan
+    return AssetAbsorbed(values, values.copy())
+
+
+def classification_answers(
+    parts: list[Float64Array], known: NDArray[np.int64], n_classes: int
+) -> AssetAbsorbed:
+    """Join (n, classes so far) scores of consecutive parts.
+
+    known: (n,) the number of classes known before each sample.
+    """
+    scores = np.full((len(known), n_classes), np.nan)
+    start = 0
+    for part in parts:
+        rows, columns = part.shape
+        scores[start : start + rows, :columns] = part
+        start += rows
+    untrained = known < 2
+    scores[np.arange(n_classes) >= known[:, None]] = np.nan
+    prediction = np.full(len(scores), -1, np.int64)
+    if n_classes <= 2:
+        decision = scores[:, -1] if n_classes == 2 else np.full(len(scores), np.nan)
+        prediction[~untrained] = decision[~untrained] > 0.0
+        return AssetAbsorbed(prediction, np.where(untrained, np.nan, decision))
+    scores[untrained] = np.nan
+    prediction[~untrained] = np.nanargmax(scores[~untrained], axis=1)
+    return AssetAbsorbed(prediction, scores)

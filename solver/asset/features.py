@@ -1,0 +1,199 @@
+"""The feature maps of ASSET behind one interface: V = `transform(map, X)` (P5 eq. 4, 5).
+
+A map is a named tuple of arrays and does not change once it is made, except that maps of sparse
+rows grow with the largest feature number (`widened`).
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.asset.fourier import FourierMap, fourier_features, fourier_map
+from solver.asset.fourier import widened as widened_fourier
+from solver.asset.identity import (
+    IdentityMap,
+    identity_features,
+    identity_map,
+    sparse_values,
+)
+from solver.asset.identity import widened as widened_identity
+from solver.asset.nystrom import (
+    NystromMap,
+    landmark_kernel,
+    nystrom_features,
+    nystrom_from,
+    nystrom_map,
+)
+from solver.kernels.functions import Kernel
+from solver.rows.matrix import (
+    Matrix,
+    SparseRows,
+    check_same_kind,
+    n_rows,
+    origin_of,
+    rows_from_arrays,
+    rows_to_arrays,
+    take_rows,
+)
+from solver.rows.slots import rows_nbytes
+
+_FLOAT64 = np.dtype(np.float64)
+FeatureKind: TypeAlias = Literal["fourier", "nystrom", "identity"]
+
+
+FeatureMap: TypeAlias = FourierMap | NystromMap | IdentityMap
+_BLOCK_ROWS = 256
+
+
+def check_kernel(kind: FeatureKind, kernel: Kernel) -> None:
+    """Raise ValueError where this kind of features does not exist for the kernel."""
+    if kind not in ("fourier", "nystrom", "identity"):
+        raise ValueError(f"features is {kind!r}; it must be one of fourier, nystrom, identity")
+    if kind == "fourier" and kernel.type != "rbf":
+        raise ValueError(
+            f"Fourier features exist for the rbf kernel only; use nystrom for {kernel.type}"
+        )
+    if kind == "identity" and kernel.type != "linear":
+        raise ValueError(
+            f"identity features exist for the linear kernel only, not for {kernel.type}"
+        )
+
+
+def make_map(
+    kind: FeatureKind,
+    kernel: Kernel,
+    X: Matrix,
+    dimension: int,
+    seed: int = 0,
+    precision: np.dtype[Any] = _FLOAT64,
+) -> FeatureMap:
+    """Returns the map of a kernel. Raises ValueError as `check_kernel` does.
+
+    X: (n, d) rows, n > 0. The first `dimension` of them are Nystrom's landmarks; the other maps
+        use only their kind, dense or sparse, and width, and Fourier the first row.
+    dimension: the number of Fourier features or of landmarks; unused by identity.
+    seed: that of Fourier features.
+    precision: float32 or float64, the precision in which Nystrom features are computed.
+    """
+    check_kernel(kind, kernel)
+    if kind == "fourier":
+        return fourier_map(kernel.gamma, origin_of(X), dimension, seed)
+    if kind == "nystrom":
+        return nystrom_map(kernel, take_rows(X, slice(0, dimension)), precision=precision)
+    return identity_map(X)
+
+
+def widened(features: FeatureMap, X: Matrix) -> FeatureMap:
+    """Returns the map with columns for all features of sparse rows.
+
+    Raises TypeError for dense rows with a map of sparse ones, or sparse rows with one of dense.
+    """
+    if isinstance(features, FourierMap):
+        return widened_fourier(features, X)
+    if isinstance(features, NystromMap):
+        check_same_kind(features.landmarks.exact, X)
+        return features
+    return widened_identity(features, X)
+
+
+def takes_sparse(features: FeatureMap) -> bool:
+    """Returns whether the map is one of sparse rows."""
+    if isinstance(features, FourierMap):
+        return len(features.origin) == 0
+    if isinstance(features, NystromMap):
+        return isinstance(features.landmarks.exact, SparseRows)
+    return features.sparse
+
+
+def dimension_of(features: FeatureMap) -> int:
+    """Returns D, the number of columns of `transform`."""
+    if isinstance(features, FourierMap):
+        return len(features.phase)
+    if isinstance(features, NystromMap):
+        return int(features.whitening.shape[1])
+    return features.width
+
+
+def transform(features: FeatureMap, X: Matrix) -> Float64Array:
+    """V = phi(X), (n, D) float64 and C-contiguous, of (n, d) rows, dense or sparse.
+
+    As in any matrix product, the last digits of a row's features may depend on the other rows of
+    the call. Identity leaves out sparse features beyond its width. Raises TypeError as `widened`
+    does.
+    """
+    if isinstance(features, FourierMap):
+        return fourier_features(features, X)
+    if isinstance(features, NystromMap):
+        return nystrom_features(features, X)
+    return identity_features(features, X)
+
+
+def transform_all(features: FeatureMap, X: Matrix) -> Float64Array:
+    """V = phi(X) in blocks of rows, without a second array of the size of the result."""
+    V = np.empty((n_rows(X), dimension_of(features)))
+    for start in range(0, len(V), _BLOCK_ROWS):
+        part = slice(start, start + _BLOCK_ROWS)
+        V[part] = transform(features, take_rows(X, part))
+    return V
+
+
+def expansion(features: FeatureMap, gamma: Float64Array) -> Float64Array:
+    """alpha_S = Q D^(-1/2) gamma, (C, s), of Nystrom features (P5 section 2.4), otherwise gamma.
+
+    gamma: (C, D) weights. `linear_values` takes the result and needs no Nystrom features.
+    """
+    if isinstance(features, NystromMap):
+        return np.ascontiguousarray(gamma @ features.whitening.T)
+    return gamma
+
+
+def linear_values(features: FeatureMap, coefficients: Float64Array, X: Matrix) -> Float64Array:
+    """phi(x)'gamma of each row, (n, C), from `expansion`; O(n s (d + C)) for Nystrom."""
+    if isinstance(features, NystromMap):
+        return landmark_kernel(features, X) @ coefficients.T
+    if isinstance(features, IdentityMap) and isinstance(X, SparseRows):
+        return sparse_values(coefficients, X)
+    return transform(features, X) @ coefficients.T
+
+
+def map_arrays(features: FeatureMap) -> dict[str, NDArray[Any]]:
+    """Returns the arrays that `map_from_arrays` needs in addition to the learner's parameters."""
+    if isinstance(features, FourierMap):
+        return {name: getattr(features, name) for name in ("frequency", "phase", "origin")}
+    if isinstance(features, NystromMap):
+        landmarks = rows_to_arrays("landmarks", features.landmarks.exact)
+        return landmarks | {"whitening": features.whitening}
+    return {"width": np.array([features.width, features.sparse], np.int64)}
+
+
+def map_from_arrays(
+    kind: FeatureKind, kernel: Kernel, seed: int, arrays: Mapping[str, NDArray[Any]]
+) -> FeatureMap | None:
+    """Returns a copy of the map that `map_arrays` described, None where the arrays have none."""
+    if kind == "fourier" and "frequency" in arrays:
+        frequency, phase, origin = (
+            np.array(arrays[name]) for name in ("frequency", "phase", "origin")
+        )
+        return FourierMap(frequency, phase, origin, kernel.gamma, seed)
+    if kind == "nystrom" and "whitening" in arrays:
+        rows = rows_from_arrays("landmarks", arrays)
+        assert rows is not None
+        return nystrom_from(kernel, rows, np.array(arrays["whitening"]))
+    if kind == "identity" and "width" in arrays:
+        width, is_sparse = arrays["width"].tolist()
+        return IdentityMap(width, bool(is_sparse))
+    return None
+
+
+def map_nbytes(features: FeatureMap) -> int:
+    """Returns the bytes of the map's arrays."""
+    if isinstance(features, FourierMap):
+        return features.frequency.nbytes + features.phase.nbytes + features.origin.nbytes
+    if isinstance(features, NystromMap):
+        rows = features.landmarks
+        own = features.whitening.nbytes + features.origin.nbytes
+        return own + rows_nbytes(rows.exact) + rows.fast.nbytes + rows.far.nbytes
+    return 0

@@ -1,0 +1,117 @@
+"""Random Fourier features of the rbf kernel (P5 section 2.3.2, eq. 8)."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from solver.arrays import Float64Array
+from solver.compiled import compiled
+from solver.rows.matrix import Matrix, SparseRows, largest_feature, n_rows
+
+_TURN = 0.5 / math.pi
+# Taylor coefficients of sin(2 pi t): (-1)^k (2 pi)^(2 k + 1) / (2 k + 1)!.
+_TERMS = tuple(
+    (-1.0) ** k * (2.0 * math.pi) ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(10)
+)
+# The number of neighbouring features whose frequencies are drawn together.
+_CHUNK = 64
+
+
+class FourierMap(NamedTuple):
+    """phi(x) = sqrt(2/D) cos(frequency' (x - origin) + phase), E phi(s)'phi(t) = k(s, t).
+
+    frequency: (d, D), columns nu_i ~ N(0, 2 gamma I) for k = exp(-gamma ||s - t||^2). The row of
+        a feature depends only on gamma, seed and the feature's number, so that the map of sparse
+        rows can grow as features appear.
+    phase: (D,) omega_i, uniform on [0, 2 pi].
+    origin: (d,) the shift of all rows. It changes no distance, so the map is one of the same
+        kernel, and it keeps the cosine's argument small where features have a large offset. Empty
+        for sparse rows, which are not shifted.
+    """
+
+    frequency: Float64Array
+    phase: Float64Array
+    origin: Float64Array
+    gamma: float
+    seed: int
+
+
+def fourier_map(gamma: float, origin: Float64Array, dimension: int, seed: int) -> FourierMap:
+    """Draw the map of (d,) features; the same seed gives the same directions whatever gamma is.
+
+    origin: that of `rows.matrix.origin_of`. A map of sparse rows begins without frequencies.
+    """
+    phase = np.random.default_rng(seed).uniform(0.0, 2.0 * math.pi, dimension)
+    drawn = _frequencies(gamma, dimension, seed, 0, len(origin))[: len(origin)]
+    return FourierMap(drawn, phase, origin, gamma, seed)
+
+
+def widened(features: FourierMap, X: Matrix) -> FourierMap:
+    """Returns the map with frequencies for all features of sparse rows.
+
+    It takes D float64 for each feature number up to the largest, and up to a quarter more. Raises
+    TypeError for dense rows with a map of sparse ones, or sparse rows with one of dense.
+    """
+    if isinstance(X, SparseRows) != (len(features.origin) == 0):
+        raise TypeError("rows must be all dense or all sparse, as the first ones of the map")
+    have = len(features.frequency)
+    if not isinstance(X, SparseRows) or (needed := largest_feature(X) + 1) <= have:
+        return features
+    wanted = max(needed, have + have // 4)
+    new = _frequencies(features.gamma, len(features.phase), features.seed, have, wanted)
+    return features._replace(frequency=np.concatenate([features.frequency, new]))
+
+
+def _frequencies(gamma: float, dimension: int, seed: int, start: int, stop: int) -> Float64Array:
+    """Draw the rows of features from `start`, a multiple of 64, to the multiple after `stop`."""
+    chunks = range(start // _CHUNK, -(-stop // _CHUNK))
+    drawn = np.empty((len(chunks), _CHUNK, dimension))
+    for chunk, out in zip(chunks, drawn, strict=True):
+        seeds = np.random.SeedSequence(seed, spawn_key=(chunk,))
+        np.random.default_rng(seeds).standard_normal(out=out)
+    drawn *= math.sqrt(2.0 * gamma)
+    return drawn.reshape(-1, dimension)
+
+
+def fourier_features(features: FourierMap, X: Matrix) -> Float64Array:
+    """phi of (n, d) rows, (n, D) (P5 eq. 8); O(n d D), of sparse rows O(nonzeros D)."""
+    features = widened(features, X)
+    if isinstance(X, SparseRows):
+        V = np.empty((n_rows(X), len(features.phase)))
+        _project(X, features.frequency, V)
+    else:
+        V = (X - features.origin) @ features.frequency
+    _cosines(V, features.phase, math.sqrt(2.0 / len(features.phase)))
+    return V
+
+
+@compiled
+def _project(X: SparseRows, frequency: Float64Array, out: Float64Array) -> None:
+    for i in range(len(X.start)):
+        out[i] = 0.0
+        for t in range(X.start[i], X.stop[i]):
+            f = X.indices[t]
+            for k in range(out.shape[1]):
+                out[i, k] += X.values[t] * frequency[f, k]
+
+
+@compiled
+def _cosines(V: Float64Array, phase: Float64Array, scale: float) -> None:
+    """V <- scale cos(V + phase), accurate to |argument| 2^-52, the rounding of the argument.
+
+    For an argument of u turns, cos(2 pi u) = sin(2 pi t) with t = 1/4 - |u - round(u)|, which for
+    |t| <= 1/4 is Taylor's series up to (2 pi t)^19/19!; the next term is below 3e-16. Without
+    branches and divisions it compiles to vector instructions and takes 0.33 ns a value. The
+    mathematical library takes 8 ns, and reduction by pi with the sign of its parity took 1.07.
+    """
+    c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 = _TERMS
+    for i in range(V.shape[0]):
+        for k in range(V.shape[1]):
+            turns = (V[i, k] + phase[k]) * _TURN
+            t = 0.25 - abs(turns - np.rint(turns))
+            z = t * t
+            series = ((c9 * z + c8) * z + c7) * z + c6
+            series = ((series * z + c5) * z + c4) * z + c3
+            series = ((series * z + c2) * z + c1) * z + c0
+            V[i, k] = scale * t * series

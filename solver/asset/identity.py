@@ -1,0 +1,98 @@
+"""Identity features: the rows themselves, which give ASSET the linear SVM."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.compiled import compiled
+from solver.rows.matrix import Matrix, SparseRows, compact, largest_feature, n_rows
+
+
+class IdentityMap(NamedTuple):
+    """phi(x) = x, which gives the linear SVM.
+
+    width: D, the number of columns. sparse: whether the rows are sparse, so that new features may
+        appear.
+    """
+
+    width: int
+    sparse: bool
+
+
+def identity_map(X: Matrix) -> IdentityMap:
+    """Returns the map of (n, d) rows; a map of sparse rows begins without columns."""
+    if isinstance(X, SparseRows):
+        return IdentityMap(0, True)
+    return IdentityMap(X.shape[1], False)
+
+
+def widened(features: IdentityMap, X: Matrix) -> IdentityMap:
+    """Returns the map with columns for all features of sparse rows, and up to a quarter more.
+
+    Raises TypeError as `check_kind` does.
+    """
+    check_kind(features, X)
+    if not isinstance(X, SparseRows) or (needed := largest_feature(X) + 1) <= features.width:
+        return features
+    return features._replace(width=max(needed, features.width + features.width // 4))
+
+
+def check_kind(features: IdentityMap, X: Matrix) -> None:
+    """Raise TypeError for dense rows with a map of sparse ones, and for the reverse."""
+    if isinstance(X, SparseRows) != features.sparse:
+        raise TypeError("rows must be all dense or all sparse, as the first ones of the map")
+
+
+def identity_features(features: IdentityMap, X: Matrix) -> Float64Array:
+    """V = X, (n, D); sparse features beyond the width are left out. Raises TypeError."""
+    check_kind(features, X)
+    if not isinstance(X, SparseRows):
+        # Writable, because compiled code takes read-only rows for another type.
+        return np.require(X, np.float64, ("C", "W"))
+    V = np.zeros((n_rows(X), features.width))
+    _spread(X, V)
+    return V
+
+
+def transform_present(
+    features: IdentityMap, X: SparseRows
+) -> tuple[Float64Array, NDArray[np.int64]]:
+    """Returns (V, columns): the columns of the features with an entry, ascending, (n, columns).
+
+    All other columns are zero. There may be so many features that a step must not touch those
+    that its sample lacks.
+    """
+    packed = compact(X)
+    columns, place = np.unique(packed.indices, return_inverse=True)
+    present = IdentityMap(len(columns), True)
+    V = identity_features(present, packed._replace(indices=place.astype(np.int32)))
+    known = columns < features.width
+    return np.ascontiguousarray(V[:, known]), columns[known].astype(np.int64)
+
+
+def sparse_values(coefficients: Float64Array, X: SparseRows) -> Float64Array:
+    """x'gamma of each sparse row, (n, C), for coefficients (C, D)."""
+    values = np.zeros((n_rows(X), len(coefficients)))
+    _multiply_sparse(X, coefficients, values)
+    return values
+
+
+@compiled
+def _spread(X: SparseRows, V: Float64Array) -> None:
+    for i in range(len(X.start)):
+        for t in range(X.start[i], X.stop[i]):
+            if X.indices[t] < V.shape[1]:
+                V[i, X.indices[t]] = X.values[t]
+
+
+@compiled
+def _multiply_sparse(X: SparseRows, coefficients: Float64Array, out: Float64Array) -> None:
+    for i in range(len(X.start)):
+        for c in range(len(coefficients)):
+            total = 0.0
+            for t in range(X.start[i], X.stop[i]):
+                if X.indices[t] < coefficients.shape[1]:
+                    total += X.values[t] * coefficients[c, X.indices[t]]
+            out[i, c] = total

@@ -1,0 +1,144 @@
+"""The iterates of one-versus-rest machines and their averages, in a form with cheap steps.
+
+An iterate is stored as gamma = a v. Shrinking and projecting change only a, and so does a sample
+without loss: a step without a subgradient costs one product V v. The sum of eta gamma over a
+window is A v + u with A = sum of eta a, and a step v <- v + p V keeps it with u <- u - A p V: the
+average, too, touches vectors only in steps with a subgradient. ||gamma||^2 is updated as well,
+from V gamma, which the loss needs anyway, and ||V||^2.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+
+_VECTORS = ("direction", "rest", "before")
+
+
+class Machines(NamedTuple):
+    """The iterates of C machines on D features, and sums over two windows of them.
+
+    direction (C, D), scale (C,), b (C,): the iterate (gamma_j, b_j) of P5, gamma = scale direction.
+    square_norm: (C,) ||gamma||^2.
+    scale_sum: (C,) A. rest: (C, D) u + before, so that scale_sum * direction + rest is the sum of
+        eta gamma over both windows. before: (C, D) the sum over the window before the present one.
+        ASSET*, which does not average, has no rows of these two.
+    b_sum, b_before: (C,) the sums of eta b over the present window and over the one before it.
+    weight: (2,) the sums of eta over these two windows (P5's eta-tilde).
+    moved, factor: (C,) the effect of multiplying out on all columns in the last walk: u gained
+        moved * v, and then v was multiplied by factor.
+    """
+
+    direction: Float64Array
+    scale: Float64Array
+    square_norm: Float64Array
+    b: Float64Array
+    scale_sum: Float64Array
+    rest: Float64Array
+    before: Float64Array
+    b_sum: Float64Array
+    b_before: Float64Array
+    moved: Float64Array
+    factor: Float64Array
+    weight: Float64Array
+
+
+def no_machines(count: int, dimension: int, averages: bool) -> Machines:
+    """Returns machines at zero."""
+    vectors, sums = (count, dimension), (count if averages else 0, dimension)
+    return Machines(
+        direction=np.zeros(vectors),
+        scale=np.ones(count),
+        square_norm=np.zeros(count),
+        b=np.zeros(count),
+        scale_sum=np.zeros(count),
+        rest=np.zeros(sums),
+        before=np.zeros(sums),
+        b_sum=np.zeros(count),
+        b_before=np.zeros(count),
+        moved=np.zeros(count),
+        factor=np.ones(count),
+        weight=np.zeros(2),
+    )
+
+
+def widened_machines(machines: Machines, dimension: int) -> Machines:
+    """Returns the machines with zero columns added up to a dimension."""
+    have = machines.direction.shape[1]
+    if dimension <= have:
+        return machines
+    wider = [
+        np.pad(array, ((0, 0), (0, dimension - have))) if name in _VECTORS else array
+        for name, array in machines._asdict().items()
+    ]
+    return Machines(*wider)
+
+
+def with_new_class(machines: Machines) -> Machines:
+    """Returns the machines with one more class.
+
+    The last machine, of the class not met yet, becomes that of the new class; its copy is last.
+    """
+    fields = [np.concatenate([field, field[-1:]]) for field in machines[:-1]]
+    return Machines(*[*fields, machines.weight])
+
+
+def select_columns(machines: Machines, columns: NDArray[np.int64]) -> Machines:
+    """Returns the machines on some columns, for rows without other features; scalars are shared."""
+    direction = np.ascontiguousarray(machines.direction[:, columns])
+    return machines._replace(
+        direction=direction, rest=np.ascontiguousarray(machines.rest[:, columns])
+    )
+
+
+def put_columns(machines: Machines, columns: NDArray[np.int64], selected: Machines) -> None:
+    """Write back the columns that `select_columns` returned and `walk` changed."""
+    for c in np.flatnonzero((machines.factor != 1.0) | (machines.moved != 0.0)):
+        if len(machines.rest):
+            machines.rest[c] += machines.moved[c] * machines.direction[c]
+        machines.direction[c] *= machines.factor[c]
+    machines.direction[:, columns] = selected.direction
+    machines.rest[:, columns] = selected.rest
+
+
+def averaged(machines: Machines) -> tuple[Float64Array, Float64Array]:
+    """Returns the averages of gamma, (C, D), and b, (C,), or the last iterates of ASSET*."""
+    m = machines
+    if not len(m.rest):
+        return m.scale[:, None] * m.direction, m.b.copy()
+    total = float(m.weight.sum()) or 1.0
+    return window_sums(m) / total, (m.b_sum + m.b_before) / total
+
+
+def window_sums(machines: Machines) -> Float64Array:
+    """sum eta gamma over both windows, (C, D); without rows for ASSET*."""
+    m = machines
+    return m.scale_sum[:, None] * m.direction + m.rest if len(m.rest) else m.rest
+
+
+def next_window(machines: Machines) -> None:
+    """Make the present window the one before, and begin an empty one."""
+    m = machines
+    m.before[:] = m.scale_sum[:, None] * m.direction + (m.rest - m.before)
+    m.rest[:] = m.before
+    m.b_before[:] = m.b_sum
+    m.scale_sum[:] = 0.0
+    m.b_sum[:] = 0.0
+    m.weight[:] = 0.0, m.weight[0]
+
+
+def refresh(machines: Machines) -> None:
+    """Compute ||gamma||^2 from gamma, which removes the rounding of its updates."""
+    v = machines.direction
+    machines.square_norm[:] = np.square(machines.scale) * np.einsum("ck,ck->c", v, v)
+
+
+def mirror(machines: Machines) -> None:
+    """Set the first of two classes' machines, the mirror image of the second, from the second."""
+    m = machines
+    for negated in (m.direction, m.b, m.rest, m.before, m.b_sum, m.b_before):
+        negated[:1] = -negated[1:2]
+    for same in (m.scale, m.square_norm, m.scale_sum, m.moved, m.factor):
+        same[0] = same[1]

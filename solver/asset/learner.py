@@ -1,0 +1,311 @@
+"""ASSET and ASSET*: stochastic subgradient steps on approximate features (P5 Algorithm 1).
+
+    minimise  lambda/2 ||gamma||^2 + 1/m sum_i loss(y_i, V_i gamma + b)            (P5 PL)
+
+    classification  max(1 - y (V gamma + b), 0)
+    regression      max(|y - (V gamma + b)| - epsilon, 0)
+
+Many classes are learned one-versus-rest with a common step length: machine c has y = +1 for
+class c. One more machine has y = -1 for every sample, as a class has that has not appeared yet; a
+class that appears late starts as a copy of it. So every class has the machine that it would have
+if all classes had been known from the first sample on. Targets of regression are scaled
+(`asset.targets`).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.asset.answers import AssetAbsorbed, classification_answers, regression_answers
+from solver.asset.features import (
+    FeatureKind,
+    FeatureMap,
+    check_kernel,
+    dimension_of,
+    expansion,
+    make_map,
+    map_from_arrays,
+    map_nbytes,
+    transform,
+    widened,
+)
+from solver.asset.identity import IdentityMap, transform_present
+from solver.asset.iterates import (
+    Machines,
+    averaged,
+    mirror,
+    no_machines,
+    widened_machines,
+    with_new_class,
+)
+from solver.asset.saved_state import learner_arrays, machines_from, progress_from
+from solver.asset.subgradient import Algorithm, no_progress, step_rule
+from solver.asset.targets import TARGET_SAMPLES, TargetScale, check_targets, target_scale
+from solver.asset.view import AssetView, Task
+from solver.asset.windows import take_steps
+from solver.kernels.functions import Kernel
+from solver.rows.first_samples import FirstSamples
+from solver.rows.matrix import Matrix, SparseRows, take_rows
+
+# The rows whose features are computed at a time.
+BLOCK_ROWS = 256
+# The same for sparse rows with identity features: a block has a column for each of their features.
+SPARSE_BLOCK_ROWS = 64
+_FLOAT64 = np.dtype(np.float64)
+
+
+class Asset:
+    """ASSET or ASSET* on the features of a kernel, for a stream of samples.
+
+    task: "classification", with any number of classes, or "regression".
+    algorithm: "asset" has steps D_X / (D_G sqrt(j)), an intercept and averaged iterates; "asset*"
+        has steps 1 / (lambda j) and neither. With identity features asset* is Pegasos.
+    features: "fourier" (rbf), "nystrom" (any kernel) or "identity" (linear: the rows themselves).
+    dimension: the number of Fourier features or of Nystrom landmarks.
+    lam: lambda > 0. epsilon: that of regression, in units of the targets' standard deviation.
+    average: False makes the last iterate the model. It is noisier, but it follows a stream whose
+        labels resemble the preceding ones: on elec2, standardised, up to 92.6% of its predictions
+        before learning are right; of an average over the last 1000 to 2000 iterates 77%.
+    average_from: P5's N-bar. With None the windows of the average restart at steps 1, 2, 4, 8, ...
+        The model is the average, weighted by eta, over the present window and the one before it:
+        the last half to three quarters of all steps. No iterate is stored.
+    horizon: N, for streams that drift. No step is shorter than step N, and after it the windows
+        restart at the multiples of N (after average_from, if given), so that the model is the
+        average over the last N to 2N steps. With steps of constant length eta the objective's
+        average over a window is within O(eta D_G^2 + D_X^2 / (eta N)) of the optimum and, against
+        comparators that move by P in all, within O((D_X^2 + D_X P) / (eta N) + eta D_G^2) a step.
+    seed: that of the Fourier map.
+
+    Nystrom's landmarks are the first s samples, and the learner predicts from the first sample on:
+    at 2, 4, 8, ..., s samples the map is made of all of them and they are learned again in order;
+    at s it is frozen, and only the landmarks are kept. The scale of the targets is found in the
+    same way, up to 128 samples. These points are counts of samples, so the division of the stream
+    into calls does not matter, except for rounding: the last digits of a matrix product depend on
+    its number of rows (the weights then differ by about 1e-9 of their size, and by a step where a
+    margin is that close to 1). The same calls give the same bits.
+
+    Memory: the map, and for each feature 24 bytes (asset*: 8) times the number of classes plus one,
+    whatever the length of the stream. Identity features are as many as the largest feature number
+    of the sparse rows so far, and up to a quarter more. A step costs O(D classes), with identity
+    features of sparse rows O(nonzeros classes), in addition to the features.
+
+    Raises ValueError for parameters that do not fit together.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        *,
+        task: Task = "classification",
+        algorithm: Algorithm = "asset",
+        features: FeatureKind = "fourier",
+        dimension: int = 512,
+        lam: float = 1e-4,
+        epsilon: float = 0.1,
+        average: bool = True,
+        average_from: int | None = None,
+        horizon: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        check_kernel(features, kernel)
+        if task not in ("classification", "regression"):
+            raise ValueError(f"task is {task!r}; it must be classification or regression")
+        if dimension < 1:
+            raise ValueError(f"dimension is {dimension}; it must be at least 1")
+        regression = task == "regression"
+        self.rule = step_rule(regression, algorithm, lam, epsilon, average, average_from, horizon)
+        self.parameters: dict[str, Any] = {
+            "kernel": kernel,
+            "task": task,
+            "algorithm": algorithm,
+            "features": features,
+            "dimension": dimension,
+            "lam": lam,
+            "epsilon": epsilon,
+            "average": average,
+            "average_from": average_from,
+            "horizon": horizon,
+            "seed": seed,
+        }
+        self.kernel, self.kind, self.dimension, self.seed = kernel, features, dimension, seed
+        self._first = FirstSamples(
+            dimension if features == "nystrom" else 0,
+            TARGET_SAMPLES if regression else 0,
+            settles_by_one=True,
+        )
+        self.n_classes = 0
+        self.features: FeatureMap | None = None
+        self.scale = TargetScale()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Return to step 0; the map and the scale of the targets are kept."""
+        regression = self.rule.regression
+        count = 1 if regression else self.n_classes + 1
+        width = 0 if self.features is None else dimension_of(self.features)
+        self._machines = no_machines(count, width, self.rule.averages)
+        self.progress = no_progress()
+
+    @property
+    def machines(self) -> Machines:
+        """The iterates and their averages, of each class and of the class not met yet."""
+        if self.n_classes == 2:
+            mirror(self._machines)
+        return self._machines
+
+    @machines.setter
+    def machines(self, machines: Machines) -> None:
+        self._machines = machines
+
+    @property
+    def steps(self) -> int:
+        """j, the number of samples learned."""
+        return int(self.progress.steps[0])
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the feature map and the scale of the targets are final."""
+        return self._first.settled
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all arrays that the learner holds."""
+        own = sum(array.nbytes for array in [*self._machines, *self.progress])
+        features = 0 if self.features is None else map_nbytes(self.features)
+        return own + self._first.nbytes + features
+
+    def begin(self, X: Matrix, y: NDArray[Any], precision: np.dtype[Any] = _FLOAT64) -> None:
+        """Make the map from these rows, and the targets' scale from the first 128 of these y.
+
+        They replace the first samples of the stream. They are not learned, and anything learned
+        before is forgotten.
+
+        precision: float32 halves the cost of Nystrom features of the rbf kernel. Their rounding
+            depends on the rows that are computed together, and so does a step at the edge of its
+            loss: the division of the stream into calls then matters a little.
+        """
+        self._settle_on(X, y, precision)
+        self._first.settle()
+        self._forget()
+
+    def absorb(self, X: Matrix, y: NDArray[Any]) -> AssetAbsorbed:
+        """Take one step for each of (n, d) finite rows, n > 0, in order.
+
+        y: (n,) int64 class numbers, where a new class has the next number; or finite float64
+        targets. Raises TypeError for sparse rows after dense ones, or dense after sparse, and
+        ValueError for targets beyond 1e100.
+        """
+        if self.rule.regression:
+            check_targets(y)
+            untrained = self.steps == 0
+            return regression_answers(self._learn_all(X, y), untrained)
+        known = np.maximum(np.maximum.accumulate(y) + 1, self.n_classes)
+        known = np.concatenate([[self.n_classes], known[:-1]])
+        return classification_answers(self._learn_all(X, y), known, self.n_classes)
+
+    def _learn_all(self, X: Matrix, y: NDArray[Any]) -> list[Float64Array]:
+        """Learn rows and, while the learner settles, the first samples again; see `_learn`."""
+        scores = []
+        for _, rows, of_rows in self._first.parts(X, y):
+            scores.append(self._learn(rows, of_rows))
+            if first := self._first.keep(rows, of_rows):
+                self._settle_on(*first)
+                self._forget()
+                self._learn(*first)
+        return scores
+
+    def _settle_on(self, X: Matrix, y: NDArray[Any], precision: np.dtype[Any] = _FLOAT64) -> None:
+        """Make the feature map, and find the scale of the targets, from first samples."""
+        self.features = make_map(self.kind, self.kernel, X, self.dimension, self.seed, precision)
+        if self.rule.regression:
+            self.scale = target_scale(y)
+
+    def _learn(self, X: Matrix, y: NDArray[Any]) -> Float64Array:
+        """Take steps for rows in order; returns the scores before each, (n, classes)."""
+        if self.features is None:
+            self._settle_on(X, y)
+            self._forget()
+        self.widen(X)
+        if not self.rule.regression:
+            self.meet_classes(int(y.max()) + 1)
+        by_columns = self.kind == "identity" and isinstance(X, SparseRows)
+        rows = SPARSE_BLOCK_ROWS if by_columns else BLOCK_ROWS
+        blocks = [slice(start, start + rows) for start in range(0, len(y), rows)]
+        return np.concatenate(
+            [self.step(*self.features_of(take_rows(X, part)), y[part]) for part in blocks]
+        )
+
+    def widen(self, X: Matrix) -> None:
+        """Add columns for features of sparse rows that have none yet."""
+        assert self.features is not None
+        self.features = widened(self.features, X)
+        self._machines = widened_machines(self._machines, dimension_of(self.features))
+
+    def features_of(self, X: Matrix) -> tuple[Float64Array, NDArray[np.int64] | None]:
+        """Returns the features V of rows and their columns, as `step` takes them.
+
+        Identity features of sparse rows have only the columns with an entry; otherwise columns is
+        None.
+        """
+        if isinstance(self.features, IdentityMap) and isinstance(X, SparseRows):
+            return transform_present(self.features, X)
+        assert self.features is not None
+        return transform(self.features, X), None
+
+    def step(
+        self, V: Float64Array, columns: NDArray[np.int64] | None, y: NDArray[Any]
+    ) -> Float64Array:
+        """Take a step for each of n rows of features, (n, D) or (n, columns); y as in `absorb`.
+
+        Returns the predictions before each step: (n, classes) scores, or (n, 1) targets.
+        """
+        if self.rule.regression:
+            centre, unit = self.scale
+            target, scores = (y - centre) / unit, np.empty((len(y), 1))
+        else:
+            self.meet_classes(int(y.max()) + 1)
+            target, scores = y.astype(np.float64), np.empty((len(y), self.n_classes))
+        take_steps(self._machines, V, columns, target, self.rule, self.progress, scores)
+        return centre + unit * scores if self.rule.regression else scores
+
+    def meet_classes(self, count: int) -> None:
+        """Add machines for classes up to this number of them, before their samples come."""
+        for _ in range(self.n_classes, count):
+            self._machines = with_new_class(self.machines)
+            self.n_classes += 1
+
+    def view(self) -> AssetView:
+        """Returns an immutable view for predictions. Raises RuntimeError before any sample."""
+        if self.features is None:
+            raise RuntimeError("no sample has been absorbed yet")
+        gamma, b = averaged(self.machines)
+        if not self.rule.regression:
+            gamma, b = gamma[:-1], b[:-1]
+        coefficients = expansion(self.features, gamma)
+        return AssetView(
+            self.parameters["task"],
+            self.features,
+            gamma,
+            b,
+            coefficients,
+            self.n_classes,
+            *self.scale,
+        )
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Returns the plain arrays from which `restore` continues bit for bit."""
+        own = learner_arrays(
+            self.machines, self.progress, self.n_classes, self.scale, self.features
+        )
+        return own | self._first.state("")
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from the state of a learner with the same parameters."""
+        self.n_classes = int(state["counts"][0])
+        self.scale = TargetScale(*(float(value) for value in state["target_scale"]))
+        self.machines, self.progress = machines_from(state), progress_from(state)
+        self.features = map_from_arrays(self.kind, self.kernel, self.seed, state)
+        self._first.restore("", state)

@@ -1,0 +1,114 @@
+"""The average of ASSET learners that learned parts of a stream in parallel (P3, conclusion)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from solver.arrays import Float64Array
+from solver.asset.features import dimension_of, map_arrays
+from solver.asset.iterates import Machines, refresh, widened_machines, window_sums
+from solver.asset.learner import Asset
+from solver.asset.subgradient import D_G_SAMPLES, Progress
+
+
+def merge(learners: Sequence[Asset]) -> Asset:
+    """sum S_k / sum W_k: the average of learners with the same parameters, features and classes.
+
+    S_k and W_k are the sums of eta gamma and of eta over the two windows of learner k, so the
+    averaged model of the result is the average, weighted by eta, over the iterates of all learners.
+    The iterate from which it continues, which is also the model of asset*, is
+    sum j_k gamma_k / sum j_k with the steps j_k of each; its number of steps is their sum.
+
+    Samples that the learners had in common, before they were copied, count once for each of them.
+    Raises ValueError, with the reason, for learners that cannot be averaged.
+    """
+    if not learners:
+        raise ValueError("there is no learner to merge")
+    first = max(learners, key=_width)
+    for other in learners:
+        _check_alike(first, other)
+    merged = Asset(**first.parameters)
+    merged.restore(first.state())
+    machines = [widened_machines(other.machines, _width(first)) for other in learners]
+    steps = np.array([float(other.steps) for other in learners])
+    merged.machines = _merged_machines(machines, steps / steps.sum())
+    merged.progress = _merged_progress([other.progress for other in learners], steps)
+    return merged
+
+
+def _width(learner: Asset) -> int:
+    return 0 if learner.features is None else dimension_of(learner.features)
+
+
+def _check_alike(first: Asset, other: Asset) -> None:
+    for learner in (first, other):
+        if learner.features is None or not learner.frozen:
+            raise ValueError("a learner is still choosing its features: let it learn more first")
+    for name, value in first.parameters.items():
+        if other.parameters[name] != value:
+            raise ValueError(
+                f"{name} differs: {value!r} and {other.parameters[name]!r}; learners that are to "
+                "be merged need the same parameters"
+            )
+    if not _same_map(first, other):
+        raise ValueError(
+            "the feature maps differ: begin all learners with the same rows, or from one state"
+        )
+    if first.n_classes != other.n_classes:
+        raise ValueError(f"one learner knows {first.n_classes} classes, another {other.n_classes}")
+    if first.scale != other.scale:
+        raise ValueError(
+            "the targets are scaled differently: begin all learners with the same rows, or from "
+            "one state"
+        )
+
+
+def _same_map(first: Asset, other: Asset) -> bool:
+    """Returns whether the maps are equal on the features of sparse rows that both have met."""
+    assert first.features is not None
+    assert other.features is not None
+    ours, theirs = map_arrays(first.features), map_arrays(other.features)
+    if ours.keys() != theirs.keys():
+        return False
+    if first.kind == "identity":
+        sparse = ours["width"][1]
+        return bool(sparse == theirs["width"][1] and (sparse or _width(first) == _width(other)))
+    if first.kind == "fourier" and not len(ours["origin"]):
+        ours["frequency"] = ours["frequency"][: len(theirs["frequency"])]
+    return all(np.array_equal(ours[name], theirs[name]) for name in ours)
+
+
+def _merged_machines(machines: list[Machines], share: Float64Array) -> Machines:
+    """Returns machines with added sums and with iterates averaged by their share."""
+    sums = [window_sums(m) for m in machines]
+    gamma = [m.scale[:, None] * m.direction for m in machines]
+    count = len(machines[0].b)
+    result = Machines(
+        direction=np.tensordot(share, np.array(gamma), axes=1),
+        scale=np.ones(count),
+        square_norm=np.zeros(count),
+        b=np.tensordot(share, np.array([m.b for m in machines]), axes=1),
+        scale_sum=np.zeros(count),
+        rest=np.sum(sums, axis=0),
+        before=np.sum([m.before for m in machines], axis=0),
+        b_sum=np.sum([m.b_sum for m in machines], axis=0),
+        b_before=np.sum([m.b_before for m in machines], axis=0),
+        moved=np.zeros(count),
+        factor=np.ones(count),
+        weight=np.sum([m.weight for m in machines], axis=0),
+    )
+    refresh(result)
+    return result
+
+
+def _merged_progress(progress: list[Progress], steps: Float64Array) -> Progress:
+    """Returns means over all samples; of the square norms over those that each learner counted."""
+    total = steps.sum()
+    counted = np.minimum(steps, D_G_SAMPLES).sum()
+    square_norms = sum(p.square_norms for p in progress)
+    return Progress(
+        steps=np.array([total]),
+        square_norms=np.asarray(square_norms * min(total, D_G_SAMPLES) / counted),
+        loss=np.asarray(sum(n * p.loss for n, p in zip(steps, progress, strict=True)) / total),
+        target=np.asarray(sum(n * p.target for n, p in zip(steps, progress, strict=True)) / total),
+    )

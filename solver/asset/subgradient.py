@@ -1,0 +1,266 @@
+"""Robust stochastic subgradient steps: ASSET and ASSET* (P5 Algorithm 1, lines 3-10, Table 1).
+
+    eta = D_X / (D_G sqrt(j)), asset*: 1 / (lambda j)
+    gamma <- P((1 - eta lambda) gamma - eta d V),  b <- P(b - eta d)
+
+The projection P is onto the feasible set ||gamma|| <= R, |b| <= B. With alpha = beta / (lambda m),
+|beta_i| <= 1, the optimum has the dual value
+lambda ||gamma||^2 + mean loss = mean (y_i beta_i - epsilon |beta_i|). So in regression
+lambda ||gamma||^2 <= mean max(|y| - epsilon, 0), half of P5's bound and with the mean in place of
+the maximum; the mean is that of the samples so far, because the targets of a stream are not known
+in advance. For hinge it is P5's bound, lambda ||gamma||^2 <= 1. B is R, but at least 1 for hinge
+and 2 mean |y|, a bound of the median, in regression: the best constant must be feasible.
+
+D_G^2 = mean ||V||^2 + 1 takes d^2 = 1 for all samples, as for hinge at the first iterate. In
+regression P5 would take d = 0 for targets within epsilon of zero, but later iterates are not at
+zero: this mean bounds E||G||^2 everywhere and is never zero.
+
+In regression a step ends at the edge of the tube around its sample. This is the proximal step on
+max(loss + G'(x - x_j), 0), a lower bound of the loss like that of the subgradient, but tighter; the
+inequality of the robust analysis holds for it. P5's whole steps begin with the length D_X: at
+lambda = 1e-4 their predictions are useless for a thousand samples. On California housing R^2 of
+predictions before learning is -130 on the first 128 samples with whole steps and 0.29 with these;
+`benchmarks/README.md` has the table.
+"""
+
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from solver.arrays import Float64Array
+from solver.asset.iterates import Machines
+from solver.compiled import compiled, inner, larger, smaller
+
+Algorithm = Literal["asset", "asset*"]
+# D_G is the running estimate over the first samples (P5's M), then frozen.
+D_G_SAMPLES = 128
+# The iterate is multiplied out when its scale leaves [1/_LARGEST_SCALE, _LARGEST_SCALE], which
+# bounds the digits that cancel in A v + u to three of sixteen.
+_LARGEST_SCALE = 1e3
+
+
+class StepRule(NamedTuple):
+    """The constants of the steps.
+
+    lam: lambda. regression: whether one machine has the epsilon-insensitive loss, instead of
+    one-versus-rest machines with hinge loss. epsilon: that of the loss.
+    robust: whether it is ASSET; ASSET* has no intercept.
+    averages: whether the model is an average of iterates, not the last one.
+    average_from: N-bar; 0 averages over windows. horizon: no step is shorter than this one.
+    """
+
+    lam: float
+    regression: bool
+    epsilon: float
+    robust: bool
+    averages: bool
+    average_from: int
+    horizon: float
+
+
+def step_rule(
+    regression: bool,
+    algorithm: Algorithm,
+    lam: float,
+    epsilon: float,
+    average: bool,
+    average_from: int | None,
+    horizon: int | None,
+) -> StepRule:
+    """Returns the rule of `asset.learner.Asset`'s parameters; raises ValueError for wrong ones."""
+    if algorithm not in ("asset", "asset*"):
+        raise ValueError(f"algorithm is {algorithm!r}; it must be asset or asset*")
+    if not 0.0 < lam < math.inf:
+        raise ValueError(
+            f"lam is {lam}; it must be a finite number above zero: the steps of asset* are "
+            "1 / (lam j), and those of asset as long as the feasible set is wide, 1 / sqrt(lam)"
+        )
+    if not 0.0 <= epsilon < math.inf:
+        raise ValueError(f"epsilon is {epsilon}; it must be a finite number, at least zero")
+    for name, count in {"average_from": average_from, "horizon": horizon}.items():
+        if count is not None and count < 1:
+            raise ValueError(f"{name} is {count}; it must be at least 1")
+    robust = algorithm == "asset"
+    averages, first = robust and average, average_from or 0
+    if first and not averages:
+        raise ValueError("average_from is given, but nothing is averaged: leave it out")
+    # A float also for an integer horizon, so that one compilation is enough.
+    until = float(horizon or math.inf)
+    return StepRule(lam, regression, epsilon, robust, averages, first, until)
+
+
+class Progress(NamedTuple):
+    """Statistics of the stream on which the step lengths depend, (1,) each.
+
+    steps: j. square_norms: the sum of ||V||^2 over the first 128 samples. In regression, loss: the
+    mean of max(|y| - epsilon, 0), the loss of the zero model; target: the mean of |y|.
+    """
+
+    steps: Float64Array
+    square_norms: Float64Array
+    loss: Float64Array
+    target: Float64Array
+
+
+def no_progress() -> Progress:
+    """Returns the statistics before the first step."""
+    return Progress(*(np.zeros(1) for _ in Progress._fields))
+
+
+@compiled
+def walk(
+    machines: Machines,
+    V: Float64Array,
+    y: Float64Array,
+    rule: StepRule,
+    progress: Progress,
+    scores: Float64Array,
+) -> None:
+    """Take a step for each row of V in order (P5 Algorithm 1, lines 3-10).
+
+    y: (n,) class numbers or scaled targets. scores: (n, C') overwritten with the predictions
+    before each step. One-versus-rest has one machine more than `scores` has columns, with y = -1
+    for all samples. Of two classes the first machine is the mirror image of the second and is left
+    out, see `iterates.mirror`.
+
+    ||gamma - s V||^2 = ||gamma||^2 - 2 s V gamma + s^2 ||V||^2 for the shrunk gamma.
+    """
+    classes = scores.shape[1]
+    mirrored = classes == 2 and not rule.regression
+    count = 1 if rule.regression else classes + 1
+    # Rows are passed on, not tuples of arrays: a call with those costs more than 500 products.
+    direction, scale, b = machines.direction, machines.scale, machines.b
+    rest = machines.rest if rule.averages else direction
+    scale_sum, b_sum, weight = machines.scale_sum, machines.b_sum, machines.weight
+    machines.moved[:], machines.factor[:] = 0.0, 1.0
+    for i in range(len(V)):
+        V_i = V[i]
+        square_norm = _dot(V_i, V_i)
+        eta, radius, bound = _step_length(rule, progress, square_norm, y[i])
+        total = weight[0] + weight[1]
+        averaging = rule.averages and progress.steps[0] >= rule.average_from
+        shrink = 1.0 - eta * rule.lam
+        for c in range(1 if mirrored else 0, count):
+            v, rest_c = direction[c], rest[c]
+            if rule.averages and c < classes:
+                product, summed = _two_dots(V_i, v, rest_c)
+                summed += scale_sum[c] * product + b_sum[c] + machines.b_before[c]
+                scores[i, c] = summed / total if total > 0.0 else 0.0
+            else:
+                product = _dot(V_i, v)
+                if c < classes:
+                    scores[i, c] = scale[c] * product + b[c]
+            value = scale[c] * product + b[c]
+            if rule.regression:
+                d = _toward_tube(rule, value, y[i], square_norm, eta)
+            else:
+                sign = 1.0 if y[i] == c else -1.0
+                d = -sign if sign * value < 1.0 else 0.0
+            a = shrink * scale[c]
+            square = shrink * shrink * machines.square_norm[c]
+            if not 1.0 / _LARGEST_SCALE <= abs(a) <= _LARGEST_SCALE:
+                _multiply_out(v, a, rest_c, scale_sum[c])
+                machines.moved[c] += machines.factor[c] * scale_sum[c]
+                machines.factor[c] *= a
+                product, a, scale_sum[c] = a * product, 1.0, 0.0
+            if d != 0.0:
+                step = eta * d
+                square += step * (step * square_norm - 2.0 * a * product)
+                if rule.averages:
+                    _add_to_both(v, rest_c, V_i, -step / a, scale_sum[c] * step / a)
+                else:
+                    _add(v, V_i, -step / a)
+            if square > radius * radius:
+                a *= radius / math.sqrt(square)
+                square = radius * radius
+            scale[c], machines.square_norm[c] = a, larger(square, 0.0)
+            if rule.robust:
+                b[c] = smaller(larger(b[c] - eta * d, -bound), bound)
+            if averaging:
+                scale_sum[c] += eta * a
+                b_sum[c] += eta * b[c]
+        if averaging:
+            weight[0] += eta
+        if mirrored:
+            scores[i, 0] = -scores[i, 1]
+
+
+@inner
+def _step_length(
+    rule: StepRule, progress: Progress, square_norm: float, y: float
+) -> tuple[float, float, float]:
+    """Returns eta of the next step and the bounds of ||gamma|| and |b|, and counts the step."""
+    j = progress.steps[0] + 1.0
+    if j <= D_G_SAMPLES:
+        progress.square_norms[0] += square_norm
+    progress.steps[0] = j
+    counted = smaller(j, rule.horizon)
+    if rule.regression:
+        loss = larger(abs(y) - rule.epsilon, 0.0)
+        progress.loss[0] += (loss - progress.loss[0]) / counted
+        progress.target[0] += (abs(y) - progress.target[0]) / counted
+        radius = math.sqrt(progress.loss[0] / rule.lam)
+        bound = larger(radius, 2.0 * progress.target[0])
+    else:
+        radius = math.sqrt(1.0 / rule.lam)
+        bound = larger(radius, 1.0)
+    if not rule.robust:
+        return 1.0 / (rule.lam * counted), radius, bound
+    D_X = math.sqrt(radius * radius + bound * bound)
+    D_G = math.sqrt(progress.square_norms[0] / smaller(j, float(D_G_SAMPLES)) + 1.0)
+    return D_X / (D_G * math.sqrt(counted)), radius, bound
+
+
+@inner
+def _toward_tube(rule: StepRule, value: float, y: float, square_norm: float, eta: float) -> float:
+    """Returns d of regression: -1 or 1 (P5 Table 1), less where the step would cross the tube.
+
+    The step changes the value at this sample by eta |d| (||V||^2 + 1), with 1 for the intercept.
+    """
+    beyond = abs(y - value) - rule.epsilon
+    if not beyond > 0.0:
+        return 0.0
+    needed = beyond / (eta * (square_norm + (1.0 if rule.robust else 0.0)))
+    return float(math.copysign(smaller(1.0, needed), value - y))
+
+
+@inner
+def _multiply_out(v: Float64Array, a: float, rest: Float64Array, scale_sum: float) -> None:
+    """v <- a v, so that the scale becomes one; the window's sum A v moves into u."""
+    if scale_sum != 0.0:
+        _add(rest, v, scale_sum)
+    for k in range(len(v)):
+        v[k] *= a
+
+
+@inner
+def _dot(x: Float64Array, z: Float64Array) -> float:
+    total = 0.0
+    for k in range(len(x)):
+        total += x[k] * z[k]
+    return total
+
+
+@inner
+def _two_dots(x: Float64Array, z: Float64Array, w: Float64Array) -> tuple[float, float]:
+    of_z, of_w = 0.0, 0.0
+    for k in range(len(x)):
+        of_z += x[k] * z[k]
+        of_w += x[k] * w[k]
+    return of_z, of_w
+
+
+@inner
+def _add(z: Float64Array, x: Float64Array, part: float) -> None:
+    for k in range(len(x)):
+        z[k] += part * x[k]
+
+
+@inner
+def _add_to_both(
+    z: Float64Array, w: Float64Array, x: Float64Array, of_z: float, of_w: float
+) -> None:
+    for k in range(len(x)):
+        z[k] += of_z * x[k]
+        w[k] += of_w * x[k]

@@ -1,0 +1,132 @@
+"""The base class of the estimators on ASSET (P5)."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from solver.arrays import Float64Array
+from solver.asset.features import FeatureKind, dimension_of, takes_sparse, transform_all
+from solver.asset.learner import Asset
+from solver.asset.subgradient import Algorithm
+from solver.asset.view import AssetView, Task
+from solver.estimators.base import KernelParameters, as_kind
+from solver.estimators.checks import check_choice, check_integer, check_norms, check_positive
+from solver.rows.matrix import Matrix, n_rows, take_rows
+
+# The features of all rows are kept between epochs if they take no more bytes than this, and
+# computed again in every epoch otherwise.
+_KEPT_BYTES = 1 << 30
+# The number of rows that `fit` passes to the learner at a time.
+_PART = 256
+
+
+class AssetEstimator(KernelParameters):
+    """The parameters and attributes of ASSET (P5).
+
+    algorithm: "asset" or "asset*" (no intercept, no averages; with identity features: Pegasos).
+    features: "nystrom", "fourier" (rbf only) or "identity" (kernel="linear" only).
+    dimension: the number of landmarks or of Fourier features.
+    kernel, gamma, degree, coef0: see `estimators.base.KernelParameters`; with "auto",
+        gamma is that of the first call's rows.
+    lam: lambda > 0. average, average_from, horizon: see `asset.learner.Asset`.
+    epochs: the number of passes of `fit`.
+    random_state: that of landmarks or frequencies, and of the order of samples in `fit`.
+
+    `fit` draws Nystrom's landmarks at random from the training rows, shuffles the samples in
+    every epoch, and drops anything learned before. `partial_fit` keeps the order of its samples
+    and takes the first ones as landmarks.
+
+    Attributes: coef_: gamma of the averaged model, (D,) or for several classes (classes, D); a
+    decision is phi(x)'coef_ + intercept_, and with identity features coef_ are the weights of the
+    linear model; intercept_; dimension_: D; n_steps_: samples learned, each counted once in every
+    epoch; gamma_.
+    """
+
+    _learner: Asset
+    _view: AssetView
+    _task: Task
+
+    algorithm: Algorithm
+    features: FeatureKind
+    dimension: int
+    lam: float
+    average: bool
+    average_from: int | None
+    horizon: int | None
+    epochs: int
+    random_state: Any
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("features", self.features, ("nystrom", "fourier", "identity"))
+        check_choice("algorithm", self.algorithm, ("asset", "asset*"))
+        for name in ("dimension", "epochs"):
+            check_integer(name, getattr(self, name))
+        for name in ("average_from", "horizon"):
+            if getattr(self, name) is not None:
+                check_integer(name, getattr(self, name))
+        check_positive("lam", self.lam)
+
+    def _start(self, X: Matrix, random: np.random.Generator, **parameters: Any) -> None:
+        """Make a new learner."""
+        kernel = self._kernel_for(X)
+        self.gamma_ = kernel.gamma
+        self._learner = Asset(
+            kernel,
+            task=self._task,
+            algorithm=self.algorithm,
+            features=self.features,
+            dimension=int(self.dimension),
+            lam=float(self.lam),
+            average=self.average,
+            average_from=self.average_from,
+            horizon=self.horizon,
+            seed=int(random.integers(2**31)),
+            **parameters,
+        )
+
+    def _run(self, X: Matrix, y: NDArray[Any], random: np.random.Generator) -> None:
+        """Learn all epochs of `fit`."""
+        learner = self._learner
+        landmarks = random.permutation(len(y))[: int(self.dimension)]
+        first = take_rows(X, landmarks if self.features == "nystrom" else slice(0, 1))
+        learner.begin(first, y, learner.kernel.dtype)
+        learner.widen(X)
+        V = self._kept_features(X)
+        for _ in range(self.epochs):
+            order = random.permutation(len(y))
+            for start in range(0, len(y), _PART):
+                part = order[start : start + _PART]
+                if V is not None:
+                    learner.step(V[part], None, y[part])
+                else:
+                    learner.step(*learner.features_of(take_rows(X, part)), y[part])
+
+    def _kept_features(self, X: Matrix) -> Float64Array | None:
+        """Returns the features of all rows, or None where it does not pay to keep them."""
+        n, features = n_rows(X), self._learner.features
+        assert features is not None
+        few = 8 * n * dimension_of(features) <= _KEPT_BYTES
+        if self.epochs == 1 or not few or self.features == "identity":
+            return None
+        return transform_all(features, X)
+
+    def _publish(self) -> None:
+        """Set the attributes from the learner."""
+        view = self._view = self._learner.view()
+        gamma, b = view.unit * view.gamma, view.centre + view.unit * view.b
+        only = 1 if view.n_classes == 2 else 0
+        single = view.n_classes <= 2
+        self.coef_ = gamma[only] if single else gamma
+        self.intercept_ = float(b[only]) if single else b
+        self.dimension_ = view.dimension
+        self.n_steps_ = self._learner.steps
+
+    def _rows_to_predict(self, X: Any) -> Matrix:
+        """Returns checked rows, converted to the kind, dense or sparse, of the training rows."""
+        check_is_fitted(self)
+        rows = as_kind(takes_sparse(self._view.features), self._matrix(X, reset=False))
+        check_norms(self._learner.kernel, rows)
+        return rows

@@ -1,0 +1,121 @@
+"""AssetClassifier: classification by ASSET (P5) with scikit-learn's API."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import validate_data
+
+from solver.arrays import Float64Array
+from solver.asset.features import FeatureKind, takes_sparse
+from solver.asset.subgradient import Algorithm
+from solver.asset.view import predict
+from solver.estimators.asset import AssetEstimator
+from solver.estimators.base import as_kind, as_matrix, class_codes, generator
+from solver.estimators.checks import check_norms
+from solver.estimators.stream_labels import classes_after, codes_of
+
+
+class AssetClassifier(ClassifierMixin, AssetEstimator):
+    """A kernel SVM by stochastic subgradient steps in the primal; many classes one-versus-rest.
+
+        minimise  lam/2 ||gamma||^2 + 1/n sum max(1 - y (phi(x)'gamma + b), 0)      (P5 PL)
+
+    Parameters and attributes: see `estimators.asset.AssetEstimator`; in addition classes_.
+    """
+
+    _task = "classification"
+
+    def __init__(
+        self,
+        algorithm: Algorithm = "asset",
+        *,
+        features: FeatureKind = "nystrom",
+        dimension: int = 512,
+        kernel: str = "rbf",
+        gamma: float | str = "auto",
+        degree: int = 3,
+        coef0: float = 1.0,
+        lam: float = 1e-4,
+        average: bool = True,
+        average_from: int | None = None,
+        horizon: int | None = None,
+        epochs: int = 10,
+        random_state: Any = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.features = features
+        self.dimension = dimension
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.lam = lam
+        self.average = average
+        self.average_from = average_from
+        self.horizon = horizon
+        self.epochs = epochs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn (n, d) rows, dense or scipy CSR, with labels (n,), forgetting earlier ones.
+
+        Raises ValueError for what cannot be learned.
+        """
+        self._check_parameters()
+        self._forget()
+        self._declared = False
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+        rows = as_matrix(X)
+        self.classes_, codes = class_codes(y)
+        random = generator(self.random_state)
+        self._start(rows, random)
+        self._learner.meet_classes(len(self.classes_))
+        self._run(rows, codes, random)
+        self._publish()
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn (n, d) rows with labels (n,) in their order, on top of what was learned.
+
+        classes: all labels that may come, which scikit-learn's own estimators ask for in the
+            first call; any other label is refused from then on. Without it every call may bring
+            new classes, as in the server: they follow those in `classes_`, in ascending order.
+            A prediction needs two.
+
+        Raises ValueError for rows or labels that cannot be learned; nothing is learned then.
+        """
+        self._check_parameters()
+        first = not hasattr(self, "_learner")
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=first
+        )
+        rows = as_matrix(X)
+        known = None if first else self.classes_
+        declared = classes is not None if first else self._declared
+        met = classes_after(known, y, classes, declared)
+        if first:
+            self._declared = declared
+            self._start(rows, generator(self.random_state))
+        else:
+            rows = as_kind(takes_sparse(self._view.features), rows)
+            check_norms(self._learner.kernel, rows)
+        self.classes_ = met
+        self._learner.meet_classes(len(met))
+        self._learner.absorb(rows, codes_of(met, y))
+        self._publish()
+        return self
+
+    def decision_function(self, X: Any) -> Float64Array:
+        """phi(x)'gamma + b, (n,), for two classes, positive for classes_[1]; else (n, classes)."""
+        return self._predict(X)[1]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The labels of (n, d) rows."""
+        codes = self._predict(X)[0]
+        return np.asarray(self.classes_[codes])
+
+    def _predict(self, X: Any) -> tuple[NDArray[Any], Float64Array]:
+        rows = self._rows_to_predict(X)
+        return predict(self._view, rows)

@@ -1,0 +1,101 @@
+"""AssetRegressor: epsilon-insensitive regression by ASSET (P5) with scikit-learn's API."""
+
+from typing import Any, Self
+
+from sklearn.base import RegressorMixin
+
+from solver.arrays import Float64Array
+from solver.asset.features import FeatureKind, takes_sparse
+from solver.asset.subgradient import Algorithm
+from solver.asset.view import predict
+from solver.estimators.asset import AssetEstimator
+from solver.estimators.base import as_kind, generator
+from solver.estimators.checks import check_norms, is_finite
+
+
+class AssetRegressor(RegressorMixin, AssetEstimator):
+    """Support vector regression by stochastic subgradient steps in the primal.
+
+        minimise  lam/2 ||gamma||^2 + 1/n sum max(|z - phi(x)'gamma - b| - epsilon, 0)
+
+    z = (y - mean) / unit with the mean and the standard deviation of the first 128 targets. In
+    units of y this is the problem with lam / unit and epsilon unit.
+
+    epsilon: half the width of the tube in which deviations cost nothing.
+
+    Other parameters and attributes: see `estimators.asset.AssetEstimator`; coef_ and intercept_
+    are in units of y.
+    """
+
+    _task = "regression"
+
+    def __init__(
+        self,
+        algorithm: Algorithm = "asset",
+        *,
+        features: FeatureKind = "nystrom",
+        dimension: int = 512,
+        kernel: str = "rbf",
+        gamma: float | str = "auto",
+        degree: int = 3,
+        coef0: float = 1.0,
+        lam: float = 1e-4,
+        epsilon: float = 0.1,
+        average: bool = True,
+        average_from: int | None = None,
+        horizon: int | None = None,
+        epochs: int = 10,
+        random_state: Any = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.features = features
+        self.dimension = dimension
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.lam = lam
+        self.epsilon = epsilon
+        self.average = average
+        self.average_from = average_from
+        self.horizon = horizon
+        self.epochs = epochs
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not (is_finite(self.epsilon) and self.epsilon >= 0.0):
+            raise ValueError(f"epsilon is {self.epsilon!r}; it must be a number, at least zero")
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit (n, d) rows, dense or scipy CSR, to (n,) numbers; earlier ones are dropped.
+
+        Raises ValueError for what cannot be learned.
+        """
+        self._check_parameters()
+        self._forget()
+        rows, y = self._rows_and_targets(X, y)
+        random = generator(self.random_state)
+        self._start(rows, random, epsilon=float(self.epsilon))
+        self._run(rows, y, random)
+        self._publish()
+        return self
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Fit (n, d) rows to (n,) numbers in their order, on top of what was learned."""
+        self._check_parameters()
+        first = not hasattr(self, "_learner")
+        rows, y = self._rows_and_targets(X, y, reset=first)
+        if first:
+            self._start(rows, generator(self.random_state), epsilon=float(self.epsilon))
+        else:
+            rows = as_kind(takes_sparse(self._view.features), rows)
+            check_norms(self._learner.kernel, rows)
+        self._learner.absorb(rows, y)
+        self._publish()
+        return self
+
+    def predict(self, X: Any) -> Float64Array:
+        """Returns the predicted targets of (n, d) rows, (n,)."""
+        rows = self._rows_to_predict(X)
+        return predict(self._view, rows)[1]

@@ -1,0 +1,129 @@
+"""EnclosingBall: the minimal enclosing ball in feature space as a novelty detector (P2)."""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import OutlierMixin
+
+from solver.arrays import Float64Array
+from solver.estimators.base import PREDICTION_DTYPE, as_given
+from solver.estimators.batch import BatchEstimator
+from solver.estimators.checks import is_finite
+from solver.frank_wolfe.driver import Method, Progress
+from solver.frank_wolfe.duals import ball_dual, ball_square_radius
+from solver.kernels.functions import kernel_diagonal
+from solver.rows.matrix import take_rows
+from solver.working_set.view import expansion, pair_decisions
+
+# The rounding of the kernel values that determine the radius, in units of their last place.
+_ROUNDING = 32.0
+
+
+class EnclosingBall(OutlierMixin, BatchEstimator):
+    """The smallest ball around the samples in feature space; rows outside it are outliers.
+
+        minimise R^2 + C sum xi_i^2,  ||phi(x_i) - c||^2 <= R^2 + xi_i,  c = sum alpha_i phi(x_i)
+
+    C: with inf no training sample lies outside; a smaller C allows a smaller ball.
+    contamination: a number in (0, 0.5] sets the border of decision_function so that this share
+        of the training samples lies outside; "auto" sets it to the radius, for clean data.
+    Other parameters: see `estimators.batch.BatchEstimator` and
+    `estimators.base.KernelEstimator`.
+
+    Attributes: radius_; support_, support_vectors_, dual_coef_ (alpha, (1, support vectors));
+    offset_: decision_function is score_samples - offset_; n_iter_, gap_, objective_, trace_ as
+    of FrankWolfeClassifier, objective_ being R^2 + C sum xi_i^2 up to the gap; gamma_.
+    """
+
+    _C_may_be_infinite = True
+
+    def __init__(
+        self,
+        algorithm: Method = "mfw",
+        *,
+        C: float = np.inf,
+        kernel: str = "rbf",
+        gamma: float | str = "auto",
+        degree: int = 3,
+        coef0: float = 1.0,
+        contamination: float | str = 0.1,
+        sampling: int | None = None,
+        tol: float = 1e-4,
+        max_iter: int = 1_000_000,
+        start_size: int = 20,
+        cache_bytes: int = 1 << 30,
+        trace: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.contamination = contamination
+        self.sampling = sampling
+        self.tol = tol
+        self.max_iter = max_iter
+        self.start_size = start_size
+        self.cache_bytes = cache_bytes
+        self.trace = trace
+        self.progress = progress
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        share = self.contamination
+        if share != "auto" and not (is_finite(share) and 0.0 < float(share) <= 0.5):
+            raise ValueError(f"contamination is {share!r}; it must be 'auto' or in (0, 0.5]")
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn's convention
+        """Enclose (n, d) rows, dense or scipy CSR; raises and warns as FrankWolfeClassifier."""
+        self._check_parameters()
+        self._forget()
+        rows = self._matrix(X, reset=True)
+        kernel = self._kernel_for(rows)
+        self.gamma_ = kernel.gamma
+        diagonal = kernel_diagonal(kernel, rows)
+        dual = ball_dual(diagonal, self.C)
+        solution = self._solve(kernel, rows, dual)
+        alpha = solution.alpha
+        self._keep_solutions([solution])
+        square_radius = ball_square_radius(dual, alpha, solution.objective)
+        self.radius_ = square_radius**0.5
+        # f = sum alpha_i k_ii - alpha'K alpha - sum ridge_i alpha_i^2
+        self._centre_norm = (
+            float(alpha @ diagonal) - solution.objective - float((dual.ridge * alpha * alpha).sum())
+        )
+        self.support_ = np.flatnonzero(alpha)
+        vectors = take_rows(rows, self.support_)
+        self.support_vectors_ = as_given(vectors)
+        self.dual_coef_ = alpha[None, self.support_]
+        gap = np.array([solution.gap])
+        self._view = expansion(
+            kernel, vectors, 1, self.dual_coef_, np.zeros(1), np.ones(1), gap, PREDICTION_DTYPE
+        )
+        # max ||phi(x_i) - c||^2 exceeds R^2 by the gap, and the border itself is inside.
+        rounding = _ROUNDING * float(np.finfo(kernel.dtype).eps) * float(np.abs(diagonal).max())
+        self.offset_ = -(square_radius + solution.gap) - rounding
+        if self.contamination != "auto":
+            self.offset_ = float(np.quantile(self.score_samples(X), float(self.contamination)))
+        return self
+
+    def score_samples(self, X: Any) -> Float64Array:
+        """-||phi(x) - c||^2 = 2 sum_i alpha_i k(x_i, x) - k(x, x) - ||c||^2 of each row, (n,)."""
+        rows = self._rows_to_predict(X)
+        product = pair_decisions(self._view, rows)[:, 0]
+        own = kernel_diagonal(self._view.kernel, rows)
+        return np.asarray(2.0 * product - own - self._centre_norm)
+
+    def decision_function(self, X: Any) -> Float64Array:
+        """score_samples - offset_, (n,): negative outside."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """+1 for rows inside or on the border, -1 for outliers."""
+        return np.where(self.decision_function(X) >= 0.0, 1, -1)

@@ -1,0 +1,157 @@
+"""FrankWolfeClassifier: a kernel SVM solved to a certified duality gap (P2, P4)."""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from solver.arrays import Float64Array
+from solver.estimators.base import as_matrix, class_codes, class_weights, generator, same_kind
+from solver.estimators.batch import BatchEstimator
+from solver.estimators.conditioning import warn_of_rounding
+from solver.estimators.pairwise import OneVersusOneClassifier
+from solver.frank_wolfe.driver import Method, Progress, Solution
+from solver.frank_wolfe.one_versus_one import solve_pairs
+from solver.rows.matrix import Matrix, n_rows, row_keys, take_rows
+from solver.simplex.pairs import pairs_of
+
+
+class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):
+    """An L2-SVM by FW, MFW, SWAP or PARTAN; more than two classes one-versus-one.
+
+        minimise alpha'A alpha over the unit simplex,
+        A_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / (2 C w_y)
+
+    Parameters: see `estimators.batch.BatchEstimator` and, for the kernel,
+    `estimators.base.KernelEstimator`.
+    class_weight: weights w of the classes as in scikit-learn: a dict, "balanced" or None.
+    init: a fitted SFWClassifier or FrankWolfeClassifier for a warm start: those of its support
+        vectors that are rows of X with the same label give the first weights, instead of the
+        random ball. A grid search clones its parameters and needs init as a
+        `sklearn.frozen.FrozenEstimator`, because a clone is not fitted.
+
+    Attributes: n_iter_, gap_, objective_, trace_: see `BatchEstimator`, with a problem for each
+    pair of classes in `pairs_`, first the class with y = -1;
+    classes_; support_: row numbers of the training set, ascending; support_vectors_,
+    support_labels_; dual_coef_: alpha_i y_i, (pairs, support vectors); intercept_: y'alpha,
+    (pairs,); n_support_: support vectors of each class; gamma_: the kernel's gamma.
+    """
+
+    def __init__(
+        self,
+        algorithm: Method = "mfw",
+        *,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        gamma: float | str = "auto",
+        degree: int = 3,
+        coef0: float = 1.0,
+        sampling: int | None = None,
+        tol: float = 1e-4,
+        max_iter: int = 1_000_000,
+        class_weight: Any = None,
+        start_size: int = 20,
+        init: Any = None,
+        cache_bytes: int = 1 << 30,
+        trace: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.sampling = sampling
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.start_size = start_size
+        self.init = init
+        self.cache_bytes = cache_bytes
+        self.trace = trace
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Solve for (n, d) rows, dense or scipy CSR, and (n,) labels of at least two classes.
+
+        Raises ValueError for rows, labels or parameters that cannot be learned; warns with
+        ConvergenceWarning where max_iter ended a run above tol.
+        """
+        self._check_parameters()
+        self._forget()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+        self.classes_, codes = class_codes(y)
+        X = as_matrix(X)
+        kernel = self._kernel_for(X)
+        self.gamma_ = kernel.gamma
+        ridge = 0.5 / (self.C * class_weights(y, self.class_weight))
+        self.pairs_ = pairs_of(len(self.classes_))
+        starts = self._warm_start(X, y)
+        warn_of_rounding(kernel, X, self.tol)
+        weights = np.zeros((len(self.pairs_), len(codes)))
+        solutions = []
+        for i, (_, rows, sign, solution) in enumerate(
+            solve_pairs(
+                kernel,
+                X,
+                codes,
+                ridge.tolist(),
+                self._settings(),
+                generator(self.random_state),
+                starts,
+                self._observe,
+                self._clock(),
+            )
+        ):
+            self._warn_of(solution, kernel, take_rows(X, rows), sign, ridge[codes[rows]])
+            weights[i, rows] = solution.alpha * sign
+            solutions.append(solution)
+        self._keep(kernel, X, codes, weights, solutions)
+        return self
+
+    def _keep(
+        self,
+        kernel: Any,
+        X: Matrix,
+        codes: NDArray[np.int64],
+        weights: Float64Array,
+        solutions: list[Solution],
+    ) -> None:
+        self._keep_solutions(solutions)
+        self.support_ = np.flatnonzero(np.any(weights != 0.0, axis=0))
+        dual_coef = weights[:, self.support_]
+        self._keep_support(
+            kernel,
+            take_rows(X, self.support_),
+            codes[self.support_],
+            dual_coef,
+            dual_coef.sum(axis=1),
+            q=np.array([-s.objective for s in solutions]),
+            gap=np.array([s.gap for s in solutions]),
+        )
+
+    def _warm_start(self, X: Matrix, labels: NDArray[Any]) -> Float64Array | None:
+        """Returns the weights, (pairs, n), of init's support vectors that are rows of X."""
+        init = self.init
+        if init is None:
+            return None
+        check_is_fitted(init)
+        if not np.array_equal(init.classes_, self.classes_):
+            raise ValueError(f"init knows the classes {init.classes_}, y has {self.classes_}")
+        if init.n_features_in_ != self.n_features_in_:
+            raise ValueError(
+                f"init knows {init.n_features_in_} features, X has {self.n_features_in_}"
+            )
+        keys = zip(row_keys(X), labels, strict=True)
+        place = {key: i for i, key in enumerate(keys)}
+        weights = np.zeros((len(self.pairs_), n_rows(X)))
+        known = row_keys(same_kind(X, as_matrix(init.support_vectors_)))
+        for column, key in enumerate(zip(known, init.support_labels_, strict=True)):
+            if key in place:
+                weights[:, place[key]] += np.abs(init.dual_coef_[:, column])
+        return weights

@@ -1,0 +1,112 @@
+"""FrankWolfeRegressor: support vector regression that finds the width of its tube."""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from solver.arrays import Float64Array
+from solver.estimators.base import PREDICTION_DTYPE, as_given
+from solver.estimators.batch import BatchEstimator
+from solver.estimators.checks import check_positive, check_targets
+from solver.frank_wolfe.driver import Method, Progress
+from solver.frank_wolfe.duals import regression_dual, regression_epsilon
+from solver.rows.matrix import take_rows
+from solver.working_set.view import expansion, pair_decisions
+
+
+class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
+    """Epsilon-insensitive regression on the simplex (core vector regression).
+
+        minimise ||w||^2 + b^2 + C/(mu n) sum (xi_i^2 + xi*_i^2) + 2 C epsilon
+        y_i - h(x_i) <= epsilon + xi_i,  h(x_i) - y_i <= epsilon + xi*_i,  h = w'phi + b
+
+    epsilon is a variable: with a given epsilon the dual would not lie on the simplex
+    (`frank_wolfe.duals.regression_dual`).
+
+    mu: the smaller it is, the more deviations cost and the wider the tube; from mu = 1 on the tube
+        is usually empty (epsilon 0).
+    tol: the duality gap of the dual divided by C^2, with y in units of its standard deviation.
+
+    Other parameters: see `estimators.batch.BatchEstimator` and `estimators.base.KernelEstimator`.
+
+    Attributes: support_, support_vectors_, dual_coef_: C (alpha_i - alpha*_i),
+    (1, support vectors); intercept_; epsilon_; n_iter_, gap_, objective_, trace_; gamma_.
+    """
+
+    def __init__(
+        self,
+        algorithm: Method = "mfw",
+        *,
+        C: float = 1000.0,
+        mu: float = 0.1,
+        kernel: str = "rbf",
+        gamma: float | str = "auto",
+        degree: int = 3,
+        coef0: float = 1.0,
+        sampling: int | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 1_000_000,
+        start_size: int = 20,
+        cache_bytes: int = 1 << 30,
+        trace: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.C = C
+        self.mu = mu
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.sampling = sampling
+        self.tol = tol
+        self.max_iter = max_iter
+        self.start_size = start_size
+        self.cache_bytes = cache_bytes
+        self.trace = trace
+        self.progress = progress
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_positive("mu", self.mu)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit (n, d) rows, dense or scipy CSR, to (n,) numbers. Raises ValueError."""
+        self._check_parameters()
+        self._forget()
+        rows, y = self._rows_and_targets(X, y)
+        kernel = self._kernel_for(rows)
+        self.gamma_ = kernel.gamma
+        middle, unit = _middle_and_unit(y)
+        dual = regression_dual((y - middle) / (unit or 1.0), self.C, self.mu)
+        solution = self._solve(kernel, rows, dual)
+        self._keep_solutions([solution])
+        self.epsilon_ = unit * regression_epsilon(dual, solution.alpha, solution.gradient, self.C)
+        weight = self.C * unit * (solution.alpha * dual.sign).reshape(2, -1).sum(axis=0)
+        self.support_ = np.flatnonzero(solution.alpha.reshape(2, -1).any(axis=0))
+        self.dual_coef_ = weight[None, self.support_]
+        self.intercept_ = np.array([self.dual_coef_.sum() + middle])
+        vectors = take_rows(rows, self.support_)
+        self.support_vectors_ = as_given(vectors)
+        gap = np.array([solution.gap])
+        self._view = expansion(
+            kernel, vectors, 1, self.dual_coef_, self.intercept_, np.ones(1), gap, PREDICTION_DTYPE
+        )
+        return self
+
+    def predict(self, X: Any) -> Float64Array:
+        """Returns h(x) of each row, (n,)."""
+        rows = self._rows_to_predict(X)
+        return pair_decisions(self._view, rows)[:, 0]
+
+
+def _middle_and_unit(y: Float64Array) -> tuple[float, float]:
+    """Returns the mean and standard deviation of finite targets, without overflow."""
+    check_targets(y)
+    middle = float(y.mean())
+    scale = float(np.abs(y - middle).max())
+    return middle, scale * float(((y - middle) / scale).std()) if scale > 0.0 else 0.0

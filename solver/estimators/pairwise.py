@@ -1,0 +1,58 @@
+"""The base class of one-versus-one classifiers: predictions and support vectors."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+
+from solver.arrays import Float64Array
+from solver.estimators.base import PREDICTION_DTYPE, KernelEstimator, as_given
+from solver.kernels.functions import Kernel
+from solver.rows.matrix import Matrix
+from solver.working_set.view import expansion, predict
+
+
+class OneVersusOneClassifier(ClassifierMixin, KernelEstimator):
+    """Predictions of all pairs of classes, and the attributes of their support vectors."""
+
+    classes_: NDArray[Any]
+
+    def decision_function(self, X: Any) -> Float64Array:
+        """sum_i alpha_i y_i k(x_i, x) + b, (n,), for two classes, positive for classes_[1].
+
+        For more classes (n, classes): one-versus-one votes, ties broken by the margins.
+        """
+        return self._predict(X)[1]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Returns the labels of (n, d) rows."""
+        codes = self._predict(X)[0]
+        return np.asarray(self.classes_[codes])
+
+    def _predict(self, X: Any) -> tuple[NDArray[np.int64], Float64Array]:
+        rows = self._rows_to_predict(X)
+        return predict(self._view, rows)
+
+    def _keep_support(
+        self,
+        kernel: Kernel,
+        vectors: Matrix,
+        codes: NDArray[np.int64],
+        dual_coef: Float64Array,
+        intercept: Float64Array,
+        q: Float64Array,
+        gap: Float64Array,
+    ) -> None:
+        """Set the attributes of n support vectors with class codes (n,), and the view.
+
+        dual_coef: (pairs, n) alpha_i y_i. intercept, q, gap: (pairs,), see `view.WorkingSetView`.
+        """
+        self.dual_coef_, self.intercept_ = dual_coef, intercept
+        self.support_labels_ = self.classes_[codes]
+        self.n_support_ = np.bincount(codes, minlength=len(self.classes_))
+        self.support_vectors_ = as_given(vectors)
+        n_classes = len(self.classes_)
+        self._view = expansion(
+            kernel, vectors, n_classes, dual_coef, intercept, q, gap, PREDICTION_DTYPE
+        )

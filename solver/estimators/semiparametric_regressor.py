@@ -1,0 +1,194 @@
+"""SemiparametricSVR: support vector regression with a parametric part without penalty (P3)."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+
+from solver.arrays import Float64Array
+from solver.estimators.base import KernelEstimator, as_given
+from solver.estimators.checks import check_choice, check_integer, check_targets, is_finite
+from solver.estimators.conditioning import PROBED, evenly, is_indefinite
+from solver.kernels.functions import Kernel
+from solver.rows.matrix import Matrix, n_rows, take_rows
+from solver.semiparametric.basis import (
+    Basis,
+    BasisFunction,
+    basis_from_data,
+    basis_to_data,
+    training_matrix,
+)
+from solver.semiparametric.outer_loop import SOLVERS
+from solver.semiparametric.regression import (
+    SemiparametricSettings,
+    SemiparametricSolution,
+    solve_semiparametric,
+)
+from solver.semiparametric.view import SemiparametricView, predict_semiparametric, view_of
+
+
+class SemiparametricSVR(RegressorMixin, KernelEstimator):
+    """Epsilon-insensitive regression with a parametric part (P3).
+
+        minimise 1/2 ||w||^2 + C/M sum_i max(|y_i - h(x_i)| - epsilon, 0)
+        h(x) = w'phi(x) + sum_j beta_j psi_j(x)
+
+    over M training rows. With the basis ("constant",) this is the usual regression with an
+    intercept, and C is M times that of scikit-learn's SVR.
+
+    basis: the functions psi_j, each as the name of a type ("constant"); a mapping such as {"type":
+        "sin", "feature": 0, "period": 6.28}; a `semiparametric.basis.Basis`; or a function that
+        takes (n, d) dense rows and returns n numbers. A model with functions can be pickled if
+        they can.
+    solver: "pdsg" or "mpd", the solver of the subproblems.
+    decomposition: whether a subproblem has working_set_size samples, at most `fresh` of them new
+        (None: a fifth), or all samples.
+    tol: the violation of the KKT conditions at which a run ends, in units of y, and for A z as a
+        share of the largest possible value.
+    max_iter: the most steps; a run that reaches them warns with ConvergenceWarning.
+    cache_bytes: the budget for kernel rows, at least two of them.
+    trace: whether to keep the trace of the run.
+
+    Other parameters: see `estimators.base.KernelEstimator`.
+
+    Attributes: beta_: (K,); support_, support_vectors_; dual_coef_: alpha_i - alpha*_i,
+    (1, support vectors); n_iter_: steps; kkt_violation_: that of the solution; gamma_; with
+    `trace`, trace_: `semiparametric.regression.SemiparametricTrace`.
+    """
+
+    _view: SemiparametricView  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        basis: Sequence[Any] = ("constant",),
+        *,
+        C: float = 100.0,
+        epsilon: float = 0.1,
+        kernel: str = "rbf",
+        gamma: float | str = "auto",
+        degree: int = 3,
+        coef0: float = 1.0,
+        solver: str = "pdsg",
+        decomposition: bool = True,
+        working_set_size: int = 500,
+        fresh: int | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 1_000_000,
+        cache_bytes: int = 1 << 30,
+        trace: bool = False,
+    ) -> None:
+        self.basis = basis
+        self.C = C
+        self.epsilon = epsilon
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.solver = solver
+        self.decomposition = decomposition
+        self.working_set_size = working_set_size
+        self.fresh = fresh
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_bytes = cache_bytes
+        self.trace = trace
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit (M, d) rows, dense or scipy CSR, to (M,) numbers.
+
+        Raises ValueError, also where a basis function is not finite or depends on others.
+        """
+        self._check_parameters()
+        bases = [_as_basis(basis) for basis in self.basis]
+        self._forget()
+        rows, y = self._rows_and_targets(X, y, at_least=2)
+        check_targets(y)
+        kernel = self._kernel_for(rows)
+        Psi = training_matrix(bases, rows)
+        solution = solve_semiparametric(rows, y, Psi, self._settings(kernel), trace=self.trace)
+        self._warn_of(solution, kernel, rows)
+        self._keep(solution, rows, bases)
+        return self
+
+    def predict(self, X: Any) -> Float64Array:
+        """Returns h(x) of each row, (n,)."""
+        rows = self._rows_to_predict(X)
+        return predict_semiparametric(self._view, rows)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("solver", self.solver, tuple(SOLVERS))
+        for name in ("working_set_size", "max_iter", "cache_bytes"):
+            check_integer(name, getattr(self, name))
+        if self.fresh is not None:
+            check_integer("fresh", self.fresh)
+        for name in ("epsilon", "tol"):
+            value = getattr(self, name)
+            if not (is_finite(value) and value >= 0):
+                raise ValueError(f"{name} is {value!r}; it must be a number, not below zero")
+
+    def _settings(self, kernel: Kernel) -> SemiparametricSettings:
+        return SemiparametricSettings(
+            kernel,
+            float(self.C),
+            float(self.epsilon),
+            self.solver,  # type: ignore[arg-type]
+            self.decomposition,
+            self.working_set_size,
+            self.fresh,
+            float(self.tol),
+            self.max_iter,
+            self.cache_bytes,
+        )
+
+    def _keep(
+        self, solution: SemiparametricSolution, X: Matrix, bases: list[BasisFunction]
+    ) -> None:
+        self.gamma_ = solution.kernel.gamma
+        self.beta_ = solution.beta
+        self.support_ = np.flatnonzero(solution.dual_coef)
+        self.dual_coef_ = solution.dual_coef[None, self.support_]
+        self.support_vectors_ = as_given(take_rows(X, self.support_))
+        self.n_iter_ = solution.n_iter
+        self.kkt_violation_ = solution.kkt_violation
+        if solution.trace is not None:
+            self.trace_ = solution.trace
+        self._view = view_of(solution, X, bases)
+
+    def _warn_of(self, solution: SemiparametricSolution, kernel: Kernel, X: Matrix) -> None:
+        """Warn where max_iter ended a run above tol, and of an indefinite matrix."""
+        if not solution.converged:
+            warnings.warn(
+                f"max_iter={self.max_iter} steps ended with a KKT violation of "
+                f"{solution.kkt_violation:.3g}, above tol={self.tol:.3g}: allow more steps, scale "
+                "the features or choose a smaller C",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        some = evenly(n_rows(X), PROBED)
+        if is_indefinite(kernel, take_rows(X, some), np.ones(len(some)), np.zeros(len(some))):
+            warnings.warn(
+                "the kernel matrix is not positive semidefinite: a point that satisfies the KKT "
+                "conditions need not be the optimum",
+                UserWarning,
+                stacklevel=3,
+            )
+
+
+def _as_basis(given: Any) -> BasisFunction:
+    """Returns a basis function from any of the forms that the estimator takes."""
+    if isinstance(given, Basis):
+        return basis_from_data(basis_to_data(given))
+    if isinstance(given, str):
+        return basis_from_data({"type": given})
+    if isinstance(given, Mapping):
+        return basis_from_data(given)
+    if callable(given):
+        function: BasisFunction = given
+        return function
+    raise ValueError(
+        f"{given!r} is no basis function: give a type's name, a mapping with a type, or a function"
+    )

@@ -1,0 +1,200 @@
+"""SFWClassifier: the online working set (P1) with scikit-learn's API."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+
+from solver.arrays import Float64Array
+from solver.estimators.base import as_matrix, class_codes, class_weights, generator, same_kind
+from solver.estimators.checks import check_choice, check_integer, check_norms
+from solver.estimators.conditioning import (
+    PROBED,
+    evenly,
+    is_indefinite,
+    warn_of_indefinite_matrix,
+    warn_of_rounding,
+)
+from solver.estimators.pairwise import OneVersusOneClassifier
+from solver.estimators.stream_labels import classes_after, codes_of
+from solver.rows.matrix import Matrix, take_rows
+from solver.simplex.pairs import pairs_of
+from solver.working_set.learner import Algorithm, WorkingSet
+from solver.working_set.view import dual_coefficients
+
+# The number of rows that `fit` passes to the working set at a time.
+_PART = 8192
+
+
+class SFWClassifier(OneVersusOneClassifier):
+    """An L2-SVM by passes of SFW or MSFW; more than two classes one-versus-one.
+
+    A sample is admitted to the working set when its gradient is above the best in the set. Each
+    sample, admitted or not, moves the weights by one step and a few swaps. `partial_fit` keeps the
+    order of its samples; `fit` shuffles them and drops anything learned before.
+
+    algorithm: "sfw" (P1 Algorithm 1) or "msfw" (with away steps, P1 Algorithm 3).
+    C, kernel, gamma, degree, coef0: see `estimators.base.KernelEstimator`; with "auto",
+        gamma is that of the first call's rows.
+    corrective_steps: the most swaps after a sample's step, more than two only while the set's gap
+        exceeds half of q; with 0 the algorithm is exactly P1's.
+    max_size: the bound on the samples in the set, None for no bound. The kernel matrix of the set
+        takes 4 max_size^2 bytes for rbf, 8 max_size^2 for the other kernels.
+    epochs: the number of passes of `fit`.
+    class_weight: as in scikit-learn; "balanced" for `fit` only.
+    random_state: that of the shuffling.
+
+    Attributes: classes_; support_ (after `fit` alone): row numbers of the training set;
+    support_vectors_, support_labels_ and, of each class, n_support_; dual_coef_:
+    alpha_i y_i, (pairs, support vectors), for the pairs of classes in `pairs_`, first the one
+    with y = -1; intercept_ (pairs,); objective_ and gap_ (pairs,): f = -alpha'A alpha, and how
+    far it may be from its optimum over the working set, NaN for a pair without a sample so far;
+    gamma_.
+    """
+
+    def __init__(
+        self,
+        algorithm: Algorithm = "msfw",
+        *,
+        C: float = 1.0,
+        kernel: str = "rbf",
+        gamma: float | str = "auto",
+        degree: int = 3,
+        coef0: float = 1.0,
+        corrective_steps: int = 10,
+        max_size: int | None = None,
+        epochs: int = 1,
+        class_weight: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.corrective_steps = corrective_steps
+        self.max_size = max_size
+        self.epochs = epochs
+        self.class_weight = class_weight
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn (n, d) rows, dense or scipy CSR, with labels (n,), forgetting earlier ones.
+
+        Raises ValueError for what cannot be learned.
+        """
+        self._check_parameters()
+        self._forget()
+        self._declared = False
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+        rows = as_matrix(X)
+        self.classes_, codes = class_codes(y)
+        self._start(rows, class_weights(y, self.class_weight))
+        warn_of_rounding(self._learner.kernel, rows, 0.5 / self.C)
+        entered = np.full(len(codes), -1, np.int64)
+        random = generator(self.random_state)
+        for _ in range(self.epochs):
+            order = random.permutation(len(codes))
+            for start in range(0, len(order), _PART):
+                part = order[start : start + _PART]
+                answers = self._learner.absorb(take_rows(rows, part), codes[part], entered[part])
+                entered[part] = answers.entered
+        support = self._publish()
+        row_of = np.full(self._learner.store.added, -1, np.int64)
+        row_of[entered[entered >= 0]] = np.flatnonzero(entered >= 0)
+        self.support_ = row_of[self._learner.store.entered[support]]
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn (n, d) rows with labels (n,) in their order, on top of what was learned.
+
+        classes: all labels that may come, which scikit-learn's own estimators ask for in the
+            first call; any other label is refused from then on. Without it every call may bring
+            new classes, as in the server: they follow those in `classes_`, in ascending order.
+            A prediction needs two.
+
+        Raises ValueError for rows or labels that cannot be learned; nothing is learned then.
+        """
+        self._check_parameters()
+        first = not hasattr(self, "_learner")
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=first
+        )
+        rows = as_matrix(X)
+        known = None if first else self.classes_
+        declared = classes is not None if first else self._declared
+        met = classes_after(known, y, classes, declared)
+        weights = self._stream_weights(met[0 if first else len(self.classes_) :], declared)
+        if first:
+            self.classes_, self._declared = met, declared
+            self._start(rows, weights)
+        else:
+            rows = same_kind(self._view.rows.exact, rows)
+            check_norms(self._learner.kernel, rows)
+            self._meet_classes(met, weights)
+        warn_of_rounding(self._learner.kernel, rows, 0.5 / self.C)
+        self._learner.absorb(rows, codes_of(met, y))
+        self._publish()
+        self.__dict__.pop("support_", None)
+        return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("algorithm", self.algorithm, ("sfw", "msfw"))
+        check_integer("corrective_steps", self.corrective_steps, 0)
+        if self.max_size is not None:
+            check_integer("max_size", self.max_size, 2)
+        check_integer("epochs", self.epochs)
+
+    def _stream_weights(self, labels: NDArray[Any], declared: bool) -> Float64Array:
+        """The weights of classes that a stream has just met, or declared."""
+        if isinstance(self.class_weight, str):
+            raise ValueError("class_weight='balanced' needs all samples: use fit, or give weights")
+        weights = self.class_weight
+        if weights is not None and not declared:
+            # The weight of a class that has not been met is no mistake.
+            weights = {label: weights[label] for label in labels.tolist() if label in weights}
+        return class_weights(labels, weights)
+
+    def _meet_classes(self, classes: NDArray[Any], weights: Float64Array) -> None:
+        """Open the problems of the classes that follow the known ones."""
+        self.classes_ = classes
+        self.pairs_ = pairs_of(max(len(classes), 2))
+        self._learner.class_weight += weights.tolist()
+        self._learner.meet_classes(len(classes))
+
+    def _start(self, X: Matrix, weights: Float64Array) -> None:
+        kernel = self._kernel_for(X)
+        self.gamma_ = kernel.gamma
+        self._learner = WorkingSet(
+            kernel,
+            float(self.C),
+            self.algorithm,
+            self.corrective_steps,
+            self.max_size,
+        )
+        self._meet_classes(self.classes_, weights)
+
+    def _publish(self) -> NDArray[np.int64]:
+        """Set the attributes from the working set; the slots of the support vectors."""
+        view = self._learner.view()
+        support, dual_coef = dual_coefficients(view)
+        started = view.q > 0.0
+        self.objective_ = np.where(started, -view.q, np.nan)
+        self.gap_ = np.where(started, view.gap, np.nan)
+        vectors, codes = take_rows(view.rows.exact, support), self._learner.store.code[support]
+        self._keep_support(view.kernel, vectors, codes, dual_coef, view.bias, view.q, view.gap)
+        self._probe()
+        return support
+
+    def _probe(self) -> None:
+        """Warn where the matrix of a pair's working set is indefinite."""
+        learner = self._learner
+        for problem, (a, b) in zip(learner.problems, self.pairs_, strict=True):
+            some = evenly(int(problem.size[0]), PROBED)
+            sign, X = problem.sign[some], take_rows(learner.store.rows.exact, problem.column[some])
+            ridge = np.where(sign < 0.0, learner.ridge_of(a), learner.ridge_of(b))
+            if problem.q[0] < 0.0 or is_indefinite(learner.kernel, X, sign, ridge):
+                warn_of_indefinite_matrix()

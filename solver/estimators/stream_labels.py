@@ -1,0 +1,48 @@
+"""Class labels of a stream, declared before the first call of `partial_fit` or met on the way."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+
+from solver.estimators.base import class_codes
+
+
+def classes_after(
+    known: NDArray[Any] | None, y: NDArray[Any], classes: Any, declared: bool
+) -> NDArray[Any]:
+    """The classes of a stream after labels y: the known ones, then new ones in ascending order.
+
+    known: None in the first call. classes: what the caller declared in this call, or None.
+    declared: whether the first call declared its classes, so that no others may come.
+
+    Raises ValueError for labels that were not declared, for a declaration that differs from what
+    is known, and for labels that are no classes.
+    """
+    if known is None and classes is not None:
+        known = class_codes(classes)[0]
+    elif known is None:
+        check_classification_targets(y)
+        return np.unique(y)
+    elif classes is not None and set(np.unique(classes).tolist()) != set(known.tolist()):
+        raise ValueError(f"classes is not the same as in the first call, {known}")
+    if _is_text(known) != _is_text(y):
+        raise ValueError(f"y has labels outside classes, {known}: numbers are not strings")
+    new = np.setdiff1d(y, known)
+    if not len(new):
+        return known
+    if declared:
+        raise ValueError(f"y has labels outside classes, {known}")
+    check_classification_targets(y)
+    return np.concatenate([known, new])
+
+
+def codes_of(classes: NDArray[Any], y: NDArray[Any]) -> NDArray[np.int64]:
+    """The place of each label in `classes`, which has all of them in any order."""
+    ascending = np.argsort(classes)
+    return ascending[np.searchsorted(classes, y, sorter=ascending)].astype(np.int64)
+
+
+def _is_text(labels: NDArray[Any]) -> bool:
+    return labels.dtype.kind in "US" or (labels.dtype.kind == "O" and isinstance(labels[0], str))

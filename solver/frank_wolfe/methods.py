@@ -1,0 +1,195 @@
+"""The iterations of FW, MFW, SWAP and PARTAN on a whole training set (P2, P4).
+
+Each iteration finds the best vertex, stops where the duality gap g_max + 2q is small, and
+otherwise takes one of these steps (`simplex.steps`):
+
+    fw       toward the best vertex                                 (P2, P4 Algorithm 1)
+    mfw      toward it, or away from the worst: the steeper one     (P2, P1 Algorithm 3)
+    swap     toward it, or from the worst to it: the larger gain    (P4 section 2.2)
+    partan   toward it, then along (new - previous iterate)         (P4 Algorithm 2)
+
+An iteration reads one row of kernel values, one of `swap` two. `advance` iterates in compiled code
+for as long as these rows are kept, and returns to `frank_wolfe.full_search` otherwise.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array, FloatArray
+from solver.compiled import compiled, inner
+from solver.frank_wolfe.duals import Dual
+from solver.frank_wolfe.partan import Previous, partan
+from solver.kernels.cached_rows import Kept
+from solver.simplex.problem import Problem, best_vertex, worst_vertex
+from solver.simplex.steps import (
+    AWAY,
+    DROP,
+    PARTAN,
+    SWAP,
+    TOWARD,
+    away,
+    away_is_steeper,
+    swap,
+    swap_gain,
+    toward,
+    toward_gain,
+)
+
+METHODS = ("fw", "mfw", "swap", "partan")
+FW, MFW, SWAP_METHOD, PARTAN_METHOD = 0, 1, 2, 3
+# The reasons for which `advance` returns.
+CONVERGED, MISSING, LIMIT = 0, 1, 2
+
+
+class Steps(NamedTuple):
+    """A record of iterations, (steps,): f and the gap before each step, and the step's kind."""
+
+    objective: Float64Array
+    gap: Float64Array
+    step: NDArray[np.int8]
+
+    def part(self, start: int, stop: int | None = None) -> "Steps":
+        """Returns the iterations from `start` up to `stop`."""
+        span = slice(start, stop)
+        return Steps(self.objective[span], self.gap[span], self.step[span])
+
+
+class Scratch(NamedTuple):
+    """Reused memory: rows of A of the best and the worst vertex, and missing kernel rows.
+
+    best_row, worst_row: (v,). needed: (2,) the columns whose rows are needed, -1 for none.
+    """
+
+    best_row: Float64Array
+    worst_row: Float64Array
+    needed: NDArray[np.int64]
+
+
+@compiled
+def advance(
+    problem: Problem,
+    dual: Dual,
+    previous: Previous,
+    kept: Kept,
+    method: int,
+    tol: float,
+    steps: Steps,
+    scratch: Scratch,
+) -> tuple[int, int]:
+    """Iterate until the gap is at most tol, a row is missing, or `steps` is full.
+
+    All vertices are members of `problem`, in the order of `dual`. Returns the reason for the end
+    and the number of steps; `scratch.needed` has the columns whose rows the next step needs.
+    """
+    for k in range(len(steps.gap)):
+        best = best_vertex(problem)
+        steps.objective[k] = -problem.q[0]
+        steps.gap[k] = problem.gradient[best] + 2.0 * problem.q[0]
+        if steps.gap[k] <= tol:
+            return CONVERGED, k
+        worst = best if method in (FW, PARTAN_METHOD) else worst_vertex(problem)
+        goes_away = method == MFW and away_is_steeper(problem, best, worst)
+        if not _have_rows(dual, kept, best, worst, method, goes_away, scratch.needed):
+            return MISSING, k
+        if not goes_away:
+            vertex_row(dual, kept_row(dual, kept, best), best, scratch.best_row)
+        if goes_away or method == SWAP_METHOD:
+            vertex_row(dual, kept_row(dual, kept, worst), worst, scratch.worst_row)
+        steps.step[k] = take_step(problem, previous, method, best, worst, goes_away, scratch)
+        kept.clock[0] += 1
+    return LIMIT, len(steps.gap)
+
+
+@compiled
+def take_step(
+    problem: Problem,
+    previous: Previous,
+    method: int,
+    best: int,
+    worst: int,
+    goes_away: bool,
+    scratch: Scratch,
+) -> int:
+    """Take the step of an iteration, whose rows of A are in `scratch`; returns its kind."""
+    if goes_away:
+        return DROP if away(problem, worst, scratch.worst_row) else AWAY
+    if method == PARTAN_METHOD:
+        partan(problem, previous, best, scratch.best_row)
+        return PARTAN
+    if method == SWAP_METHOD:
+        gain = swap_gain(problem, best, worst, scratch.best_row, scratch.worst_row)
+        if gain > toward_gain(problem, best, scratch.best_row):
+            swap(problem, best, worst, scratch.best_row, scratch.worst_row)
+            return SWAP
+    toward(problem, best, scratch.best_row)
+    return TOWARD
+
+
+@inner
+def column_of(dual: Dual, v: int) -> int:
+    """Returns the kernel column of a vertex."""
+    first = dual.runs[0, 1] - dual.runs[0, 0]
+    return int(dual.runs[0, 0] + v if v < first else dual.runs[1, 0] + v - first)
+
+
+@inner
+def kept_row(dual: Dual, kept: Kept, p: int) -> FloatArray:
+    """Returns the kept kernel row of vertex p against all columns."""
+    row: FloatArray = kept.values[kept.slot_of[column_of(dual, p)]]
+    return row
+
+
+@inner
+def vertex_row(dual: Dual, values: FloatArray, p: int, row: Float64Array) -> None:
+    """row[v] = A_pv for all vertices v of `duals.Dual`, from the kernel values of p's column."""
+    v = 0
+    for run in range(2):
+        start, length = dual.runs[run, 0], dual.runs[run, 1] - dual.runs[run, 0]
+        if length == 0:
+            continue
+        sign = dual.sign[p] * dual.sign[v]
+        for i in range(length):
+            row[v + i] = sign * (np.float64(values[start + i]) + 1.0)
+        v += length
+    if dual.has_linear:
+        for m in range(v):
+            row[m] -= 0.5 * (dual.linear[p] + dual.linear[m])
+    row[p] += dual.ridge[p]
+
+
+@compiled
+def add_vertices(
+    problem: Problem, dual: Dual, kept: Kept, part: NDArray[np.int64], row: Float64Array
+) -> None:
+    """g <- g - 2 alpha_p A_p for the vertices p of `part`, whose rows are kept."""
+    for p in part:
+        vertex_row(dual, kept_row(dual, kept, p), p, row)
+        for m in range(problem.size[0]):
+            problem.gradient[m] -= 2.0 * problem.alpha[p] * row[m]
+
+
+@inner
+def _have_rows(
+    dual: Dual,
+    kept: Kept,
+    best: int,
+    worst: int,
+    method: int,
+    goes_away: bool,
+    needed: NDArray[np.int64],
+) -> bool:
+    """Returns whether the rows of this iteration are kept; writes their columns to `needed`."""
+    needed[0] = needed[1] = -1
+    if not goes_away:
+        needed[0] = column_of(dual, best)
+    if goes_away or method == SWAP_METHOD:
+        needed[1] = column_of(dual, worst)
+    for column in needed:
+        if column >= 0 and kept.slot_of[column] < 0:
+            return False
+    for column in needed:
+        if column >= 0:
+            kept.last_used[kept.slot_of[column]] = kept.clock[0]
+    return True

@@ -1,0 +1,90 @@
+"""One-versus-one (P2): a batch problem for each pair of classes, over shared kernel rows.
+
+    minimise alpha'A alpha over the unit simplex,
+    A_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / (2 C w_y)
+
+The rows are sorted by class, so that the samples of a pair lie in two runs of columns and all
+pairs use the same kernel rows.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.frank_wolfe.driver import Progress, Solution
+from solver.frank_wolfe.duals import classification_dual
+from solver.frank_wolfe.solve_dual import Settings, kernel_rows_bytes, solve_dual
+from solver.kernels.cached_rows import KernelRows
+from solver.kernels.functions import Kernel, prepare_rows
+from solver.rows.matrix import Matrix, origin_of, take_rows
+from solver.simplex.pairs import pairs_of
+
+
+class PairSolution(NamedTuple):
+    """The solution for one pair of classes.
+
+    pair: the class numbers, first that with y = -1. rows: (v,) the numbers of the rows to which
+    the weights `solution.alpha` belong. sign: (v,) their y.
+    """
+
+    pair: tuple[int, int]
+    rows: NDArray[np.int64]
+    sign: Float64Array
+    solution: Solution
+
+
+def solve_pairs(
+    kernel: Kernel,
+    X: Matrix,
+    codes: NDArray[np.int64],
+    ridge: Sequence[float],
+    settings: Settings,
+    random: np.random.Generator,
+    starts: Float64Array | None = None,
+    observe: Callable[[Progress], bool | None] | None = None,
+    clock: Callable[[], float] | None = None,
+) -> Iterator[PairSolution]:
+    """Solve the problems of all pairs, in the order of `simplex.pairs.pairs_of`.
+
+    X: (n, d) rows. codes: (n,) class numbers 0, 1, ..., each of which occurs.
+    ridge: 1/(2 C w) of each class.
+    starts: (pairs, n) weights >= 0, see `solve_dual.solve_dual`.
+    observe, clock: see `frank_wolfe.driver.solve`.
+
+    Raises ValueError where `cache_bytes` does not hold two kernel rows.
+    """
+    order = np.argsort(codes, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(np.bincount(codes))])
+    rows = take_rows(X, order)
+    prepared = prepare_rows(kernel, rows, origin_of(rows), kernel.dtype)
+    budget = kernel_rows_bytes(settings, len(codes), kernel.dtype.itemsize)
+    source = KernelRows(kernel, prepared, budget)
+    pairs = pairs_of(len(ends) - 1)
+
+    def observe_pair(progress: Progress) -> bool | None:
+        return observe(progress._replace(problem=i, problems=len(pairs))) if observe else None
+
+    for i, (a, b) in enumerate(pairs):
+        minus, plus = ((int(ends[c]), int(ends[c + 1])) for c in (a, b))
+        dual = classification_dual(minus, plus, ridge[a], ridge[b])
+        own = order[dual.column]
+        start = None if starts is None else starts[i, own]
+        solution = solve_dual(dual, source, settings, random, start, observe_pair, clock)
+        yield PairSolution((a, b), own, dual.sign, solution)
+
+
+def support_of(pairs: Sequence[PairSolution], n: int) -> tuple[NDArray[np.int64], Float64Array]:
+    """Returns the row numbers of the support vectors, ascending, and alpha, (pairs, support)."""
+    carries = np.zeros(n, np.bool_)
+    for pair in pairs:
+        carries[pair.rows[pair.solution.alpha > 0.0]] = True
+    support = np.flatnonzero(carries)
+    place = np.cumsum(carries) - 1
+    alpha = np.zeros((len(pairs), len(support)))
+    for i, pair in enumerate(pairs):
+        own = pair.solution.alpha > 0.0
+        alpha[i, place[pair.rows[own]]] = pair.solution.alpha[own]
+    return support, alpha

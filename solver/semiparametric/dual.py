@@ -1,0 +1,63 @@
+"""The dual of semiparametric support vector regression (P3 eq. 3) and its KKT conditions.
+
+    min F(z) = 1/2 z'Qz + p'z,  A z = 0,  0 <= z <= C/M,  z = (alpha, alpha*)
+
+with Q = [K, -K; -K, K], p = (epsilon - y, epsilon + y) and A = [Psi', -Psi']. P3 prints a factor
+y_i y_j, which belongs to the Q of classification. With theta = alpha - alpha*:
+
+    F = 1/2 theta'K theta - y'theta + epsilon sum (alpha + alpha*),  A z = Psi'theta
+
+and the gradient of the Lagrangian F + beta'A z (P3 eq. 5, 14) is epsilon + r for alpha and
+epsilon - r for alpha*, where r = K theta + Psi beta - y = h - y. The multipliers are the
+coefficients of the basis, and the M residuals determine the gradient.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from solver.arrays import Float64Array
+
+
+class SemiparametricDual(NamedTuple):
+    """The data of P3 eq. 3, apart from the kernel.
+
+    y: (M,). Psi: (M, K). largest: (K,) C mean_i |psi_j(x_i)|, the most that |A z|_j can be.
+    upper: C/M.
+    """
+
+    y: Float64Array
+    Psi: Float64Array
+    largest: Float64Array
+    epsilon: float
+    upper: float
+
+
+def semiparametric_dual(
+    y: Float64Array, Psi: Float64Array, C: float, epsilon: float
+) -> SemiparametricDual:
+    """Returns the dual of (M,) targets y and the (M, K) matrix Psi of the basis."""
+    largest = C * np.abs(Psi).mean(axis=0)
+    return SemiparametricDual(y, Psi, largest, float(epsilon), float(C) / len(y))
+
+
+def variables(theta: Float64Array) -> Float64Array:
+    """z = (max(theta, 0), max(-theta, 0)), (2M,): the z with the least F of all that give theta."""
+    return np.concatenate([np.maximum(theta, 0.0), np.maximum(-theta, 0.0)])
+
+
+def lagrangian_gradient(epsilon: float, residual: Float64Array) -> Float64Array:
+    """(epsilon + r, epsilon - r), (2M,), from r = h - y (P3 eq. 14)."""
+    return np.concatenate([epsilon + residual, epsilon - residual])
+
+
+def dual_violations(z: Float64Array, gradient: Float64Array, upper: float) -> Float64Array:
+    """Returns by how much each variable violates P3 eq. 15a to 15c, (2M,), in units of y."""
+    at_zero, at_bound = z <= 0.0, z >= upper
+    wrong = np.where(at_zero, -gradient, np.where(at_bound, gradient, np.abs(gradient)))
+    return np.maximum(wrong, 0.0)
+
+
+def equality_violation(dual: SemiparametricDual, equality: Float64Array) -> float:
+    """max_j |A z|_j / (C mean_i |psi_j(x_i)|), between 0 and 1; 0 without constraints."""
+    return float((np.abs(equality) / dual.largest).max(initial=0.0))

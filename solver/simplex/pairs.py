@@ -1,0 +1,47 @@
+"""One-versus-one (P2): how pairs of classes are numbered and their decisions combined.
+
+Classes are numbered in the order in which they appear. The problem of the classes a < b has
+sign -1 for a, +1 for b, and the number b (b - 1) / 2 + a, so that a new class only appends.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+
+
+def pairs_of(n_classes: int) -> list[tuple[int, int]]:
+    """Returns all pairs (a, b), a < b, in the order of their problems' numbers."""
+    return [(a, b) for b in range(1, n_classes) for a in range(b)]
+
+
+@lru_cache(maxsize=64)
+def _incidence(n_classes: int) -> tuple[Float64Array, Float64Array]:
+    """Returns (pairs, classes) indicators of the class with sign -1, and of that with sign +1."""
+    pairs = np.array(pairs_of(n_classes))
+    eye = np.eye(n_classes)
+    return eye[pairs[:, 0]], eye[pairs[:, 1]]
+
+
+def one_versus_one_scores(margin: Float64Array, n_classes: int) -> Float64Array:
+    """score_c = votes_c + s_c / (3 (|s_c| + 1)), (n, classes) from (n, pairs) margins.
+
+    s_c is the sum of the margins in favour of class c. The second term lies within (-1/3, 1/3):
+    it breaks ties and never outweighs a vote.
+    """
+    minus, plus = _incidence(n_classes)
+    won = (margin > 0.0).astype(np.float64)
+    votes = won @ plus + (1.0 - won) @ minus
+    total = margin @ (plus - minus)
+    return np.asarray(votes + total / (3.0 * (np.abs(total) + 1.0)))
+
+
+def predicted_class(margin: Float64Array, n_classes: int) -> NDArray[np.int64]:
+    """Returns the class numbers, (n,), of (n, pairs) margins; -1 with fewer than two classes."""
+    if n_classes < 2:
+        return np.full(len(margin), -1, np.int64)
+    if n_classes == 2:
+        return (margin[:, 0] > 0.0).astype(np.int64)
+    return np.asarray(np.argmax(one_versus_one_scores(margin, n_classes), axis=1))

@@ -1,0 +1,47 @@
+"""Binary problems as plain arrays, from which a learner continues bit for bit."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import FloatArray
+from solver.simplex.problem import Problem, empty_problem
+
+_OF_MEMBERS = ("alpha", "gradient", "sign", "column")
+
+
+def problems_to_arrays(problems: Sequence[Problem]) -> dict[str, NDArray[Any]]:
+    """Returns copies of the sizes, q and steps of all problems, and of their members' fields."""
+    sizes = [int(problem.size[0]) for problem in problems]
+    members = {
+        field: np.concatenate([getattr(p, field)[:n] for p, n in zip(problems, sizes, strict=True)])
+        for field in _OF_MEMBERS
+    }
+    return {
+        "sizes": np.array(sizes, np.int64),
+        **members,
+        "q": np.array([problem.q[0] for problem in problems]),
+        "steps": np.array([problem.steps[0] for problem in problems], np.int64),
+    }
+
+
+def problems_from_arrays(
+    arrays: Mapping[str, NDArray[Any]], gram_diagonal: FloatArray
+) -> list[Problem]:
+    """Returns the problems that `problems_to_arrays` described.
+
+    gram_diagonal: (slots,) k(x, x) of each stored sample.
+    """
+    problems = []
+    ends = np.cumsum(arrays["sizes"])
+    for i, (size, end) in enumerate(zip(arrays["sizes"].tolist(), ends.tolist(), strict=True)):
+        problem = empty_problem(max(1, size))
+        for field in _OF_MEMBERS:
+            getattr(problem, field)[:size] = arrays[field][end - size : end]
+        problem.diagonal[:size] = gram_diagonal[problem.column[:size]] + 1.0
+        problem.q[0], problem.steps[0] = arrays["q"][i], arrays["steps"][i]
+        problem.size[0] = size
+        problems.append(problem)
+    return problems

@@ -1,0 +1,7 @@
+"""SFW and MSFW, the online Frank-Wolfe method on a working set (Ouyang and Gray 2010).
+
+`sfw` holds Algorithm 1.
+
+It may import `solver.simplex`, `solver.kernels`, `solver.rows`.
+It is imported by `service.heads`, `solver.estimators`.
+"""

@@ -1,0 +1,74 @@
+"""The results of a working set for the samples of a call, for any number of classes."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.simplex.pairs import one_versus_one_scores, predicted_class
+
+
+class Absorbed(NamedTuple):
+    """The predictions for n samples just before each was learned, and the steps it caused.
+
+    prediction: (n,) class numbers, -1 while fewer than two classes were known.
+    decision: (n,) decision values where at most two classes are known after the last sample,
+        otherwise (n, classes) scores; NaN where there was no model yet.
+    admitted: (n,) whether any problem admitted the sample to its working set.
+    step: (n,) bit 1 << kind for each kind of step that the problems took for the sample.
+    entered: (n,) the number under which the sample was stored, now or in an earlier pass; -1
+        where it is not in the set. A further pass over the same rows passes it to `absorb`.
+    """
+
+    prediction: NDArray[np.int64]
+    decision: Float64Array
+    admitted: NDArray[np.bool_]
+    step: NDArray[np.uint8]
+    entered: NDArray[np.int64]
+
+
+class BlockTrace(NamedTuple):
+    """The results of all P problems for a block of n samples.
+
+    decision, margin: (n, P), see `sfw.Trace`. admitted: (n,) by any problem. step: (P, n).
+    known: (n,) the number of classes known before each sample. entered: see `Absorbed`.
+    """
+
+    decision: Float64Array
+    margin: Float64Array
+    admitted: NDArray[np.bool_]
+    step: NDArray[np.int8]
+    known: NDArray[np.int64]
+    entered: NDArray[np.int64]
+
+
+def join_answers(pieces: list[BlockTrace], n_classes: int) -> Absorbed:
+    """Join the results of consecutive blocks, for the classes known after the last one."""
+    answers = [_answers(piece, n_classes) for piece in pieces]
+    bits = np.concatenate([np.bitwise_or.reduce(1 << p.step, axis=0) for p in pieces])
+    return Absorbed(
+        np.concatenate([prediction for prediction, _ in answers]),
+        np.concatenate([decision for _, decision in answers]),
+        np.concatenate([piece.admitted for piece in pieces]),
+        (bits & ~1).astype(np.uint8),
+        np.concatenate([piece.entered for piece in pieces]),
+    )
+
+
+def _answers(piece: BlockTrace, n_classes: int) -> tuple[NDArray[np.int64], Float64Array]:
+    """Returns predictions and decisions of a block; its first sample may be of a new class."""
+    prediction = np.full(len(piece.known), -1, np.int64)
+    shape = (len(piece.known),) if n_classes <= 2 else (len(piece.known), n_classes)
+    decision = np.full(shape, np.nan)
+    for part in (slice(0, 1), slice(1, None)):
+        known = int(piece.known[part][0]) if len(piece.known[part]) else 0
+        if known < 2:
+            continue
+        margin = piece.margin[part, : known * (known - 1) // 2]
+        prediction[part] = predicted_class(margin, known)
+        if n_classes <= 2:
+            decision[part] = piece.decision[part, 0]
+        else:
+            decision[part, :known] = one_versus_one_scores(margin, known)
+    return prediction, decision

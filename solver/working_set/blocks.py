@@ -1,0 +1,54 @@
+"""The blocks of a stream: where they end, and the kernel values of their samples."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import FloatArray
+from solver.kernels.functions import Kernel, Rows, kernel_block
+from solver.working_set.hessian import KernelValues
+from solver.working_set.store import SampleStore
+
+# Longer blocks gain nothing in the matrix product and leave the second-level cache.
+BLOCK_ROWS = 256
+
+
+def block_end(codes: NDArray[np.int64], start: int, longest: int, n_classes: int) -> int:
+    """Returns where the block from `start` ends: before the first sample of a new class, or sooner.
+
+    longest: the most samples of a block. n_classes: the number of classes known before it; a new
+    class may only come first.
+    """
+    stop = min(start + longest, len(codes))
+    new = np.flatnonzero(codes[start + 1 : stop] >= max(n_classes, codes[start] + 1))
+    return start + 1 + int(new[0]) if len(new) else stop
+
+
+class BlockValues:
+    """Computes kernel values of blocks against a store and among themselves.
+
+    The values of one block are overwritten by those of the next.
+    """
+
+    def __init__(self, kernel: Kernel, dtype: np.dtype[Any]) -> None:
+        self._kernel = kernel
+        self._buffer: FloatArray = np.empty(0, dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the reused memory."""
+        return self._buffer.nbytes
+
+    def of(self, rows: Rows, store: SampleStore) -> KernelValues:
+        """Returns the kernel values of prepared rows and of the store."""
+        n = len(rows.far)
+        needed = n * (store.used + n)
+        if needed > len(self._buffer):
+            self._buffer = np.empty(2 * needed, self._buffer.dtype)
+        block = self._buffer[:needed].reshape(n, store.used + n)
+        kernel_block(self._kernel, rows, store.used_rows(), out=block[:, : store.used])
+        kernel_block(self._kernel, rows, rows, out=block[:, store.used :])
+        if self._kernel.type == "rbf":
+            np.fill_diagonal(block[:, store.used :], 1.0)
+        return KernelValues(store.gram, block, store.used)

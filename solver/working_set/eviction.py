@@ -1,0 +1,138 @@
+"""Eviction: how samples leave a working set that has reached its bound.
+
+A member is evicted by P1's away step (Algorithm 4) taken to its full length,
+lambda = alpha_p / (1 - alpha_p), where alpha_p becomes exactly zero and every other weight
+grows by the same factor: the step that a drop takes, whether or not it leads uphill. For
+several members at once, with W their weight, these steps amount to
+
+    alpha <- alpha / (1 - W),  g <- (g + 2 sum_p alpha_p A_p) / (1 - W),  q = -alpha'g / 2.
+
+The samples without weight in any problem are evicted first, then the oldest (`slots_to_evict`).
+It seems natural to keep the samples whose eviction would cost the objective most, but it fails on
+noisy data: these are outliers and wrong labels, and the smaller the evicted weights, the worse the
+predictions. Evicting the oldest keeps a sliding window over the margin violators.
+`benchmarks/README.md` compares seven rules; `benchmarks.bound` runs a million samples.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.compiled import compiled, inner, larger
+from solver.simplex.problem import Problem
+from solver.working_set.hessian import KernelValues, Layout, Ridge, hessian_row, refresh
+from solver.working_set.store import SampleStore
+
+# A full set evicts this share of its bound at a time.
+_SHARE = 32
+# A weight below this is only the rounding of sums.
+_ROUNDING = 1e-12
+# Below this, dividing by the remaining weight would magnify the rounding of g too much.
+_FEW_DIGITS = 1e-3
+
+
+def size_bound(max_size: int | None, gram_bytes_max: int | None, itemsize: int) -> int | None:
+    """Returns the smaller of two bounds on the number of stored samples, None without any.
+
+    Raises ValueError for a bound below two samples.
+    """
+    bounds = [] if max_size is None else [max_size]
+    if gram_bytes_max is not None:
+        bounds.append(math.isqrt(max(gram_bytes_max, 0) // itemsize))
+    if bounds and min(bounds) < 2:
+        raise ValueError("the bound on the working set leaves room for fewer than two samples")
+    return min(bounds, default=None)
+
+
+def eviction_period(max_size: int) -> int:
+    """Returns the number of samples from one eviction point to the next: max_size // 32."""
+    return max(1, max_size // _SHARE)
+
+
+def evict(
+    store: SampleStore, problems: Sequence[Problem], ridges: Sequence[Ridge], max_size: int
+) -> None:
+    """Evict stored samples until the next `eviction_period` samples fit into the bound.
+
+    ridges: that of each problem.
+    """
+    excess = store.size - (max_size - eviction_period(max_size))
+    if excess <= 0:
+        return
+    slots = slots_to_evict(store.held_slots(), store.entered, problems, excess)
+    evicted = np.zeros(store.used, np.bool_)
+    evicted[slots] = True
+    values = KernelValues(store.gram, np.empty((0, store.used), store.gram.dtype), store.used)
+    row = np.empty(max(int(problem.size[0]) for problem in problems))
+    for problem, ridge in zip(problems, ridges, strict=True):
+        evict_members(problem, values, ridge, evicted, row)
+    store.evict(slots)
+
+
+def slots_to_evict(
+    held: NDArray[np.int64], entered: NDArray[np.int64], problems: Sequence[Problem], count: int
+) -> NDArray[np.int64]:
+    """Returns `count` of the held slots: without weight in any problem first, then the oldest.
+
+    held: (n,) slots. entered: (slots,) the order in which the samples were stored.
+    """
+    weighted = np.zeros(len(entered), np.bool_)
+    for problem in problems:
+        n = problem.size[0]
+        weighted[problem.column[:n][problem.alpha[:n] > 0.0]] = True
+    order = np.lexsort((entered[held], weighted[held]))
+    return held[order[:count]]
+
+
+@compiled
+def evict_members(
+    problem: Problem,
+    values: KernelValues,
+    ridge: Ridge,
+    evicted: NDArray[np.bool_],
+    row: Float64Array,
+) -> None:
+    """Evict the members whose column is flagged in `evicted`, (columns,).
+
+    Where all weight of a problem, up to rounding, lies on evicted members, no point of the simplex
+    is left: the problem loses its weight and starts again at the next sample, with the members
+    that stay as candidates.
+
+    row: scratch, as long as the problem.
+    """
+    n = problem.size[0]
+    layout = Layout(0, n)
+    staying = 0.0
+    for p in range(n):
+        if not evicted[problem.column[p]]:
+            staying += problem.alpha[p]
+    if staying > _ROUNDING:
+        for p in range(n):
+            if evicted[problem.column[p]] and problem.alpha[p] > 0.0:
+                hessian_row(problem, values, layout, p, ridge, row)
+                for m in range(n):
+                    problem.gradient[m] += 2.0 * problem.alpha[p] * row[m]
+    _keep_staying(problem, evicted, staying)
+    if _ROUNDING < staying < _FEW_DIGITS:
+        refresh(problem, values, Layout(0, problem.size[0]), ridge, row)
+
+
+@inner
+def _keep_staying(problem: Problem, evicted: NDArray[np.bool_], staying: float) -> None:
+    """Close the gaps and scale weights and gradients by the weight that stays."""
+    kept = 0
+    problem.q[0] = 0.0
+    for m in range(problem.size[0]):
+        if evicted[problem.column[m]]:
+            continue
+        problem.alpha[kept] = problem.alpha[m] / staying if staying > _ROUNDING else 0.0
+        problem.gradient[kept] = problem.gradient[m] / larger(staying, _ROUNDING)
+        problem.sign[kept] = problem.sign[m]
+        problem.column[kept] = problem.column[m]
+        problem.diagonal[kept] = problem.diagonal[m]
+        problem.q[0] -= 0.5 * problem.alpha[kept] * problem.gradient[kept]
+        kept += 1
+    problem.size[0] = kept

@@ -1,0 +1,155 @@
+"""Rows of A (P1 eq. 3.7) and gradients (eq. 3.8) from the shared kernel matrices.
+
+Samples and kernel values are stored once and shared by all problems. The signs, the bias (+1) and
+the ridge, which belong to one problem, are applied here.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from solver.arrays import Float64Array, FloatArray
+from solver.compiled import compiled, inner, larger, smaller
+from solver.simplex.problem import Problem
+
+
+class KernelValues(NamedTuple):
+    """The kernel values of stored samples and of a block of arriving ones.
+
+    gram: values among stored samples; row and column numbers are the members' `column`.
+    block: (B, stored + B) values of the block's samples against the stored ones, then among
+        themselves. A member admitted from the block has column = stored + its place in the block,
+        or the slot of its stored row in a further pass.
+    stored: the number of gram columns in use when the block was computed.
+    """
+
+    gram: FloatArray
+    block: FloatArray
+    stored: int
+
+
+class Layout(NamedTuple):
+    """The order of a problem's members in memory at the start of a block.
+
+    aligned: this many first members have columns of the same numbers, so that their kernel values
+        are contiguous (all members, for two classes and before any eviction).
+    old: the number of members before the block; later ones come from the block.
+    """
+
+    aligned: int
+    old: int
+
+
+class Ridge(NamedTuple):
+    """1/(2 C w) of samples with sign -1 and of samples with sign +1, w the weight of their class.
+
+    A sample of class weight 2 counts as two equal samples: these share its alpha 2a in the optimum,
+    and 2 a^2 / (2C) = (2a)^2 / (2 C 2).
+    """
+
+    minus: float
+    plus: float
+
+
+@inner
+def layout_of(problem: Problem) -> Layout:
+    """Returns the layout at the start of a block."""
+    old = problem.size[0]
+    aligned = 0
+    while aligned < old and problem.column[aligned] == aligned:
+        aligned += 1
+    return Layout(aligned, old)
+
+
+@inner
+def decision_value(problem: Problem, values: KernelValues, layout: Layout, k: int) -> float:
+    """sum_m alpha_m y_m (k(x_k, x_m) + 1) for block sample k (P1 eq. 3.8), b = y'alpha."""
+    column, sign, alpha = problem.column, problem.sign, problem.alpha
+    of_sample = values.block[k]
+    total = 0.0
+    for m in range(layout.aligned):
+        total += alpha[m] * sign[m] * (np.float64(of_sample[m]) + 1.0)
+    for m in range(np.uint64(layout.aligned), np.uint64(problem.size[0])):
+        total += alpha[m] * sign[m] * (np.float64(of_sample[np.uint64(column[m])]) + 1.0)
+    return total
+
+
+@inner
+def ridge_of(problem: Problem, ridge: Ridge, p: int) -> float:
+    """Returns the ridge of member p, its term on the diagonal of A."""
+    return ridge.plus if problem.sign[p] > 0.0 else ridge.minus
+
+
+@inner
+def kernel_row(values: KernelValues, column: int) -> FloatArray:
+    """Returns the row of kernel values that was computed with the sample in this column."""
+    row: FloatArray
+    row = values.gram[column] if column < values.stored else values.block[column - values.stored]
+    return row
+
+
+@inner
+def gather(
+    problem: Problem,
+    values: KernelValues,
+    layout: Layout,
+    p: int,
+    start: int,
+    stop: int,
+    out: FloatArray,
+) -> None:
+    """out[m - start] = k(x_p, x_m) for the members m from start to stop."""
+    column = problem.column
+    of_p = kernel_row(values, column[p])
+    first, late = np.uint64(start), np.uint64(larger(start, smaller(stop, layout.old)))
+    for m in range(first, late):
+        out[m - first] = of_p[np.uint64(column[m])]
+    stored, p_is_stored = values.stored, column[p] < values.stored
+    for m in range(late, np.uint64(stop)):
+        # Among the block's samples the later one's row counts, as it will in the Gram matrix.
+        if column[m] < stored or (m <= np.uint64(p) and not p_is_stored):
+            out[m - first] = of_p[column[m]]
+        else:
+            out[m - first] = values.block[column[m] - stored, column[p]]
+
+
+@inner
+def hessian_row(
+    problem: Problem, values: KernelValues, layout: Layout, p: int, ridge: Ridge, row: Float64Array
+) -> None:
+    """row[m] = A_pm = y_p y_m (k(x_p, x_m) + 1) + delta_pm / (2C) for all m (P1 eq. 3.7).
+
+    With class weights C is that of the member's class.
+    """
+    gather(problem, values, layout, p, 0, problem.size[0], row)
+    y_p, sign = problem.sign[p], problem.sign
+    for m in range(problem.size[0]):
+        row[m] = y_p * sign[m] * (row[m] + 1.0)
+    row[p] += ridge_of(problem, ridge, p)
+
+
+@compiled
+def refresh(
+    problem: Problem, values: KernelValues, layout: Layout, ridge: Ridge, row: Float64Array
+) -> None:
+    """Scale to sum alpha = 1 and compute g = -2 A alpha and q = -alpha'g / 2 (P1 eq. 3.10).
+
+    This removes the rounding of thousands of updates.
+    """
+    alpha, g, n = problem.alpha, problem.gradient, problem.size[0]
+    total = 0.0
+    for m in range(n):
+        total += alpha[m]
+    for m in range(n):
+        alpha[m] /= total
+        g[m] = 0.0
+    for p in range(n):
+        if alpha[p] > 0.0:
+            hessian_row(problem, values, layout, p, ridge, row)
+            for m in range(n):
+                g[m] -= 2.0 * alpha[p] * row[m]
+    q = 0.0
+    for m in range(n):
+        q -= 0.5 * alpha[m] * g[m]
+    problem.q[0] = q
+    problem.steps[0] = 0

@@ -1,0 +1,293 @@
+"""The working-set learner: SFW or MSFW for any number of classes, one block at a time (P1, P2).
+
+All pairs of classes share the stored samples and their kernel values (P2's one-versus-one); each
+pair has one `Problem`. A block is learned in three steps: its kernel values are computed as one
+matrix product, `sfw.walk` takes its samples one by one for each pair, and the admitted samples are
+stored with their kernel values.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array, FloatArray
+from solver.kernels.functions import Kernel, Rows, prepare_rows
+from solver.rows.matrix import Matrix, check_same_kind, n_rows, origin_of, take_rows
+from solver.simplex.pairs import pairs_of
+from solver.simplex.problem import Problem, with_capacity
+from solver.simplex.problem_arrays import problems_from_arrays, problems_to_arrays
+from solver.working_set.answers import Absorbed, BlockTrace, join_answers
+from solver.working_set.blocks import BLOCK_ROWS, BlockValues, block_end
+from solver.working_set.eviction import evict, eviction_period, size_bound
+from solver.working_set.hessian import KernelValues, Ridge
+from solver.working_set.problems import (
+    adopted_problem,
+    enter_slots,
+    positions,
+    problems_of_class,
+)
+from solver.working_set.sfw import Arrivals, Rule, Trace, walk
+from solver.working_set.store import FREE, SampleStore
+from solver.working_set.store_arrays import store_from_arrays, store_to_arrays
+from solver.working_set.sweep import STRETCH
+from solver.working_set.view import WorkingSetView, view_of
+
+Algorithm = Literal["sfw", "msfw"]
+
+
+class WorkingSet:
+    """SFW (P1 Algorithm 1) or MSFW (Algorithm 3) over shared samples.
+
+    kernel: with a number as gamma.
+    C: the ridge of the dual is 1/(2C), for class c 1/(2 C class_weight[c]).
+    corrective_steps: the most swaps after each of P1's own steps; with 0 the algorithm is exactly
+        P1's. Two follow for a sample in the set, more only while the set's duality gap exceeds
+        q / 2, where noisy labels keep it (`sfw.walk`).
+    max_size: the bound on the number of stored samples, None for no bound. After each
+        max_size // 32 samples, a set within that distance of its bound evicts samples
+        (`working_set.eviction`), so that the bound holds for blocks of any length.
+    dtype: the precision of kernel values; by default float32 for rbf, float64 for the others.
+    class_weight: weights > 0 by class number; classes beyond it have weight 1.
+    gram_bytes_max: a bound on the bytes of the kernel matrix, which lowers `max_size` to the
+        largest square matrix that fits.
+
+    Raises ValueError for a bound below two samples and for weights that are not above zero.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        C: float = 1.0,
+        algorithm: Algorithm = "msfw",
+        corrective_steps: int = 10,
+        max_size: int | None = None,
+        dtype: np.dtype[Any] | None = None,
+        class_weight: Sequence[float] | None = None,
+        gram_bytes_max: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.algorithm = algorithm
+        self.corrective_steps = corrective_steps
+        self.dtype = kernel.dtype if dtype is None else dtype
+        self.class_weight = [] if class_weight is None else [float(w) for w in class_weight]
+        if not all(weight > 0.0 for weight in self.class_weight):
+            raise ValueError("class weights must be greater than zero")
+        self.max_size = size_bound(max_size, gram_bytes_max, self.dtype.itemsize)
+        self.n_classes = 0
+        self.seen = 0
+        self.problems: list[Problem] = []
+        self.origin: Float64Array | None = None
+        self._store: SampleStore | None = None
+        self._values = BlockValues(kernel, self.dtype)
+        self._row: Float64Array = np.empty(0)
+        self._stretches: FloatArray = np.empty((2, STRETCH), self.dtype)
+
+    @property
+    def store(self) -> SampleStore:
+        """The stored samples; raises RuntimeError before the first sample."""
+        if self._store is None:
+            raise RuntimeError("no sample has been absorbed yet")
+        return self._store
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of samples, kernel values, problems and reused memory."""
+        stored = self._store.nbytes if self._store else 0
+        problems = sum(array.nbytes for problem in self.problems for array in problem)
+        return stored + problems + self._values.nbytes + self._row.nbytes
+
+    def meet_classes(self, count: int) -> None:
+        """Open the problems of classes 0 to count - 1, whose samples may then come in any order."""
+        for code in range(self.n_classes, count):
+            self.problems += problems_of_class(code, self._store)
+            self.n_classes = code + 1
+
+    def ridge_of(self, code: int) -> float:
+        """1/(2 C w), the term on the diagonal of A for samples of a class."""
+        weight = self.class_weight[code] if code < len(self.class_weight) else 1.0
+        return 0.5 / (self.C * weight)
+
+    def held(self) -> NDArray[np.int64]:
+        """Returns the `Absorbed.entered` numbers of the samples in the set, in ascending order.
+
+        Those of the samples with weight are `store.entered[view().support]`.
+        """
+        return np.sort(self.store.entered[self.store.held_slots()])
+
+    def absorb(
+        self,
+        X: Matrix,
+        codes: NDArray[np.int64],
+        entered: NDArray[np.int64] | None = None,
+    ) -> Absorbed:
+        """Learn (n, d) finite rows with class numbers (n,), strictly in order.
+
+        A new class must have the next number. The result does not depend on the division of a
+        stream into calls, up to the rounding of matrix products of different shapes, nor on the
+        width of sparse rows, which may change. Raises TypeError for sparse rows after dense ones,
+        or dense after sparse.
+
+        entered: in a further pass over the same rows the last pass's `Absorbed.entered`, no
+            number twice in a call. Rows that are still in the set take their steps and are not
+            stored again.
+        """
+        if entered is None:
+            entered = np.full(len(codes), FREE, np.int64)
+        if self._store is None:
+            self._begin(X)
+        check_same_kind(self.store.rows.exact, X)
+        pieces = []
+        start = 0
+        while start < len(codes):
+            self._evict_if_due()
+            stop = block_end(codes, start, self._longest_block(), self.n_classes)
+            part = slice(start, stop)
+            rows = take_rows(X, part)
+            pieces.append(self._absorb_block(rows, codes[part], entered[part]))
+            start = stop
+        return join_answers(pieces, self.n_classes)
+
+    def adopt(self, X: Matrix, codes: NDArray[np.int64], alpha: Float64Array) -> None:
+        """Continue from a solution found elsewhere, as if its samples had been learned here.
+
+        X, codes: its n support vectors, of classes 0, 1, ... alpha: (pairs, n) weights >= 0 that
+        sum to one for each pair of classes (`simplex.pairs.pairs_of`).
+
+        Raises RuntimeError where the set holds samples, and ValueError for more samples than it may
+        hold.
+        """
+        count = n_rows(X)
+        if self._store is not None:
+            raise RuntimeError("the set holds samples already")
+        if self.max_size is not None and count > self.max_size:
+            raise ValueError(f"{count} support vectors do not fit into max_size {self.max_size}")
+        self._begin(X)
+        for start in range(0, count, BLOCK_ROWS):
+            part = slice(start, min(start + BLOCK_ROWS, count))
+            rows = self._prepared(take_rows(X, part))
+            block = self._values.of(rows, self.store).block
+            self.store.add(rows, codes[part], block, np.arange(len(block)))
+        self.seen = count
+        self.meet_classes(int(codes.max()) + 1)
+        self.problems = [
+            adopted_problem(self.store, pair, codes, alpha[i], rule.ridge)
+            for i, (pair, rule) in enumerate(zip(self._pairs(), self._rules(), strict=True))
+        ]
+
+    def view(self) -> WorkingSetView:
+        """Returns an immutable view of the present model, for predictions by other threads."""
+        rows = self.store.used_rows()
+        assert self.origin is not None
+        return view_of(self.kernel, rows, self.origin, self.n_classes, self.problems)
+
+    def _evict_if_due(self) -> None:
+        """Evict samples at an eviction point, where the set is too close to its bound."""
+        if self.max_size is not None and self.seen % eviction_period(self.max_size) == 0:
+            evict(self.store, self.problems, [rule.ridge for rule in self._rules()], self.max_size)
+
+    def _longest_block(self) -> int:
+        """Returns the most samples of the next block, which ends before the next eviction point."""
+        if self.max_size is None:
+            return BLOCK_ROWS
+        period = eviction_period(self.max_size)
+        return min(BLOCK_ROWS, period - self.seen % period)
+
+    def _begin(self, X: Matrix) -> None:
+        """Make the store for rows like these."""
+        self.origin = origin_of(X)
+        self._store = SampleStore(self._prepared(take_rows(X, slice(0, 1))), self.max_size)
+
+    def _prepared(self, X: Matrix) -> Rows:
+        assert self.origin is not None
+        return prepare_rows(self.kernel, X, self.origin, self.dtype)
+
+    def _pairs(self) -> list[tuple[int, int]]:
+        """Returns the pair of classes of each problem; the first problem comes with class 0."""
+        return pairs_of(max(self.n_classes, 2))
+
+    def _rules(self) -> list[Rule]:
+        """Returns the rule of each problem."""
+        away_steps = self.algorithm == "msfw"
+        return [
+            Rule(Ridge(self.ridge_of(a), self.ridge_of(b)), away_steps, self.corrective_steps)
+            for a, b in self._pairs()
+        ]
+
+    def _absorb_block(
+        self, X: Matrix, codes: NDArray[np.int64], entered: NDArray[np.int64]
+    ) -> BlockTrace:
+        known = np.full(len(codes), max(self.n_classes, int(codes[0]) + 1))
+        known[0] = self.n_classes
+        self.meet_classes(int(codes[0]) + 1)
+        rows = self._prepared(X)
+        values = self._values.of(rows, self.store)
+        n, pairs = len(codes), self._pairs()
+        slots = self.store.slots_of_entered(entered)
+        column = np.where(slots == FREE, values.stored + np.arange(n), slots)
+        again = bool(np.any(slots != FREE))
+        decision, margin = np.zeros((2, len(pairs), n))
+        admitted = np.zeros((len(pairs), n), np.bool_)
+        step = np.zeros((len(pairs), n), np.int8)
+        for i, ((a, b), rule) in enumerate(zip(pairs, self._rules(), strict=True)):
+            self._reserve(i, n)
+            sign = (codes == b).astype(np.float64) - (codes == a)
+            # Where no sample of the block is stored, all its slots are FREE, which is -1.
+            member = positions(self.problems[i], slots, self.store.used) if again else slots
+            arrivals = Arrivals(sign, column, member)
+            trace = Trace(decision[i], margin[i], admitted[i], step[i])
+            walk(self.problems[i], values, arrivals, rule, trace, self._row, self._stretches)
+        self.seen += n
+        in_any = np.logical_or.reduce(admitted, axis=0)
+        entered_now = self._store_admitted(rows, codes, values, in_any, slots)
+        return BlockTrace(decision.T, margin.T, in_any, step, known, entered_now)
+
+    def _reserve(self, i: int, added: int) -> None:
+        """Make room for more members of a problem."""
+        needed = int(self.problems[i].size[0]) + added
+        self.problems[i] = with_capacity(self.problems[i], needed)
+        if needed > len(self._row):
+            self._row = np.empty(2 * needed)
+
+    def _store_admitted(
+        self,
+        rows: Rows,
+        codes: NDArray[np.int64],
+        values: KernelValues,
+        admitted: NDArray[np.bool_],
+        slots: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Store the newly admitted samples of a block; returns each sample's `entered` number."""
+        slot_of = slots.copy()
+        chosen = np.flatnonzero(admitted & (slots == FREE))
+        if len(chosen):
+            slot_of[chosen] = self.store.add(rows, codes, values.block, chosen)
+            for problem in self.problems:
+                enter_slots(problem, values.stored, slot_of)
+        return np.where(slot_of == FREE, FREE, self.store.entered[slot_of])
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Returns the plain arrays from which `restore` continues bit for bit."""
+        added = self._store.added if self._store else 0
+        counts = np.array([self.n_classes, self.seen, added], np.int64)
+        if self._store is None or self.origin is None:
+            return {"counts": counts}
+        return {
+            "counts": counts,
+            "origin": self.origin,
+            **store_to_arrays(self._store),
+            **problems_to_arrays(self.problems),
+        }
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from the state of a set with the same parameters."""
+        self.n_classes, self.seen, added = (int(count) for count in state["counts"])
+        if "origin" not in state:
+            return
+        self.origin = np.asarray(state["origin"])
+        self._store = store_from_arrays(
+            state, self.kernel, self.origin, self.dtype, self.max_size, added
+        )
+        self.problems = problems_from_arrays(state, self._store.gram.diagonal())

@@ -1,0 +1,48 @@
+"""Stored samples as plain arrays, from which a working set continues bit for bit.
+
+The arrays include the kernel values: computed again in blocks of other shapes they could round
+differently.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.kernels.functions import Kernel, prepare_rows
+from solver.rows.matrix import n_rows, rows_from_arrays, rows_to_arrays
+from solver.working_set.store import SampleStore, pack_triangle, unpack_triangle
+
+
+def store_to_arrays(store: SampleStore) -> dict[str, NDArray[Any]]:
+    """Returns copies of the rows, codes, `entered` numbers and kernel values of all slots."""
+    return {
+        **rows_to_arrays("rows", store.used_rows().exact),
+        "codes": store.code[: store.used].copy(),
+        "entered": store.entered[: store.used].copy(),
+        "gram": pack_triangle(store.gram, store.used),
+    }
+
+
+def store_from_arrays(
+    arrays: Mapping[str, NDArray[Any]],
+    kernel: Kernel,
+    origin: Float64Array,
+    dtype: np.dtype[Any],
+    max_size: int | None,
+    added: int,
+) -> SampleStore:
+    """Returns the store that `store_to_arrays` described.
+
+    added: the number of samples that were ever stored.
+    """
+    exact = rows_from_arrays("rows", arrays)
+    assert exact is not None
+    rows = prepare_rows(kernel, exact, origin, dtype)
+    used = n_rows(exact)
+    gram = unpack_triangle(arrays["gram"], used, used)
+    store = SampleStore(rows, max_size)
+    store.restore(rows, np.array(arrays["codes"]), np.array(arrays["entered"]), added, gram)
+    return store

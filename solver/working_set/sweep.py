@@ -1,0 +1,295 @@
+"""The steps of `simplex.steps`, each as one sweep over the members of a working set's problem.
+
+A sweep reads kernel values from the shared matrices, updates the gradients and finds the best and
+the worst vertex of the next step, a stretch of members at a time. That is one pass over memory;
+building the row, taking the step and searching twice would be five.
+
+Loops count with unsigned numbers: a signed index might be negative and count from the end, and a
+loop that has to test for that does not run in vector registers.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from solver.arrays import FloatArray
+from solver.compiled import inner, larger, smaller
+from solver.simplex.problem import Problem, best_vertex, tie_width, worst_vertex
+from solver.simplex.steps import AWAY, DROP, away_length, move_weight, toward_length
+from solver.working_set.hessian import KernelValues, Layout, Ridge, gather, kernel_row, ridge_of
+
+# The members of a stretch: their values stay in the first-level cache for the second look.
+STRETCH = 128
+# Gains of swaps that differ by less than this share of themselves are equal.
+_TIE = 1e-8
+# The least d'Ad, which rounding may have made zero or negative.
+_FLAT = 1e-300
+
+
+class Members(NamedTuple):
+    """A problem and the data that its rows of A are read from.
+
+    buffer: (2, STRETCH) scratch, in the precision of the kernel values.
+    """
+
+    problem: Problem
+    values: KernelValues
+    layout: Layout
+    ridge: Ridge
+    buffer: FloatArray
+
+
+class Ends(NamedTuple):
+    """The member with the largest gradient, and that with the smallest among those with weight."""
+
+    best: int
+    worst: int
+
+
+@inner
+def ends_of(problem: Problem) -> Ends:
+    """Returns the ends, found by a search."""
+    return Ends(best_vertex(problem), worst_vertex(problem))
+
+
+@inner
+def toward(members: Members, p: int) -> Ends:
+    """alpha <- (1 - lambda) alpha + lambda e_p (P1 Algorithm 2); returns the new ends."""
+    problem = members.problem
+    step, problem.q[0] = toward_length(problem, p, _diagonal(members, p))
+    return _rescale(members, p, 1.0 - step, step, (1.0 - step) * problem.alpha[p] + step)
+
+
+@inner
+def away(members: Members, p: int) -> tuple[int, Ends]:
+    """alpha <- (1 + lambda) alpha - lambda e_p (P1 Algorithm 4); returns its kind, and the ends."""
+    problem = members.problem
+    step, dropped, problem.q[0] = away_length(problem, p, _diagonal(members, p))
+    left = 0.0 if dropped else (1.0 + step) * problem.alpha[p] - step
+    return DROP if dropped else AWAY, _rescale(members, p, 1.0 + step, -step, left)
+
+
+@inner
+def swap(members: Members, best: int, partner: int) -> Ends:
+    """alpha <- alpha + lambda (e_best - e_partner) (P4 section 2.2); returns the new ends."""
+    problem, values, layout, ridge = members.problem, members.values, members.layout, members.ridge
+    n, g, sign = problem.size[0], problem.gradient, problem.sign
+    near, far = members.buffer[0], members.buffer[1]
+    gather(problem, values, layout, best, partner, partner + 1, near)
+    off_diagonal = sign[best] * sign[partner] * (np.float64(near[0]) + 1.0)
+    curvature = _diagonal(members, best) + _diagonal(members, partner) - 2.0 * off_diagonal
+    step = move_weight(problem, best, partner, curvature)
+    g[best] -= 2.0 * step * ridge_of(problem, ridge, best)
+    g[partner] += 2.0 * step * ridge_of(problem, ridge, partner)
+    of_best = kernel_row(values, problem.column[best])
+    of_partner = kernel_row(values, problem.column[partner])
+    plus, minus = -2.0 * step * sign[best], 2.0 * step * sign[partner]
+    found = _NOTHING
+    for start in range(0, n, STRETCH):
+        stop = smaller(start + STRETCH, n)
+        a, b, origin = of_best, of_partner, 0
+        if stop > layout.aligned:
+            gather(problem, values, layout, best, start, stop, near)
+            gather(problem, values, layout, partner, start, stop, far)
+            a, b, origin = near, far, start
+        largest = _add(problem, plus, a, minus, b, start, stop, origin)
+        found = _compare(problem, found, start, stop, largest)
+    return _ends_in(problem, found)
+
+
+@inner
+def best_partner(members: Members, ends: Ends) -> int:
+    """Returns the member whose swap with `ends.best` lowers q most, `ends.worst` if none does.
+
+    This is the second order choice of Fan, Chen and Lin 2005, section 3 (LIBSVM's), with the
+    step clipped at alpha_m. Gains closer than 1e-8 of themselves are equal.
+    """
+    problem, values, layout = members.problem, members.values, members.layout
+    n, best, near = problem.size[0], ends.best, members.buffer[0]
+    of_best = kernel_row(values, problem.column[best])
+    swaps = _swaps_with(members, best)
+    largest, first = 0.0, 0
+    for start in range(0, n, STRETCH):
+        stop = smaller(start + STRETCH, n)
+        row, origin = of_best, 0
+        if stop > layout.aligned:
+            gather(problem, values, layout, best, start, stop, near)
+            row, origin = near, start
+        highest = _highest_gain(problem, swaps, row, start, stop, origin)
+        if highest > largest * (1.0 + _TIE):
+            largest, first = highest, start
+    stop = smaller(first + STRETCH, n)
+    gather(problem, values, layout, best, first, stop, near)
+    for m in range(np.uint64(first), np.uint64(stop)):
+        gain = _gain(problem, swaps, m, near[m - np.uint64(first)])
+        if gain > 0.0 and gain >= largest * (1.0 - _TIE):
+            return int(np.int64(m))
+    return ends.worst
+
+
+@inner
+def _diagonal(members: Members, p: int) -> float:
+    """Returns A_pp."""
+    problem = members.problem
+    return float(problem.diagonal[p] + ridge_of(problem, members.ridge, p))
+
+
+@inner
+def _rescale(members: Members, p: int, keep: float, step: float, alpha_p: float) -> Ends:
+    """alpha <- keep alpha + step e_p, g <- keep g - 2 step A_p; alpha_p is the new one of p."""
+    problem, values, layout = members.problem, members.values, members.layout
+    problem.steps[0] += 1
+    n, near = problem.size[0], members.buffer[0]
+    of_p = kernel_row(values, problem.column[p])
+    factor = -2.0 * step * problem.sign[p]
+    found = _NOTHING
+    for start in range(0, n, STRETCH):
+        stop = smaller(start + STRETCH, n)
+        row, origin = of_p, 0
+        if stop > layout.aligned:
+            gather(problem, values, layout, p, start, stop, near)
+            row, origin = near, start
+        largest = _scale(problem, keep, factor, row, start, stop, origin)
+        if start <= p < stop:
+            problem.alpha[p] = alpha_p
+            problem.gradient[p] -= 2.0 * step * ridge_of(problem, members.ridge, p)
+            largest = _largest(problem, start, stop)
+        found = _compare(problem, found, start, stop, largest)
+    return _ends_in(problem, found)
+
+
+@inner
+def _scale(
+    problem: Problem,
+    keep: float,
+    factor: float,
+    of_p: FloatArray,
+    start: int,
+    stop: int,
+    origin: int,
+) -> float:
+    """g <- keep g + factor y (k + 1), alpha <- keep alpha, k = of_p[m - origin]; returns max g."""
+    alpha, g, sign = problem.alpha, problem.gradient, problem.sign
+    largest, first = -np.inf, np.uint64(origin)
+    for m in range(np.uint64(start), np.uint64(stop)):
+        alpha[m] *= keep
+        new = keep * g[m] + factor * sign[m] * (np.float64(of_p[m - first]) + 1.0)
+        g[m] = new
+        largest = larger(largest, new)
+    return largest
+
+
+@inner
+def _add(
+    problem: Problem,
+    plus: float,
+    of_best: FloatArray,
+    minus: float,
+    of_partner: FloatArray,
+    start: int,
+    stop: int,
+    origin: int,
+) -> float:
+    """g <- g + y (plus (k + 1) + minus (k' + 1)); returns max g."""
+    g, sign = problem.gradient, problem.sign
+    largest, first = -np.inf, np.uint64(origin)
+    for m in range(np.uint64(start), np.uint64(stop)):
+        a = plus * (np.float64(of_best[m - first]) + 1.0)
+        b = minus * (np.float64(of_partner[m - first]) + 1.0)
+        new = g[m] + sign[m] * (a + b)
+        g[m] = new
+        largest = larger(largest, new)
+    return largest
+
+
+@inner
+def _largest(problem: Problem, start: int, stop: int) -> float:
+    largest = -np.inf
+    for m in range(np.uint64(start), np.uint64(stop)):
+        largest = larger(largest, problem.gradient[m])
+    return largest
+
+
+class _Found(NamedTuple):
+    """The largest and the smallest gradient so far, and the starts of their stretches."""
+
+    highest: float
+    best: int
+    lowest: float
+    worst: int
+
+
+_NOTHING = _Found(-np.inf, 0, np.inf, 0)
+
+
+@inner
+def _compare(problem: Problem, found: _Found, start: int, stop: int, largest: float) -> _Found:
+    """Returns the findings after a stretch whose largest gradient is known."""
+    alpha, g, tie = problem.alpha, problem.gradient, tie_width(problem)
+    smallest = np.inf
+    for m in range(np.uint64(start), np.uint64(stop)):
+        smallest = smaller(smallest, g[m] if alpha[m] > 0.0 else np.inf)
+    highest, best, lowest, worst = found
+    if largest > highest + tie:
+        highest, best = largest, start
+    if smallest < lowest - tie:
+        lowest, worst = smallest, start
+    return _Found(highest, best, lowest, worst)
+
+
+@inner
+def _ends_in(problem: Problem, found: _Found) -> Ends:
+    """Returns the first members of the found stretches that are as good, up to ties."""
+    alpha, g, tie = problem.alpha, problem.gradient, tie_width(problem)
+    best, worst = found.best, found.worst
+    while g[best] < found.highest - tie:
+        best += 1
+    while alpha[worst] == 0.0 or g[worst] > found.lowest + tie:
+        worst += 1
+    return Ends(best, worst)
+
+
+class _Swaps(NamedTuple):
+    """The common terms of the gains of all swaps to one vertex."""
+
+    g_best: float
+    y_best: float
+    diagonal: float
+    ridge: float
+    ridge_slope: float
+    tie: float
+
+
+@inner
+def _swaps_with(members: Members, best: int) -> _Swaps:
+    problem, ridge = members.problem, members.ridge
+    mean, slope = 0.5 * (ridge.plus + ridge.minus), 0.5 * (ridge.plus - ridge.minus)
+    g_best, y_best = problem.gradient[best], problem.sign[best]
+    return _Swaps(g_best, y_best, _diagonal(members, best), mean, slope, tie_width(problem))
+
+
+@inner
+def _highest_gain(
+    problem: Problem, swaps: _Swaps, of_best: FloatArray, start: int, stop: int, origin: int
+) -> float:
+    highest, first = 0.0, np.uint64(origin)
+    for m in range(np.uint64(start), np.uint64(stop)):
+        highest = larger(highest, _gain(problem, swaps, m, of_best[m - first]))
+    return highest
+
+
+@inner
+def _gain(problem: Problem, swaps: _Swaps, m: int, kernel_value: float) -> float:
+    """t (rise - t d'Ad), by which a swap from m to the best vertex lowers q.
+
+    rise = g_best - g_m, d = e_best - e_m, t = min(rise / (2 d'Ad), alpha_m). It has no branches,
+    so that loops over it run in vector registers.
+    """
+    sign, alpha = problem.sign[m], problem.alpha[m]
+    off_diagonal = swaps.y_best * sign * (np.float64(kernel_value) + 1.0)
+    diagonal = swaps.diagonal + problem.diagonal[m] + swaps.ridge + swaps.ridge_slope * sign
+    rise = swaps.g_best - problem.gradient[m]
+    rise = rise if rise > swaps.tie else 0.0
+    curvature = larger(diagonal - 2.0 * off_diagonal, _FLAT)
+    step = smaller(0.5 * rise / curvature, alpha)
+    return float(step * (rise - step * curvature))

@@ -1,0 +1,212 @@
+"""An immutable view of a working-set model, and predictions from it."""
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array, FloatArray
+from solver.compiled import compiled
+from solver.kernels.functions import Kernel, Rows, kernel_block, prepare_rows
+from solver.rows.matrix import Matrix, SparseRows, check_same_kind, n_rows, origin_of, take_rows
+from solver.simplex.pairs import one_versus_one_scores, predicted_class
+from solver.simplex.problem import Problem, best_vertex
+
+_ROWS_AT_ONCE = 256
+# Fewer rows than this are summed one after another. Summing a stretch of rows at once pays from
+# about 24 rows on (5,000 members of one problem or 8,600 of 45); a single row takes twice as long.
+_FEW_ROWS = 24
+
+
+class WorkingSetView(NamedTuple):
+    """All that a prediction reads; nothing in it changes after publication.
+
+    kernel, rows, origin: the stored samples, prepared for `kernel_block`.
+    column: (members,) each member's row in `rows`; problem i has the members
+        [ends[i-1], ends[i]).
+    coefficient: (members,) alpha_i y_i.
+    bias: (problems,) b = y'alpha (P1 section 3.2).
+    q: (problems,) alpha'A alpha.
+    gap: (problems,) max g + 2q over each problem's members, a bound on f* - f over the set (P1
+        Lemma 4.1).
+    """
+
+    kernel: Kernel
+    rows: Rows
+    origin: Float64Array
+    n_classes: int
+    column: NDArray[np.int64]
+    coefficient: Float64Array
+    ends: NDArray[np.int64]
+    bias: Float64Array
+    q: Float64Array
+    gap: Float64Array
+
+    @property
+    def support(self) -> NDArray[np.int64]:
+        """The slots of the samples with weight in at least one problem, in ascending order."""
+        weighted = np.zeros(len(self.rows.far), np.bool_)
+        _mark_weighted(self.column, self.coefficient, weighted)
+        return np.flatnonzero(weighted)
+
+
+def view_of(
+    kernel: Kernel, rows: Rows, origin: Float64Array, n_classes: int, problems: list[Problem]
+) -> WorkingSetView:
+    """Copy what a prediction needs; rows are shared, because used slots are not overwritten."""
+    sizes = [int(problem.size[0]) for problem in problems]
+    signed = [p.alpha[:n] * p.sign[:n] for p, n in zip(problems, sizes, strict=True)]
+    q = np.array([p.q[0] for p in problems])
+    highest = np.array([p.gradient[best_vertex(p)] for p in problems])
+    return WorkingSetView(
+        kernel=kernel,
+        rows=rows,
+        origin=origin,
+        n_classes=n_classes,
+        column=np.concatenate([p.column[:n] for p, n in zip(problems, sizes, strict=True)]),
+        coefficient=np.concatenate(signed),
+        ends=np.cumsum(sizes),
+        bias=np.array([values.sum() for values in signed]),
+        q=q,
+        gap=np.where(q > 0.0, np.maximum(highest + 2.0 * q, 0.0), 0.0),
+    )
+
+
+def expansion(
+    kernel: Kernel,
+    X: Matrix,
+    n_classes: int,
+    dual_coef: Float64Array,
+    bias: Float64Array,
+    q: Float64Array,
+    gap: Float64Array,
+    dtype: np.dtype[Any] | None = None,
+) -> WorkingSetView:
+    """Returns the view of given weights of (n, d) rows: dual_coef, (problems, n), is alpha_i y_i.
+
+    bias, q, gap: (problems,), see `WorkingSetView`. dtype: the precision of kernel values, by
+    default the kernel's.
+    """
+    origin = origin_of(X) if n_rows(X) else np.empty(0)
+    problem, column = np.nonzero(dual_coef)
+    return WorkingSetView(
+        kernel=kernel,
+        rows=prepare_rows(kernel, X, origin, kernel.dtype if dtype is None else dtype),
+        origin=origin,
+        n_classes=n_classes,
+        column=column.astype(np.int64),
+        coefficient=dual_coef[problem, column],
+        ends=np.cumsum(np.bincount(problem, minlength=len(dual_coef))),
+        bias=bias,
+        q=q,
+        gap=gap,
+    )
+
+
+def dual_coefficients(view: WorkingSetView) -> tuple[NDArray[np.int64], Float64Array]:
+    """Returns the support vectors' slots, ascending, and alpha_i y_i, (problems, support)."""
+    support = view.support
+    problem = np.repeat(np.arange(len(view.ends)), np.diff(view.ends, prepend=0))
+    dense = np.zeros((len(view.ends), len(view.rows.far)))
+    dense[problem, view.column] = view.coefficient
+    return support, dense[:, support]
+
+
+def predict(view: WorkingSetView, X: Matrix) -> tuple[NDArray[np.int64], Float64Array]:
+    """sum_i alpha_i y_i k(x_i, x) + b of (n, d) finite rows: returns class numbers and decisions.
+
+    Decisions are (n,) for two classes, positive for class 1, and (n, classes) one-versus-one scores
+    otherwise. Raises ValueError while fewer than two classes are known, and TypeError for sparse
+    rows where dense ones were learned, or dense for sparse.
+    """
+    if view.n_classes < 2:
+        raise ValueError("a prediction needs two classes")
+    decision = pair_decisions(view, X)
+    scale = np.where(view.q > 0.0, view.q, 1.0)
+    margin = decision / scale
+    prediction = predicted_class(margin, view.n_classes)
+    if view.n_classes == 2:
+        return prediction, decision[:, 0]
+    return prediction, one_versus_one_scores(margin, view.n_classes)
+
+
+def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:
+    """Returns the decision values of all problems, (n, problems); raises TypeError as `predict`."""
+    check_same_kind(view.rows.exact, X)
+    decision = np.empty((n_rows(X), len(view.ends)))
+    dtype = view.rows.fast.dtype
+    few = len(decision) < _FEW_ROWS
+    # For dense rows the product can write its values support vector by support vector for free.
+    order: Literal["C", "F"] = "C" if few or isinstance(X, SparseRows) else "F"
+    shape = (min(_ROWS_AT_ONCE, len(decision)), len(view.rows.far))
+    buffer = np.empty(shape, dtype, order)
+    for start in range(0, len(decision), _ROWS_AT_ONCE):
+        part = slice(start, min(start + _ROWS_AT_ONCE, len(decision)))
+        rows = prepare_rows(view.kernel, take_rows(X, part), view.origin, dtype)
+        kernel_block(view.kernel, rows, view.rows, out=buffer[: part.stop - start])
+        members = view.column, view.coefficient, view.ends, view.bias
+        if few:
+            _sum_rows(buffer, *members, decision[part])
+        else:
+            of_members = np.ascontiguousarray(buffer.T)
+            _sum_members(of_members, *members, decision[part], np.empty(buffer.shape[0]))
+    return decision
+
+
+@compiled
+def _sum_rows(
+    values: FloatArray,
+    column: NDArray[np.int64],
+    coefficient: Float64Array,
+    ends: NDArray[np.int64],
+    bias: Float64Array,
+    out: Float64Array,
+) -> None:
+    """out[i, problem] = b + sum_m alpha_m y_m k(x_m, x_i) from values[i, column], row by row."""
+    for i in range(out.shape[0]):
+        start = 0
+        for problem in range(len(ends)):
+            total = bias[problem]
+            for m in range(np.uint64(start), np.uint64(ends[problem])):
+                total += coefficient[m] * np.float64(values[i, np.uint64(column[m])])
+            out[i, problem] = total
+            start = ends[problem]
+
+
+@compiled
+def _sum_members(
+    values: FloatArray,
+    column: NDArray[np.int64],
+    coefficient: Float64Array,
+    ends: NDArray[np.int64],
+    bias: Float64Array,
+    out: Float64Array,
+    total: Float64Array,
+) -> None:
+    """out[i, problem] = b + sum_m alpha_m y_m k(x_m, x_i) from values[column, i].
+
+    It goes member by member for all rows at once, so that each member adds to contiguous sums.
+
+    total: scratch, as many sums as there are rows.
+    """
+    n, start = out.shape[0], 0
+    for problem in range(len(ends)):
+        for i in range(n):
+            total[i] = bias[problem]
+        for m in range(start, ends[problem]):
+            if coefficient[m] != 0.0:
+                weight, of_m = coefficient[m], values[column[m]]
+                for i in range(n):
+                    total[i] += weight * np.float64(of_m[i])
+        for i in range(n):
+            out[i, problem] = total[i]
+        start = ends[problem]
+
+
+@compiled
+def _mark_weighted(
+    column: NDArray[np.int64], coefficient: Float64Array, weighted: NDArray[np.bool_]
+) -> None:
+    for m in range(len(column)):
+        if coefficient[m] != 0.0:
+            weighted[column[m]] = True

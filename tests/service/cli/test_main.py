@@ -1,0 +1,228 @@
+"""The command line: help, settings, and errors in one line."""
+
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import service.web.server
+from service.cli.main import main
+from service.errors import StartupError
+from service.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def no_variables(monkeypatch: pytest.MonkeyPatch):
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"WOLFSTREAM_{name.upper()}", raising=False)
+    monkeypatch.delenv("WOLFSTREAM_URL", raising=False)
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
+    """The settings with which `serve` would have started."""
+    settings: list[Settings] = []
+    monkeypatch.setattr(service.web.server, "serve", lambda given, _: settings.append(given))
+    return settings
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    """The model files with which `serve` would have started."""
+    loads: dict[str, Path] = {}
+    monkeypatch.setattr(service.web.server, "serve", lambda _, given: loads.update(given))
+    return loads
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> str:
+    path = tmp_path / "a.csv"
+    path.write_text("a,y\n1,0\n2,1\n")
+    return str(path)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments, prog_name="wolfstream")
+
+
+def error_line(result: Result) -> str:
+    """The one line that says what went wrong."""
+    line = result.stderr.strip().splitlines()[-1]
+    assert line.startswith("Error: ")
+    assert "Traceback" not in result.output
+    return line
+
+
+class TestHelp:
+    def test_says_which_command_is_for_what(self):
+        result = run("--help")
+        assert result.exit_code == 0
+        for word in (
+            "serve",
+            "replay",
+            "train",
+            "predict",
+            "evaluate",
+            "Examples",
+            "WOLFSTREAM_PORT",
+            "/docs",
+        ):
+            assert word in result.output
+
+    def test_serve_names_every_setting_with_its_default(self):
+        text = " ".join(run("serve", "--help").output.split())
+        for name, field in Settings.model_fields.items():
+            assert f"WOLFSTREAM_{name.upper()}" in text
+            assert field.description in text
+            assert re.search(rf"[Dd]efault: {re.escape(str(field.default))}\b", text)
+
+    def test_replay_names_formats_and_exit_codes(self):
+        text = run("replay", "--help").output
+        for word in ("CSV", "svmlight", "npz", "Exit codes", "--transport", "--label-column"):
+            assert word in text
+
+    def test_version(self):
+        assert re.fullmatch(r"wolfstream, version \d+\.\d+.*\n", run("--version").output)
+
+    def test_help_does_not_load_the_server(self):
+        script = (
+            "import sys; from service.cli.main import main; "
+            "main(['--help'], standalone_mode=False); "
+            "assert not {'numba', 'numpy', 'fastapi', 'httpx', 'rich'} & set(sys.modules)"
+        )
+        subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
+
+
+class TestServe:
+    def test_defaults(self, served: list[Settings]):
+        assert run("serve").exit_code == 0
+        assert served == [Settings()]
+
+    def test_options_win_over_variables_and_variables_over_defaults(
+        self, served: list[Settings], monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setenv("WOLFSTREAM_PORT", "1234")
+        monkeypatch.setenv("WOLFSTREAM_THREADS", "2")
+        monkeypatch.setenv("WOLFSTREAM_WINDOW", "7")
+        assert run("serve", "--threads", "3", "--host", "::1", "--data", "d").exit_code == 0
+        settings = served[0]
+        assert (settings.port, settings.threads, settings.window) == (1234, 3, 7)
+        assert (settings.host, settings.data) == ("::1", Path("d"))
+
+    @pytest.mark.parametrize("value", ["99999", "-1", "http", ""])
+    def test_wrong_option(self, served: list[Settings], value: str):
+        result = run("serve", f"--port={value}")
+        assert result.exit_code == 2
+        assert f"--port {value!r}" in error_line(result)
+        assert not served
+
+    @pytest.mark.parametrize(
+        ("option", "needed"),
+        [
+            ("--port=99999", "--port '99999': it must be at most 65535"),
+            ("--port=http", "--port 'http': it must be a whole number"),
+            ("--threads=0", "--threads '0': it must be at least 1"),
+            ("--log-format=xml", "--log-format 'xml': it must be 'auto', 'text' or 'json'"),
+        ],
+    )
+    def test_a_wrong_option_says_what_it_must_be(
+        self, served: list[Settings], option: str, needed: str
+    ):
+        assert needed in error_line(run("serve", option))
+        assert not served
+
+    def test_wrong_variable(self, served: list[Settings], monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setenv("WOLFSTREAM_GROUP_SAMPLES", "0")
+        result = run("serve")
+        assert result.exit_code == 2
+        assert "WOLFSTREAM_GROUP_SAMPLES '0'" in error_line(result)
+        assert not served
+
+    def test_cannot_start(self, monkeypatch: pytest.MonkeyPatch):
+        def fail(_: Settings, __: dict[str, Path]) -> None:
+            raise StartupError("the data directory is in use")
+
+        monkeypatch.setattr(service.web.server, "serve", fail)
+        result = run("serve")
+        assert result.exit_code == 1
+        assert error_line(result) == "Error: the data directory is in use"
+
+
+class TestLoadUsage:
+    def test_names_are_given_or_those_of_the_files(self, loaded: dict[str, Path]):
+        arguments = ["--load", "a/rooms.model", "--load", "mail=b=c.model", "--load", "./d=e.x"]
+        result = run("serve", *arguments)
+        assert result.exit_code == 2
+        assert "'d=e' cannot be the name of a model" in error_line(result)
+        assert run("serve", *arguments[:4]).exit_code == 0
+        assert loaded == {"rooms": Path("a/rooms.model"), "mail": Path("b=c.model")}
+
+    @pytest.mark.parametrize("value", ["", "m=", "a b.model", "_a.model", "x" * 64, "..", "é.m"])
+    def test_no_name(self, loaded: dict[str, Path], value: str):
+        result = run("serve", "--load", value)
+        assert result.exit_code == 2
+        assert "--load" in error_line(result)
+        assert not loaded
+
+    def test_one_name_twice(self, loaded: dict[str, Path]):
+        result = run("serve", "--load", "a/m.model", "--load", "m=b.model")
+        assert result.exit_code == 2
+        assert "'m' is given twice" in error_line(result)
+        assert not loaded
+
+    def test_the_rule_for_names_is_that_of_the_service(self):
+        from service.cli.main import _MODEL_NAME
+        from service.spec.model import MODEL_NAME_PATTERN
+
+        assert "^" + _MODEL_NAME.removesuffix(r"\Z") + "$" == MODEL_NAME_PATTERN
+
+
+class TestReplayUsage:
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            [],
+            ["--model", "m", "--batch", "0"],
+            ["--model", "m", "--rate", "0"],
+            ["--model", "m", "--limit", "0"],
+            ["--model", "m", "--head", "tail"],
+            ["--model", "m", "--transport", "pigeon"],
+            ["--model", "m", "--spec", "{"],
+            ["--model", "m", "--spec", "@/absent.json"],
+        ],
+    )
+    def test_wrong_options(self, csv: str, arguments: list[str]):
+        result = run("replay", csv, *arguments)
+        assert result.exit_code == 2
+        error_line(result)
+
+    def test_no_such_file(self):
+        assert run("replay", "/absent.csv", "--model", "m").exit_code == 2
+
+    def test_malformed_file(self, tmp_path: Path):
+        path = tmp_path / "a.csv"
+        path.write_text("a,y\n1,0\nx,1\n")
+        result = run("replay", str(path), "--model", "m")
+        assert result.exit_code == 1
+        assert f"{path}: line 3: column 1 (a): 'x' is not a finite number" in error_line(result)
+
+    @pytest.mark.parametrize("url", ["localhost:8000", "ftp://h", "http://", "http://h:port"])
+    def test_not_a_url(self, csv: str, url: str):
+        result = run("replay", csv, "--model", "m", "--url", url)
+        assert result.exit_code == 2
+        assert "is not the URL of a server, such as http" in error_line(result)
+
+    @pytest.mark.parametrize("transport", ["http", "websocket"])
+    def test_no_server(self, csv: str, transport: str):
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+            result = run("replay", csv, "--model", "m", "--url", url, "--transport", transport)
+        assert result.exit_code == 3
+        assert f"cannot reach {url}" in error_line(result)
+        assert "wolfstream serve" in error_line(result)
+        assert "nothing was sent" in error_line(result)

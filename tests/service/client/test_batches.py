@@ -1,0 +1,144 @@
+"""Samples as callers have them, as they are sent, and what comes back as arrays."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.client import batches as client_batches
+from service.client.batches import Batches, one_batch, rows_of
+from service.client.errors import ClientError
+from service.client.results import learned, predicted, result_of
+from service.client.wire import packed
+from service.samples.validation import read_rows, read_samples
+
+FORMS: list[Callable[[Any, Any], tuple[Any, Any]]] = [
+    lambda X, y: (X, y),
+    lambda X, y: (X.tolist(), y.tolist()),
+    lambda X, y: (X.tolist(), y),
+    lambda X, y: (tuple(map(tuple, X.tolist())), tuple(y)),
+    lambda X, y: (iter(X), iter(y)),
+    lambda X, y: (zip(X, y, strict=True), None),
+    lambda X, y: (list(zip(X.tolist(), y.tolist(), strict=True)), None),
+    lambda X, y: ((row for row in X), y),
+    lambda X, y: (X.astype(object), y.astype(object)),
+    lambda X, y: (X.astype(np.float16), y.astype(np.uint8)),
+]
+
+
+class TestBatches:
+    @pytest.mark.parametrize("form", FORMS)
+    @given(rows=st.integers(1, 30), most=st.integers(1, 12))
+    def test_all_arrive_in_order(self, form: Any, rows: int, most: int):
+        X = np.arange(2.0 * rows).reshape(rows, 2)
+        y = np.arange(rows)
+        batches = Batches(*form(X, y), most)
+        read = []
+        while batch := batches.take():
+            assert len(batch.y) <= most
+            body = msgpack.unpackb(packed({"x": batch.X, "y": batch.y}))
+            read.append(read_samples(body))
+        assert np.array_equal(np.concatenate([part.X for part in read]), X)
+        assert [label for part in read for label in part.y] == y.tolist()
+
+    def test_labels_stay_what_they_are(self):
+        labels = ["a", 1, True, np.str_("b"), np.int32(4), np.bool_(False)]
+        batch = one_batch(np.zeros((6, 1)), labels)
+        read = read_samples(msgpack.unpackb(packed({"x": batch.X, "y": batch.y})))
+        assert read.y == ["a", 1, True, "b", 4, False]
+        assert [type(label) for label in read.y] == [str, int, bool, str, int, bool]
+
+    def test_one_sample(self):
+        for row in ([1.0, 2.0], np.array([1, 2]), (1, 2)):
+            batch = one_batch(row, "a")
+            assert (batch.X.tolist(), batch.y) == ([[1, 2]], ["a"])
+        assert one_batch({"a": 1.5}, 2.5) == ([{"a": 1.5}], [2.5])
+
+    def test_float32_stays_half_as_large(self):
+        assert len(packed(np.zeros((100, 10), np.float32))) < 4100
+
+    def test_wide_rows_make_small_batches(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(client_batches, "MOST_BYTES", 1000)
+        batches = Batches(np.zeros((10, 50)), range(10), 1024)
+        batch = batches.take()
+        assert batch
+        assert len(batch.y) == 2
+        with pytest.raises(ValueError, match="send fewer rows"):
+            one_batch(np.zeros((10, 50)), range(10))
+
+    @pytest.mark.parametrize(
+        ("X", "y", "says"),
+        [
+            (np.zeros((3, 2)), [1, 2], "3 rows in X and 2 values in y"),
+            ([1.0, 2.0, 3.0], [1, 2, 3], "1 rows in X and 3"),
+            (np.zeros((2, 2, 2)), [1, 2], "two dimensions"),
+            (np.zeros((2, 2)), [[1], [2]], None),
+            (np.zeros((2, 2)), np.zeros((2, 1)), "one dimension"),
+            ([["a"]], [1], "could not convert"),
+            (iter([[1.0], [2.0]]), [1], "zip"),
+            ([], [], "two dimensions"),
+        ],
+    )
+    def test_what_is_no_samples(self, X: Any, y: Any, says: str | None):
+        if says is None:
+            assert one_batch(X, y).y == y  # the server says which label is wrong
+            return
+
+        def take_all() -> None:
+            batches = Batches(X, y, 10)
+            while batches.take():
+                pass
+
+        with pytest.raises(ValueError, match=says):
+            take_all()
+
+    def test_rows_are_read_by_the_server_as_they_were(self):
+        named = [{"a": np.float32(1.5), "b": np.int64(2)}]
+        rows = read_rows(msgpack.unpackb(packed({"x": rows_of(named)})))
+        assert rows.value.tolist() == [1.5, 2.0]
+        with pytest.raises(TypeError, match="cannot be sent"):
+            packed({"x": [{"a": object()}]})
+
+
+def told(prediction: list[Any], decision: list[Any], **more: Any) -> dict[str, Any]:
+    results = {"prediction": prediction, "decision": decision, **more}
+    n = len(prediction)
+    return {"sequence": n, "learned": n, "results": results, "head": {"size": n}}
+
+
+class TestResults:
+    def test_kinds_of_arrays(self):
+        assert learned([told([1.5, None], [1.5, None])]).predictions.dtype == np.float64
+        assert learned([told([1, 2], [0.5, -1.0])]).predictions.dtype.kind == "i"
+        assert learned([told(["a", "b"], [0, 1])]).predictions.dtype.kind == "U"
+        assert learned([told([True], [0.5])]).predictions.dtype == np.bool_
+        mixed = learned([told([None, 1, "1", True], [None] * 4)])
+        assert mixed.predictions.tolist() == [None, 1, "1", True]
+        assert np.isnan(mixed.decisions).all()
+
+    def test_decisions_over_more_classes_as_they_come(self):
+        result = learned([told(["a"] * 2, [None, 0.5]), told(["a"] * 2, [[1, 2, 3], [3, 2, 1]])])
+        assert (result.learned, result.sequence, result.decisions.shape) == (4, 2, (4,))
+        assert result.decisions[0] is None
+        assert result.decisions[3].tolist() == [3, 2, 1]
+        square = learned([told(["a"] * 3, [[1, 2, 3]] * 3)])
+        assert square.decisions.shape == (3, 3)
+
+    def test_steps_of_all_batches(self):
+        part = told(["a"], [1.0], admitted=[True], step=["toward"])
+        result = learned([part, {**part, "replayed": True}])
+        assert result.admitted is not None
+        assert result.admitted.tolist() == [True, True]
+        assert (result.steps, result.replayed) == (["toward", "toward"], True)
+
+    @pytest.mark.parametrize("answer", [{}, {"results": {}}, {"results": 3}, {"sequence": None}])
+    def test_answers_that_lack_something(self, answer: dict[str, Any]):
+        for read in (lambda: learned([answer]), lambda: predicted([answer])):
+            with pytest.raises(ClientError, match="lacks"):
+                read()
+        with pytest.raises(ClientError):
+            result_of(answer)

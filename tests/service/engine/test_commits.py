@@ -1,0 +1,144 @@
+"""A commit's result is each model's own, and a commit in doubt is learned once or not at all.
+
+The journal of these tests is in memory: the writer works with any that keeps the interface.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from service.engine.admission import LearnRequest
+from service.engine.writer import Writer
+from service.errors import InDoubt, StorageFailed
+from service.model.live import Model
+from service.settings import Settings
+from service.spec.model import read_spec
+from service.web.formats.problems import problem_of
+from tests.service.memory_storage import MemoryStorage
+from tests.service.streams import part, two_classes
+
+SAMPLES = two_classes(60)
+SPEC = read_spec({"working_set": {"max_size": 20}, "asset": {"dimension": 4}})
+
+
+class Server:
+    """A writer over storage in memory, with two models."""
+
+    def __init__(self) -> None:
+        self.memory = MemoryStorage()
+        self.changed: list[Model] = []
+        self.start()
+        self.a, self.b = (self.writer.models.create(name, SPEC)[0] for name in "ab")
+
+    def start(self) -> None:
+        self.replies: dict[Any, Any] = {}
+        self.writer = Writer(self.memory.storage, Settings(), self._acknowledge)
+        self.writer.recover(lambda _: None)
+
+    def _acknowledge(self, replies: Any, changed: Any) -> None:
+        self.replies.update(replies)
+        self.changed += changed
+
+    def send(self, *asked: tuple[Model, int, bytes | None]) -> list[Any]:
+        """The answers to a group of requests: a model, the number of the samples, a key."""
+        group = [
+            LearnRequest(
+                model, "asset", part(SAMPLES, 10 * number, 10 * number + 10), Future(), 0.0, key
+            )
+            for model, number, key in asked
+        ]
+        self.writer.handle(list(group))
+        return [self.replies[request.answer] for request in group]
+
+    def predictions(self, model: Model) -> Any:
+        return model.published.heads["asset"].predict(SAMPLES.X)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.writer.close()
+
+
+def sequences(memory: MemoryStorage, model: Model) -> list[int]:
+    return [entry.sequence for entry in memory.entries[model.id]]
+
+
+def test_what_fails_for_one_model_is_learned_by_the_other(server: Server) -> None:
+    server.memory.fate[server.a.id] = "refused"
+    first, other, second = server.send(
+        (server.a, 0, b"k"), (server.b, 1, b"k"), (server.a, 2, None)
+    )
+    assert isinstance(first, StorageFailed)
+    assert isinstance(second, StorageFailed)
+    assert other["sequence"] == 10
+    assert (server.a.published.sequence, server.b.published.sequence) == (0, 10)
+    assert server.a.counts["asset"].rejected == 20
+    answer, again = server.send((server.a, 0, b"k"), (server.b, 1, b"k"))
+    assert answer["sequence"] == 10
+    assert "replayed" not in answer
+    assert again == {**other, "replayed": True}
+
+
+def test_answers_of_a_model_that_could_not_be_written_are_written_later(server: Server) -> None:
+    (first,) = server.send((server.a, 0, b"k"))
+    server.memory.fate[server.a.id] = "refused"
+    server.send((server.b, 0, b"l"))
+    assert server.memory.storage.answers.unanswered(server.a.id)
+    server.send((server.b, 1, b"m"))
+    assert not server.memory.storage.answers.unanswered(server.a.id)
+    assert server.send((server.a, 0, b"k")) == [{**first, "replayed": True}]
+
+
+def test_a_commit_in_doubt_that_was_written_is_learned_once(server: Server) -> None:
+    without_doubt = Server()
+    (expected,) = without_doubt.send((without_doubt.a, 0, b"k"))
+    server.memory.fate[server.a.id] = "written"
+    (answer,) = server.send((server.a, 0, b"k"))
+    assert isinstance(answer, InDoubt)
+    assert problem_of(answer)["status"] == 503
+    assert problem_of(answer)["type"] == "urn:wolfstream:storage-failed"
+    assert server.a.published.sequence == 0
+    server.changed.clear()
+    (again,) = server.send((server.a, 0, b"k"))
+    assert again == {**expected, "replayed": True}
+    assert server.changed[0] is server.a
+    assert sequences(server.memory, server.a) == [10]
+    assert server.a.published.sequence == 10
+    assert server.predictions(server.a) == without_doubt.predictions(without_doubt.a)
+    server.start()
+    assert server.writer.models.get("a").published.sequence == 10  # type: ignore[union-attr]
+
+
+def test_a_commit_in_doubt_that_was_lost_can_be_sent_again(server: Server) -> None:
+    server.memory.fate[server.a.id] = "lost"
+    assert isinstance(server.send((server.a, 0, b"k"))[0], InDoubt)
+    (answer,) = server.send((server.a, 0, b"k"))
+    assert answer["sequence"] == 10
+    assert "replayed" not in answer
+    assert sequences(server.memory, server.a) == [10]
+
+
+def test_until_its_doubt_is_settled_a_model_learns_nothing_and_others_go_on(server: Server) -> None:
+    server.memory.fate[server.a.id] = "written"
+    server.memory.unsettled.add(server.a.id)
+    server.send((server.a, 0, None))
+    refused, learned = server.send((server.a, 1, None), (server.b, 0, None))
+    assert isinstance(refused, StorageFailed)
+    assert learned["sequence"] == 10
+    server.memory.unsettled.clear()
+    (after,) = server.send((server.a, 1, None))
+    assert after["sequence"] == 20
+    assert sequences(server.memory, server.a) == [10, 20]
+
+
+def test_a_deleted_model_leaves_no_doubt(server: Server) -> None:
+    server.memory.fate[server.a.id] = "written"
+    server.memory.unsettled.add(server.a.id)
+    server.send((server.a, 0, None))
+    server.writer.models.delete(server.a)
+    assert server.send((server.b, 0, None))[0]["sequence"] == 10
+    assert not server.writer._commits._in_doubt

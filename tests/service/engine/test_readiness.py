@@ -1,0 +1,164 @@
+"""Ready means that requests are answered; until then, and afterwards, it is said why not."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from tests.service.access.test_keys import soon
+from tests.service.process import ServerProcess
+
+# A server that is the real one, but waits in each phase for a file to appear.
+SERVER = """
+import sys, time
+from pathlib import Path
+from service.engine import recovery
+from service.web import server
+from service.engine import warm_up, writer
+from service.cli.main import main
+
+def gated(name, run):
+    def wait(*given):
+        while not (Path(GATES) / name).exists():
+            time.sleep(0.01)
+        return run(*given)
+    return wait
+
+def replay(learner, *given):
+    return gated(f"replay {learner.model.name}", of_recovery)(learner, *given)
+
+GATES = sys.argv.pop(1)
+of_recovery, recovery._replay_block = recovery._replay_block, replay
+warm_up.WarmUp.before_ready = gated("compile", lambda *_: None)
+writer.Writer.handle = gated("learn", writer.Writer.handle)
+main()
+"""
+
+
+class Gated:
+    """A process of it, over data that a server left behind."""
+
+    def __init__(self, left: ServerProcess, gates: Path) -> None:
+        self.url, self.gates = left.url, gates
+        gates.mkdir()
+        self.client = httpx.Client(base_url=left.url, timeout=30)
+        arguments = ["serve", "--port", str(left.port), "--data", str(left.data)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SERVER, str(gates), *arguments],
+            env=os.environ,
+            stderr=subprocess.PIPE,
+        )
+
+    def open(self, *gates: str) -> None:
+        for gate in gates:
+            (self.gates / gate).touch()
+
+    def close(self) -> None:
+        self.client.close()
+        self.process.kill()
+        self.process.communicate(timeout=30)
+
+    def detail(self) -> str:
+        """What /readyz says; "ready" or why not."""
+        try:
+            answer = self.client.get("/readyz")
+        except httpx.TransportError:
+            return "nothing"
+        if answer.status_code == 200:
+            return str(answer.json()["status"])
+        told = answer.json()
+        assert (answer.status_code, told["type"]) == (503, "urn:wolfstream:not-ready")
+        assert answer.headers["retry-after"] == "1"
+        return str(told["detail"])
+
+
+@pytest.fixture
+def gated(tmp_path: Path) -> Iterator[Gated]:
+    """A server that has three models in its log, without a snapshot, to recover."""
+    left = ServerProcess(tmp_path / "data").start()
+    try:
+        with httpx.Client(base_url=left.url, timeout=30) as client:
+            for name in "abc":
+                client.put(f"/v1/models/{name}").raise_for_status()
+                samples = {"x": [[0], [1], [2]], "y": [0, 1, 0]}
+                client.post(f"/v1/models/{name}/samples", json=samples).raise_for_status()
+    finally:
+        left.close()
+    with closing(Gated(left, tmp_path / "gates")) as running:
+        yield running
+
+
+def not_ready(gated: Gated, phase: str) -> None:
+    """All that the interface says while the server is in a phase."""
+    assert soon(lambda: gated.detail() == f"the server is {phase}")
+    client = gated.client
+    assert client.get("/livez").status_code == 200
+    assert client.get("/v2/health/live").json() == {"live": True}
+    of_protocol = client.get("/v2/health/ready")
+    assert of_protocol.status_code == 503
+    assert of_protocol.json() == {"error": f"the server is {phase}"}
+    metrics = client.get("/metrics")
+    assert metrics.status_code == 200
+    assert "\nwolfstream_ready 0.0\n" in metrics.text
+    for method, path in (("GET", "/v1/models/a"), ("GET", "/v1/models"), ("PUT", "/v1/models/d")):
+        answer = client.request(method, path)
+        assert (answer.status_code, answer.json()["detail"]) == (503, f"the server is {phase}")
+    for path in ("samples", "asset", "predict"):
+        y = {} if path == "predict" else {"y": [0]}
+        answer = client.post(f"/v1/models/a/{path}", json={"x": [[0]], **y})
+        assert (answer.status_code, answer.json()["detail"]) == (503, f"the server is {phase}")
+
+
+def test_recovering_compiling_ready_draining(gated: Gated) -> None:
+    not_ready(gated, "recovering model 1 of 3")
+    gated.open("replay a")
+    not_ready(gated, "recovering model 2 of 3")
+    assert "\nwolfstream_models 1.0\n" in gated.client.get("/metrics").text
+    gated.open("replay b", "replay c")
+    not_ready(gated, "compiling")
+    assert "wolfstream_models 3.0" in gated.client.get("/metrics").text
+    gated.open("compile")
+    assert soon(lambda: gated.detail() == "ready")
+    assert gated.client.get("/v2/health/ready").json() == {"ready": True}
+    assert gated.client.get("/v1/models/c").json()["sequence"] == 3
+    assert "\nwolfstream_ready 1.0\n" in gated.client.get("/metrics").text
+
+    with connect(f"{gated.url.replace('http', 'ws', 1)}/v1/models/a/stream") as stream:
+        stream.recv(10)
+        stream.send(json.dumps({"id": 1, "op": "learn", "x": [3], "y": 1}))
+        waiting = "wolfstream_learn_duration_seconds_count 0.0"
+        assert waiting in gated.client.get("/metrics").text
+        gated.process.terminate()
+        # On the connection that is open; new ones find nobody, which says as much.
+        not_ready(gated, "draining: it finishes what it has accepted, then it ends")
+        gated.open("learn")
+        assert json.loads(stream.recv(10))["sequence"] == 4
+        with pytest.raises(ConnectionClosed) as closed:
+            stream.recv(10)
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1001
+    assert gated.process.wait(30) == 0
+    assert gated.detail() == "nothing"
+
+
+def test_the_log_tells_the_phases_but_not_each_probe(gated: Gated) -> None:
+    gated.open("replay a", "replay b", "replay c", "learn")
+    assert soon(lambda: gated.detail() == "the server is compiling")
+    gated.open("compile")
+    assert soon(lambda: gated.detail() == "ready")
+    gated.process.terminate()
+    _, log = gated.process.communicate(timeout=30)
+    told = [json.loads(line)["message"] for line in log.decode().splitlines()]
+    assert [line for line in told if "recovered" in line] == [
+        f"model {name}: recovered at sequence 3" for name in "abc"
+    ]
+    assert told.index("3 models; compiling") < told.index("ready")
+    assert not [line for line in told if "readyz" in line]

@@ -1,0 +1,83 @@
+"""The writer alone: what it does when the disk lets it down."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.engine.admission import LearnRequest
+from service.engine.writer import Writer
+from service.errors import StorageFailed
+from service.samples.named_rows import named_rows
+from service.samples.validation import Samples
+from service.settings import Settings
+from service.spec.model import ModelSpec
+from service.storage.data_directory import open_storage
+from service.storage.snapshot_files import SnapshotFiles
+from service.storage.snapshot_format import State
+from service.storage.sqlite_journal import SqliteJournal
+from tests.service.streams import part, two_classes
+
+
+def test_a_failing_snapshot_is_tried_again_after_as_many_samples_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    def full(_: SnapshotFiles, __: int, state: State) -> None:
+        tried.append(state.plain["sequence"])
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(SnapshotFiles, "save", full)
+    replies: list[Any] = []
+    settings = Settings(data=tmp_path, snapshot_samples=10)
+    writer = Writer(open_storage(tmp_path), settings, lambda given, _: replies.extend(given))
+    writer.recover(lambda _: None)
+    model, _ = writer.models.create("m", ModelSpec())
+    loop = asyncio.new_event_loop()
+    samples = two_classes(35)
+    for i in range(35):
+        one = part(samples, i, i + 1)
+        writer.handle([LearnRequest(model, "working_set", one, loop.create_future(), 0.0)])
+    assert [answer["sequence"] for _, answer in replies] == list(range(1, 36))
+    writer.close()
+    loop.close()
+    assert tried == [10, 20, 30, 35]
+
+    monkeypatch.undo()
+    again = Writer(open_storage(tmp_path), Settings(data=tmp_path), lambda *_: None)
+    again.recover(lambda _: None)
+    assert again.models.get("m").published.sequence == 35
+    again.close()
+
+
+def test_names_of_samples_that_could_not_be_logged_are_not_met(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replies: list[Any] = []
+    writer = Writer(
+        open_storage(tmp_path), Settings(data=tmp_path), lambda given, _: replies.extend(given)
+    )
+    writer.recover(lambda _: None)
+    model, _ = writer.models.create("m", ModelSpec())
+    loop = asyncio.new_event_loop()
+
+    def learn(**row: float) -> Any:
+        samples = Samples(named_rows([row]), ["a"])
+        writer.handle([LearnRequest(model, "working_set", samples, loop.create_future(), 0.0)])
+        return replies[-1][1]
+
+    def full(*_: Any) -> dict[int, StorageFailed]:
+        return {model.id: StorageFailed("no space left on device")}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteJournal, "append", full)
+        assert isinstance(learn(lost=1.0), StorageFailed)
+    assert model.published.names is None
+    assert (model.counts["working_set"].rejected, model.counts["working_set"].learned) == (1, 0)
+    assert learn(kept=1.0)["sequence"] == 1
+    assert model.published.names is not None
+    assert model.published.names.names() == ["kept"]
+    writer.close()
+    loop.close()

@@ -1,0 +1,474 @@
+"""Data files: what is read, and what is refused with the line that is wrong."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.files.labelled import MAX_FEATURES, DataFileError, LabelledFile, open_data
+from service.files.npz import dense_rows, sparse_rows
+from solver.rows.matrix import SparseRows, take_rows, to_csr
+
+DATA = Path(__file__).parents[2] / "data"
+
+ROW = st.lists(st.sampled_from([0.0, -1.5, 2.0]), min_size=3, max_size=3)
+Write = Callable[[str, str | bytes], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write_file(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write_file
+
+
+def everything(data: LabelledFile, size: int = 2, **part: int) -> tuple[list, list]:
+    rows, labels = [], []
+    for X, y in data.batches(size, **part):
+        assert X.dtype == np.float64
+        assert X.shape == (len(y), data.features)
+        assert 1 <= len(y) <= size
+        rows += X.tolist()
+        labels += y
+    return rows, labels
+
+
+def typed(labels: list) -> list:
+    return [(type(label), label) for label in labels]
+
+
+class TestCsv:
+    @pytest.mark.parametrize("name", ["y", "label", "Class", "TARGET"])
+    def test_label_by_header(self, write: Write, name: str):
+        data = open_data(write("a.csv", f"a,{name},b\n1,7,2\n3,8,4.5\n"))
+        assert (data.samples, data.features) == (2, 2)
+        assert everything(data) == ([[1, 2], [3, 4.5]], [7, 8])
+
+    def test_last_column_is_the_label_by_default(self, write: Write):
+        assert everything(open_data(write("a.csv", "h1,h2,h3\n1,2,cat\n"))) == ([[1, 2]], ["cat"])
+
+    def test_no_header(self, write: Write):
+        assert everything(open_data(write("a.csv", "1,2,cat\n3,4,dog"))) == (
+            [[1, 2], [3, 4]],
+            ["cat", "dog"],
+        )
+
+    def test_header_of_numbers_with_a_label_name(self, write: Write):
+        assert everything(open_data(write("a.csv", "0,1,y\n5,6,1\n"))) == ([[5, 6]], [1])
+
+    @pytest.mark.parametrize("column", ["kind", "2"])
+    def test_label_column(self, write: Write, column: str):
+        path = write("a.csv", "a,kind,y\n1,7,2\n")
+        assert everything(open_data(path, label_column=column)) == ([[1, 2]], [7])
+
+    def test_quotes_line_ends_blank_lines_and_byte_order_mark(self, write: Write):
+        content = b'\xef\xbb\xbfa,y\r\n1,"a ""b"", c"\r\n\r\n 2 ,"two\r\nlines"\r\n'
+        assert everything(open_data(write("a.csv", content))) == (
+            [[1], [2]],
+            ['a "b", c', "two\r\nlines"],
+        )
+
+    @pytest.mark.parametrize("delimiter", [";", "\t"])
+    @pytest.mark.parametrize("mark", ["", "\ufeff"])
+    def test_other_separators(self, write: Write, delimiter: str, mark: str):
+        lines = ["a,kind,y", "1,2.5,yes", '3,4,"a;b, c\td"']
+        content = mark + "\n".join(line.replace(",", delimiter, 2) for line in lines)
+        labelled = open_data(write("a.csv", content))
+        assert everything(labelled) == ([[1, 2.5], [3, 4]], ["yes", "a;b, c\td"])
+
+    def test_a_comma_in_the_first_line_separates(self, write: Write):
+        assert everything(open_data(write("a.csv", "1,a;b\n2,c\n"))) == ([[1], [2]], ["a;b", "c"])
+        content = '"a, b";y\n1;2\n'
+        assert everything(open_data(write("b.csv", content))) == ([[1]], [2])
+
+    def test_empty_lines_at_the_end_and_format_by_content(self, write: Write):
+        assert open_data(write("data.txt", "1,2\n3,4\n\n\n")).samples == 2
+
+    @pytest.mark.parametrize(
+        ("content", "line", "detail"),
+        [
+            ("a,y\n1,2\nx,3\n", 3, "column 1 (a): 'x' is not a finite number"),
+            ("y,a\n1,2\n3,x\n", 3, "column 2 (a): 'x'"),
+            ("1,2\n,3\n", 2, "column 1: a number is missing"),
+            ("1,2\nnan,3\n", 2, "'nan'"),
+            ("1,2\n1e999,3\n", 2, "'1e999'"),
+            ("1,2\n1_0,3\n", 2, "'1_0'"),
+            ("1,2\n3\n", 2, "has 1 columns, the first line has 2"),
+            ("1,2\n3,4,5\n", 2, "has 3 columns"),
+            ("1,2\n3,\n", 2, "label is missing"),
+            ("1,2.0\n3,nan\n", 2, "label is nan"),
+            ('1,2\n3,"a"b\n', 2, "not CSV"),
+            ('1,2\n3,"a\n', 2, "not CSV"),
+            ("1\n2\n", 1, "one column"),
+            ("1,NA,3\n", 1, "'NA'"),
+            ("label,a,y\n1,2,3\n", 1, "--label-column"),
+            ("a;y\n1,5;0\n", 2, "column 1 (a): '1,5' has a decimal comma; write it with a point"),
+            ("1,5;2,5;0\n", 1, "'5;2' holds the separator ';': numbers need decimal points"),
+            (
+                "room,colour,y\n1,red,0\n",
+                2,
+                "column 2 (colour): 'red' is not a finite number; leave the column out, or write "
+                "its words as numbers, such as 0 and 1 in a column for each word",
+            ),
+            ("1,red,0\n", 1, "column 2: 'red' is not a finite number; leave"),
+        ],
+    )
+    def test_malformed(self, write: Write, content: str, line: int, detail: str):
+        with pytest.raises(DataFileError) as caught:
+            open_data(write("a.csv", content))
+        assert caught.value.line == line
+        assert f"line {line}: " in str(caught.value)
+        assert detail in str(caught.value)
+
+    @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "latin-1"])
+    def test_another_encoding(self, write: Write, encoding: str):
+        path = write("a.csv", "größe,y\n1,0\n".encode(encoding))
+        with pytest.raises(DataFileError, match="UTF-8"):
+            open_data(path)
+        marked = write("b.csv", "\ufeffa,y\n1,0\n".encode("utf-16-le"))
+        with pytest.raises(DataFileError, match="is text in UTF-16; save it as UTF-8"):
+            open_data(marked)
+
+    @pytest.mark.parametrize("content", ["", "\n\n", "a,y\n"])
+    def test_nothing_in_it(self, write: Write, content: str):
+        with pytest.raises(DataFileError):
+            open_data(write("a.csv", content))
+
+    @pytest.mark.parametrize("column", ["absent", "0", "4"])
+    def test_no_such_label_column(self, write: Write, column: str):
+        with pytest.raises(DataFileError, match="no column"):
+            open_data(write("a.csv", "a,b,c\n1,2,3\n"), label_column=column)
+
+
+class TestLabels:
+    @pytest.mark.parametrize(
+        ("written", "read"),
+        [
+            (["1", "-2", "+3"], [1, -2, 3]),
+            (["1.0", "2.", "3e0"], [1, 2, 3]),
+            (["9223372036854775807", "0"], [2**63 - 1, 0]),
+            (["1", "2.5"], [1.0, 2.5]),
+            (["1", "b"], ["1", "b"]),
+            (["007", "x7"], ["007", "x7"]),
+            (["true", "false"], ["true", "false"]),
+            (["1_0", "2"], ["1_0", "2"]),
+            ([str(2**64), "1"], [str(2**64), "1"]),
+            (["0" * 5000 + "1", "1"], ["0" * 5000 + "1", "1"]),
+        ],
+    )
+    def test_one_kind_for_the_whole_column(self, write: Write, written: list, read: list):
+        data = open_data(write("a.csv", "".join(f"1,{text}\n" for text in written)))
+        assert typed(everything(data)[1]) == typed(read)
+
+
+class TestSvmlight:
+    def test_indices_from_one(self, write: Write):
+        content = "# comment\n+1 1:0.5 3:2 # a note\n\n-1 qid:7 2:1e-3\n1\n"
+        data = open_data(write("a.svm", content))
+        assert data.features == 3
+        assert everything(data) == ([[0.5, 0, 2], [0, 0.001, 0], [0, 0, 0]], [1, -1, 1])
+
+    def test_indices_from_zero(self, write: Write):
+        assert everything(open_data(write("a", "a 1:1\nb 0:5 2:6\n"))) == (
+            [[0, 1, 0], [5, 0, 6]],
+            ["a", "b"],
+        )
+
+    def test_width_is_given(self, write: Write):
+        assert everything(open_data(write("a.svm", "1 1:5\n"), features=3)) == ([[5, 0, 0]], [1])
+
+    @pytest.mark.parametrize(
+        ("content", "line", "detail"),
+        [
+            ("1 1:2\n1 2:1 1:2\n", 2, "grow"),
+            ("1 1:2\n1 1:1 1:2\n", 2, "grow"),
+            ("1 1:2\n1 a:2\n", 2, "'a:2' is not index:number"),
+            ("1 1:2\n1 -1:2\n", 2, "'-1:2'"),
+            ("1 1:2\n1 1:nan\n", 2, "'1:nan'"),
+            ("1 1:2\n1 12\n", 2, "'12'"),
+            ("1 1:2\nnan 1:2\n", 2, "label is nan"),
+            ("1 1:2\n1:2 2:3\n", 2, "label is missing"),
+            (f"1 1:2\n1 {'0' * 5000}1:2\n", 2, "is not index:number"),
+            (f"1 1:2\n1 {MAX_FEATURES + 1}:2\n", 2, "rows are made dense"),
+        ],
+    )
+    def test_malformed(self, write: Write, content: str, line: int, detail: str):
+        with pytest.raises(DataFileError) as caught:
+            open_data(write("a.libsvm", content))
+        assert caught.value.line == line
+        assert detail in str(caught.value)
+
+    def test_wider_than_given(self, write: Write):
+        with pytest.raises(DataFileError, match="more than 2 features"):
+            open_data(write("a.svm", "1 3:1\n"), features=2)
+
+    def test_no_features_at_all(self, write: Write):
+        with pytest.raises(DataFileError, match="no line has a feature"):
+            open_data(write("a.svm", "1\n2\n"))
+
+
+class TestSparse:
+    def test_svmlight_and_csr_may_stay_sparse_and_csv_may_become(self, write: Write):
+        for name, content in [("a.svm", "1 1:5 3:7\n2 2:0\n"), ("a.csv", "5,0,7,1\n0,0,0,2\n")]:
+            data = open_data(write(name, content), sparse=True)
+            assert (data.sparse, data.features) == (True, 3)
+            ((X, labels),) = data.batches(9)
+            assert isinstance(X, SparseRows)
+            assert [array.tolist() for array in to_csr(X)] == [[5, 7], [0, 2], [0, 2, 2]]
+            assert labels == [1, 2]
+
+    def test_the_file_decides_where_nobody_does(self, tmp_path: Path, write: Write):
+        assert open_data(write("a.svm", "1 1:5\n"), sparse=None).sparse
+        assert not open_data(write("a.csv", "5,1\n"), sparse=None).sparse
+        np.savez(tmp_path / "a.npz", X=np.eye(2), y=np.ones(2))
+        assert not open_data(tmp_path / "a.npz", sparse=None).sparse
+
+    def test_sparse_rows_are_as_wide_as_indices_can_be(self, write: Write):
+        data = open_data(write("a.svm", f"1 1:1 {2**31 - 2}:2\n"), sparse=None)
+        assert data.features == 2**31 - 2
+        with pytest.raises(DataFileError, match="line 1: index 2147483647 is larger"):
+            open_data(write("b.svm", f"1 1:1 {2**31 - 1}:2\n"), sparse=None)
+
+    @pytest.mark.parametrize("sparse", [True, False])
+    def test_the_first_index_may_be_given(self, write: Write, sparse: bool):
+        path = write("a.svm", "1 2:5\n")
+        ((X, _),) = open_data(path, features=3, sparse=sparse, first_index=0).batches(1)
+        dense = dense_rows(X, 3) if isinstance(X, SparseRows) else X
+        assert dense.tolist() == [[0, 0, 5]]
+        assert open_data(path).first_index == 1
+        with pytest.raises(DataFileError, match="index 0 occurs"):
+            open_data(write("b.svm", "1 0:5\n"), sparse=sparse, first_index=1)
+
+    @given(
+        st.lists(st.lists(st.sampled_from([0.0, -1.5, 2.0]), min_size=3, max_size=3), min_size=1)
+    )
+    def test_dense_and_back(self, rows: list[list[float]]):
+        X = np.array(rows)
+        sparse = sparse_rows(X)
+        assert dense_rows(sparse, 3).tolist() == rows
+        backwards = take_rows(sparse, slice(None, None, -1))
+        assert isinstance(backwards, SparseRows)
+        assert dense_rows(backwards, 3).tolist() == rows[::-1]
+        if sparse.stop[-1] and sparse.indices.max() == 2:
+            with pytest.raises(DataFileError, match="beyond the first 2"):
+                dense_rows(sparse, 2)
+
+
+class TestUnlabelled:
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("a.csv", "1,2\n3,4\n"),
+            ("a.csv", "a,b\n1,2\n3,4\n"),
+            ("a.svm", "1:1 2:2\n1:3 2:4\n"),
+            ("a.svm", "7 1:1 2:2\nx 1:3 2:4\n"),
+        ],
+    )
+    def test_no_labels(self, write: Write, name: str, content: str):
+        data = open_data(write(name, content), labelled=False)
+        assert (data.samples, data.features, data.labelled) == (2, 2, False)
+        ((X, labels),) = data.batches(9)
+        assert np.asarray(X).tolist() == [[1, 2], [3, 4]]
+        assert labels == []
+
+    def test_the_number_of_columns_decides(self, write: Write):
+        path = write("a.csv", "1,2\n3,4\n")
+        assert not open_data(path, features=2, labelled=None).labelled
+        assert open_data(path, features=1, labelled=None).labelled
+        assert open_data(path, "1", features=2, labelled=None).labelled
+
+    def test_npz_without_y(self, tmp_path: Path):
+        np.savez(tmp_path / "a.npz", X=np.eye(2))
+        assert not open_data(tmp_path / "a.npz", labelled=None).labelled
+        np.savez(tmp_path / "a.npz", X=np.eye(2), y=np.ones(2))
+        assert not open_data(tmp_path / "a.npz", labelled=False).labelled
+        assert open_data(tmp_path / "a.npz", labelled=None).labelled
+
+
+def test_watchers_see_the_bytes_go_by(write: Write):
+    content = "1,2\n" * 5000
+    for name, text in [("a.csv", content), ("a.svm", content.replace(",", " 1:"))]:
+        seen: list[int] = []
+        open_data(write(name, text), watch=seen.append)
+        assert len(seen) > 5
+        assert seen == sorted(seen)
+        assert 0 < seen[0] <= seen[-1] <= len(text)
+
+
+class TestNpz:
+    def save(self, tmp_path: Path, **arrays: object) -> Path:
+        np.savez_compressed(tmp_path / "a.npz", **arrays)
+        return tmp_path / "a.npz"
+
+    def test_the_committed_sets(self):
+        data = open_data(DATA / "pendigits.npz")
+        assert (data.samples, data.features) == (7494, 16)
+        X, y = next(data.batches(5))
+        assert X[0, :3].tolist() == [47, 100, 27]
+        assert typed(y) == typed([8, 2, 1, 4, 1])
+        data = open_data(DATA / "elec2.npz")
+        assert (data.samples, data.features) == (45312, 8)
+        X, y = next(data.batches(5))
+        assert 0 <= X.min() <= X.max() <= 7
+        assert typed(y) == typed([0, 0, 0, 0, 1])
+
+    @pytest.mark.parametrize(
+        ("y", "labels"),
+        [
+            (np.array([1, 2], np.uint8), [1, 2]),
+            (np.array([1.0, -2.0]), [1, -2]),
+            (np.array([1.5, 2.0], np.float32), [1.5, 2.0]),
+            (np.array([True, False]), [True, False]),
+            (np.array(["é", "b"]), ["é", "b"]),
+            (np.array([b"a", b"b"]), ["a", "b"]),
+        ],
+    )
+    def test_labels(self, tmp_path: Path, y: np.ndarray, labels: list):
+        data = open_data(self.save(tmp_path, X=np.eye(2), y=y, X_test=np.eye(1)))
+        assert typed(everything(data)[1]) == typed(labels)
+
+    def test_csr(self, tmp_path: Path):
+        csr = {
+            "data": np.array([1.0, 2.0, 3.0, 4.0], np.float32),
+            "indices": np.array([0, 2, 1, 1]),
+            "indptr": np.array([0, 2, 2, 4]),
+            "shape": np.array([3, 3]),
+        }
+        data = open_data(self.save(tmp_path, y=np.array([1, 2, 3]), **csr))
+        assert everything(data)[0] == [[1, 0, 2], [0, 0, 0], [0, 7, 0]]
+        assert everything(data, skip=1, limit=1) == ([[0, 0, 0]], [2])
+
+    @pytest.mark.parametrize(
+        ("arrays", "detail"),
+        [
+            ({"X": np.eye(2)}, "no array y"),
+            ({"y": np.ones(2)}, "neither X nor"),
+            ({"X": np.eye(2), "y": np.ones(3)}, "2 rows and 3 labels"),
+            ({"X": np.ones(2), "y": np.ones(2)}, "two-dimensional"),
+            ({"X": np.full((2, 1), np.nan), "y": np.ones(2)}, "row 0 of X"),
+            ({"X": np.eye(2), "y": np.array([1.0, np.inf])}, "label 1"),
+            ({"X": np.eye(2), "y": np.eye(2)}, "one-dimensional"),
+            ({"X": np.eye(2), "y": np.array([{}, 1], object)}, "cannot be read as npz"),
+            (
+                {
+                    "data": np.ones(1),
+                    "indices": np.array([5]),
+                    "indptr": np.array([0, 1]),
+                    "shape": np.array([1, 3]),
+                    "y": np.ones(1),
+                },
+                "contradict",
+            ),
+            (
+                {
+                    "data": np.ones(1),
+                    "indices": np.array([5]),
+                    "indptr": np.array([0, 1]),
+                    "shape": np.array([1, MAX_FEATURES + 1]),
+                    "y": np.ones(1),
+                },
+                "made dense",
+            ),
+        ],
+    )
+    def test_malformed(self, tmp_path: Path, arrays: dict, detail: str):
+        with pytest.raises(DataFileError, match=detail):
+            open_data(self.save(tmp_path, **arrays))
+
+    def test_not_an_npz(self, write: Write):
+        with pytest.raises(DataFileError, match="cannot be read as npz"):
+            open_data(write("a.npz", "1,2\n"))
+
+    def test_cut_off(self, write: Write):
+        whole = (DATA / "pendigits.npz").read_bytes()
+        with pytest.raises(DataFileError, match="cannot be read as npz"):
+            open_data(write("a.npz", whole[:5000]))
+
+
+class TestParts:
+    @pytest.mark.parametrize("name", ["a.csv", "a.svm", "a.npz"])
+    @pytest.mark.parametrize(
+        ("skip", "limit", "expected"),
+        [
+            (0, None, [0, 1, 2, 3, 4]),
+            (2, None, [2, 3, 4]),
+            (1, 2, [1, 2]),
+            (3, 9, [3, 4]),
+            (9, None, []),
+            (9, 1, []),
+        ],
+    )
+    def test_skip_and_limit(
+        self, tmp_path: Path, write: Write, name: str, skip: int, limit: int, expected: list
+    ):
+        write("a.csv", "".join(f"{i},{i}\n" for i in range(5)))
+        write("a.svm", "".join(f"{i} 1:{i}\n" for i in range(5)))
+        np.savez(tmp_path / "a.npz", X=np.arange(5)[:, None], y=np.arange(5))
+        rows, labels = everything(open_data(tmp_path / name), skip=skip, limit=limit)
+        assert labels == expected
+        assert rows == [[i] for i in expected]
+
+    def test_batches_can_be_read_again(self, write: Write):
+        data = open_data(write("a.csv", "1,2\n3,4\n"))
+        assert everything(data) == everything(data)
+
+
+@pytest.mark.parametrize(
+    ("content", "detail"),
+    [(b"\xff\xfe1,2", "is text in UTF-16"), (b"\x00\x01\x02\xff", "neither text")],
+)
+def test_not_text(write: Write, content: bytes, detail: str):
+    with pytest.raises(DataFileError, match=detail):
+        open_data(write("a.csv", content))
+
+
+def test_no_such_file(tmp_path: Path):
+    with pytest.raises(DataFileError, match="cannot be read: No such file"):
+        open_data(tmp_path / "absent.csv")
+
+
+class TestTargets:
+    """Labels as numbers, where the task is regression."""
+
+    @pytest.mark.parametrize(
+        ("content", "expected"),
+        [
+            ("a,y\n1,2\n2,-3.5\n", [2.0, -3.5]),
+            ("a,y\n1,2\n2,1e3\n", [2.0, 1000.0]),
+            ("a,y\n1,9223372036854775808\n2,1\n", [2.0**63, 1.0]),
+        ],
+    )
+    def test_are_floats_whatever_they_look_like(
+        self, tmp_path: Path, content: str, expected: list[float]
+    ):
+        (tmp_path / "a.csv").write_text(content)
+        data = open_data(tmp_path / "a.csv").with_targets()
+        told = [label for _, labels in data.batches(1) for label in labels]
+        assert told == expected
+        assert {type(label) for label in told} == {float}
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [("a.csv", "a,y\n1,2\n2,low\n3,high\n"), ("a.svm", "2 1:1\nlow 1:2\nhigh 1:3\n")],
+    )
+    def test_the_first_word_among_them_is_named(self, tmp_path: Path, name: str, content: str):
+        (tmp_path / name).write_text(content)
+        data = open_data(tmp_path / name)
+        with pytest.raises(DataFileError, match="the label of sample 2 is 'low', not a number"):
+            data.with_targets()
+
+    def test_skipping_and_limits_stay(self, tmp_path: Path):
+        np.savez(tmp_path / "a.npz", X=np.ones((9, 1)), y=np.arange(9))
+        batches = open_data(tmp_path / "a.npz").with_targets().batches(2, skip=3, limit=3)
+        assert [labels for _, labels in batches] == [[3.0, 4.0], [5.0]]
+
+    def test_booleans_are_not_numbers(self, tmp_path: Path):
+        np.savez(tmp_path / "a.npz", X=np.ones((2, 1)), y=np.array([True, False]))
+        with pytest.raises(DataFileError, match="sample 1 is 'True'"):
+            open_data(tmp_path / "a.npz").with_targets()

@@ -1,0 +1,163 @@
+"""Storage in memory whose journal fails where a test says so, for one model and not for another."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any, Literal
+
+from service.errors import InDoubt, StorageFailed
+from service.storage.entries import Entry, KeyedRequest, Rollback
+from service.storage.interfaces import SnapshotDescription, Storage
+from service.storage.snapshot_format import DamagedSnapshot, State
+
+
+class MemoryStorage:
+    """The journal, catalogue, answers and snapshots of one server.
+
+    fate: what becomes of the next commits, by model: "refused" fails; "lost" and "written" are in
+    doubt until they are settled, which shows the one or the other. unsettled: models whose doubt
+    cannot be settled yet.
+    """
+
+    def __init__(self) -> None:
+        self.fate: dict[int, Literal["refused", "lost", "written"]] = {}
+        self.unsettled: set[int] = set()
+        self.entries: dict[int, list[Entry]] = {}
+        self.keys: dict[tuple[int, int], KeyedRequest] = {}
+        self.specs: list[tuple[int, str, dict[str, Any]]] = []
+        self.saved: dict[int, dict[int, State]] = {}
+        self.in_doubt: set[int] = set()
+
+    @property
+    def storage(self) -> Storage:
+        """What the writer takes."""
+        return Storage(_Journal(self), _Catalogue(self), _Answers(self), _Snapshots(self))
+
+
+class _Part:
+    def __init__(self, memory: MemoryStorage) -> None:
+        self.memory = memory
+
+
+class _Journal(_Part):
+    name = "memory"
+
+    def append(
+        self, entries: Sequence[Entry], keys: Sequence[KeyedRequest] = ()
+    ) -> dict[int, StorageFailed]:
+        memory, failures = self.memory, dict[int, StorageFailed]()
+        for model in dict.fromkeys(row.model for row in (*entries, *keys)):
+            fate = "refused" if model in memory.in_doubt else memory.fate.pop(model, None)
+            if fate in (None, "written"):
+                memory.entries[model] += [entry for entry in entries if entry.model == model]
+                memory.keys |= {row[:2]: row for row in keys if row.model == model}
+            if fate == "refused":
+                failures[model] = StorageFailed("the journal is full")
+            elif fate is not None:
+                failures[model] = InDoubt("no answer from the journal")
+                memory.in_doubt.add(model)
+        return failures
+
+    def settle(self, model: int, /) -> None:
+        if model in self.memory.unsettled:
+            raise StorageFailed("no answer from the journal")
+        self.memory.in_doubt.discard(model)
+
+    def append_rollback(self, model: int, rollback: Rollback, learned: int) -> None:
+        raise NotImplementedError
+
+    def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
+        later = [entry for entry in self.memory.entries[model] if entry.sequence > after]
+        for _, block in groupby(later, key=lambda entry: entry.block):
+            yield list(block)
+
+    def begin(self, model: int) -> int | None:
+        entries = self.memory.entries[model]
+        return entries[0].sequence - entries[0].samples if entries else None
+
+    def end(self, model: int) -> int:
+        return max((entry.sequence for entry in self.memory.entries[model]), default=0)
+
+    def rolled_back_at(self, _model: int) -> int | None:
+        return None
+
+    def rollback(self, model: int) -> Rollback:
+        raise NotImplementedError
+
+    def drop(self, model: int, up_to: int) -> None:
+        entries = self.memory.entries
+        entries[model] = [entry for entry in entries[model] if entry.sequence > up_to]
+
+    def damage(self) -> list[str]:
+        return []
+
+    def close(self) -> None:
+        pass
+
+
+class _Catalogue(_Part):
+    def models(self) -> list[tuple[int, str, dict[str, Any]]]:
+        return self.memory.specs
+
+    @contextmanager
+    def creating(self, name: str, spec: dict[str, Any]) -> Iterator[int]:
+        model = len(self.memory.specs) + 1
+        self.memory.entries[model] = []
+        yield model
+        self.memory.specs.append((model, name, spec))
+
+    def delete(self, model: int) -> None:
+        self.memory.specs = [row for row in self.memory.specs if row[0] != model]
+
+
+class _Answers(_Part):
+    def all_keys(self) -> Iterator[tuple[int, int, bytes]]:
+        return (row[:3] for _, row in sorted(self.memory.keys.items()))
+
+    def find(self, model: int, sequence: int) -> KeyedRequest | None:
+        return self.memory.keys.get((model, sequence))
+
+    def unanswered(self, model: int) -> list[KeyedRequest]:
+        rows = self.memory.keys.values()
+        return [row for row in rows if row.model == model and row.answer is None]
+
+    def write(self, answered: Sequence[KeyedRequest]) -> None:
+        self.memory.keys |= {row[:2]: row for row in answered}
+
+    def drop(self, model: int, up_to: int) -> None:
+        for at in [at for at in self.memory.keys if at[0] == model and at[1] <= up_to]:
+            del self.memory.keys[at]
+
+
+class _Snapshots(_Part):
+    def sequences(self, model: int) -> list[int]:
+        return sorted(self.memory.saved.get(model, {}), reverse=True)
+
+    def name(self, model: int, sequence: int) -> str:
+        return f"snapshot {sequence} of model {model}"
+
+    def save(self, model: int, state: State) -> None:
+        self.memory.saved.setdefault(model, {})[state.plain["sequence"]] = state
+
+    def load(self, model: int, sequence: int) -> State:
+        return self.memory.saved[model][sequence]
+
+    def content(self, model: int, sequence: int) -> bytes:
+        raise DamagedSnapshot(self.name(model, sequence), "has no bytes")
+
+    def written(self, model: int, sequence: int) -> datetime | None:
+        return datetime.now(UTC) if sequence in self.memory.saved.get(model, {}) else None
+
+    def describe(self, model: int, sequence: int) -> SnapshotDescription | None:
+        plain = self.memory.saved[model][sequence].plain
+        return SnapshotDescription(0, datetime.now(UTC), plain)
+
+    def set_aside(self, model: int, sequence: int) -> None:
+        del self.memory.saved[model][sequence]
+
+    def delete(self, model: int) -> None:
+        self.memory.saved.pop(model, None)
+
+    def keep_only(self, models: set[int]) -> None:
+        self.memory.saved = {at: kept for at, kept in self.memory.saved.items() if at in models}

@@ -1,0 +1,172 @@
+"""The directory of compiled code: one for each state of the sources, or the one asked for."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib import metadata
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+import pytest
+
+import solver
+from service.native import compile_cache
+from service.native.compile_cache import use_compile_cache
+
+VARIABLE = "NUMBA_CACHE_DIR"
+
+
+@pytest.fixture
+def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the solver's sources, found in their place; caches go to a fresh home."""
+    folder = tmp_path / "sources" / "solver"
+    shutil.copytree(
+        Path(solver.__file__).parent, folder, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    monkeypatch.setattr(
+        compile_cache, "find_spec", lambda name: PathFinder.find_spec(name, [str(folder.parent)])
+    )
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return folder
+
+
+@pytest.fixture
+def directory(sources: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Path]:
+    """The directory that a process started now would use."""
+    assert sources.is_dir()
+
+    def of_a_new_process() -> Path:
+        monkeypatch.setenv(VARIABLE, "")
+        monkeypatch.delenv(VARIABLE)
+        chosen = use_compile_cache()
+        assert os.environ[VARIABLE] == str(chosen)
+        return chosen
+
+    return of_a_new_process
+
+
+Directory = Callable[[], Path]
+
+
+class TestSources:
+    def test_the_same_sources_share_a_directory(self, sources: Path, directory: Directory):
+        before = directory()
+        for file in sources.rglob("*.py"):
+            os.utime(file, (0, 0))
+        assert directory() == before
+
+    def test_an_edit_of_any_file_changes_it(self, sources: Path, directory: Directory):
+        seen = {directory()}
+        files = sorted(sources.rglob("*.py"))
+        assert len(files) > 50
+        for file in files:
+            file.write_bytes(file.read_bytes() + b"\n")
+            seen.add(directory())
+        assert len(seen) == len(files) + 1
+
+    def test_undoing_an_edit_brings_it_back(self, sources: Path, directory: Directory):
+        before = directory()
+        file = sources / "kernels" / "functions.py"
+        content = file.read_bytes()
+        file.write_bytes(content + b"# edited\n")
+        assert directory() != before
+        file.write_bytes(content)
+        assert directory() == before
+
+    def test_new_missing_and_renamed_files_change_it(self, sources: Path, directory: Directory):
+        seen = [directory()]
+        (sources / "new.py").write_bytes(b"")
+        seen.append(directory())
+        (sources / "new.py").rename(sources / "newer.py")
+        seen.append(directory())
+        assert len(set(seen)) == 3
+        (sources / "newer.py").unlink()
+        assert directory() == seen[0]
+
+    def test_other_files_do_not(self, sources: Path, directory: Directory):
+        before = directory()
+        (sources / "notes.txt").write_bytes(b"text")
+        assert directory() == before
+
+    def test_other_versions_of_python_and_numba_change_it(
+        self, directory: Directory, monkeypatch: pytest.MonkeyPatch
+    ):
+        before = directory()
+        with monkeypatch.context() as patch:
+            patch.setattr(metadata, "version", lambda _: "0.0.1")
+            of_numba = directory()
+        monkeypatch.setattr(sys, "version", "4.0")
+        assert len({before, of_numba, directory()}) == 3
+
+
+class TestPlace:
+    def test_what_the_environment_names_is_used(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setenv(VARIABLE, str(tmp_path / "own"))
+        assert use_compile_cache() == tmp_path / "own"
+        assert os.environ[VARIABLE] == str(tmp_path / "own")
+
+    def test_below_the_users_caches(self, directory: Directory, tmp_path: Path):
+        assert directory().parent == tmp_path / "cache" / "wolfstream"
+        assert directory().parent.is_dir()
+
+    def test_below_home_where_no_other_place_is_named(
+        self, directory: Directory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.delenv("XDG_CACHE_HOME")
+        monkeypatch.setenv("HOME", str(tmp_path / "home"))
+        assert directory().parent == tmp_path / "home" / ".cache" / "wolfstream"
+
+    def test_among_temporary_files_where_the_user_has_no_caches(
+        self, directory: Directory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        (tmp_path / "cache").write_text("a file, not a directory")
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+        assert directory().parent == tmp_path / "temporary" / f"wolfstream-{os.getuid()}"
+
+    def test_or_may_not_write_them(
+        self, directory: Directory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(os, "access", lambda *_: False)
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+        assert directory().parent == tmp_path / "temporary" / f"wolfstream-{os.getuid()}"
+
+    def test_and_where_there_is_no_home(
+        self, directory: Directory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        def no_home() -> Path:
+            raise RuntimeError("Could not determine home directory.")
+
+        monkeypatch.delenv("XDG_CACHE_HOME")
+        monkeypatch.setattr(Path, "home", no_home)
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+        assert directory().parent == tmp_path / "temporary" / f"wolfstream-{os.getuid()}"
+
+
+def test_it_is_set_before_numba_comes_and_numba_takes_it(tmp_path: Path):
+    script = (
+        "import sys\n"
+        "from service.native.compile_cache import use_compile_cache\n"
+        "directory = use_compile_cache()\n"
+        "assert 'numba' not in sys.modules\n"
+        "import numba\n"
+        "assert numba.config.CACHE_DIR == str(directory)\n"
+        "print(directory)\n"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != VARIABLE}
+    environment |= {"XDG_CACHE_HOME": str(tmp_path)}
+    environment |= {"PYTHONPATH": str(Path(solver.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).parent == tmp_path / "wolfstream"

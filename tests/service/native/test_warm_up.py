@@ -1,0 +1,107 @@
+"""After the warm-up nothing compiles: the first request is as fast as the next."""
+
+import importlib
+import pkgutil
+from typing import Any
+
+import numpy as np
+import pytest
+
+import solver
+from service.engine.warm_up import warm_up
+from service.heads.fit import fit_from_record, fit_to_record
+from service.heads.kinds import fit_window
+from service.model.draft import Draft, Limits
+from service.model.learner import Learner
+from service.model.live import Model
+from service.samples.named_rows import NamedRows
+from service.samples.record import from_record, to_record
+from service.samples.validation import Samples
+from service.spec.model import read_spec
+from tests.service.streams import asset_specs, few_words, part, three_classes, two_classes
+
+
+def compiled_signatures() -> dict[str, list[Any]]:
+    """The compiled signatures of every function of the solver."""
+    found = {}
+    for module in pkgutil.walk_packages(solver.__path__, "solver."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if hasattr(value, "signatures"):
+                found[f"{module.name}.{name}"] = list(value.signatures)
+    return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm() -> None:
+    warm_up()
+
+
+SETS = {
+    f"working_set {kernel}": {"kernel": {"type": kernel}, "working_set": {"max_size": 300}}
+    for kernel in ("rbf", "polynomial", "linear")
+}
+OTHERS = {
+    "horizon": {"working_set": None, "asset": {"horizon": 300, "lambda": 1, "average_from": 5}},
+    "regression, horizon": {"task": "regression", "asset": {"horizon": 300, "epsilon": 1}},
+    "fixed": {"kernel": {"gamma": 1}, "working_set": None},
+    "last iterate": {"working_set": None, "asset": {"average": False}},
+}
+SPECS = SETS | asset_specs() | OTHERS
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+@pytest.mark.parametrize("make", [two_classes, three_classes, few_words])
+def test_traffic_compiles_nothing(spec: Any, make: Any) -> None:
+    before = compiled_signatures()
+    assert before
+    spec = read_spec(spec)
+    head = spec.serve
+    samples = make(900)
+    put_far_away(samples, 500)
+    if spec.task == "regression":
+        samples = Samples(samples.X, np.linspace(-3.0, 5.0, 900))
+    learner, other = Learner(Model(1, "m", spec)), Learner(Model(1, "m", spec))
+    for start, stop in ((0, 1), (1, 4), (4, 300), (300, 900)):
+        Draft(learner, Limits(10, 10_000)).add(head, part(samples, start, stop))
+        learner.absorb(head, part(samples, start, stop))
+        learner.publish()
+    learner.absorb(head, from_record(to_record(part(samples, 0, 7))))
+    for stop in (1, 700):
+        rows = learner.model.published.matrix(part(samples, 0, stop).X)
+        learner.model.published.heads[head].predict(rows)
+    if not isinstance(samples.X, NamedRows):
+        learner.model.published.heads[head].predict(np.array(samples.X[:3], order="F"))
+    other.restore(*learner.state())
+    other.absorb(head, part(samples, 0, 300))
+    other.publish()
+    assert compiled_signatures() == before
+
+
+@pytest.mark.parametrize("solver", ["pdsg", "mpd"])
+@pytest.mark.parametrize("kernel", ["rbf", "polynomial", "linear"])
+def test_refits_compile_nothing(kernel: str, solver: str) -> None:
+    before = compiled_signatures()
+    own = {"solver": solver, "tol": 0.5, "window": 800, "basis": [{"type": "sin", "period": 3.0}]}
+    spec = read_spec({"task": "regression", "kernel": {"type": kernel}, "semiparametric": own})
+    X = np.random.default_rng(0).standard_normal((900, 3))
+    learner, other = Learner(Model(1, "m", spec)), Learner(Model(1, "m", spec))
+    for stop in (40, 900):
+        learner.absorb("asset", from_record(to_record(Samples(X[:stop], np.sin(X[:stop, 0])))))
+        fit = fit_window(learner.window(), "1", lambda _: None)
+        learner.adopt("semiparametric", fit_from_record(fit_to_record(fit)))
+        learner.publish()
+        for rows in (X[:1], X[:700], np.array(X[:3], order="F"), 1e9 * X[:2]):
+            learner.model.published.heads["semiparametric"].predict(rows)
+    other.restore(*learner.state())
+    other.absorb("semiparametric", Samples(X[:300], X[:300, 0]))
+    assert compiled_signatures() == before
+
+
+def put_far_away(samples: Samples, i: int) -> None:
+    """Give a row numbers so large that its distances are computed from differences."""
+    if isinstance(samples.X, NamedRows):
+        start = samples.X.lengths[:i].sum()
+        samples.X.value[start : start + samples.X.lengths[i]] = 1e9
+    else:
+        samples.X[i] = 1e9

@@ -1,0 +1,208 @@
+"""What is learned of rows: labels of every type, numbers of every size, and what is neither."""
+
+import math
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.errors import Refusal
+from service.samples.targets import LARGEST_TARGET
+from service.samples.validation import read_samples
+from service.spec.heads import Task
+from service.web.formats.wire import JSON, MSGPACK
+
+MOST_ERRORS = 20
+LONGEST_LABEL = 256
+HINT = 'numbers are learned by a model whose spec says "task": "regression"'
+
+
+def raw(values: Any, dtype: str = "<f8") -> dict[str, Any]:
+    array = np.array(values, dtype)
+    return {"dtype": dtype, "shape": list(array.shape), "data": array.tobytes()}
+
+
+def refused(body: Any, task: Task = "classification") -> Refusal:
+    with pytest.raises(Refusal) as caught:
+        read_samples(body, task)
+    return caught.value
+
+
+def places(error: Refusal) -> list[tuple[int | None, str]]:
+    return [(item.get("row"), item["pointer"]) for item in error.errors]
+
+
+def refused_at(x: Any, y: Any, task: Task = "classification") -> list[tuple[int | None, str]]:
+    return places(refused({"x": x, "y": y}, task))
+
+
+class TestLabels:
+    def of(self, *labels: Any) -> list[Any]:
+        return read_samples({"x": [[0]] * len(labels), "y": list(labels)}).y
+
+    def test_true_and_one_are_kept_apart(self):
+        labels = self.of(True, 1, False, 0, "1")
+        assert [type(label) for label in labels] == [bool, int, bool, int, str]
+        assert labels == [True, 1, False, 0, "1"]
+
+    @pytest.mark.parametrize("label", [-(2**63), 2**63 - 1, 0, "", "é\0", "x" * LONGEST_LABEL])
+    def test_a_label_comes_back_as_it_came(self, label: Any):
+        assert self.of(label) == [label]
+        assert read_samples({"x": [0], "y": label}).y == [label]
+
+    @pytest.mark.parametrize(
+        ("label", "detail"),
+        [
+            (2**63, "does not fit into 64 bits"),
+            (-(2**63) - 1, "does not fit into 64 bits"),
+            (10**400, "does not fit into 64 bits"),
+            ("x" * (LONGEST_LABEL + 1), "is longer than 256 characters"),
+            ("\ud800", "is not valid Unicode"),
+            ("a\udfff", "is not valid Unicode"),
+            (None, "must be a string, an integer or a boolean"),
+            (1.0, f"must be a string, an integer or a boolean; {HINT}"),
+            (math.nan, f"must be a string, an integer or a boolean; {HINT}"),
+            (b"a", "must be a string, an integer or a boolean"),
+            ([1], "must be a string, an integer or a boolean"),
+        ],
+    )
+    def test_what_is_not_a_label(self, label: Any, detail: str):
+        error = refused({"x": [[0], [1], [2]], "y": ["a", "b", label]})
+        assert error.errors == [{"row": 2, "pointer": "/y/2", "detail": detail}]
+        error = refused({"x": [0], "y": label})
+        assert error.errors == [{"row": 0, "pointer": "/y", "detail": detail}]
+
+    def test_an_object_is_not_a_label(self):
+        assert refused_at([[0], [1]], ["a", {}]) == [(1, "/y/1")]
+
+    def test_every_wrong_label_is_named_up_to_a_bound(self):
+        assert refused_at([[0]] * 4, [None, 1, 2.0, "a"]) == [(0, "/y/0"), (2, "/y/2")]
+        assert len(refused_at([[0]] * 100, [None] * 100)) == MOST_ERRORS
+
+    @pytest.mark.parametrize("y", [[], ["a"], ["a", "b", "c"]])
+    def test_one_label_for_each_row(self, y: list[str]):
+        error = refused({"x": [[0], [1]], "y": y})
+        assert places(error) == [(None, "/y")]
+        assert f"2 rows in x and {len(y)} values in y" in error.detail
+
+    @pytest.mark.parametrize("y", [None, "a", 1, True])
+    def test_labels_of_a_list_of_rows_are_a_list(self, y: Any):
+        error = refused({"x": [[0]], "y": y})
+        assert places(error) == [(None, "/y")]
+
+    def test_the_label_of_one_row_is_not_a_list(self):
+        assert refused_at([0, 1], ["a"]) == [(0, "/y")]
+
+    def test_raw_labels(self):
+        values = [-(2**63), 2**63 - 1, 5]
+        labels = read_samples({"x": [[0]] * 3, "y": raw(values, "<i8")}).y
+        assert labels == values
+        assert {type(label) for label in labels} == {int}
+
+    @pytest.mark.parametrize(
+        ("y", "pointer"),
+        [
+            (raw([1.0]), "/y"),
+            (raw([[1]], "<i8"), "/y"),
+            (raw([1, 2], "<i8"), "/y"),
+            (raw([1], "<i8") | {"dtype": "<i4"}, "/y/dtype"),
+            (raw([1], "<i8") | {"shape": [-1]}, "/y/shape"),
+            (raw([1], "<i8") | {"data": b""}, "/y/data"),
+            (raw([1], "<i8") | {"data": "text"}, "/y/data"),
+            ({}, "/y"),
+        ],
+    )
+    def test_raw_labels_are_one_dimension_of_i8(self, y: Any, pointer: str):
+        assert refused_at([[0]], y) == [(None, pointer)]
+
+    def test_raw_numbers_are_regression(self):
+        assert HINT in refused({"x": [[0]], "y": raw([1.0])}).detail
+
+
+class TestTargets:
+    """y of a model whose task is regression."""
+
+    def of(self, *values: Any) -> Any:
+        return read_samples({"x": [[0]] * len(values), "y": list(values)}, "regression").y
+
+    @given(st.lists(st.floats(-1e100, 1e100), min_size=1, max_size=5))
+    def test_every_bit_is_kept(self, values: list[float]):
+        y = self.of(*values)
+        assert y.dtype == np.float64
+        assert y.tobytes() == np.array(values).tobytes()
+        for spoken in (JSON, MSGPACK):
+            body = spoken.decode(spoken.encode({"x": [[0]] * len(values), "y": values}))
+            assert read_samples(body, "regression").y.tobytes() == y.tobytes()
+
+    def test_whole_numbers_are_numbers(self):
+        assert self.of(1, -2.5, 10**30, -(2**63)).tolist() == [1.0, -2.5, 1e30, -(2.0**63)]
+
+    def test_the_target_of_one_row_is_one_number(self):
+        assert read_samples({"x": [0, 1], "y": 2.5}, "regression").y.tolist() == [2.5]
+        assert refused_at([0, 1], [2.5], "regression") == [(0, "/y")]
+
+    @pytest.mark.parametrize(
+        ("value", "detail"),
+        [
+            ("1.5", "must be a number, not text"),
+            ("", "must be a number, not text"),
+            (True, "must be a number, not a boolean"),
+            (None, "must be a number, not null"),
+            ([1.5], "must be a number, not an array"),
+            ({}, "must be a number"),
+            (b"1", "must be a number"),
+            (math.nan, "is NaN or infinite"),
+            (-math.inf, "is NaN or infinite"),
+            (1.01e100, "is beyond 1e+100"),
+            (-(10**101), "is beyond 1e+100"),
+            (10**400, "is beyond 1e+100"),
+        ],
+    )
+    def test_what_is_not_a_target(self, value: Any, detail: str):
+        error = refused({"x": [[0], [1], [2]], "y": [1, 2.5, value]}, "regression")
+        assert error.errors == [{"row": 2, "pointer": "/y/2", "detail": detail}]
+        assert "task is regression" in error.detail
+        if value != {}:
+            error = refused({"x": [0], "y": value}, "regression")
+            assert error.errors == [{"row": 0, "pointer": "/y", "detail": detail}]
+
+    def test_the_largest_target_is_one(self):
+        assert self.of(LARGEST_TARGET, -LARGEST_TARGET).tolist() == [1e100, -1e100]
+
+    def test_every_wrong_target_is_named_up_to_a_bound(self):
+        assert refused_at([[0]] * 3, ["a", 1, None], "regression") == [(0, "/y/0"), (2, "/y/2")]
+        assert len(refused_at([[0]] * 100, ["a"] * 100, "regression")) == MOST_ERRORS
+
+    @pytest.mark.parametrize("y", [[], [1.0], [1.0, 2.0, 3.0], raw([1.0])])
+    def test_one_target_for_each_row(self, y: Any):
+        assert refused_at([[0], [1]], y, "regression") == [(None, "/y")]
+
+    @pytest.mark.parametrize("y", [None, "a", 1.5, True])
+    def test_targets_of_a_list_of_rows_are_a_list(self, y: Any):
+        assert refused_at([[0]], y, "regression") == [(None, "/y")]
+
+    @pytest.mark.parametrize("dtype", ["<f4", "<f8", "<i8"])
+    def test_raw_targets(self, dtype: str):
+        values = [-3, 0, 2**20]
+        body = msgpack.unpackb(msgpack.packb({"x": [[0]] * 3, "y": raw(values, dtype)}))
+        y = read_samples(body, "regression").y
+        assert y.dtype == np.float64
+        assert y.tolist() == values
+        assert y.flags.writeable
+
+    @pytest.mark.parametrize(
+        ("y", "places"),
+        [
+            (raw([1.0, math.nan]), [(1, "/y/1")]),
+            (raw([math.inf, 1.0], "<f4"), [(0, "/y/0")]),
+            (raw([2e100, -2e100]), [(0, "/y/0"), (1, "/y/1")]),
+            (raw([[1.0, 2.0]]), [(None, "/y")]),
+            (raw([1.0, 2.0]) | {"data": b""}, [(None, "/y/data")]),
+            ({}, [(None, "/y")]),
+        ],
+    )
+    def test_what_are_not_raw_targets(self, y: Any, places: Any):
+        assert refused_at([[0], [1]], y, "regression") == places

@@ -1,0 +1,358 @@
+"""Snapshots: what is read is what was written, bit for bit, or it is said to be damaged."""
+
+import contextlib
+import hashlib
+import io
+import os
+import pickle
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from service.storage.snapshot_files import SnapshotFiles
+from service.storage.snapshot_format import (
+    DamagedSnapshot,
+    State,
+    read_plain,
+    read_state,
+    write_state,
+)
+
+HEADER_BYTES = 8 + 32
+STATE = State(
+    {"sequence": 7, "heads": {"asset": {"classes": ["a", 1, True]}}},
+    {"asset.b": np.arange(6.0).reshape(2, 3), "working_set.codes": np.array([1, -1])},
+)
+
+
+def state_at(sequence: int) -> State:
+    return STATE._replace(plain=STATE.plain | {"sequence": sequence})
+
+
+def assert_same(state: State, expected: State) -> None:
+    assert state.plain == expected.plain
+    assert state.arrays.keys() == expected.arrays.keys()
+    for name, array in expected.arrays.items():
+        assert state.arrays[name].dtype == array.dtype
+        assert state.arrays[name].shape == array.shape
+        assert state.arrays[name].tobytes() == array.tobytes()
+
+
+def with_digest(body: bytes) -> bytes:
+    """A snapshot file of this body whose checksum is right."""
+    return WRITTEN_MAGIC + hashlib.sha256(body).digest() + body
+
+
+def archive(**content: Any) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **content)
+    return file.getvalue()
+
+
+@pytest.fixture
+def snapshots(tmp_path: Path) -> SnapshotFiles:
+    return SnapshotFiles(tmp_path / "snapshots", kept=2)
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file that every example overwrites."""
+    return tmp_path_factory.mktemp("snapshot") / "state.snapshot"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("whole") / "state.snapshot"
+    write_state(path, STATE)
+    return path.read_bytes()
+
+
+WRITTEN_MAGIC = b"WOLFSN\x00\x01"
+PLAIN = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+ARRAYS = arrays.arrays(
+    st.sampled_from([np.float64, np.float32, np.int64, np.bool_, np.uint8]),
+    arrays.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4),
+)
+NAMES = st.from_regex(r"(working_set|asset)\.[a-z]{1,8}", fullmatch=True)
+
+
+class TestRoundTrip:
+    def test_of_a_state(self, scratch: Path):
+        write_state(scratch, STATE)
+        assert_same(read_state(scratch), STATE)
+
+    @given(plain=st.dictionaries(st.text(max_size=3), PLAIN, max_size=3))
+    def test_of_anything_plain(self, scratch: Path, plain: dict[str, Any]):
+        write_state(scratch, State(plain, {}))
+        again = read_state(scratch).plain
+        assert repr(again) == repr(plain)
+
+    @given(named=st.dictionaries(NAMES, ARRAYS, max_size=3))
+    def test_of_any_arrays_bit_for_bit(self, scratch: Path, named: dict[str, Any]):
+        write_state(scratch, State({}, named))
+        assert_same(read_state(scratch), State({}, named))
+
+    def test_of_nan_infinity_and_minus_zero(self, scratch: Path):
+        special = np.array([np.nan, -np.nan, np.inf, -np.inf, -0.0, 5e-324])
+        write_state(scratch, State({}, {"a": special}))
+        assert read_state(scratch).arrays["a"].tobytes() == special.tobytes()
+
+    @given(plain=st.dictionaries(st.text(max_size=3), PLAIN, max_size=3))
+    def test_the_plain_part_is_read_without_the_arrays(self, scratch: Path, plain: dict[str, Any]):
+        write_state(scratch, State(plain, STATE.arrays))
+        assert repr(read_plain(scratch)) == repr(plain)
+
+    def test_arrays_need_not_be_contiguous(self, scratch: Path):
+        every_other = np.arange(20.0).reshape(4, 5).T[::2]
+        write_state(scratch, State({}, {"a": every_other}))
+        np.testing.assert_array_equal(read_state(scratch).arrays["a"], every_other)
+
+    def test_the_file_begins_with_magic_and_digest(self, whole: bytes):
+        assert whole == with_digest(whole[HEADER_BYTES:])
+
+    def test_the_same_state_gives_the_same_arrays_file_after_file(self, scratch: Path):
+        for _ in range(2):
+            write_state(scratch, STATE)
+            write_state(scratch, read_state(scratch))
+            assert_same(read_state(scratch), STATE)
+
+
+class TestKeeping:
+    def test_nothing_at_first(self, snapshots: SnapshotFiles):
+        assert snapshots.sequences(1) == []
+
+    @pytest.mark.parametrize("kept", [2, 3, 4, 7])
+    def test_as_many_as_are_asked_for(self, tmp_path: Path, kept: int):
+        snapshots = SnapshotFiles(tmp_path / "snapshots", kept)
+        for sequence in range(1, 7):
+            snapshots.save(1, state_at(sequence))
+        assert snapshots.sequences(1) == list(range(6, 0, -1))[:kept]
+
+    def test_the_newest_ones(self, snapshots: SnapshotFiles):
+        for sequence in (5, 1000, 99, 10**12):
+            snapshots.save(1, state_at(sequence))
+        assert snapshots.sequences(1) == [10**12, 1000]
+        assert_same(snapshots.load(1, 10**12), state_at(10**12))
+        assert_same(snapshots.load(1, 1000), state_at(1000))
+
+    def test_each_model_has_its_own(self, snapshots: SnapshotFiles):
+        for sequence in (1, 2, 3):
+            snapshots.save(1, state_at(sequence))
+        snapshots.save(11, state_at(1))
+        assert snapshots.sequences(1) == [3, 2]
+        assert snapshots.sequences(11) == [1]
+
+    def test_a_snapshot_may_be_written_again(self, snapshots: SnapshotFiles):
+        snapshots.save(1, STATE)
+        other = STATE._replace(arrays={"asset.b": np.ones(3)})
+        snapshots.save(1, other)
+        assert_same(snapshots.load(1, 7), other)
+        assert snapshots.sequences(1) == [7]
+
+    def test_a_deleted_model_has_none(self, snapshots: SnapshotFiles):
+        snapshots.save(1, STATE)
+        snapshots.save(2, STATE)
+        snapshots.delete(1)
+        snapshots.delete(3)
+        assert snapshots.sequences(1) == []
+        assert snapshots.sequences(2) == [7]
+
+    def test_only_living_models_keep_theirs(self, snapshots: SnapshotFiles, tmp_path: Path):
+        for model in (1, 2, 12):
+            snapshots.save(model, STATE)
+        (tmp_path / "snapshots" / "notes").mkdir()
+        snapshots.keep_only({2, 3})
+        assert [snapshots.sequences(model) for model in (1, 2, 12)] == [[], [7], []]
+        assert {file.name for file in (tmp_path / "snapshots").iterdir()} == {"2", "notes"}
+
+    def test_without_a_directory_there_is_nothing_to_forget(self, snapshots: SnapshotFiles):
+        snapshots.keep_only(set())
+        snapshots.delete(1)
+
+    def test_a_new_process_finds_them(self, snapshots: SnapshotFiles, tmp_path: Path):
+        snapshots.save(1, STATE)
+        assert SnapshotFiles(tmp_path / "snapshots").sequences(1) == [7]
+
+
+class TestCutShort:
+    def test_a_partial_file_is_never_listed(self, snapshots: SnapshotFiles, tmp_path: Path):
+        snapshots.save(1, STATE)
+        folder = tmp_path / "snapshots" / "1"
+        (only,) = folder.iterdir()
+        only.with_name(f"{9:020d}.partial").write_bytes(only.read_bytes())
+        assert snapshots.sequences(1) == [7]
+
+    @pytest.mark.parametrize("call", ["fsync", "rename"])
+    def test_a_failed_write_leaves_the_older_ones(
+        self, snapshots: SnapshotFiles, monkeypatch: pytest.MonkeyPatch, call: str
+    ):
+        snapshots.save(1, STATE)
+
+        def fail(*_: Any) -> None:
+            raise OSError("no space left")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(*{"fsync": (os, "fsync"), "rename": (Path, "rename")}[call], fail)
+            with pytest.raises(OSError, match="no space left"):
+                snapshots.save(1, state_at(8))
+        assert snapshots.sequences(1) == [7]
+        assert_same(snapshots.load(1, 7), STATE)
+        snapshots.save(1, state_at(8))
+        assert snapshots.sequences(1) == [8, 7]
+
+    def test_bytes_are_on_disk_before_the_name_is(
+        self, snapshots: SnapshotFiles, monkeypatch: pytest.MonkeyPatch
+    ):
+        happened: list[str] = []
+        fsync, rename = os.fsync, Path.rename
+        monkeypatch.setattr(os, "fsync", lambda fd: (happened.append("fsync"), fsync(fd)))
+        monkeypatch.setattr(
+            Path, "rename", lambda path, to: (happened.append("rename"), rename(path, to))[1]
+        )
+        snapshots.save(1, STATE)
+        assert happened == ["fsync", "rename", "fsync"]
+
+    def test_other_files_are_never_listed(self, snapshots: SnapshotFiles, tmp_path: Path):
+        snapshots.save(1, STATE)
+        for name in ("notes.txt", "latest.snapshot", "1.5.snapshot", "-3.snapshot", ".snapshot"):
+            (tmp_path / "snapshots" / "1" / name).write_bytes(b"")
+        assert snapshots.sequences(1) == [7]
+
+
+class TestDamage:
+    def damaged(self, path: Path, content: bytes) -> str:
+        path.write_bytes(content)
+        with pytest.raises(DamagedSnapshot) as caught:
+            read_state(path)
+        assert path.name in str(caught.value)
+        # It may look whole where only the plain part is looked at, and fails in no other way.
+        with contextlib.suppress(DamagedSnapshot):
+            read_plain(path)
+        return str(caught.value)
+
+    def test_a_missing_file(self, snapshots: SnapshotFiles):
+        with pytest.raises(DamagedSnapshot, match="cannot be read"):
+            snapshots.load(1, 5)
+
+    def test_a_directory_in_its_place(self, tmp_path: Path):
+        with pytest.raises(DamagedSnapshot, match="cannot be read"):
+            read_state(tmp_path)
+
+    @pytest.mark.parametrize(
+        "length", [0, 1, 7, 8, 9, HEADER_BYTES - 1, HEADER_BYTES, HEADER_BYTES + 1, -1, -22]
+    )
+    def test_truncated_where_a_part_ends(self, scratch: Path, whole: bytes, length: int):
+        self.damaged(scratch, whole[:length])
+
+    @given(data=st.data())
+    def test_truncated_anywhere(self, scratch: Path, whole: bytes, data: st.DataObject):
+        self.damaged(scratch, whole[: data.draw(st.integers(0, len(whole) - 1))])
+
+    @given(data=st.data())
+    def test_any_byte_changed(self, scratch: Path, whole: bytes, data: st.DataObject):
+        at = data.draw(st.integers(0, len(whole) - 1))
+        changed = bytearray(whole)
+        changed[at] ^= data.draw(st.integers(1, 255))
+        self.damaged(scratch, bytes(changed))
+
+    @given(more=st.binary(min_size=1, max_size=50))
+    def test_anything_behind_its_end(self, scratch: Path, whole: bytes, more: bytes):
+        self.damaged(scratch, whole + more)
+
+    @given(content=st.binary(max_size=100))
+    def test_any_other_bytes(self, scratch: Path, content: bytes):
+        self.damaged(scratch, content)
+        self.damaged(scratch, WRITTEN_MAGIC + content)
+
+    def test_zeros_of_the_same_length(self, scratch: Path, whole: bytes):
+        self.damaged(scratch, bytes(len(whole)))
+        self.damaged(scratch, whole[:HEADER_BYTES] + bytes(len(whole) - HEADER_BYTES))
+
+    def test_another_version(self, scratch: Path, whole: bytes):
+        said = self.damaged(scratch, WRITTEN_MAGIC[:-1] + b"\x02" + whole[8:])
+        assert "not a snapshot of this version" in said
+
+    def test_an_archive_without_the_plain_part(self, scratch: Path):
+        self.damaged(scratch, with_digest(archive(x=np.arange(3))))
+
+    def test_a_plain_part_that_is_not_json(self, scratch: Path):
+        self.damaged(scratch, with_digest(archive(plain=np.frombuffer(b"{", np.uint8))))
+
+    def test_not_an_archive(self, scratch: Path):
+        self.damaged(scratch, with_digest(b"no archive at all"))
+
+    def test_a_truncated_archive(self, scratch: Path, whole: bytes):
+        self.damaged(scratch, with_digest(whole[HEADER_BYTES:-30]))
+
+
+class TestNoPickle:
+    """A file that runs code when it is unpickled, in every place where a pickle could stand."""
+
+    @pytest.fixture
+    def trap(self, tmp_path: Path) -> Any:
+        sprung = tmp_path / "sprung"
+
+        class Trap:
+            def __reduce__(self) -> Any:
+                return Path.touch, (sprung,)
+
+        yield Trap()
+        assert not sprung.exists()
+
+    def test_an_array_of_objects(self, scratch: Path, trap: Any):
+        plain = np.frombuffer(b"{}", np.uint8)
+        objects = np.array([trap], object)
+        for body in (archive(plain=plain, x=objects), archive(plain=objects)):
+            scratch.write_bytes(with_digest(body))
+            with pytest.raises(DamagedSnapshot, match="allow_pickle=False"):
+                read_state(scratch)
+
+    def test_a_pickle_as_the_body(self, scratch: Path, trap: Any):
+        scratch.write_bytes(with_digest(pickle.dumps(trap)))
+        with pytest.raises(DamagedSnapshot):
+            read_state(scratch)
+
+    def test_none_is_written(self, scratch: Path, trap: Any):
+        scratch.unlink(missing_ok=True)
+        with pytest.raises(ValueError, match="allow_pickle=False"):
+            write_state(scratch, State({}, {"x": np.array([trap], object)}))
+        assert not scratch.exists()
+
+    def test_the_trap_works(self, tmp_path: Path):
+        class Trap:
+            def __reduce__(self) -> Any:
+                return Path.touch, (tmp_path / "sprung",)
+
+        pickle.loads(pickle.dumps(Trap()))  # noqa: S301
+        assert (tmp_path / "sprung").exists()
+
+
+def test_a_description_is_of_the_file(snapshots: SnapshotFiles, tmp_path: Path) -> None:
+    assert snapshots.describe(1, 7) is snapshots.written(1, 7) is None
+    snapshots.save(1, STATE)
+    (file,) = tmp_path.glob("snapshots/1/*")
+    assert snapshots.name(1, 7) == str(file)
+    os.utime(file, (1e9, 1e9))
+    at = datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC)
+    assert snapshots.written(1, 7) == at
+    assert snapshots.describe(1, 7) == (file.stat().st_size, at, STATE.plain)
+    assert snapshots.content(1, 7) == file.read_bytes()
+    file.write_bytes(b"damaged")
+    os.utime(file, (1e9, 1e9))
+    assert snapshots.describe(1, 7) == (7, at, None)

@@ -1,0 +1,295 @@
+"""Connections: how many, and how long one may take; over real sockets."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+
+import httpx
+import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from tests.service.access.test_keys import problem
+from tests.service.process import ServerProcess
+
+MOST, PATIENCE, SOON = 4, 1.0, 20.0
+ROWS = ",".join(["[1]"] * 100_000)
+UPGRADE = (
+    b"GET /v1/models/m/stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
+    b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server for a few clients that are quick, and a trained model m."""
+    data = tmp_path_factory.mktemp("connections") / "data"
+    limits = {"connections": MOST, "patience_seconds": PATIENCE}
+    with closing(ServerProcess(data, **limits)) as running:
+        running.start()
+        with httpx.Client(base_url=running.url, timeout=30) as client:
+            client.put("/v1/models/m").raise_for_status()
+            samples = {"x": [[0], [1], [2]], "y": [0, 1, 0]}
+            client.post("/v1/models/m/samples", json=samples).raise_for_status()
+        yield running
+
+
+@pytest.fixture
+def raw(server: ServerProcess) -> Iterator[socket.socket]:
+    with opened(server) as connection:
+        yield connection
+
+
+def opened(server: ServerProcess) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.port), timeout=SOON)
+
+
+def all_that_comes(connection: socket.socket) -> bytes:
+    """What is received until the server closes."""
+    parts = []
+    try:
+        while part := connection.recv(1 << 20):
+            parts.append(part)
+    except ConnectionResetError:
+        pass
+    return b"".join(parts)
+
+
+def one_answer(connection: socket.socket) -> bytes:
+    """The head and the body of one answer."""
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        answer += connection.recv(1 << 16)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    while len(body) < length:
+        body += connection.recv(1 << 16)
+    return head + b"\r\n\r\n" + body
+
+
+def post(body: bytes) -> bytes:
+    """A request for predictions."""
+    head = b"POST /v1/models/m/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+    return head % len(body) + body
+
+
+def told(answer: bytes) -> tuple[bytes, str]:
+    """The status line's number and the problem's slug of a raw answer."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"content-type: application/problem+json" in head
+    assert b"connection: close" in head.lower()
+    return head.split()[1], json.loads(body)["type"].rpartition(":")[2]
+
+
+def trickle(connection: socket.socket, content: bytes) -> bytes:
+    """Send a byte now and then until the server has had enough; what it said."""
+    connection.settimeout(0.05)
+    for k in range(len(content)):
+        try:
+            connection.sendall(content[k : k + 1])
+            answer = connection.recv(1 << 16)
+        except TimeoutError:
+            continue
+        except ConnectionError:
+            return b""
+        connection.settimeout(SOON)
+        return answer + all_that_comes(connection)
+    raise AssertionError("the server waits for ever")
+
+
+def send_for_ever(connection: socket.socket, content: bytes) -> None:
+    while True:
+        connection.sendall(content)
+        time.sleep(0.05)
+
+
+class TestAnswers:
+    def test_head_and_body_come_together(self, raw: socket.socket):
+        for _ in range(3):
+            raw.sendall(post(b'{"x": [1]}'))
+            head, _, body = raw.recv(1 << 16).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200")
+            assert json.loads(body)["prediction"] == [1]
+
+    def test_requests_that_do_not_wait_are_answered_in_order(self, raw: socket.socket):
+        paths = (b"/livez", b"/nowhere", b"/v1/models", b"/livez")
+        raw.sendall(b"".join(b"GET %b HTTP/1.1\r\nHost: localhost\r\n\r\n" % p for p in paths))
+        answers = b""
+        while answers.count(b"alive") < 2:
+            answers += raw.recv(1 << 16)
+        statuses = [part.split()[0] for part in answers.split(b"HTTP/1.1 ")[1:]]
+        assert statuses == [b"200", b"404", b"200", b"200"]
+
+    def test_that_have_no_body(self, raw: socket.socket):
+        put = b"PUT /v1/models/gone HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
+        raw.sendall(put)
+        assert one_answer(raw).startswith(b"HTTP/1.1 201")
+        raw.sendall(b"DELETE /v1/models/gone HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert raw.recv(1 << 16).startswith(b"HTTP/1.1 204")
+        raw.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"alive" in one_answer(raw)
+
+    def test_a_client_that_asks_whether_to_send_the_body_is_told(self, raw: socket.socket):
+        head, _, body = post(b'{"x": [1]}').partition(b"\r\n\r\n")
+        raw.sendall(head + b"\r\nExpect: 100-continue\r\n\r\n")
+        assert raw.recv(1 << 16) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        raw.sendall(body)
+        assert one_answer(raw).startswith(b"HTTP/1.1 200")
+
+    def test_the_last_one_before_the_connection_is_closed(self, raw: socket.socket):
+        raw.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert all_that_comes(raw).endswith(b'{"status":"alive"}\n')
+
+
+class TestHowMany:
+    @pytest.fixture
+    def full(self, server: ServerProcess) -> Iterator[ServerProcess]:
+        """As many connections as there may be, each in use."""
+        url = server.url.replace("http", "ws", 1) + "/v1/models/m/stream"
+        with ExitStack() as stack:
+            for _ in range(MOST):
+                stack.enter_context(connect(url)).recv(SOON)
+            yield server
+
+    def test_one_more_is_told_to_come_back(self, full: ServerProcess):
+        with httpx.Client(base_url=full.url) as client:
+            answer = client.get("/v1/models")
+        assert problem(answer) == (503, "too-many-connections")
+        assert answer.headers["retry-after"] == "1"
+        assert answer.headers["connection"] == "close"
+
+    def test_a_stream_too(self, full: ServerProcess):
+        url = full.url.replace("http", "ws", 1) + "/v1/models/m/stream"
+        with pytest.raises(InvalidStatus) as refused, connect(url):
+            pass
+        assert refused.value.response.status_code == 503
+        assert refused.value.response.headers["Retry-After"] == "1"
+
+    def test_health_is_told_all_the_same(self, full: ServerProcess):
+        for path in ("/livez", "/readyz"):
+            assert httpx.get(full.url + path).status_code == 200
+
+    def test_those_who_are_in_go_on(self, server: ServerProcess):
+        url = server.url.replace("http", "ws", 1) + "/v1/models/m/stream"
+        with ExitStack() as stack:
+            streams = [stack.enter_context(connect(url)) for _ in range(MOST)]
+            assert httpx.get(f"{server.url}/v1/models").status_code == 503
+            for stream in streams:
+                stream.recv(SOON)
+                stream.send(json.dumps({"id": 1, "op": "predict", "x": [[1]]}))
+                assert "prediction" in json.loads(stream.recv(SOON))
+        deadline = time.monotonic() + SOON
+        while httpx.get(f"{server.url}/v1/models").status_code == 503:
+            assert time.monotonic() < deadline
+
+    def test_a_flood_is_closed_without_a_word(self, server: ServerProcess):
+        with ExitStack() as stack:
+            flood = [stack.enter_context(opened(server)) for _ in range(MOST + 64 + 20)]
+            ends = [all_that_comes(connection) for connection in flood]
+        assert ends == [b""] * len(flood)
+
+
+class TestSlowSenders:
+    def test_a_head_that_trickles(self, raw: socket.socket):
+        answer = trickle(
+            raw, b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n" + b"X: 1\r\n" * 1000
+        )
+        assert told(answer) == (b"408", "too-slow")
+
+    def test_a_body_that_trickles(self, server: ServerProcess, raw: socket.socket):
+        before = httpx.get(f"{server.url}/v1/models/m").json()["sequence"]
+        raw.sendall(
+            b"POST /v1/models/m/samples HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n"
+        )
+        answer = trickle(raw, b'{"x": [[1]], "y": [1]}' + b" " * 9000)
+        assert told(answer) == (b"408", "too-slow")
+        assert httpx.get(f"{server.url}/v1/models/m").json()["sequence"] == before
+        assert "Traceback" not in server.log()
+
+    def test_a_body_that_trickles_behind_its_answer(self, raw: socket.socket):
+        raw.sendall(
+            b"POST /v1/models/absent/samples HTTP/1.1\r\nHost: localhost\r\n"
+            b"Content-Length: 99999999999\r\n\r\n"
+        )
+        assert one_answer(raw).startswith(b"HTTP/1.1 413")
+        assert trickle(raw, b" " * 9000) == b""
+
+    def test_nothing_at_all(self, raw: socket.socket):
+        assert all_that_comes(raw) == b""
+
+    def test_a_head_without_end(self, raw: socket.socket):
+        raw.sendall(b"GET / HTTP/1.1\r\n" + b"X: 1\r\n" * 20_000)
+        assert told(all_that_comes(raw)) == (b"431", "head-too-large")
+
+    def test_a_client_with_pauses_between_its_requests_is_not_slow(self, raw: socket.socket):
+        for _ in range(4):
+            raw.sendall(b"GET /v1/models/m HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert one_answer(raw).startswith(b"HTTP/1.1 200")
+            time.sleep(PATIENCE / 2)
+
+    def test_a_large_body_has_more_time(self, raw: socket.socket):
+        """40 kB that take twice the patience."""
+        body = b'{"x": [[1]]}' + b" " * 40_000
+        head = (
+            f"POST /v1/models/m/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}"
+        )
+        raw.sendall(head.encode() + b"\r\n\r\n" + body[:-4])
+        for k in range(4, 0, -1):
+            time.sleep(PATIENCE / 2)
+            raw.sendall(body[len(body) - k : len(body) - k + 1])
+        assert one_answer(raw).startswith(b"HTTP/1.1 200")
+
+
+class TestSlowReaders:
+    """Their answers are many times what the sockets buffer."""
+
+    def test_of_an_answer_over_http(self, server: ServerProcess):
+        body = f'{{"x": [{ROWS}]}}'.encode()
+        request = (
+            b"POST /v1/models/m/predict HTTP/1.1\r\nHost: localhost\r\n"
+            b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+        )
+        with httpx.Client(base_url=server.url, timeout=SOON) as client:
+            whole = len(client.post("/v1/models/m/predict", content=body).content)
+        with socket.socket() as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.settimeout(SOON)
+            deaf.connect(("127.0.0.1", server.port))
+            deaf.sendall(request * 8)
+            time.sleep(3 * PATIENCE + 1)
+            assert len(all_that_comes(deaf)) < 8 * whole
+
+    def test_of_a_stream(self, server: ServerProcess):
+        frame = f'{{"id":1,"op":"predict","x":[{ROWS}]}}'.encode()
+        # A final text frame with a 64-bit length and a mask of zeros (RFC 6455).
+        head = b"\x81\xff" + len(frame).to_bytes(8, "big") + bytes(4)
+        with socket.socket() as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.settimeout(SOON)
+            deaf.connect(("127.0.0.1", server.port))
+            deaf.sendall(UPGRADE)
+            assert deaf.recv(12) == b"HTTP/1.1 101"
+            for _ in range(8):
+                deaf.sendall(head + frame)
+            # The server has let it go once a frame can be sent no more.
+            with pytest.raises(ConnectionError):
+                send_for_ever(deaf, b"\x81\x80" + bytes(4))
+
+    def test_one_that_reads_slowly_gets_all(self, server: ServerProcess):
+        body = f'{{"x": [{ROWS}]}}'.encode()
+        head = f"POST /v1/models/m/predict HTTP/1.1\r\nHost: h\r\nContent-Length: {len(body)}\r\n"
+        with socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+            slow.settimeout(SOON)
+            slow.connect(("127.0.0.1", server.port))
+            slow.sendall(head.encode() + b"Connection: close\r\n\r\n" + body)
+            answer = b""
+            while part := slow.recv(1 << 17):
+                answer += part
+                time.sleep(PATIENCE / 10)
+        head_of_answer, _, content = answer.partition(b"\r\n\r\n")
+        assert b" 200 OK" in head_of_answer
+        assert len(json.loads(content)["prediction"]) == 100_000

@@ -1,0 +1,64 @@
+"""The interface itself: paths, methods, parameters and statuses change on purpose only."""
+
+import pytest
+
+from service.settings import Settings
+from service.web.routes.app import create_app
+from service.web.routes.stream import Streams
+
+PUBLIC = "431"
+KEY = "401 403 431 503"
+BODY = f"400 408 409 413 415 422 {KEY}"
+IDEMPOTENT = "Idempotency-Key Prefer"
+LENGTH = "Inference-Header-Content-Length"
+# Method and path, parameters that are not in the path, statuses.
+INTERFACE = [
+    ("GET /livez", "", f"200 {PUBLIC}"),
+    ("GET /readyz", "", f"200 503 {PUBLIC}"),
+    ("GET /metrics", "", f"200 {KEY}"),
+    ("GET /v1/models", "", f"200 {KEY}"),
+    ("PUT /v1/models/{name}", "", f"200 201 {BODY}"),
+    ("GET /v1/models/{name}", "min_sequence", f"200 404 422 {KEY}"),
+    ("DELETE /v1/models/{name}", "", f"204 404 {KEY}"),
+    ("POST /v1/models/{name}/samples", IDEMPOTENT, f"200 202 404 429 {BODY}"),
+    ("POST /v1/models/{name}/asset", IDEMPOTENT, f"200 202 404 429 {BODY}"),
+    ("POST /v1/models/{name}/predict", "head min_sequence", f"200 404 429 {BODY}"),
+    ("POST /v1/models/{name}/refit", "", f"202 404 {BODY}"),
+    ("GET /v1/models/{name}/jobs", "", f"200 404 {KEY}"),
+    ("GET /v1/models/{name}/jobs/{job}", "", f"200 404 {KEY}"),
+    ("GET /v1/models/{name}/history", "", f"200 404 {KEY}"),
+    ("POST /v1/models/{name}/snapshot", "", f"201 404 {BODY}"),
+    ("POST /v1/models/{name}/rollback", "", f"200 404 {BODY}"),
+    ("GET /v2", "", f"200 {KEY}"),
+    ("GET /v2/health/live", "", f"200 {PUBLIC}"),
+    ("GET /v2/health/ready", "", f"200 503 {PUBLIC}"),
+    ("GET /v2/models/{name}", "", f"200 404 {KEY}"),
+    ("GET /v2/models/{name}/ready", "", f"200 404 409 {KEY}"),
+    ("POST /v2/models/{name}/infer", LENGTH, f"200 404 429 {BODY}"),
+    ("GET /v2/models/{name}/versions/{version}", "", f"200 404 {KEY}"),
+    ("GET /v2/models/{name}/versions/{version}/ready", "", f"200 404 409 {KEY}"),
+    ("POST /v2/models/{name}/versions/{version}/infer", LENGTH, f"200 404 429 {BODY}"),
+]
+
+
+@pytest.fixture(scope="module")
+def described() -> dict[str, tuple[set[str], set[str]]]:
+    """Parameters and statuses by operation, as the OpenAPI document has them."""
+    app = create_app(None, Settings(_env_file=None), Streams(), None)  # type: ignore[arg-type, call-arg]
+    return {
+        f"{method.upper()} {path}": (
+            {p["name"] for p in operation.get("parameters", []) if p["in"] != "path"},
+            set(operation["responses"]),
+        )
+        for path, operations in app.openapi()["paths"].items()
+        for method, operation in operations.items()
+    }
+
+
+def test_the_operations(described):
+    assert set(described) == {operation for operation, _, _ in INTERFACE}
+
+
+@pytest.mark.parametrize(("operation", "parameters", "statuses"), INTERFACE)
+def test_an_operation(described, operation: str, parameters: str, statuses: str):
+    assert described[operation] == (set(parameters.split()), set(statuses.split()))

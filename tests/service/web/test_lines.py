@@ -1,0 +1,355 @@
+"""Samples in lines: the same samples in every format are the same model; errors name the line."""
+
+import csv
+import io
+import json
+import math
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgpack
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.errors import Refusal
+from service.files.labelled import open_data
+from service.samples.named_rows import NamedRows
+from service.samples.validation import Samples, read_rows, read_samples
+from service.web.formats.lines import DECODERS
+from service.web.formats.wire import SAMPLE_MEDIA_TYPES, format_of_body
+from tests.service.streams import curve, few_words, part, plain_rows, three_classes, two_classes
+
+NDJSON, CSV, SVMLIGHT = "application/x-ndjson", "text/csv", "text/x-libsvm"
+
+
+def decoded(media_type: str, content: bytes, labelled: bool = True) -> Any:
+    return format_of_body(media_type, labelled).decode(content)
+
+
+def typed(samples: Samples) -> tuple[Any, Any]:
+    """Rows to the bit and labels with their types."""
+    rows = samples.X
+    arrays = rows[1:] if isinstance(rows, NamedRows) else [rows]
+    names = rows.names if isinstance(rows, NamedRows) else None
+    labels = [(type(label), label) for label in samples.y]
+    return (names, [(a.shape, a.dtype.kind, a.tobytes()) for a in arrays]), labels
+
+
+def as_json(x: list[Any], y: list[Any]) -> bytes:
+    return json.dumps({"x": x, "y": y}).encode()
+
+
+def as_msgpack(x: list[Any], y: list[Any]) -> bytes:
+    packed: bytes = msgpack.packb({"x": x, "y": y})
+    return packed
+
+
+def as_raw_msgpack(x: list[Any], y: list[Any]) -> bytes:
+    array = np.array(x, "<f8")
+    raw = {"dtype": "<f8", "shape": list(array.shape), "data": array.tobytes()}
+    packed: bytes = msgpack.packb({"x": raw, "y": y})
+    return packed
+
+
+def as_ndjson(x: list[Any], y: list[Any]) -> bytes:
+    lines = [json.dumps({"x": row, "y": label}) for row, label in zip(x, y, strict=True)]
+    return "\n".join(lines).encode()
+
+
+def as_csv(x: list[Any], y: list[Any], end: str = "\r\n") -> bytes:
+    """As RFC 4180 writes it, the label in the last column."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator=end)
+    writer.writerows([*row, label] for row, label in zip(x, y, strict=True))
+    return text.getvalue().encode()
+
+
+def as_csv_with_header(x: list[Any], y: list[Any]) -> bytes:
+    """The label in front, in the column that the header calls y."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["y", *(f"x{k}" for k in range(len(x[0])))])
+    writer.writerows([label, *row] for row, label in zip(x, y, strict=True))
+    return text.getvalue().encode()
+
+
+def as_svmlight(x: list[Any], y: list[Any]) -> bytes:
+    lines = [
+        " ".join([str(label), *(f"{name}:{value!r}" for name, value in row.items())])
+        for row, label in zip(x, y, strict=True)
+    ]
+    return "\n".join(lines).encode()
+
+
+OF_ARRAYS: dict[str, tuple[str, Callable[[list[Any], list[Any]], bytes]]] = {
+    "msgpack": ("application/vnd.msgpack", as_msgpack),
+    "raw msgpack": ("application/vnd.msgpack", as_raw_msgpack),
+    "ndjson": (NDJSON, as_ndjson),
+    "csv": (CSV, as_csv),
+    "csv with a header": (CSV, as_csv_with_header),
+}
+OF_NAMES = {
+    "msgpack": ("application/vnd.msgpack", as_msgpack),
+    "ndjson": (NDJSON, as_ndjson),
+    "svmlight": (SVMLIGHT, as_svmlight),
+}
+
+NUMBER = st.floats(allow_nan=False, allow_infinity=False)
+WORD = st.text("aé ,\"'\n;:#", min_size=1, max_size=5).filter(lambda text: text.strip() == text)
+LABELS = st.one_of(
+    st.lists(st.integers(-(2**63), 2**63 - 1), min_size=3, max_size=3),
+    # A label that is no number makes text of all.
+    st.tuples(WORD, WORD | st.just("7"), WORD | st.just("0.50")).map(list),
+)
+
+
+def of_json(x: list[Any], y: list[Any]) -> Samples:
+    return read_samples(decoded("application/json", as_json(x, y)))
+
+
+class TestTheSameSamples:
+    @pytest.mark.parametrize("name", OF_ARRAYS)
+    @given(x=st.lists(st.lists(NUMBER, min_size=2, max_size=2), min_size=3, max_size=3), y=LABELS)
+    def test_of_arrays(self, name: str, x: list[Any], y: list[Any]):
+        media_type, write = OF_ARRAYS[name]
+        assert typed(read_samples(decoded(media_type, write(x, y)))) == typed(of_json(x, y))
+
+    @pytest.mark.parametrize("name", OF_NAMES)
+    @given(
+        x=st.lists(st.dictionaries(st.integers(0, 2**31 - 2), NUMBER), min_size=3, max_size=3),
+        y=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=3, max_size=3)
+        | st.lists(st.sampled_from(["a", "bé", "c,d"]), min_size=3, max_size=3),
+    )
+    def test_of_numbered_names(self, name: str, x: list[Any], y: list[Any]):
+        """svmlight's indices grow from left to right."""
+        x = [{str(k): row[k] for k in sorted(row)} for row in x]
+        media_type, write = OF_NAMES[name]
+        assert typed(read_samples(decoded(media_type, write(x, y)))) == typed(of_json(x, y))
+
+    @pytest.mark.parametrize("suffix", ["csv", "svm"])
+    @given(
+        st.lists(
+            st.sampled_from(
+                ["1", "+1", "1.0", "2.5", "007", "1e3", "-7", "b", "true", "1_0", str(2**64), "0x1"]
+            ),
+            min_size=1,
+            max_size=4,
+        )
+    )
+    def test_labels_are_told_apart_as_train_does(self, suffix: str, texts: list[str]):
+        entry = {"csv": "5,{}\n", "svm": "{} 1:5\n"}[suffix]
+        content = "".join(entry.format(text) for text in texts).encode()
+        media_type = {"csv": CSV, "svm": SVMLIGHT}[suffix]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"a.{suffix}"
+            path.write_bytes(content)
+            ((_, labels),) = open_data(path).batches(9)
+        found = decoded(media_type, content)["y"]
+        assert [(type(y), y) for y in found] == [(type(y), y) for y in labels]
+
+    @pytest.mark.parametrize("labelled", [False, True])
+    @pytest.mark.parametrize("media_type", DECODERS)
+    @given(st.binary(max_size=30) | st.text('{}[]"xy:,.1 \n#qid-e', max_size=40).map(str.encode))
+    def test_any_bytes_are_read_or_refused(self, media_type: str, labelled: bool, content: bytes):
+        try:
+            read = read_samples if labelled else read_rows
+            read(decoded(media_type, content, labelled))
+        except Refusal as error:
+            detail = error.detail
+        else:
+            return
+        assert 0 < len(detail) < 1000
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            f"{'0' * 5000}1 1:1",
+            f"1 {'0' * 5000}1:1",
+            f"1 {'9' * 5000}:1",
+            f"1 1:{'9' * 5000}",
+            f"{'9' * 5000} 1:1",
+        ],
+    )
+    def test_endless_numbers_are_refused(self, content: str):
+        with pytest.raises(Refusal):
+            read_samples(decoded(SVMLIGHT, content.encode()))
+
+
+def create(client: httpx.Client, name: str) -> str:
+    assert client.put(f"/v1/models/{name}", json={}).status_code == 201
+    return f"/v1/models/{name}"
+
+
+def post(client: httpx.Client, path: str, media_type: str, content: bytes) -> httpx.Response:
+    return client.post(path, content=content, headers={"Content-Type": media_type})
+
+
+class TestOverHttp:
+    @pytest.mark.parametrize("head", ["samples", "asset"])
+    def test_arrays_make_the_same_model(self, client: httpx.Client, name: str, head: str):
+        samples = two_classes(200)
+        x, y = plain_rows(samples), samples.y
+        first = create(client, name)
+        told = client.post(f"{first}/{head}", json={"x": x, "y": y}).json()
+        for number, (media_type, write) in enumerate(OF_ARRAYS.values()):
+            path = create(client, f"{name}.{number}")
+            answer = post(client, f"{path}/{head}", media_type, write(x, y))
+            assert answer.status_code == 200, answer.text
+            answer = client.get(path)
+            assert answer.json() == client.get(first).json() | {"model": f"{name}.{number}"}
+        answer = post(client, f"{path}/{head}", CSV, as_csv(x, y))
+        again = client.post(f"{first}/{head}", json={"x": x, "y": y}).json()
+        assert answer.headers["content-type"] == "application/json"
+        assert answer.json()["results"] == again["results"]
+        assert told["results"] != again["results"]
+
+    def test_numbers_to_be_regressed_make_the_same_model(self, client: httpx.Client, name: str):
+        samples = curve(100)
+        x, y = plain_rows(samples), [float(value) for value in samples.y]
+        y[:2] = [2.0, -3.0]  # integers, as text may write them
+        spec = {"task": "regression", "asset": {"dimension": 32}}
+        answers = []
+        for number, (media_type, write) in enumerate(OF_ARRAYS.values()):
+            path = f"/v1/models/{name}.{number}"
+            assert client.put(path, json=spec).status_code == 201
+            answer = post(client, f"{path}/asset", media_type, write(x, y))
+            assert answer.status_code == 200, answer.text
+            answers.append(client.get(path).json() | {"model": name})
+        assert all(answer == answers[0] for answer in answers)
+        assert answers[0]["heads"]["asset"]["prequential"]["samples"] > 90
+        refused = post(client, f"{path}/asset", CSV, b"1,2,3,0.5\n\n1,2,3,high\n")
+        assert [error["line"] for error in refused.json()["errors"]] == [1, 3]
+        assert "task is regression" in refused.json()["detail"]
+
+    def test_named_rows_make_the_same_model(self, client: httpx.Client, name: str):
+        samples = few_words(150)
+        place = {n: str(k) for k, n in enumerate(samples.X.names)}  # type: ignore[union-attr]
+        x = [{place[n]: value for n, value in row.items()} for row in plain_rows(samples)]
+        x = [{n: row[n] for n in sorted(row, key=int)} for row in x]
+        first = create(client, name)
+        client.post(f"{first}/samples", json={"x": x, "y": samples.y})
+        for number, (media_type, write) in enumerate(OF_NAMES.values()):
+            path = create(client, f"{name}.{number}")
+            answer = post(client, f"{path}/samples", media_type, write(x, samples.y))
+            assert answer.status_code == 200, answer.text
+            described = client.get(path).json()
+            assert described == client.get(first).json() | {"model": f"{name}.{number}"}
+
+    def test_predictions(self, client: httpx.Client, name: str):
+        samples = three_classes(200)
+        path = create(client, name)
+        post(client, f"{path}/samples", CSV, as_csv(plain_rows(samples), samples.y))
+        x = plain_rows(part(samples, 0, 9))
+        expected = client.post(f"{path}/predict", json={"x": x}).json()
+        bodies = {
+            NDJSON: "\n".join(json.dumps({"x": row}) for row in x),
+            CSV: "\n".join(",".join(map(repr, row)) for row in x),
+            f"{CSV}; header=present": "a,b,c\n" + "\n".join(",".join(map(repr, row)) for row in x),
+        }
+        for media_type, content in bodies.items():
+            assert post(client, f"{path}/predict", media_type, content.encode()).json() == expected
+
+    @pytest.mark.parametrize("label", ["", "1 "])
+    def test_predictions_of_svmlight(self, client: httpx.Client, name: str, label: str):
+        """A label may stand there: the file that was used to learn can be used to predict."""
+        path = create(client, name)
+        content = b"1 1:1\n-1 2:1\n" * 20
+        post(client, f"{path}/samples", SVMLIGHT, content)
+        told = post(client, f"{path}/predict", SVMLIGHT, f"{label}2:1\n{label}1:1".encode())
+        assert told.json()["prediction"] == [-1, 1]
+
+    def test_messagepack_may_be_asked_for(self, client: httpx.Client, name: str):
+        path = create(client, name)
+        headers = {"Content-Type": CSV, "Accept": "application/vnd.msgpack"}
+        answer = client.post(f"{path}/samples", content=b"1,a\n2,b\n", headers=headers)
+        assert msgpack.unpackb(answer.content)["learned"] == 2
+
+    @pytest.mark.parametrize(
+        ("media_type", "content", "line", "detail"),
+        [
+            (NDJSON, '{"x": [1, 2], "y": 1}\n\n{"x": [1, NaN], "y": 1}', 3, "finite"),
+            (NDJSON, '{"x": [1, 2], "y": 1}\n{"x": [1], "y": 1}', 2, "has 1 numbers"),
+            (NDJSON, '{"x": [1, 2], "y": 1}\n{"x": [1, 2]}', 2, "x and y"),
+            (NDJSON, '{"x": [1, 2], "y": 1}\n{"x": [1, 2], "y": 1, "z": 1}', 2, "x and y"),
+            (NDJSON, '{"x": [1, 2], "y": 1}\n[1, 2]', 2, "x and y"),
+            (NDJSON, '{"x": [1, 2], "y": 1}\n\n{"x": 1, "y": 1}', 3, "one row"),
+            (NDJSON, '{"x": [1, 2], "y": 1}\n\n{"x": [1, 2], "y": null}', 3, "label"),
+            (NDJSON, '{"x": [1, 2], "y": 1}\n{"x": [1e300, 2], "y": 1}', 2, "kernel"),
+            (CSV, "1,2,a\n1,x,a\n", 2, "'x' is not a finite number"),
+            (CSV, "u,v,y\n1,2,a\n1,nan,a\n", 3, "'nan'"),
+            (CSV, "1,2,a\n1,2\n", 2, "has 2 columns"),
+            (CSV, '1,2,a\n1,2,"a"b\n', 2, "not CSV"),
+            (CSV, "1,2,a\n1,2,\n", 2, "label is missing"),
+            (CSV, "1,2,a\n\n1e300,2,a\n", 3, "kernel"),
+            (CSV, f"1,2,a\n1,2,{'b' * 257}\n", 2, "longer than 256"),
+            (CSV, "1,2,0.5\n\n1,2,1.5\n", 1, "label"),
+            (CSV, "label,a,y\n1,2,3\n", 1, "rename one"),
+            (SVMLIGHT, "# a comment\n1 1:1\n1 1:x\n", 3, "'1:x'"),
+            (SVMLIGHT, "1 1:1\n1 2:1 1:1\n", 2, "grow"),
+            (SVMLIGHT, "1 1:1\n\n1:1 2:1\n", 3, "label is missing"),
+            (SVMLIGHT, "1 1:1\n\n1 1:1e300\n", 3, "kernel"),
+        ],
+    )
+    def test_what_is_wrong_is_told_with_its_line(
+        self, client: httpx.Client, name: str, media_type: str, content: str, line: int, detail: str
+    ):
+        path = create(client, name)
+        answer = post(client, f"{path}/samples", media_type, content.encode())
+        told = answer.json()
+        assert answer.status_code == 422, told
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert told["type"] == "urn:wolfstream:invalid-samples"
+        assert told["errors"][0]["line"] == line
+        assert detail in told["detail"] + told["errors"][0]["detail"]
+        assert client.get(path).json()["sequence"] == 0
+
+    @pytest.mark.parametrize(
+        ("media_type", "content", "status", "detail"),
+        [
+            (NDJSON, b'{"x": [1], "y": 1}\n{"x": ', 400, "line 2 is not JSON"),
+            (NDJSON, b"", 422, "is empty"),
+            (NDJSON, b"\n\n", 422, "is empty"),
+            (CSV, b"1,\xff", 400, "UTF-8"),
+            (CSV, b"", 422, "is empty"),
+            (CSV, b"a,y\n", 422, "is empty"),
+            (CSV, b"1\n", 422, "one column"),
+            (SVMLIGHT, b"\xff 1:1", 400, "UTF-8"),
+            (SVMLIGHT, b"# nothing", 422, "is empty"),
+            ("text/x-svmlight", b"1 1:1", 415, "text/csv"),
+        ],
+    )
+    def test_bodies_without_samples(
+        self,
+        client: httpx.Client,
+        name: str,
+        media_type: str,
+        content: bytes,
+        status: int,
+        detail: str,
+    ):
+        path = create(client, name)
+        answer = post(client, f"{path}/samples", media_type, content)
+        assert answer.status_code == status, answer.text
+        assert detail in answer.json()["detail"]
+
+    def test_a_row_of_the_other_kind(self, client: httpx.Client, name: str):
+        path = create(client, name)
+        post(client, f"{path}/samples", CSV, b"1,a\n2,b\n")
+        answer = post(client, f"{path}/samples", SVMLIGHT, b"a 1:1\n")
+        assert "arrays of numbers" in answer.json()["detail"]
+
+    @pytest.mark.parametrize("media_type", DECODERS)
+    def test_a_spec_has_no_lines(self, client: httpx.Client, name: str, media_type: str):
+        headers = {"Content-Type": media_type}
+        assert client.put(f"/v1/models/{name}", content=b"{}", headers=headers).status_code == 415
+
+
+def test_all_media_types_are_spoken() -> None:
+    for media_type in SAMPLE_MEDIA_TYPES:
+        for labelled in (False, True):
+            assert format_of_body(f"{media_type}; charset=utf-8", labelled).encode(math.pi)

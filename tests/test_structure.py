@@ -1,0 +1,180 @@
+"""Packages import what the table in CONTRIBUTING.md allows, and their docstrings agree."""
+
+import ast
+import importlib
+import re
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+# Numerics do no input or output, know no clock and start no thread.
+WORLD = {
+    "asyncio",
+    "datetime",
+    "io",
+    "logging",
+    "multiprocessing",
+    "os",
+    "pathlib",
+    "pickle",
+    "random",
+    "shutil",
+    "socket",
+    "sqlite3",
+    "subprocess",
+    "sys",
+    "tempfile",
+    "threading",
+    "time",
+}
+# A fit that keeps a trace says when each point was reached; the solvers are handed the clock.
+EXEMPT = {"solver.estimators.batch": {"time"}}
+# Names of well-known modules, which a reader would expect behind a module of ours.
+FAMOUS = {"http", "queue", "requests", "logging", "json", "sqlite3", "asyncio", "numpy"}
+
+
+def module_name(file: Path) -> str:
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {
+    module_name(file): file
+    for top in ("wolfstream", "service", "solver")
+    for file in sorted((ROOT / top).rglob("*.py"))
+}
+PACKAGES = {name for name, file in MODULES.items() if file.name == "__init__.py"}
+
+
+def imported_names(file: Path) -> set[str]:
+    """Full names of all modules and members that a file imports, wherever in it."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{file} imports relatively"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def module_of(name: str) -> str | None:
+    """The module of the project that a name stands in, or is."""
+    while name not in MODULES:
+        if "." not in name:
+            return None
+        name = name.rpartition(".")[0]
+    return name
+
+
+def imports_of(module: str) -> set[str]:
+    return {found for name in imported_names(MODULES[module]) if (found := module_of(name))}
+
+
+def package_of(module: str) -> str:
+    """The row of the table that a module belongs to; a leaf at the top is one of its own."""
+    package = module if module in PACKAGES else module.rpartition(".")[0]
+    return module if package in ("service", "solver") else package
+
+
+GRAPH = {module: imports_of(module) - {module} for module in MODULES}
+
+
+def backticked(text: str) -> list[str]:
+    return re.findall(r"`([a-z_.]+)`", text)
+
+
+def table() -> dict[str, set[str]]:
+    """The rows of CONTRIBUTING.md: each package with the packages that it may import."""
+    section = CONTRIBUTING.partition("| package | holds | may import |")[2].partition("\n\n")[0]
+    rows = [line.split("|") for line in section.strip().splitlines()[1:]]
+    return {backticked(row[1])[0]: set(backticked(row[3])) for row in rows}
+
+
+ALLOWED = table()
+# Whatever any module may import, as the sentence below the table says.
+LEAVES = set(backticked(CONTRIBUTING.partition("Every package may import")[2].partition("\n\n")[0]))
+USED = {
+    package: {
+        target
+        for module in MODULES
+        if package_of(module) == package
+        for target in map(package_of, GRAPH[module])
+    }
+    - {package, "service", "solver"}
+    for package in ALLOWED
+}
+
+
+def test_the_table_has_all_packages_and_leaves():
+    assert {"service.errors", "solver.arrays", "solver.compiled", "solver.iteration"} <= LEAVES
+    entrances = {"service", "service.__main__", "solver"}
+    assert set(ALLOWED) | LEAVES | entrances == {package_of(module) for module in MODULES}
+
+
+@pytest.mark.parametrize("package", ALLOWED)
+def test_a_package_imports_what_the_table_allows(package: str):
+    assert USED[package] - LEAVES <= ALLOWED[package]
+
+
+@pytest.mark.parametrize("package", ALLOWED)
+def test_the_table_allows_nothing_that_is_not_used(package: str):
+    assert ALLOWED[package] <= USED[package]
+
+
+def test_imports_point_downwards_in_the_table():
+    order = list(ALLOWED)
+    upwards = [
+        (package, target)
+        for package in order
+        for target in ALLOWED[package]
+        if order.index(target) <= order.index(package)
+    ]
+    assert upwards == []
+
+
+def test_imports_point_downwards_in_the_picture():
+    picture = CONTRIBUTING.partition("```text")[2].partition("```")[0]
+    order = re.findall(r"wolfstream|(?:service|solver)\.[a-z_.]+", picture)
+    assert sorted(order) == sorted(ALLOWED)
+    for package, targets in ALLOWED.items():
+        assert all(order.index(target) > order.index(package) for target in targets), package
+
+
+def test_leaves_import_nothing():
+    assert {leaf: GRAPH[leaf] for leaf in LEAVES if GRAPH[leaf]} == {}
+
+
+@pytest.mark.parametrize("package", sorted(PACKAGES & set(ALLOWED)))
+def test_a_package_says_what_the_table_says(package: str):
+    doc = importlib.import_module(package).__doc__
+    assert doc
+    imports, _, users = doc.partition("It may import ")[2].partition("It is imported by ")
+    assert set(backticked(imports)) == ALLOWED[package]
+    importers = {other for other in ALLOWED if package in ALLOWED[other]}
+    assert set(backticked(users)) == importers
+
+
+def test_no_module_imports_itself_through_others():
+    order = list(TopologicalSorter(GRAPH).static_order())
+    assert set(order) == set(MODULES)
+
+
+def test_the_graph_sees_imports():
+    assert {"solver.simplex.problem", "solver.working_set.hessian"} <= GRAPH[
+        "solver.working_set.sfw"
+    ]
+    assert "service.web.formats.wire" in GRAPH["service.web.routes.models"]
+
+
+def test_no_module_is_named_like_its_package_or_a_famous_one():
+    leaves = {name: name.split(".") for name in MODULES if name not in PACKAGES}
+    assert [name for name, parts in leaves.items() if parts[-1] in {parts[-2], *FAMOUS}] == []
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name.startswith("solver")])
+def test_numerics_know_neither_the_world_nor_the_service(module: str):
+    touched = {name.split(".")[0] for name in imported_names(MODULES[module])}
+    assert not touched & (WORLD - EXEMPT.get(module, set()) | {"service"})

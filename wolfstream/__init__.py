@@ -1,0 +1,99 @@
+"""The names that a program imports: clients of a running server, and scikit-learn estimators.
+
+    from wolfstream import Client, SFWClassifier
+
+Each name is imported from its home when it is first asked for, so that the client starts without
+the compiled numerics and the estimators start without the client. The estimators need
+scikit-learn, which the extra `sklearn` installs.
+
+It may import `service.client`, `solver.estimators`.
+It is imported by nothing inside the project.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from service.client.aio import AsyncClient
+    from service.client.aio_stream import AsyncStream
+    from service.client.errors import AnswerLost, ClientError, NotDone, Refused, Unreachable
+    from service.client.results import Learned, Predictions
+    from service.client.river import RemoteClassifier, RemoteRegressor
+    from service.client.stream import Stream
+    from service.client.sync import Client
+    from solver.estimators.asset_classifier import AssetClassifier
+    from solver.estimators.asset_regressor import AssetRegressor
+    from solver.estimators.enclosing_ball import EnclosingBall
+    from solver.estimators.feature_transformers import FourierFeatures, NystromFeatures
+    from solver.estimators.frank_wolfe_classifier import FrankWolfeClassifier
+    from solver.estimators.frank_wolfe_regressor import FrankWolfeRegressor
+    from solver.estimators.semiparametric_regressor import SemiparametricSVR
+    from solver.estimators.sfw_classifier import SFWClassifier
+
+__all__ = [
+    "AnswerLost",
+    "AssetClassifier",
+    "AssetRegressor",
+    "AsyncClient",
+    "AsyncStream",
+    "Client",
+    "ClientError",
+    "EnclosingBall",
+    "FourierFeatures",
+    "FrankWolfeClassifier",
+    "FrankWolfeRegressor",
+    "Learned",
+    "NotDone",
+    "NystromFeatures",
+    "Predictions",
+    "Refused",
+    "RemoteClassifier",
+    "RemoteRegressor",
+    "SFWClassifier",
+    "SemiparametricSVR",
+    "Stream",
+    "Unreachable",
+]
+
+_HOMES = {
+    "AnswerLost": "service.client.errors",
+    "AssetClassifier": "solver.estimators.asset_classifier",
+    "AssetRegressor": "solver.estimators.asset_regressor",
+    "AsyncClient": "service.client.aio",
+    "AsyncStream": "service.client.aio_stream",
+    "Client": "service.client.sync",
+    "ClientError": "service.client.errors",
+    "EnclosingBall": "solver.estimators.enclosing_ball",
+    "FourierFeatures": "solver.estimators.feature_transformers",
+    "FrankWolfeClassifier": "solver.estimators.frank_wolfe_classifier",
+    "FrankWolfeRegressor": "solver.estimators.frank_wolfe_regressor",
+    "Learned": "service.client.results",
+    "NotDone": "service.client.errors",
+    "NystromFeatures": "solver.estimators.feature_transformers",
+    "Predictions": "service.client.results",
+    "Refused": "service.client.errors",
+    "RemoteClassifier": "service.client.river",
+    "RemoteRegressor": "service.client.river",
+    "SFWClassifier": "solver.estimators.sfw_classifier",
+    "SemiparametricSVR": "solver.estimators.semiparametric_regressor",
+    "Stream": "service.client.stream",
+    "Unreachable": "service.client.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        found = getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name != "sklearn":
+            raise
+        text = f"{name} needs scikit-learn: pip install '.[sklearn]' in a clone of wolfstream"
+        raise ImportError(text) from error
+    globals()[name] = found  # The next use does not come here.
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*__all__]
