@@ -1,0 +1,144 @@
+"""A bank for classification: any number of classes, met as they come."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.adaptive import label_history
+from solver.adaptive.combination import (
+    combination_arrays,
+    combination_from_arrays,
+    combine,
+    new_combination,
+)
+from solver.adaptive.inputs import Inputs
+from solver.adaptive.label_history import LabelHistory
+from solver.adaptive.learners import Learners
+from solver.adaptive.losses import Losses
+from solver.adaptive.ridge import CHUNK
+from solver.adaptive.settings import CLASSIFICATION, Settings
+from solver.adaptive.view import ClassAnswers, ClassView, with_external
+from solver.arrays import Float64Array
+from solver.rows.matrix import Matrix, take_rows
+
+
+class AdaptiveClassifier:
+    """Learns prepared rows with class codes 0, 1, 2, ... in order of appearance.
+
+    columns: how many dense rows have, None for sparse rows.
+
+    external_experts: names of learners whose scores the caller hands in with each block. temporal:
+    whether the labels before a row may be used for it.
+    """
+
+    def __init__(
+        self,
+        columns: int | None,
+        settings: Settings = CLASSIFICATION,
+        *,
+        seed: int = 0,
+        external_experts: Sequence[str] = (),
+        temporal: bool = False,
+    ) -> None:
+        self.settings, self.external = settings, tuple(external_experts)
+        self.inputs = Inputs(columns, seed)
+        self.learners = Learners(
+            settings, self.inputs.features, wide=self.inputs.wide, regression=False
+        )
+        self.history = LabelHistory() if temporal else None
+        own = self.learners.count + (len(label_history.NAMES) if temporal else 0)
+        self.combination = new_combination(own + len(self.external), settings.stackers)
+        self.losses = Losses(len(self.combination.weight))
+        self.n_classes = self.samples = 0
+
+    def absorb(
+        self, X: Matrix, y: NDArray[np.int64], external: Float64Array | None = None
+    ) -> ClassAnswers:
+        """Answers for rows before each one's own label; then the rows are learned.
+
+        external: (n, experts, classes) scores of the external experts for the rows, made before
+        the rows' labels were used; NaN where there is nothing to say. Blocks of any length give
+        the same answers to rounding.
+        """
+        probability = np.zeros((len(y), max(self.n_classes, int(y.max(initial=-1)) + 1)))
+        prediction = np.full(len(y), -1, np.int64)
+        start = 0
+        while start < len(y):
+            part = slice(start, start + min(CHUNK - self.samples % CHUNK, len(y) - start))
+            given = None if external is None else external[part]
+            chunk, known = self._absorb_chunk(take_rows(X, part), y[part], given)
+            probability[part, : chunk.shape[1]] = chunk
+            prediction[part] = np.where(known > 0, np.argmax(chunk, axis=1), -1)
+            start = part.stop
+        return ClassAnswers(prediction, probability)
+
+    def _absorb_chunk(
+        self, X: Matrix, y: NDArray[np.int64], external: Float64Array | None
+    ) -> tuple[Float64Array, NDArray[np.int64]]:
+        seen = np.maximum.accumulate(np.concatenate([[self.n_classes], y + 1]))
+        self._meet(int(seen[-1]))
+        one_hot = np.zeros((len(y), self.n_classes + 1))
+        one_hot[np.arange(len(y)), y] = 1.0
+        scores = self.learners.absorb(*self.inputs.absorb(X), one_hot)
+        parts = [scores[:, :, :-1]]
+        if self.history is not None:
+            parts.append(self.history.absorb(y))
+        scores, awake = with_external(parts, external, len(self.external))
+        probability, losses = combine(self.combination, scores, awake, y, seen[:-1])
+        self.losses.add(losses)
+        self.samples += len(y)
+        if self.samples % CHUNK == 0:
+            self.learners.end_chunk(self.samples)
+        return probability, seen[:-1]
+
+    def _meet(self, classes: int) -> None:
+        if classes == self.n_classes:
+            return
+        self.n_classes = classes
+        self.learners.meet(classes)
+        if self.history is not None:
+            self.history.meet(classes)
+
+    def view(self) -> ClassView:
+        """The model as it is now, for `view.predict_classes`."""
+        return ClassView(
+            self.inputs.view(),
+            self.learners.view(),
+            type(self.combination)(*(field.copy() for field in self.combination)),
+            self.n_classes,
+            None if self.history is None else self.history.scores(),
+            len(self.external),
+        )
+
+    def report(self) -> list[dict[str, Any]]:
+        """Parameters, weight, mean log loss (recent and overall) of each learner."""
+        kinds: list[dict[str, Any]] = list(self.settings.learners(wide=self.inputs.wide))
+        if self.history is not None:
+            kinds += [{"learner": name} for name in label_history.NAMES]
+        kinds += [{"learner": name, "external": True} for name in self.external]
+        kinds += [{"learner": "stacker", "step": step} for step in self.settings.stackers]
+        weights = self.combination.weight.tolist()
+        rows = zip(kinds, weights, *self.losses.means(), strict=True)
+        return [
+            {**kind, "weight": weight, "recent_loss": recent, "overall_loss": overall}
+            for kind, weight, recent, overall in rows
+        ]
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that `restore` needs to go on bit for bit, as plain arrays."""
+        arrays = {"counts": np.array([self.samples, self.n_classes], np.int64)}
+        arrays |= self.inputs.state() | self.learners.state() | self.losses.state()
+        arrays |= combination_arrays("combination", self.combination)
+        return arrays | (self.history.state() if self.history is not None else {})
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a state of a classifier with the same parameters."""
+        self.samples, self.n_classes = (int(value) for value in state["counts"])
+        self.inputs.restore(state)
+        self.learners.restore(state)
+        self.losses.restore(state)
+        self.combination = combination_from_arrays("combination", state)
+        if self.history is not None:
+            self.history.restore(state)

@@ -1,0 +1,156 @@
+"""From the scores of many experts to one probability for each class, sample by sample.
+
+Experts' scores get a temperature each; stackers combine them; fixed share weighs experts and
+stackers by their log loss, probabilities below LEAST counting as LEAST. What is answered is the
+weighted mean of all their probabilities. Each row is answered before its own label is used.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.adaptive.fixed_share import share_step
+from solver.adaptive.stacking import adagrad_step
+from solver.adaptive.temperature import newton_step, softmax
+from solver.arrays import Float64Array
+from solver.compiled import compiled, inner, larger
+
+LEAST = 1e-4
+# Scores of others may have any size; products of these stay finite.
+LARGEST_SCORE = 1e6
+
+
+class Combination(NamedTuple):
+    """Of E experts and S stackers, in arrays that are updated in place.
+
+    beta, curvature: (E,) temperatures. a, square: (S, E) stackers' weights and squared
+    gradients. step: (S,). weight: (E + S,) of fixed share, experts first.
+    """
+
+    beta: Float64Array
+    curvature: Float64Array
+    a: Float64Array
+    square: Float64Array
+    step: Float64Array
+    weight: Float64Array
+
+
+def new_combination(experts: int, steps: Sequence[float]) -> Combination:
+    """All experts and stackers alike, before any sample."""
+    stackers = len(steps)
+    return Combination(
+        beta=np.ones(experts),
+        curvature=np.ones(experts),
+        a=np.full((stackers, experts), 1.0 / experts),
+        square=np.zeros((stackers, experts)),
+        step=np.array(steps, np.float64),
+        weight=np.full(experts + stackers, 1.0 / (experts + stackers)),
+    )
+
+
+def combination_from_arrays(name: str, state: Mapping[str, NDArray[Any]]) -> Combination:
+    """A copy of what `combination_arrays` named so."""
+    return Combination(*(np.array(state[f"{name}_{field}"]) for field in Combination._fields))
+
+
+def combination_arrays(name: str, combination: Combination) -> dict[str, NDArray[Any]]:
+    """A copy, as named plain arrays."""
+    return {f"{name}_{field}": a.copy() for field, a in combination._asdict().items()}
+
+
+def combine(
+    combination: Combination,
+    scores: Float64Array,
+    awake: NDArray[np.bool_],
+    y: NDArray[np.int64],
+    known: NDArray[np.int64],
+) -> tuple[Float64Array, Float64Array]:
+    """(probability (n, K), log losses (n, E + S)) of rows whose labels are then learned.
+
+    scores: (n, E, K), overwritten. awake: (n, E), whether an expert has something to say. known:
+    (n,) how many classes row i knows of; y[i] may be a new one, of which nothing is learned.
+    Losses are NaN where there is none.
+    """
+    n, _, classes = scores.shape
+    probability = np.zeros((n, classes))
+    losses = np.full((n, len(combination.weight)), np.nan)
+    np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE, out=scores)
+    _combine(combination, scores, awake, y, known, True, probability, losses)
+    return probability, losses
+
+
+def combined(
+    combination: Combination, scores: Float64Array, awake: NDArray[np.bool_], classes: int
+) -> Float64Array:
+    """The probabilities (n, K) of rows without labels; scores (n, E, K) are overwritten."""
+    n = len(scores)
+    probability = np.zeros((n, scores.shape[2]))
+    losses = np.empty((0, len(combination.weight)))
+    np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE, out=scores)
+    known, none = np.full(n, classes), np.zeros(n, np.int64)
+    _combine(combination, scores, awake, none, known, False, probability, losses)
+    return probability
+
+
+@compiled
+def _combine(
+    c: Combination,
+    scores: Float64Array,
+    awake: NDArray[np.bool_],
+    y: NDArray[np.int64],
+    known: NDArray[np.int64],
+    learn: bool,
+    probability: Float64Array,
+    losses: Float64Array,
+) -> None:
+    experts, stackers = c.a.shape[1], c.a.shape[0]
+    p = np.empty((experts + stackers, scores.shape[2]))
+    likelihood = np.ones(experts + stackers)
+    speaks = np.ones(experts + stackers, np.bool_)
+    for i in range(scores.shape[0]):
+        classes, u = known[i], scores[i]
+        if classes == 0:
+            continue
+        total = 0.0
+        for e in range(experts):
+            speaks[e] = awake[i, e]
+            _centre(u[e], classes, speaks[e])
+            for k in range(classes):
+                p[e, k] = c.beta[e] * u[e, k]
+        for s in range(stackers):
+            for k in range(classes):
+                p[experts + s, k] = 0.0
+                for e in range(experts):
+                    p[experts + s, k] += c.a[s, e] * p[e, k]
+        for e in range(experts + stackers):
+            softmax(p[e], classes)
+            if speaks[e]:
+                total += c.weight[e]
+                for k in range(classes):
+                    probability[i, k] += c.weight[e] * p[e, k]
+        for k in range(classes):
+            probability[i, k] /= total
+        if not learn or classes < 2 or y[i] >= classes:
+            continue
+        for s in range(stackers):
+            adagrad_step(c.a[s], c.square[s], c.step[s], c.beta, u, p[experts + s], classes, y[i])
+        for e in range(experts + stackers):
+            likelihood[e] = larger(p[e, y[i]], LEAST)
+            if speaks[e]:
+                losses[i, e] = -np.log(likelihood[e])
+                if e < experts:
+                    newton_step(c.beta, c.curvature, e, u[e], p[e], classes, y[i])
+        share_step(c.weight, likelihood, speaks)
+
+
+@inner
+def _centre(u: Float64Array, classes: int, speaks: bool) -> None:
+    """Take the mean over the classes off; nothing is left of a sleeping expert's scores."""
+    mean = 0.0
+    for k in range(classes):
+        mean += u[k]
+    mean /= classes
+    for k in range(classes):
+        u[k] = u[k] - mean if speaks else 0.0

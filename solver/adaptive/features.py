@@ -1,0 +1,86 @@
+"""Random features of low order, which all learners of a bank share.
+
+    phi(z) = [1, z / sqrt(d), cos(z W) / sqrt(m), sin(z W) / sqrt(m)]
+
+Fourier features (Rahimi and Recht 2007) of Gaussian kernels exp(-gamma ||z - z'||^2) over some
+of the coordinates: the m columns of W use q = 1, 2 and all d of them in turn, gamma is
+log-uniform in [0.5, 16] / (2 q). So neither a bandwidth nor the order of interactions is chosen
+beforehand: learners give weight to the columns that matter. ||phi||^2 is about 3 for
+standardised rows, whatever d.
+"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+
+FREQUENCIES = 128
+GAMMA_RANGE = (0.5, 16.0)
+# Rows that nobody standardised must not make products overflow.
+LARGEST = 100.0
+
+# The columns that a learner sees: the constant and the linear ones, or all.
+Span = Literal["linear", "all"]
+
+
+class FeatureMap(NamedTuple):
+    """W: (d, m) frequencies."""
+
+    W: Float64Array
+
+    @property
+    def dimension(self) -> int:
+        """D = 1 + d + 2 m, the number of columns of phi."""
+        d, m = self.W.shape
+        return int(1 + d + 2 * m)
+
+    def columns(self, span: Span) -> int:
+        """How many columns of phi, from the first on, the span has."""
+        return 1 + len(self.W) if span == "linear" else self.dimension
+
+
+def draw_features(d: int, seed: int) -> FeatureMap:
+    """The features of rows of d numbers, d > 0; a seed and d give the same ones always."""
+    random = np.random.default_rng([seed, d])
+    orders = sorted({1, min(2, d), d})
+    W = np.zeros((d, FREQUENCIES))
+    for first, q in enumerate(orders):
+        columns = np.arange(first, FREQUENCIES, len(orders))
+        for column, chosen, gamma in zip(
+            columns,
+            _dealt(random, d, q, len(columns)),
+            _log_uniform(random, len(columns)) / (2 * q),
+            strict=True,
+        ):
+            W[chosen, column] = random.normal(size=q) * np.sqrt(2.0 * gamma)
+    return FeatureMap(W)
+
+
+def _dealt(random: np.random.Generator, d: int, q: int, hands: int) -> NDArray[np.int64]:
+    """(hands, q) coordinates, dealt from shuffled decks, so that all come about equally often."""
+    decks = [random.permutation(d)[: d - d % q] for _ in range(-(-hands * q // (d - d % q)))]
+    return np.concatenate(decks)[: hands * q].reshape(hands, q)
+
+
+def _log_uniform(random: np.random.Generator, count: int) -> Float64Array:
+    """A number from each of `count` equal parts of GAMMA_RANGE's logarithms, shuffled."""
+    low, high = np.log(GAMMA_RANGE)
+    parts = (random.permutation(count) + random.random(count)) / count
+    spread: Float64Array = np.exp(low + (high - low) * parts)
+    return spread
+
+
+def transform(features: FeatureMap, Z: Float64Array) -> Float64Array:
+    """phi of rows (n, d), numbers beyond +-LARGEST cut off: (n, D) float64."""
+    d, m = features.W.shape
+    Z = np.clip(Z, -LARGEST, LARGEST)
+    Phi = np.empty((len(Z), features.dimension))
+    Phi[:, 0] = 1.0
+    np.multiply(Z, 1.0 / np.sqrt(d), out=Phi[:, 1 : 1 + d])
+    angle = Z @ features.W
+    np.cos(angle, out=Phi[:, 1 + d : 1 + d + m])
+    np.sin(angle, out=Phi[:, 1 + d + m :])
+    Phi[:, 1 + d :] *= 1.0 / np.sqrt(m)
+    return Phi

@@ -1,0 +1,34 @@
+"""Fixed share: weights of experts that follow the best one (Herbster and Warmuth 1998).
+
+    w_e <- (1 - SHARE) w_e q_e / sum_f w_f q_f + SHARE / n
+
+q_e: the probability that expert e gave to what happened. An expert that has nothing to say
+sleeps (Freund, Schapire, Singer and Warmuth 1997): the others share their own weight among them.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.compiled import inner
+
+SHARE = 0.002
+
+
+@inner
+def share_step(weight: Float64Array, likelihood: Float64Array, awake: NDArray[np.bool_]) -> None:
+    """Update the weights, which sum to 1, in place."""
+    before = 0.0
+    after = 0.0
+    for e in range(len(weight)):
+        if awake[e]:
+            before += weight[e]
+            after += weight[e] * likelihood[e]
+    total = 0.0
+    for e in range(len(weight)):
+        if awake[e]:
+            weight[e] *= likelihood[e] * before / after
+        weight[e] = (1.0 - SHARE) * weight[e] + SHARE / len(weight)
+        total += weight[e]
+    for e in range(len(weight)):
+        weight[e] /= total

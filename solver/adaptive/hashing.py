@@ -1,0 +1,81 @@
+"""Rows of very many or unnamed columns as rows of few, for learners whose cost is quadratic.
+
+    h_c = sum over columns j with slot(j) = c of sign(j) x_j
+
+Columns below WIDTH keep a slot of their own, so that rows of few columns lose nothing; others
+are hashed with a sign (Weinberger and others 2009), which keeps inner products unbiased. The
+hashed columns are standardised as they come (`solver.prepare.scale`): mean and deviation of a
+sum are those of no single column.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.prepare.scale import (
+    Moments,
+    copied,
+    moments_arrays,
+    moments_from_arrays,
+    no_moments,
+    standardise,
+    standardised,
+)
+from solver.rows.matrix import SparseRows, compact
+
+WIDTH = 128
+LARGEST = 1e150
+
+
+def mixed(columns: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """64 well mixed bits of each column number (the finaliser of splitmix64)."""
+    bits = columns.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+def hashed(X: SparseRows) -> Float64Array:
+    """The rows with hashed columns, (n, WIDTH) float64."""
+    packed = compact(X)
+    row = np.repeat(np.arange(len(packed.start)), packed.stop - packed.start)
+    column = packed.indices.astype(np.int64)
+    bits = mixed(column)
+    far = column >= WIDTH
+    slot = np.where(far, (bits % np.uint64(WIDTH)).astype(np.int64), column)
+    sign = np.where(far & (bits >> np.uint64(63) == 1), -1.0, 1.0)
+    values = sign * np.clip(packed.values, -LARGEST, LARGEST)
+    flat = np.bincount(row * WIDTH + slot, values, minlength=len(packed.start) * WIDTH)
+    dense: Float64Array = flat.astype(np.float64).reshape(-1, WIDTH)
+    return dense
+
+
+class HashedColumns:
+    """Hashed and standardised rows, in the order of the stream."""
+
+    def __init__(self) -> None:
+        self.moments = no_moments(WIDTH)
+
+    def absorb(self, X: SparseRows) -> Float64Array:
+        """(n, WIDTH) standardised; the rows go into the moments."""
+        return standardise(self.moments, hashed(X))
+
+    def view(self) -> Moments:
+        """The moments as they are now, for `hashed_and_standardised`."""
+        return copied(self.moments)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The moments as plain arrays."""
+        return moments_arrays("hashed_", self.moments)
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `state` gave."""
+        self.moments = moments_from_arrays("hashed_", state)
+
+
+def hashed_and_standardised(moments: Moments, X: SparseRows) -> Float64Array:
+    """Rows (n, WIDTH) as `HashedColumns.absorb` would give each next."""
+    return standardised(moments, hashed(X))

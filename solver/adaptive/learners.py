@@ -1,0 +1,117 @@
+"""All learners of a bank that see rows: their scores, in one order.
+
+The order is that of the settings: ridge learners, each with all its losses, gradient learners,
+then diagonal ones where rows are wide.
+"""
+
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.adaptive.diagonal import DiagonalLearners, DiagonalWeights, diagonal_scores
+from solver.adaptive.features import FeatureMap
+from solver.adaptive.gradient import GradientLearners
+from solver.adaptive.ridge import RidgeLearners
+from solver.adaptive.settings import Settings
+from solver.arrays import Float64Array
+from solver.rows.matrix import SparseRows
+
+
+class LearnersView(NamedTuple):
+    """W: (columns, K) of each learner on shared features; nothing changes them."""
+
+    W: tuple[Float64Array, ...]
+    diagonal: DiagonalWeights | None
+
+
+class Learners:
+    """The learners of a bank.
+
+    Classification has K one-hot targets and one more, of a class that never comes; regression
+    has one target.
+    """
+
+    def __init__(
+        self, settings: Settings, features: FeatureMap, *, wide: bool, regression: bool
+    ) -> None:
+        self.ridge = [RidgeLearners(one, features.columns(one.span)) for one in settings.ridge]
+        self.gradient = [
+            GradientLearners(
+                span, [one.step for one in group], features.columns(span), regression=regression
+            )
+            for span, group in groupby(settings.gradient, lambda one: one.span)
+        ]
+        self.diagonal = DiagonalLearners(settings.diagonal, regression=regression) if wide else None
+        self.count = sum(1 for _ in settings.learners(wide=wide))
+        self._work = {len(one.P): np.empty_like(one.P) for one in self.ridge}
+
+    def meet(self, classes: int) -> None:
+        """Have so many classes."""
+        for group in self._groups():
+            group.meet(classes)
+        if self.diagonal is not None:
+            self.diagonal.meet(classes)
+
+    def absorb(self, Phi: Float64Array, sparse: SparseRows | None, Y: Float64Array) -> Float64Array:
+        """Scores (n, learners, K) before each row's own target; then the rows are learned.
+
+        Phi: (n, D). sparse: the rows where they are wide. Y: (n, K), the class that never comes
+        included.
+        """
+        parts = [one.absorb(Phi[:, : len(one.P)], Y, self._work[len(one.P)]) for one in self.ridge]
+        parts += [one.absorb(Phi[:, : one.W.shape[1]], Y) for one in self.gradient]
+        if self.diagonal is not None and sparse is not None:
+            parts.append(self.diagonal.absorb(sparse, Y))
+        return np.ascontiguousarray(np.concatenate(parts).transpose(1, 0, 2))
+
+    def end_chunk(self, samples: int) -> None:
+        """Let the ridge learners forget, the stream being so many samples long."""
+        for one in self.ridge:
+            one.end_chunk(samples)
+
+    def rescale(self, factor: float, shift: float) -> None:
+        """Have every learner answer factor s + shift where it answered s."""
+        for group in self._groups():
+            group.W = factor * group.W
+            group.W[:, 0] += shift
+        if self.diagonal is not None:
+            self.diagonal.rescale(factor, shift)
+
+    def view(self) -> LearnersView:
+        """The weights of all learners as they are now."""
+        W = tuple(W for group in self._groups() for W in group.W)
+        return LearnersView(W, None if self.diagonal is None else self.diagonal.view())
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All learners as plain arrays."""
+        arrays: dict[str, NDArray[Any]] = {}
+        for name, group in self._named():
+            arrays |= group.state(name)
+        return arrays | ({} if self.diagonal is None else self.diagonal.state())
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `state` gave."""
+        for name, group in self._named():
+            group.restore(name, state)
+        if self.diagonal is not None:
+            self.diagonal.restore(state)
+
+    def _groups(self) -> list[RidgeLearners | GradientLearners]:
+        return [*self.ridge, *self.gradient]
+
+    def _named(self) -> list[tuple[str, RidgeLearners | GradientLearners]]:
+        ridge = [(f"ridge{e}", one) for e, one in enumerate(self.ridge)]
+        return [*ridge, *((f"gradient{e}", one) for e, one in enumerate(self.gradient))]
+
+
+def scores_of(view: LearnersView, Phi: Float64Array, sparse: SparseRows | None) -> Float64Array:
+    """Scores (n, learners, K) of features (n, D) and sparse rows, nothing being learned."""
+    scores = np.empty((len(Phi), len(view.W), view.W[0].shape[1]))
+    for e, W in enumerate(view.W):
+        scores[:, e] = Phi[:, : len(W)] @ W
+    if view.diagonal is None or sparse is None:
+        return scores
+    return np.concatenate([scores, diagonal_scores(view.diagonal, sparse).transpose(1, 0, 2)], 1)

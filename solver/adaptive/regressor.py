@@ -1,0 +1,238 @@
+"""A bank for regression: targets of any unit, which may move."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.adaptive import values
+from solver.adaptive.inputs import Inputs, InputView, inputs_of
+from solver.adaptive.learners import Learners, LearnersView, scores_of
+from solver.adaptive.losses import Losses
+from solver.adaptive.ridge import CHUNK
+from solver.adaptive.settings import REGRESSION, Settings
+from solver.adaptive.target_scale import CENTRE_LIMIT, TargetScale
+from solver.arrays import Float64Array
+from solver.prepare.scale import (
+    moments_arrays,
+    moments_from_arrays,
+    no_moments,
+    standardise,
+    standardised,
+)
+from solver.rows.matrix import Matrix, n_rows, take_rows
+
+# With `temporal`, so many values before a row are features of it.
+LAGS = 3
+
+
+class ValueView(NamedTuple):
+    """An immutable picture of a regressor for predictions by other threads.
+
+    centre, unit: of the targets. last, lags: the values before the next row, (LAGS,), and
+    standardised, (1, LAGS), where they are used.
+    """
+
+    inputs: InputView
+    learners: LearnersView
+    combination: values.ValueCombination
+    centre: float
+    unit: float
+    last: Float64Array | None
+    lags: Float64Array | None
+    external: int
+    samples: int
+
+
+class AdaptiveRegressor:
+    """Learns prepared rows with targets.
+
+    columns: how many dense rows have, None for sparse rows.
+
+    external_experts: names of learners whose values the caller hands in with each block.
+    temporal: whether the targets before a row may be used for it.
+    """
+
+    def __init__(
+        self,
+        columns: int | None,
+        settings: Settings = REGRESSION,
+        *,
+        seed: int = 0,
+        external_experts: Sequence[str] = (),
+        temporal: bool = False,
+    ) -> None:
+        self.settings, self.external = settings, tuple(external_experts)
+        self.temporal = temporal
+        self.inputs = Inputs(columns, seed, LAGS if temporal else 0)
+        self._begin()
+        self.losses = Losses(len(self.combination.weight))
+        self.scale = TargetScale()
+        self.last, self.lag_moments = np.full(LAGS, np.nan), no_moments(LAGS)
+        self.samples = 0
+
+    def absorb(
+        self, X: Matrix, y: Float64Array, external: Float64Array | None = None
+    ) -> Float64Array:
+        """The values (n,) of rows before each one's own target; then the rows are learned.
+
+        external: (n, experts) values by the external experts, made before the rows' targets were
+        used; NaN where there is nothing to say. The first row of all has NaN. Blocks of any
+        length give the same values to rounding.
+        """
+        answers = np.empty(len(y))
+        start = 0
+        while start < len(y):
+            part = slice(start, start + min(self._until_boundary(), len(y) - start))
+            given = None if external is None else external[part]
+            answers[part] = self._absorb_chunk(take_rows(X, part), y[part], given)
+            start = part.stop
+        return answers
+
+    def _until_boundary(self) -> int:
+        """Units are set after 1, 2, 4, 8, 16 samples and then after each CHUNK."""
+        if self.samples >= CHUNK:
+            return CHUNK - self.samples % CHUNK
+        return max(1 << self.samples.bit_length(), 1) - self.samples
+
+    def _absorb_chunk(
+        self, X: Matrix, y: Float64Array, external: Float64Array | None
+    ) -> Float64Array:
+        first = self.samples == 0
+        self.scale.begin(y)
+        t = self.scale.to_units(y)
+        past = self._past(y) if self.temporal else None
+        lags = None if past is None else standardise(self.lag_moments, past)
+        found = self.learners.absorb(*self.inputs.absorb(X, lags), t[:, None])[:, :, 0]
+        all_values, awake = with_others(
+            found, past, external, len(self.external), self.scale.centre, self.scale.unit
+        )
+        answers, errors = values.combine_values(self.combination, all_values, awake, t)
+        self.losses.add(errors)
+        self.scale.absorb(y)
+        said = np.full(1, np.nan) if first else self.scale.from_units(answers)
+        self.samples += len(y)
+        if self._at_boundary():
+            self._end_chunk()
+        return said
+
+    def _at_boundary(self) -> bool:
+        n = self.samples
+        return n % CHUNK == 0 or (n < CHUNK and n & (n - 1) == 0)
+
+    def _end_chunk(self) -> None:
+        if self.samples % CHUNK == 0:
+            self.learners.end_chunk(self.samples)
+        moved = self.scale.move()
+        if moved is not None and self.scale.jumps(*moved):
+            self._begin()
+        elif moved is not None:
+            self.learners.rescale(*moved)
+            values.rescale(self.combination, moved[0])
+
+    def _begin(self) -> None:
+        self.learners = Learners(
+            self.settings, self.inputs.features, wide=self.inputs.wide, regression=True
+        )
+        experts = self.learners.count + int(self.temporal) + len(self.external)
+        self.combination = values.new_value_combination(experts, self.settings.stackers)
+
+    def _past(self, y: Float64Array) -> Float64Array:
+        """(n, LAGS) values before each row, the nearest first, NaN before the first of all."""
+        past = np.concatenate([self.last[::-1], y])
+        self.last = past[: -LAGS - 1 : -1].copy()
+        return np.stack([past[LAGS - 1 - k : len(past) - 1 - k] for k in range(LAGS)], axis=1)
+
+    def view(self) -> ValueView:
+        """The model as it is now, for `predict_values`."""
+        lags = standardised(self.lag_moments, self.last[None]) if self.temporal else None
+        return ValueView(
+            self.inputs.view(),
+            self.learners.view(),
+            type(self.combination)(*(field.copy() for field in self.combination)),
+            self.scale.centre,
+            self.scale.unit,
+            self.last.copy() if self.temporal else None,
+            lags,
+            len(self.external),
+            self.samples,
+        )
+
+    def report(self) -> list[dict[str, Any]]:
+        """Parameters, weight, mean squared error (recent and overall) of each learner.
+
+        Errors are those of targets in the units that they were learned in (`target_scale`).
+        """
+        kinds: list[dict[str, Any]] = list(self.settings.learners(wide=self.inputs.wide))
+        kinds += [{"learner": "last value"}] if self.temporal else []
+        kinds += [{"learner": name, "external": True} for name in self.external]
+        kinds += [
+            {"learner": "stacker", "horizon": horizon if np.isfinite(horizon) else None}
+            for horizon in self.settings.stackers
+        ]
+        rows = zip(kinds, self.combination.weight.tolist(), *self.losses.means(), strict=True)
+        return [
+            {**kind, "weight": weight, "recent_loss": recent, "overall_loss": overall}
+            for kind, weight, recent, overall in rows
+        ]
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that `restore` needs to go on bit for bit, as plain arrays."""
+        arrays = {"counts": np.array([self.samples], np.int64), "last": self.last.copy()}
+        arrays |= (
+            self.inputs.state() | self.learners.state() | self.losses.state() | self.scale.state()
+        )
+        arrays |= moments_arrays("lags_", self.lag_moments)
+        return arrays | values.value_combination_arrays(self.combination)
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a state of a regressor with the same parameters."""
+        self.samples, self.last = int(state["counts"][0]), np.array(state["last"])
+        self.inputs.restore(state)
+        self.learners.restore(state)
+        self.losses.restore(state)
+        self.scale.restore(state)
+        self.lag_moments = moments_from_arrays("lags_", state)
+        self.combination = values.value_combination_from_arrays(state)
+
+
+def predict_values(
+    view: ValueView, X: Matrix, external: Float64Array | None = None
+) -> Float64Array:
+    """The values (n,) of prepared rows, and external values (n, experts) as in `absorb`.
+
+    Raises ValueError before any sample.
+    """
+    if view.samples == 0:
+        raise ValueError("no sample has been absorbed yet")
+    past, lags = (
+        None if one is None else np.broadcast_to(one, (n_rows(X), LAGS))
+        for one in (view.last, view.lags)
+    )
+    found = scores_of(view.learners, *inputs_of(view.inputs, X, lags))[:, :, 0]
+    all_values, awake = with_others(found, past, external, view.external, view.centre, view.unit)
+    answers = values.combined_values(view.combination, all_values, awake)
+    return view.centre + view.unit * answers
+
+
+def with_others(
+    found: Float64Array,
+    past: Float64Array | None,
+    external: Float64Array | None,
+    count: int,
+    centre: float,
+    unit: float,
+) -> tuple[Float64Array, NDArray[np.bool_]]:
+    """(values (n, E) in target units, awake (n, E)) of own learners and others beside them.
+
+    The others are the last value, where `past` values (n, LAGS) are used, and `count` external
+    experts, which sleep in rows where they have NaN.
+    """
+    n = len(found)
+    parts = [np.empty((n, 0))] if past is None else [past[:, :1]]
+    parts.append(np.full((n, count), np.nan) if external is None else external)
+    other = (np.clip(np.concatenate(parts, axis=1), -CENTRE_LIMIT, CENTRE_LIMIT) - centre) / unit
+    there = np.isfinite(other)
+    awake = np.concatenate([np.ones(found.shape, np.bool_), there], axis=1)
+    return np.concatenate([found, np.where(there, other, 0.0)], axis=1), awake

@@ -1,0 +1,84 @@
+"""What a bank is made of, and the defaults of both tasks.
+
+A geometric grid of steps, horizons and losses stands for every choice that a stream would want
+made. Linear learners cost next to nothing and are what noisy linear concepts need; short
+horizons are for fast drift, an infinite one for streams that stay what they are.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from solver.adaptive.gradient import GradientSetting
+from solver.adaptive.ridge import Loss, RidgeSetting
+
+FOREVER = float("inf")
+
+
+class Settings(NamedTuple):
+    """The learners of a bank.
+
+    diagonal: steps, of wide rows only. stackers: steps, or of regression horizons.
+    """
+
+    ridge: tuple[RidgeSetting, ...]
+    gradient: tuple[GradientSetting, ...]
+    diagonal: tuple[float, ...]
+    stackers: tuple[float, ...]
+
+    def learners(self, *, wide: bool) -> Iterator[dict[str, Any]]:
+        """The parameters of each learner, in the order of scores; an infinite horizon is None."""
+        for ridge in self.ridge:
+            horizon = None if ridge.horizon == FOREVER else ridge.horizon
+            for loss in ridge.losses:
+                yield {
+                    "learner": "ridge",
+                    "features": ridge.span,
+                    "loss": loss,
+                    "horizon": horizon,
+                    "ridge": ridge.ridge,
+                }
+        for gradient in self.gradient:
+            yield {"learner": "gradient", "features": gradient.span, "step": gradient.step}
+        for step in self.diagonal if wide else ():
+            yield {"learner": "diagonal", "step": step}
+
+
+def _ridge(*losses: Loss) -> tuple[RidgeSetting, ...]:
+    return (
+        RidgeSetting("all", FOREVER, 0.1, losses),
+        RidgeSetting("all", 1000.0, 1.0, losses),
+        RidgeSetting("all", 300.0, 0.1, losses),
+        RidgeSetting("linear", FOREVER, 0.1, losses),
+        RidgeSetting("linear", 1000.0, 0.1, losses),
+        RidgeSetting("linear", 300.0, 0.1, losses),
+    )
+
+
+CLASSIFICATION = Settings(
+    ridge=_ridge("square", "hinge", "logistic"),
+    gradient=(
+        GradientSetting("all", 0.03),
+        GradientSetting("all", 0.3),
+        GradientSetting("all", 1.0),
+        GradientSetting("all", 10.0),
+        GradientSetting("linear", 0.01),
+        GradientSetting("linear", 0.1),
+        GradientSetting("linear", 1.0),
+    ),
+    diagonal=(0.3, 1.0),
+    stackers=(0.03, 0.1, 0.3, 1.0),
+)
+
+REGRESSION = Settings(
+    ridge=_ridge("square", "huber"),
+    gradient=(
+        GradientSetting("all", 0.1),
+        GradientSetting("all", 0.5),
+        GradientSetting("all", 1.0),
+        GradientSetting("all", 1.5),
+        GradientSetting("linear", 0.1),
+        GradientSetting("linear", 1.0),
+    ),
+    diagonal=(0.3, 1.0),
+    stackers=(300.0, FOREVER),
+)

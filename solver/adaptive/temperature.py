@@ -1,0 +1,53 @@
+"""A temperature for each expert: the factor that makes probabilities of its scores.
+
+    p = softmax(beta u),  u the scores less their mean over the classes
+    gradient of the log loss in beta:   sum_k p_k u_k - u_y
+    curvature:                          sum_k p_k u_k^2 - (sum_k p_k u_k)^2
+
+beta takes scalar online Newton steps: gradient / (curvature summed with decay DECAY). It may be
+negative: after labels changed their meaning, an expert that is always wrong knows as much as one
+that is always right.
+"""
+
+import numpy as np
+
+from solver.arrays import Float64Array
+from solver.compiled import inner, larger, smaller
+
+DECAY = 0.999
+LARGEST = 1e3
+
+
+@inner
+def softmax(logits: Float64Array, classes: int) -> None:
+    """Replace the first `classes` logits by exp(logit) / sum exp(logit)."""
+    top = logits[0]
+    for k in range(1, classes):
+        top = larger(top, logits[k])
+    total = 0.0
+    for k in range(classes):
+        logits[k] = np.exp(logits[k] - top)
+        total += logits[k]
+    for k in range(classes):
+        logits[k] /= total
+
+
+@inner
+def newton_step(
+    beta: Float64Array,
+    curvature: Float64Array,
+    expert: int,
+    u: Float64Array,
+    p: Float64Array,
+    classes: int,
+    label: int,
+) -> None:
+    """Update one expert's beta and curvature by a label, given u and p of the sample."""
+    first = 0.0
+    second = 0.0
+    for k in range(classes):
+        first += p[k] * u[k]
+        second += p[k] * u[k] * u[k]
+    curvature[expert] = DECAY * curvature[expert] + second - first * first
+    step = (first - u[label]) / larger(curvature[expert], 1e-9)
+    beta[expert] = smaller(larger(beta[expert] - step, -LARGEST), LARGEST)

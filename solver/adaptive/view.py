@@ -1,0 +1,85 @@
+"""What a bank answers: of samples just before it learns them, and by a published picture."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.adaptive.combination import Combination, combined
+from solver.adaptive.inputs import InputView, inputs_of
+from solver.adaptive.learners import LearnersView, scores_of
+from solver.arrays import Float64Array
+from solver.rows.matrix import Matrix
+
+
+class ClassAnswers(NamedTuple):
+    """Answers about n rows.
+
+    prediction: (n,) int64 class codes; -1 where no class was known. probability: (n, K)
+    float64, zero for a class that was not known; rows sum to 1, or to 0 where none was.
+    """
+
+    prediction: NDArray[np.int64]
+    probability: Float64Array
+
+    @property
+    def decision(self) -> Float64Array:
+        """Of two classes log(p_1 / p_0), (n,); of others log p, (n, K). NaN where unknown."""
+        known = self.probability.sum(axis=1) > 0.0
+        logs = np.log(np.maximum(self.probability, 1e-300))
+        logs[self.probability == 0.0] = np.nan
+        decision = logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
+        return np.where(known if decision.ndim == 1 else known[:, None], decision, np.nan)
+
+
+class ClassView(NamedTuple):
+    """An immutable picture of a classifier for predictions by other threads."""
+
+    inputs: InputView
+    learners: LearnersView
+    combination: Combination
+    n_classes: int
+    history: Float64Array | None
+    external: int
+
+
+def predict_classes(
+    view: ClassView, X: Matrix, external: Float64Array | None = None
+) -> ClassAnswers:
+    """Answers for prepared rows, and external scores (n, experts, K) as in `absorb`.
+
+    Raises ValueError while no class is known.
+    """
+    if view.n_classes == 0:
+        raise ValueError("a prediction needs a class")
+    scores = scores_of(view.learners, *inputs_of(view.inputs, X))
+    parts = [scores[:, :, :-1]]
+    if view.history is not None:
+        parts.append(np.broadcast_to(view.history, (len(scores), *view.history.shape)))
+    all_scores, awake = with_external(parts, external, view.external)
+    probability = combined(view.combination, all_scores, awake, view.n_classes)
+    return ClassAnswers(np.argmax(probability, axis=1), probability)
+
+
+def with_external(
+    parts: list[Float64Array], external: Float64Array | None, count: int
+) -> tuple[Float64Array, NDArray[np.bool_]]:
+    """(scores (n, E, K), awake (n, E)) of own experts' scores and `count` external ones.
+
+    external: (n, count, classes), fewer classes than K where an expert knows fewer. An expert
+    sleeps in rows where all it has is NaN; a class of which it alone has NaN gets the least of
+    its scores there.
+    """
+    n, _, classes = parts[0].shape
+    own = sum(part.shape[1] for part in parts)
+    scores = np.concatenate([*parts, np.full((n, count, classes), np.nan)], axis=1)
+    awake = np.ones((n, own + count), np.bool_)
+    if external is not None:
+        scores[:, own:, : external.shape[2]] = external[:, :, :classes]
+    other = scores[:, own:]
+    there = np.isfinite(other)
+    awake[:, own:] = there.any(axis=2)
+    least = np.where(there, other, np.inf).min(axis=2, initial=np.inf)
+    filled = np.where(there, other, least[:, :, None])
+    scores[:, own:] = np.where(awake[:, own:, None], filled, 0.0)
+    return scores, awake

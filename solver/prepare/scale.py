@@ -1,0 +1,154 @@
+"""Running standardisation that outliers do not blind and a change of units does not end.
+
+    z = (x - mean) / deviation, clipped to [-4, 4]; 0 where the deviation is 0
+
+Mean and deviation of a column run over its values up to and including the present one, each
+value counted with weight 1/t up to t = HORIZON and with 1/HORIZON from there on. Three rules
+keep them sane:
+
+- a value enters the moments as one at most OUTLIER deviations from the mean, so that one absurd
+  value moves them little;
+- RUN values in a row beyond that bound are no outliers but other units: the moments start anew;
+- where the values of a whole window of WINDOW samples deviate from each other by less than
+  1/SHRINKAGE of the deviation, but do deviate, the units have shrunk: the window's moments
+  take over. A column that moves slowly is not taken for that: over a linear trend, a window
+  has WINDOW / (sqrt(12) HORIZON) = 1/34 of the deviation.
+
+A missing value (NaN) is z = 0, the mean, and leaves its column's moments as they are.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.compiled import compiled, inner, larger, smaller
+
+CLIP = 4.0
+HORIZON = 10_000.0
+OUTLIER, SETTLED = 8.0, 16.0
+RUN = 32
+WINDOW, SHRINKAGE = 1024, 64.0
+# Squares of sums of such numbers stay finite.
+LARGEST = 1e150
+
+
+class Moments(NamedTuple):
+    """What is known of each of d columns, in arrays that are updated in place.
+
+    weight, mean, square: (d,) float64 number of values counted, mean and mean squared deviation.
+    window_count, window_mean, window_square: the same of the present window. run: (d,) int64
+    values in a row that were too far off.
+    """
+
+    weight: Float64Array
+    mean: Float64Array
+    square: Float64Array
+    window_count: Float64Array
+    window_mean: Float64Array
+    window_square: Float64Array
+    run: NDArray[np.int64]
+
+
+def no_moments(d: int) -> Moments:
+    """The moments of d columns before any value."""
+    zeros = {field: np.zeros(d) for field in Moments._fields if field != "run"}
+    return Moments(**zeros, run=np.zeros(d, np.int64))
+
+
+def copied(moments: Moments) -> Moments:
+    """A copy, which later rows do not change."""
+    return moments_from_arrays("", moments_arrays("", moments))
+
+
+def moments_arrays(name: str, moments: Moments) -> dict[str, NDArray[Any]]:
+    """A copy, as named plain arrays."""
+    return {f"{name}{field}": array.copy() for field, array in moments._asdict().items()}
+
+
+def moments_from_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> Moments:
+    """A copy of what `moments_arrays` named so."""
+    return Moments(*(np.array(arrays[f"{name}{field}"]) for field in Moments._fields))
+
+
+def standardise(moments: Moments, X: Float64Array) -> Float64Array:
+    """The rows (n, d) standardised, each by the moments up to and including its own values.
+
+    Takes the rows into the moments, in order. Blocks of any length give the same bits.
+    """
+    missing = np.isnan(X)
+    values = np.clip(np.where(missing, 0.0, X), -LARGEST, LARGEST)
+    Z = np.empty_like(values)
+    _standardise(moments, values, missing, True, Z)
+    return Z
+
+
+def standardised(moments: Moments, X: Float64Array) -> Float64Array:
+    """Each row (n, d) as `standardise` would give it next; the moments stay as they are."""
+    missing = np.isnan(X)
+    values = np.clip(np.where(missing, 0.0, X), -LARGEST, LARGEST)
+    Z = np.empty_like(values)
+    _standardise(moments, values, missing, False, Z)
+    return Z
+
+
+@compiled
+def _standardise(
+    moments: Moments,
+    X: Float64Array,
+    missing: NDArray[np.bool_],
+    learn: bool,
+    Z: Float64Array,
+) -> None:
+    for j in range(X.shape[1]):
+        for i in range(X.shape[0]):
+            if missing[i, j]:
+                Z[i, j] = 0.0
+                continue
+            count, mean, square = moments.weight[j], moments.mean[j], moments.square[j]
+            x, run = X[i, j], 0
+            bound = OUTLIER * np.sqrt(square)
+            value = x
+            if square > 0.0 and count >= SETTLED and abs(x - mean) > bound:
+                run = moments.run[j] + 1
+                value = mean + bound if x > mean else mean - bound
+                if run >= RUN:
+                    count, run, value = 0.0, 0, x
+                    if learn:
+                        moments.window_count[j] = 0.0
+            count = smaller(count + 1.0, HORIZON)
+            rate = 1.0 / count
+            step = value - mean
+            mean += rate * step
+            square = (1.0 - rate) * (square + rate * step * step)
+            if rate == 1.0:
+                mean, square = value, 0.0
+            deviation = np.sqrt(square)
+            z = (x - mean) / deviation if deviation > 0.0 else 0.0
+            Z[i, j] = smaller(larger(z, -CLIP), CLIP)
+            if learn:
+                moments.weight[j], moments.mean[j], moments.square[j] = count, mean, square
+                moments.run[j] = run
+                _take_into_window(moments, j, x)
+
+
+@inner
+def _take_into_window(moments: Moments, j: int, x: float) -> None:
+    """Take a value into the window of column j; at its end, compare and begin another."""
+    count = moments.window_count[j] + 1.0
+    if count == 1.0:
+        moments.window_mean[j] = moments.window_square[j] = 0.0
+    rate = 1.0 / count
+    step = x - moments.window_mean[j]
+    moments.window_mean[j] += rate * step
+    moments.window_square[j] = (1.0 - rate) * (moments.window_square[j] + rate * step * step)
+    moments.window_count[j] = count
+    if count < WINDOW:
+        return
+    square = moments.window_square[j]
+    if 0.0 < square < moments.square[j] / (SHRINKAGE * SHRINKAGE):
+        moments.weight[j] = count
+        moments.mean[j], moments.square[j] = moments.window_mean[j], square
+    moments.window_count[j] = 0.0

@@ -1,0 +1,131 @@
+"""The bank for classification in plain numpy, one sample at a time, all classes known at once.
+
+Written from the formulas in the docstrings of `solver.adaptive`. An oracle is handed the
+features of each sample; it combines the classes that have occurred, and no others.
+"""
+
+import numpy as np
+
+RESIDUALS = {
+    "square": lambda y, s: y - s,
+    "hinge": lambda y, s: (2 * y - 1) * np.maximum(1 - (2 * y - 1) * s, 0.0),
+    "logistic": lambda y, s: 4.0 * (y - 1.0 / (1.0 + np.exp(-s))),
+    "huber": lambda y, s: np.clip(y - s, -0.2, 0.2),
+}
+
+
+class Kalman:
+    """Recursive least squares with forgetting back to the prior after each 32 samples."""
+
+    def __init__(self, columns, targets, horizon, ridge, loss="square"):
+        self.P, self.W = np.eye(columns) / ridge, np.zeros((columns, targets))
+        self.residual = RESIDUALS[loss]
+        self.horizon, self.ridge, self.samples = horizon, ridge, 0
+
+    def learn(self, phi, y):
+        score = phi @ self.W
+        gain = self.P @ phi / (phi @ self.P @ phi + 1.0)
+        self.W = self.W + np.outer(gain, self.residual(y, score))
+        self.P = self.P - np.outer(gain, phi @ self.P)
+        self.samples += 1
+        if self.samples % 32 == 0 and np.isfinite(self.horizon):
+            kept = np.exp(-32.0 / self.horizon)
+            self.P = kept * self.P + (1.0 - kept) * np.eye(len(self.P)) / self.ridge
+            self.W = np.sqrt(kept) * self.W
+        return score
+
+
+class Logistic:
+    """One-versus-rest logistic regression by implicit steps, each found by bisection."""
+
+    def __init__(self, columns, targets, step):
+        self.W, self.step = np.zeros((columns, targets)), step
+
+    def learn(self, phi, y):
+        score = phi @ self.W
+        low, high = np.full(len(y), -self.step), np.full(len(y), self.step)
+        for _ in range(80):
+            delta = (low + high) / 2.0
+            p = 1.0 / (1.0 + np.exp(-(score + phi @ phi * delta)))
+            above = delta > self.step * (y - p)
+            low, high = np.where(above, low, delta), np.where(above, delta, high)
+        self.W = self.W + np.outer(phi, delta)
+        return score
+
+
+class NormalisedLms:
+    """Least mean squares with steps divided by 1 + ||phi||^2."""
+
+    def __init__(self, columns, targets, step):
+        self.W, self.step = np.zeros((columns, targets)), step
+
+    def learn(self, phi, y):
+        score = phi @ self.W
+        self.W = self.W + self.step * np.outer(phi, y - score) / (1.0 + phi @ phi)
+        return score
+
+
+def softmax(logits):
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+class Combination:
+    """Temperatures, stackers and fixed share; an expert whose scores are None sleeps."""
+
+    def __init__(self, experts, steps):
+        self.beta, self.curvature = np.ones(experts), np.ones(experts)
+        self.a = np.full((len(steps), experts), 1.0 / experts)
+        self.square, self.steps = np.zeros((len(steps), experts)), np.array(steps)
+        self.weight = np.full(experts + len(steps), 1.0 / (experts + len(steps)))
+
+    def learn(self, scores, label):
+        """The probability of each class before the label, None as long as it is a new one."""
+        awake = np.array([s is not None for s in scores] + [True] * len(self.steps))
+        width = max(len(s) for s in scores if s is not None)
+        u = np.array([np.zeros(width) if s is None else s - s.mean() for s in scores])
+        expert = softmax(self.beta[:, None] * u)
+        stacker = softmax(np.einsum("se,e,ek->sk", self.a, self.beta, u))
+        p = np.concatenate([expert, stacker])
+        answer = self.weight[awake] @ p[awake] / self.weight[awake].sum()
+        if width < 2 or label >= width:
+            return answer
+        miss = np.einsum("sk,ek->se", stacker - np.eye(width)[label], u) * self.beta
+        self.square = 0.999 * self.square + miss**2
+        self.a = self.a - self.steps[:, None] * miss / np.sqrt(self.square + 1e-8)
+        mean = (expert * u).sum(axis=1)
+        curvature = 0.999 * self.curvature + (expert * u**2).sum(axis=1) - mean**2
+        beta = self.beta - (mean - u[:, label]) / curvature
+        woken = awake[: len(scores)]
+        self.curvature = np.where(woken, curvature, self.curvature)
+        self.beta = np.where(woken, np.clip(beta, -1e3, 1e3), self.beta)
+        likelihood = np.maximum(p[:, label], 1e-4)
+        part = self.weight[awake] * likelihood[awake]
+        self.weight[awake] = part * self.weight[awake].sum() / part.sum()
+        self.weight = 0.998 * self.weight + 0.002 / len(self.weight)
+        return answer
+
+
+class Bank:
+    def __init__(self, settings, features, n_classes):
+        ridge = [
+            Kalman(features.columns(one.span), n_classes, one.horizon, one.ridge, loss)
+            for one in settings.ridge
+            for loss in one.losses
+        ]
+        gradient = [
+            Logistic(features.columns(one.span), n_classes, one.step) for one in settings.gradient
+        ]
+        self.experts = ridge + gradient
+        self.combination = Combination(len(self.experts), settings.stackers)
+        self.known, self.n_classes = 0, n_classes
+
+    def learn(self, phi, label, external=()):
+        one_hot = np.eye(self.n_classes)[label]
+        scores = [one.learn(phi[: len(one.W)], one_hot) for one in self.experts]
+        scores = [s[: self.known] for s in scores] + list(external)
+        answer = np.zeros(self.n_classes)
+        if self.known:
+            answer[: self.known] = self.combination.learn(scores, label)
+        self.known = max(self.known, label + 1)
+        return answer

@@ -1,0 +1,75 @@
+"""Columns of different kinds: widths, categories, missing values, views and states."""
+
+import numpy as np
+import pytest
+
+from solver.prepare.columns import SLOTS, Preparation, encoded, layout_of, prepared
+from solver.prepare.scale import no_moments, standardise
+
+KINDS = ("number", "category", "number")
+RANDOM = np.random.default_rng(0)
+
+
+def rows(n):
+    X = RANDOM.normal(size=(n, 3))
+    X[:, 1] = RANDOM.integers(0, 100, n)
+    X[RANDOM.random((n, 3)) < 0.1] = np.nan
+    return X
+
+
+def test_numbers_alone_are_what_standardising_makes_of_them():
+    X = RANDOM.normal(size=(300, 4))
+    preparation = Preparation(layout_of(["number"] * 4))
+    np.testing.assert_array_equal(preparation.absorb(X), standardise(no_moments(4), X))
+
+
+def test_a_category_has_one_column_of_its_slots():
+    codes = np.array([[0.0], [SLOTS - 1.0], [np.nan], [1e6]])
+    columns = encoded(layout_of(["category"]), codes)
+    np.testing.assert_array_equal(columns[:2], np.eye(SLOTS)[[0, SLOTS - 1]])
+    assert np.isnan(columns[2]).all()
+    assert sorted(columns[3]) == [0.0] * (SLOTS - 1) + [1.0]
+
+
+def test_late_categories_spread_over_the_slots():
+    codes = np.arange(SLOTS, 100_000.0)[:, None]
+    share = encoded(layout_of(["category"]), codes).mean(axis=0)
+    assert share.min() > 0.9 / SLOTS
+    assert share.max() < 1.1 / SLOTS
+
+
+@pytest.mark.parametrize("indicators", [False, True])
+def test_the_width_is_that_of_the_layout(indicators):
+    layout = layout_of(KINDS, indicators=indicators)
+    assert layout.width == 2 + SLOTS + 3 * indicators
+    Z = Preparation(layout).absorb(rows(100))
+    assert Z.shape == (100, layout.width)
+    assert np.isfinite(Z).all()
+
+
+def test_indicators_say_what_is_missing():
+    X = rows(50)
+    columns = encoded(layout_of(KINDS, indicators=True), X)[:, -3:]
+    np.testing.assert_array_equal(columns, np.isnan(X)[:, [0, 2, 1]])
+
+
+@pytest.mark.parametrize("code", [-1.0, 0.5, np.inf, 2.0**60])
+def test_what_is_no_code_is_refused_before_anything_is_taken_in(code):
+    preparation = Preparation(layout_of(KINDS))
+    X = rows(20)
+    X[7, 1] = code
+    before = preparation.state()
+    with pytest.raises(ValueError, match="code"):
+        preparation.absorb(X)
+    for name, array in preparation.state().items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+def test_a_view_and_a_restored_state_prepare_alike():
+    X = rows(200)
+    preparation, twin = Preparation(layout_of(KINDS)), Preparation(layout_of(KINDS))
+    preparation.absorb(X[:150])
+    twin.restore(preparation.state())
+    asked = prepared(preparation.view(), X[150:151])
+    np.testing.assert_array_equal(asked, preparation.absorb(X[150:151]))
+    np.testing.assert_array_equal(asked, twin.absorb(X[150:151]))
