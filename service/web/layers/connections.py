@@ -5,7 +5,8 @@
 | more than `connections` | 503, and the connection is closed; the health paths respond as usual |
 | far more | none: the connection is closed at once |
 | a request takes longer to arrive than `patience_seconds`, and a second for each 16 kB | 408 |
-| a request's head is larger than 64 kB | 431 |
+| a request's head, or what follows its last byte of body, is larger than 64 kB | 431 |
+| no HTTP version, several `Host` headers or none | 400 |
 | a client reads nothing for `patience_seconds` | none; a websocket is closed with 1008 |
 
 `web.layers.guard`, which knows the path, decides the first. One task looks for slow clients among
@@ -21,12 +22,14 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
-from service.errors import HeadTooLarge, Refusal, TooSlow
+from service.errors import HeadTooLarge, Refusal, TooSlow, Unreadable
 from service.settings import Settings
 
 # Connections beyond the limit that are accepted, to be refused with a response.
 _REFUSED_CONNECTIONS = 64
 _HEAD_BYTES = 1 << 16
+# A colon, a space and the end of the line.
+_HEADER_FRAME_BYTES = 4
 _BYTES_A_SECOND = 1 << 14
 # Above this a transport pauses its writers.
 _HIGH_WATER_BYTES = 1 << 16
@@ -49,8 +52,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refuse = refuse
         # A new connection on which nothing arrives counts as a late request.
         self._since: float | None = self.loop.time()
+        self._silent = True
         self._received = 0
+        # Bytes since the request began or since its last byte of body: its head, the frames of
+        # chunks, its trailers. The parser keeps what it has not finished.
+        self._unfinished = 0
+        self._head_bytes = 0
         self._in_head = True
+        self._wrong: Refusal | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Put all `connections` into the state of requests, and `crowded` if there are too many."""
@@ -64,18 +73,44 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse, and count the bytes of a request that has not fully arrived."""
+        self._silent = False
+        self._unfinished += len(data)
         super().data_received(data)
         self._received += len(data)
-        if self._in_head and self._since is not None and self._received > _HEAD_BYTES:
-            self._end(HeadTooLarge(f"a request's head may have at most {_HEAD_BYTES} bytes"))
+        if self._since is not None and max(self._unfinished, self._head_bytes) > _HEAD_BYTES:
+            self._end(_head_too_large())
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  (of uvicorn)
+        """Respond to what the parser refused, or to a head that was refused here."""
+        self._end(self._wrong or Unreadable("the request is not valid HTTP/1.1"))
 
     def on_message_begin(self) -> None:
         """Begin to measure a request at its first byte."""
         super().on_message_begin()
         self._since, self._received, self._in_head = self.loop.time(), 0, True
+        self._unfinished = self._head_bytes = 0
+
+    def on_url(self, url: bytes) -> None:
+        """Count the target of a request."""
+        super().on_url(url)
+        self._head_bytes += len(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Count and keep a header; a trailer is forgotten, since nothing reads it."""
+        if self._in_head:
+            super().on_header(name, value)
+            self._head_bytes += len(name) + len(value) + _HEADER_FRAME_BYTES
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body."""
+        super().on_body(body)
+        self._unfinished = 0
 
     def on_headers_complete(self) -> None:
-        """Note that the body follows."""
+        """Check the head, and note that the body follows."""
+        self._wrong = self._wrong_head()
+        if self._wrong is not None:
+            raise self._wrong  # stops the parser, which leads to `send_400_response`
         super().on_headers_complete()
         self._in_head = False
         if self.cycle is not None and not isinstance(self.cycle.transport, _OneWrite):
@@ -95,15 +130,33 @@ class BoundedProtocol(HttpToolsProtocol):
         if now - self._since > self._patience + self._received / _BYTES_A_SECOND:
             self._end(TooSlow(f"the request had not arrived after {now - self._since:.0f} s"))
 
+    def _wrong_head(self) -> Refusal | None:
+        """What is wrong with a complete head."""
+        if self._head_bytes > _HEAD_BYTES:
+            return _head_too_large()
+        version = self.parser.get_http_version()
+        if version not in ("1.0", "1.1"):
+            return Unreadable("the request line must end in HTTP/1.1")
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if hosts > 1 or (hosts == 0 and version == "1.1"):
+            return Unreadable(f"a request needs one Host header, this one has {hosts}")
+        return None
+
     def _end(self, error: Refusal) -> None:
         """Respond in place of the application, unless it has responded, and close."""
-        answered = self.cycle is not None and self.cycle.response_started and not self._in_head
-        if self._received and not answered:
+        if self.transport.is_closing():
+            return
+        cycle = self.cycle
+        # Neither the response to an earlier request nor the one to this may be mixed with another.
+        answered = cycle is not None and (
+            not cycle.response_complete if self._in_head else cycle.response_started
+        )
+        if not (answered or self._silent):
             path = "" if self._in_head else self.scope["path"]
             self.transport.write(_raw(self._refuse(error, path)))
-        if self.cycle is not None:
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
+        if cycle is not None:
+            cycle.disconnected = True
+            cycle.message_event.set()
         self.transport.close()
 
 
@@ -148,6 +201,10 @@ class _OneWrite:
         if self._head:
             self._transport.write(self._head)
             self._head = b""
+
+
+def _head_too_large() -> HeadTooLarge:
+    return HeadTooLarge(f"a request's head, and its trailers, may have at most {_HEAD_BYTES} bytes")
 
 
 def _raw(response: Response) -> bytes:

@@ -4,7 +4,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 
 import httpx
 import pytest
@@ -192,6 +192,67 @@ class TestHowMany:
         assert ends == [b""] * len(flood)
 
 
+class TestHeads:
+    GET = b"GET /v1/models HTTP/1.1\r\n"
+
+    def test_a_large_one_in_one_segment(self, raw: socket.socket):
+        raw.sendall(self.GET + b"Host: localhost\r\nX: " + b"1" * 70_000 + b"\r\n\r\n")
+        assert told(all_that_comes(raw)) == (b"431", "head-too-large")
+
+    @pytest.mark.parametrize(
+        "head",
+        [
+            GET,
+            GET + b"Host: localhost\r\nHost: localhost\r\n",
+            GET + b"Host: localhost\r\nHost: example.com\r\n",
+            b"GET /v1/models\r\nHost: localhost\r\n",
+            b"GET /v1/models HTTP/3.7\r\nHost: localhost\r\n",
+            b"NONSENSE\r\n",
+        ],
+        ids=["no host", "twice", "another", "no version", "another version", "nonsense"],
+    )
+    def test_that_are_not_of_http_1(self, raw: socket.socket, head: bytes):
+        raw.sendall(head + b"\r\n")
+        assert told(all_that_comes(raw)) == (b"400", "unreadable")
+
+    def test_of_a_stream_too(self, raw: socket.socket):
+        raw.sendall(UPGRADE.replace(b"Host: localhost\r\n", b""))
+        assert told(all_that_comes(raw)) == (b"400", "unreadable")
+
+    def test_of_an_old_client_that_names_no_host(self, raw: socket.socket):
+        raw.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
+        assert all_that_comes(raw).startswith(b"HTTP/1.1 200")
+
+
+class TestTrailers:
+    CHUNKED = (
+        b"POST /v1/models/m/predict HTTP/1.1\r\nHost: localhost\r\n"
+        b'Transfer-Encoding: chunked\r\n\r\nb\r\n{"x": [[1]]\r\n1\r\n}\r\n0\r\n'
+    )
+
+    def test_a_few_are_ignored(self, raw: socket.socket):
+        for _ in range(2):
+            raw.sendall(self.CHUNKED + b"Digest: 1\r\nHost: example.com\r\n\r\n")
+            assert one_answer(raw).startswith(b"HTTP/1.1 200")
+
+    @pytest.mark.parametrize("more", [b"X: 1\r\n" * 40, b"1" * 240], ids=["lines", "one line"])
+    def test_many_end_the_connection(self, raw: socket.socket, more: bytes):
+        """In segments, as what a request may send at once is bounded by the socket."""
+        raw.sendall(self.CHUNKED + (b"" if more.startswith(b"X") else b"X: "))
+        answer = b""
+        with suppress(ConnectionError):
+            for _ in range(4_000):
+                raw.sendall(more)
+        with suppress(ConnectionError):
+            answer = all_that_comes(raw)
+        assert answer.startswith(b"HTTP/1.1 431") or not answer
+
+    def test_frames_of_chunks_end_it_too(self, raw: socket.socket):
+        raw.sendall(self.CHUNKED.removesuffix(b"0\r\n") + b"1;")
+        with pytest.raises(ConnectionError):
+            raw.sendall(b"extension=" * 4_000_000)
+
+
 class TestSlowSenders:
     def test_a_head_that_trickles(self, raw: socket.socket):
         answer = trickle(
@@ -280,12 +341,13 @@ class TestSlowReaders:
 
     def test_one_that_reads_slowly_gets_all(self, server: ServerProcess):
         body = f'{{"x": [{ROWS}]}}'.encode()
-        head = f"POST /v1/models/m/predict HTTP/1.1\r\nHost: h\r\nContent-Length: {len(body)}\r\n"
+        head = "POST /v1/models/m/predict HTTP/1.1\r\nHost: localhost\r\n"
         with socket.socket() as slow:
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
             slow.settimeout(SOON)
             slow.connect(("127.0.0.1", server.port))
-            slow.sendall(head.encode() + b"Connection: close\r\n\r\n" + body)
+            length = f"Content-Length: {len(body)}\r\n"
+            slow.sendall((head + length).encode() + b"Connection: close\r\n\r\n" + body)
             answer = b""
             while part := slow.recv(1 << 17):
                 answer += part
