@@ -8,6 +8,8 @@ WolfstreamError
     ├── Unreadable            the body does not match its content type
     ├── Unauthenticated       without a key, or with an unknown one
     ├── Forbidden             the key does not allow the request
+    ├── ForeignHost           the server is not known under the name in the request
+    ├── ForeignOrigin         a page of another site sent the request
     ├── UnsupportedFormat     the content type or encoding is not supported
     ├── TooSlow               the request took too long to arrive
     ├── HeadTooLarge          the request line and headers have too many bytes
@@ -98,6 +100,18 @@ class Forbidden(Refusal):
     """The key lacks the scope, or is not for this model."""
 
     slug, title = "forbidden", "The key does not allow this"
+
+
+class ForeignHost(Refusal):
+    """The request names the server as nobody should know it."""
+
+    slug, title = "foreign-host", "The server is not known under this name"
+
+
+class ForeignOrigin(Refusal):
+    """A browser sends the request for a page of another site."""
+
+    slug, title = "foreign-origin", "Pages of this site may not use the server"
 
 
 class UnsupportedFormat(Refusal):

@@ -1,10 +1,21 @@
 """Settings of a server: defaults, then `WOLFSTREAM_*` variables, then the command line."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+
+def _split(given: Any) -> Any:
+    """The items of a list that a variable holds, separated by commas."""
+    if not isinstance(given, str):
+        return given
+    return tuple(part.strip().lower() for part in given.split(",") if part.strip())
+
+
+_Host = Annotated[str, Field(pattern=r"^[a-z0-9._-]+$")]
+_Origin = Annotated[str, Field(pattern=r"^[a-z][a-z0-9+.-]*://[^/?#\s]+$")]
 
 
 class Settings(BaseSettings):
@@ -15,6 +26,17 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     insecure: bool = Field(False, description="Let other machines use the server without keys.")
+    hosts: Annotated[tuple[_Host, ...], NoDecode, BeforeValidator(_split)] = Field(
+        (),
+        description="Names under which clients know the server, separated by commas. Without keys "
+        "requests that name another host are refused, except its addresses and localhost; with "
+        "keys if this is set.",
+    )
+    origins: Annotated[tuple[_Origin, ...], NoDecode, BeforeValidator(_split)] = Field(
+        (),
+        description="Sites whose pages may use the server, like https://example.com, separated by "
+        "commas.",
+    )
     tls_cert: Path | None = Field(
         None, description="Certificate chain, PEM; with it the server speaks https and wss only."
     )

@@ -17,6 +17,7 @@ from service.cli.train import train
 from service.settings import Settings
 
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
     from pydantic_core import ErrorDetails
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -97,9 +98,13 @@ def _read_loads(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
     return loads
 
 
+def _default(field: "FieldInfo") -> Any:
+    return "none" if field.default == () else field.default
+
+
 def _other_settings() -> str:
     lines = [
-        f"  {_variable(name)}\n      {field.description} Default: {field.default}."
+        f"  {_variable(name)}\n      {field.description} Default: {_default(field)}."
         for name, field in Settings.model_fields.items()
         if name not in _ON_THE_COMMAND_LINE
     ]

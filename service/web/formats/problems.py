@@ -27,6 +27,8 @@ _STATUS: dict[type[Refusal], int] = {
     errors.Unreadable: 400,
     errors.Unauthenticated: 401,
     errors.Forbidden: 403,
+    errors.ForeignHost: 403,
+    errors.ForeignOrigin: 403,
     errors.UnknownModel: 404,
     errors.UnknownJob: 404,
     errors.UnknownSnapshot: 404,

@@ -11,8 +11,9 @@ needs a key for all models, except the Open Inference Protocol's description of 
 that need no key reveal nothing: that the server runs, and an interface that is the same on every
 server.
 
-A key is accepted in the `Authorization` header only, for the websocket too. Browsers cannot set
-the header there; but proxies would log a key in the URL or in the subprotocol.
+A key is accepted in the `Authorization` header, never in a URL, which proxies log. Browsers cannot
+set the header for a websocket: there the key may be offered as one more subprotocol,
+`wolfstream.key.KEY`, which the server does not choose.
 """
 
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from service.access.keys import Scope
 from service.errors import Refusal, TooManyConnections
 from service.web.formats.paths import INFERENCE_PREFIX, OPEN
 
+_KEY_SUBPROTOCOL = "wolfstream.key."
 _V1, _V2 = ["", "v1", "models"], [*INFERENCE_PREFIX.split("/"), "models"]
 _POSTS: dict[tuple[str, str], Scope] = {
     ("v1", "predict"): "predict",
@@ -65,9 +67,7 @@ class Guard:
         """Raises TooManyConnections, Unauthenticated, Forbidden, QuotaExceeded."""
         if "crowded" in scope["state"]:
             raise TooManyConnections("the server has reached its limit of connections; try again")
-        headers = scope["headers"]
-        given = next((value for name, value in headers if name == b"authorization"), None)
-        grant = self._ring.grant(given)
+        grant = self._ring.grant(_authorization(scope))
         parts = scope["path"].split("/")
         of_models = parts[:3] in (_V1, _V2)
         call = _call(parts)
@@ -78,6 +78,19 @@ class Guard:
             under_quota=call in _COUNTED,
         )
         return grant
+
+
+def _authorization(scope: AsgiScope) -> bytes | None:
+    """The value of the header `Authorization`, or what stands for it."""
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            given: bytes = value
+            return given
+    if scope["type"] == "websocket":
+        for offered in scope["subprotocols"]:
+            if offered.startswith(_KEY_SUBPROTOCOL):
+                return f"Bearer {offered.removeprefix(_KEY_SUBPROTOCOL)}".encode()
+    return None
 
 
 def _call(parts: list[str]) -> tuple[str, str]:

@@ -3,14 +3,16 @@
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from service.access.key_ring import KeyRing
 from service.engine.facade import Engine
 from service.settings import Settings
 from service.web.formats.problems import add_problems, problem_response
+from service.web.formats.query import check_query_of_route
 from service.web.layers.guard import Guard
 from service.web.layers.observer import Observer, Requests
+from service.web.layers.origins import Origins
 from service.web.layers.shortcut import Shortcut
 from service.web.openapi.document import DESCRIPTION, TAGS, completed
 from service.web.routes.docs_page import add_docs
@@ -41,6 +43,7 @@ def create_app(engine: Engine, settings: Settings, streams: Streams, ring: KeyRi
         license_info={"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
         openapi_tags=TAGS,
         generate_unique_id_function=lambda route: route.name,
+        dependencies=[Depends(check_query_of_route)],
         openapi_url=None,  # `add_docs` serves it
         docs_url=None,
         redoc_url=None,
@@ -58,6 +61,7 @@ def create_app(engine: Engine, settings: Settings, streams: Streams, ring: KeyRi
     # The last layer to be added is the outermost.
     app.add_middleware(Shortcut, endpoints=hot)
     app.add_middleware(Guard, ring=ring, refuse=problem_response)
+    app.add_middleware(Origins, settings=settings, ring=ring, refuse=problem_response)
     app.add_middleware(
         Observer,
         requests=requests,

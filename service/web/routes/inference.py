@@ -29,6 +29,7 @@ from service.web.formats.inference import (
     write_inference,
 )
 from service.web.formats.paths import INFERENCE_PREFIX as PREFIX
+from service.web.formats.query import check_query
 from service.web.formats.wire import JSON
 from service.web.layers.shortcut import Endpoint
 from service.web.openapi.operations import (
@@ -71,6 +72,7 @@ def add_inference(app: FastAPI, engine: Engine, settings: Settings) -> dict[str,
         return await _infer(request, _of_version(engine, name, version))
 
     async def _infer(request: Request, model: Model) -> Response:
+        check_query(request.scope["query_string"], ())
         named = model.published.names is not None
         wanted = await receive_inference(request, settings, named)
         predicted = await handlers.predict(

@@ -25,6 +25,7 @@ from service.settings import Settings
 from service.spec.heads import LearningCall
 from service.web.formats.body import decode_rows, decode_samples, receive, respond
 from service.web.formats.prefer import acknowledged, read_preference
+from service.web.formats.query import check_query, declared
 from service.web.layers.shortcut import Endpoint
 from service.web.openapi.operations import (
     BODY_REFUSALS,
@@ -41,6 +42,7 @@ _SAMPLES, _ASSET, _PREDICT = (
 )
 # Parsing an empty query takes as long as decoding a row.
 _NO_QUERY = QueryParams()
+_OF_LEARN, _OF_PREDICT = declared(LEARN), declared(PREDICT)
 
 
 def add_learning(app: FastAPI, engine: Engine, settings: Settings) -> dict[str, Endpoint]:
@@ -61,6 +63,7 @@ def add_learning(app: FastAPI, engine: Engine, settings: Settings) -> dict[str, 
         return await _learn(request, name, "asset")
 
     async def _learn(request: Request, name: str, call: LearningCall) -> Response:
+        check_query(request.scope["query_string"], _OF_LEARN)
         headers, grant = request.headers, request.state.grant
         key = header_key(headers.getlist("idempotency-key"), grant.key_id)
         preference = read_preference(headers.getlist("prefer"), settings.wait_seconds)
@@ -74,6 +77,7 @@ def add_learning(app: FastAPI, engine: Engine, settings: Settings) -> dict[str, 
     @app.post(_PREDICT, tags=["predicting"], openapi_extra=PREDICT, responses=of_predicting)
     async def predict(request: Request, name: str) -> Response:
         """Predict labels, or numbers of a regression, with the decisions of the current model."""
+        check_query(request.scope["query_string"], _OF_PREDICT)
         query = request.query_params if request.scope["query_string"] else _NO_QUERY
         min_sequence = handlers.read_min_sequence(query.get("min_sequence"))
         body_format, data = await receive(request, settings.body_bytes, labelled=False)

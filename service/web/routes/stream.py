@@ -10,6 +10,7 @@ from service.engine.idempotency import read_producer
 from service.errors import Refusal
 from service.settings import Settings
 from service.web.formats.problems import problem_response
+from service.web.formats.query import check_query
 from service.web.routes.session import GOING_AWAY, NOT_ALLOWED, Session
 
 
@@ -51,6 +52,7 @@ def add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Stream
     async def stream(websocket: WebSocket, name: str) -> None:
         """Learn and predict over one connection."""
         try:
+            check_query(websocket.scope["query_string"], ("producer",))
             model = engine.model(name)
             producer = read_producer(websocket.query_params.get("producer"))
         except Refusal as error:

@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Subprotocol
 
 from service.access.key_file import KeyFile
 from service.access.key_ring import KeyRing
@@ -513,6 +514,21 @@ class TestStream:
         assert json.loads(refused.value.response.body or b"")["status"] == status
         if status == 401:
             assert refused.value.response.headers["WWW-Authenticate"].startswith("Bearer")
+
+    def test_a_page_offers_its_key_as_a_subprotocol(
+        self, guarded: ServerProcess, keys: dict[str, str]
+    ):
+        url = f"{guarded.url.replace('http', 'ws', 1)}/v1/models/m/stream"
+        spoken = Subprotocol("wolfstream.v1.json")
+        offered = [spoken, Subprotocol(f"wolfstream.key.{keys['predict']}")]
+        with connect(url, subprotocols=offered) as stream:
+            assert stream.subprotocol == spoken
+            assert "hello" in json.loads(stream.recv(SOON))
+        with (
+            pytest.raises(InvalidStatus),
+            connect(url, subprotocols=[spoken, Subprotocol("wolfstream.key.wfs_0_0")]),
+        ):
+            pass
 
     def test_each_frame_needs_its_scope(self, guarded: ServerProcess, keys: dict[str, str]):
         with self.open(guarded, keys["predict"]) as stream:

@@ -13,6 +13,8 @@ STATUS = {
     "unreadable": 400,
     "unauthenticated": 401,
     "forbidden": 403,
+    "foreign-host": 403,
+    "foreign-origin": 403,
     "unknown-model": 404,
     "unknown-job": 404,
     "unknown-snapshot": 404,

@@ -1,0 +1,121 @@
+"""The layer that keeps the pages of other sites out, which a user's browser may have open.
+
+A page can send requests to a server on the user's machine, and without keys nothing else would
+stop it. Browsers name the page's site in `Origin`, and how it stands to the server in
+`Sec-Fetch-Site`; other clients send neither.
+
+| request | refused with 403 where |
+|---|---|
+| any, while there are no keys or `hosts` is set | `Host` is neither local nor one of `hosts` |
+| all but GET and HEAD, and opening a stream | it comes from a site that `origins` does not name |
+
+The first is against pages whose own name resolves to this machine (DNS rebinding). What names no
+site, such as an address, cannot be such a name. Paths that need no key are always answered.
+
+Responses to a page of `origins` carry the headers that let it read them (CORS).
+"""
+
+import functools
+import ipaddress
+from collections.abc import Callable, Collection
+from urllib.parse import urlsplit
+
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from service.access.key_ring import KeyRing
+from service.errors import ForeignHost, ForeignOrigin, Refusal
+from service.settings import Settings
+from service.web.formats.paths import OPEN
+
+_PLAIN = ("GET", "HEAD")
+# Of Sec-Fetch-Site: the server's own page, or no page at all.
+_OWN_SITE = (b"same-origin", b"none")
+_EXPOSED = ("Retry-After", "Idempotency-Replayed", "Preference-Applied", "Location", "X-Request-ID")
+
+
+class Origins:
+    """ASGI middleware.
+
+    ring: the server's keys. refuse: makes the response to a refused request for a path.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        ring: KeyRing,
+        refuse: Callable[[Refusal, str], Response],
+    ) -> None:
+        self._app = app
+        if settings.origins:
+            self._app = CORSMiddleware(
+                app,
+                allow_origins=settings.origins,
+                allow_methods=["*"],
+                allow_headers=["*"],
+                expose_headers=_EXPOSED,
+            )
+        self._origins = {origin.encode() for origin in settings.origins}
+        self._hosts = frozenset({*settings.hosts, settings.host.lower()})
+        self._checks_host = bool(settings.hosts)
+        self._ring = ring
+        self._refuse = refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a call on, or refuse it."""
+        if scope["path"] not in OPEN:
+            try:
+                self._check(scope)
+            except Refusal as error:
+                await self._refuse(error, scope["path"])(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _check(self, scope: Scope) -> None:
+        """Raises ForeignHost, ForeignOrigin."""
+        host, site = b"", b"none"
+        origin: bytes | None = None
+        for name, value in scope["headers"]:
+            if name == b"host":
+                host = value
+            elif name == b"origin":
+                origin = value
+            elif name == b"sec-fetch-site":
+                site = value
+        if (self._checks_host or not self._ring.required) and not _is_known(host, self._hosts):
+            raise ForeignHost(
+                f"this server is not known as {host[:100].decode('latin-1')!r}; use its address, "
+                "or start it with WOLFSTREAM_HOSTS=NAME"
+            )
+        if scope["type"] == "http" and scope["method"] in _PLAIN:
+            return
+        scheme = str(scope["scheme"]).replace("ws", "http").encode()  # of a stream
+        if origin is None:
+            foreign = site not in _OWN_SITE
+        else:
+            foreign = origin not in {*self._origins, scheme + b"://" + host}
+        if foreign:
+            raise ForeignOrigin(
+                "pages of another site may not use this server; where they should, start it with "
+                "WOLFSTREAM_ORIGINS=https://their.site"
+            )
+
+
+@functools.lru_cache(maxsize=256)
+def _is_known(host: bytes, names: Collection[str]) -> bool:
+    """Whether a `Host` header is an address, a name of this machine or one of the names."""
+    if not host:
+        return True  # no browser leaves it out
+    try:
+        name = urlsplit(f"//{host.decode('ascii')}").hostname or ""
+    except ValueError:
+        return False
+    if name in names or name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        ipaddress.ip_address(name.partition("%")[0])
+    except ValueError:
+        return False
+    return True
