@@ -130,7 +130,13 @@ def _other_settings() -> str:
     "repeatable. NAME is by default FILE's name without its suffix. If --data has a model of this "
     "name already, that one is served and FILE is not read.",
 )
-def serve(loads: dict[str, Path], **options: str | bool | None) -> None:
+@click.option(
+    "--recover",
+    is_flag=True,
+    help="Where the journal of --data is lost, begin a new one with models of the newest "
+    "snapshots; what was learned after them is lost. The log says what became of each.",
+)
+def serve(loads: dict[str, Path], recover: bool, **options: str | bool | None) -> None:
     """Run the server until SIGTERM or Ctrl-C.
 
     It then finishes what it has accepted, saves a snapshot and exits with 0. Everything that it
@@ -160,7 +166,7 @@ def serve(loads: dict[str, Path], **options: str | bool | None) -> None:
     from service.web.server import serve as run
 
     try:
-        run(settings, loads)
+        run(settings, loads, recover)
     except StartupError as error:
         raise Failure(str(error)) from None
 

@@ -64,7 +64,7 @@ class LiveModels:
             if len(self) < n_models:
                 report(f"recovering model {len(self) + 1} of {n_models}")
         self._keys.load()
-        self._storage.snapshots.keep_only({model.id for model in self.all()})
+        self._storage.snapshots.set_others_aside({model.id for model in self.all()})
 
     def load(self, name: str, path: Path) -> None:
         """Make the model in a file a live one, unless there is one of its name.

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from service.errors import WolfstreamError
+from service.errors import InDoubt, WolfstreamError
 from service.heads.kinds import KINDS
 from service.model.learner import Learner
 from service.model.live import Model
@@ -50,10 +50,27 @@ def add_model(name: str, path: Path, catalogue: Catalogue, snapshots: Snapshots)
     It is in the catalogue only once its snapshot is durable, so an empty model of this name never
     exists. Raises ModelFileError, StorageFailed, OSError.
     """
-    state, spec = _read_model_file(path)
-    with catalogue.creating(name, spec.plain()) as model_id:
-        loaded = fill_model(Model(model_id, name, spec), state, str(path))
-        snapshots.save(model_id, state)
+    return add_state(name, _read_model_file(path)[0], str(path), catalogue, snapshots)
+
+
+def add_state(
+    name: str, state: State, source: str, catalogue: Catalogue, snapshots: Snapshots
+) -> LoadedModel:
+    """Add a model of a state, which messages call `source`; see `add_model`.
+
+    Raises ModelFileError, StorageFailed, OSError.
+    """
+    spec, model_id = spec_in(state, source), None
+    try:
+        with catalogue.creating(name, spec.plain()) as model_id:
+            loaded = fill_model(Model(model_id, name, spec), state, source)
+            snapshots.save(model_id, state._replace(plain={**state.plain, "model": name}))
+    except InDoubt:
+        raise  # it may exist
+    except BaseException:
+        if model_id is not None:
+            snapshots.delete(model_id)  # the next model gets this number
+        raise
     sequence = loaded.learner.sequence
     loaded.model.note_snapshot(sequence, snapshots.written(model_id, sequence))
     return loaded

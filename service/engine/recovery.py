@@ -16,7 +16,7 @@ from service.model.live import Model
 from service.spec.model import ModelSpec
 from service.storage.entries import Entry, KeyedRequest
 from service.storage.interfaces import Journal, Snapshots, Storage
-from service.storage.snapshot_format import DamagedSnapshot, decode_state
+from service.storage.snapshot_format import DamagedSnapshot, UnreadableSnapshot, decode_state
 
 logger = logging.getLogger(__name__)
 
@@ -32,14 +32,16 @@ def recover(storage: Storage, use_threads: Callable[[int], None]) -> Iterator[Le
 
 def _recover_model(model: Model, storage: Storage, use_threads: Callable[[int], None]) -> Learner:
     learner = Learner(model)
-    for sequence in restore_newest(learner, storage.journal, storage.snapshots):
-        storage.snapshots.set_aside(model.id, sequence)
+    damaged = restore_newest(learner, storage.journal, storage.snapshots)
     found = [row for rows in replay(learner, storage, use_threads) for row in rows]
     try:
         if found:
             storage.answers.write(found)
     except StorageFailed as error:
         raise StartupError(f"{error}; make room for it and start again") from None
+    if not model.broken:  # the way back is found
+        for sequence in damaged:
+            storage.snapshots.set_aside(model.id, sequence)
     learner.publish()
     logger.info("model %s: recovered at sequence %d", model.name, learner.sequence)
     return learner
@@ -88,11 +90,12 @@ def _replay_block(
 def restore_newest(learner: Learner, journal: Journal, snapshots: Snapshots) -> list[int]:
     """Fill a new learner with the newest undamaged state, if there is any.
 
-    Returns the sequences of the damaged snapshots that were skipped. Raises StartupError.
+    Returns the sequences of the damaged snapshots that were skipped; one that cannot be read now is
+    skipped too, but may be whole. Raises StartupError.
     """
     model = learner.model
     rolled_back_at = journal.rolled_back_at(model.id)
-    damaged: list[int] = []
+    damaged, unreadable = list[int](), list[int]()
     for sequence in snapshots.sequences(model.id):
         if rolled_back_at is not None and sequence <= rolled_back_at:
             break
@@ -100,14 +103,15 @@ def restore_newest(learner: Learner, journal: Journal, snapshots: Snapshots) -> 
             state = snapshots.load(model.id, sequence)
         except DamagedSnapshot as error:
             logger.warning("model %s: %s; trying the one before", model.name, error)
-            damaged.append(sequence)
+            (unreadable if isinstance(error, UnreadableSnapshot) else damaged).append(sequence)
             continue
         learner.restore(state.plain, state.arrays)
         model.note_snapshot(sequence, snapshots.written(model.id, sequence))
         return damaged
     if rolled_back_at is not None:
         _restore_rollback(learner, journal)
-        model.snapshot_sequence = max(set(snapshots.sequences(model.id)) - {*damaged}, default=0)
+        whole = set(snapshots.sequences(model.id)) - {*damaged, *unreadable}
+        model.snapshot_sequence = max(whole, default=0)
     return damaged
 
 

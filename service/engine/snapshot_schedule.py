@@ -92,7 +92,9 @@ class SnapshotSchedule:
         except StorageFailed as error:
             logger.error("model %s: no snapshot: %s; the journal is kept", model.name, error)
             return
-        state = State(*learner.state())
+        plain, arrays = learner.state()
+        # The name is for the day on which the journal is lost.
+        state = State({**plain, "model": model.name}, arrays)
         self._saving[model] = self._saver.submit(self._snapshots.save, model.id, state)
 
     def _finish(self, model: Model, saving: "Future[None]") -> None:
@@ -102,9 +104,11 @@ class SnapshotSchedule:
         try:
             saving.result()
             newest, *older = self._snapshots.sequences(model.id)
+            # A later one that recovery could not read is nothing to fall back on.
+            known = [sequence for sequence in older if sequence <= model.snapshot_sequence]
             model.note_snapshot(newest, self._snapshots.written(model.id, newest))
-            if older:
-                self._journal.drop(model.id, older[0])
+            if known:
+                self._journal.drop(model.id, known[0])
             self._metrics.snapshots_saved += 1
         except (OSError, MemoryError, StorageFailed) as error:
             self._metrics.snapshots_failed += 1

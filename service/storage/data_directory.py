@@ -3,9 +3,11 @@
 import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from service.errors import StartupError
+from service.storage.directories import make_directory, make_private, sync_directory
 from service.storage.interfaces import Storage
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.sqlite_answers import SqliteAnswers
@@ -13,6 +15,10 @@ from service.storage.sqlite_catalogue import SqliteCatalogue
 from service.storage.sqlite_file import SqliteFile
 from service.storage.sqlite_journal import SqliteJournal
 from service.storage.wal_check import check_write_ahead, write_ahead_path
+
+
+class JournalMissing(StartupError):
+    """A data directory has snapshots, but not the journal that they belong to."""
 
 
 class DirectoryInUse(StartupError):
@@ -32,8 +38,11 @@ def snapshots_path(data: Path) -> Path:
 def open_storage(data: Path, snapshots_kept: int = 4, read_only: bool = False) -> Storage:
     """The storage in a data directory.
 
-    read_only: opens the journal as it is now, also while a server writes it. Raises StartupError.
+    read_only: opens the journal as it is now, also while a server writes it. Raises JournalMissing,
+    StartupError.
     """
+    if not read_only:
+        _check_journal_is_there(data)
     file = SqliteFile(journal_path(data), read_only)
     snapshots = SnapshotFiles(snapshots_path(data), snapshots_kept)
     return Storage(SqliteJournal(file), SqliteCatalogue(file), SqliteAnswers(file), snapshots)
@@ -46,7 +55,8 @@ def owned(data: Path) -> Iterator[None]:
     Raises DirectoryInUse, StartupError.
     """
     try:
-        data.mkdir(parents=True, exist_ok=True)
+        make_directory(data)
+        make_private(data / "lock")
         lock = (data / "lock").open("w")
     except OSError as error:
         raise StartupError(
@@ -61,6 +71,41 @@ def owned(data: Path) -> Iterator[None]:
                 "stop it, or choose another directory with --data"
             ) from None
         yield
+
+
+def set_aside(data: Path) -> Path:
+    """Rename all that a lost journal left, so that a new one begins with nothing.
+
+    Returns the directory in which the snapshots are now. Raises OSError.
+    """
+    suffix = f"{datetime.now(UTC):aside-%Y%m%dT%H%M%S}"
+    for path in (write_ahead_path(journal_path(data)), snapshots_path(data)):
+        if path.exists():
+            path.rename(path.with_name(f"{path.name}.{suffix}"))
+    sync_directory(data)
+    path = snapshots_path(data)
+    return path.with_name(f"{path.name}.{suffix}")
+
+
+def has_lost_journal(data: Path) -> bool:
+    """Whether something shows that a journal was there which is missing or empty."""
+    path = journal_path(data)
+    if path.exists() and path.stat().st_size:
+        return False
+    ahead = write_ahead_path(path)
+    left = any(snapshots_path(data).glob("[0-9]*/*.snapshot"))
+    return left or (ahead.exists() and ahead.stat().st_size > 0)
+
+
+def _check_journal_is_there(data: Path) -> None:
+    """Raise JournalMissing where a journal was lost."""
+    if has_lost_journal(data):
+        path = journal_path(data)
+        raise JournalMissing(
+            f"{data} has models, but their journal {path} is missing or empty. Restore it from a "
+            "backup; `wolfstream serve --recover` makes models of the newest snapshots, without "
+            "what was learned after them"
+        )
 
 
 def check_journal_end(data: Path) -> None:

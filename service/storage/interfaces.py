@@ -169,8 +169,8 @@ class Snapshots(Protocol):
     def delete(self, model: int) -> None:
         """Forget all snapshots of a model."""
 
-    def keep_only(self, models: set[int]) -> None:
-        """Forget the snapshots of all other models."""
+    def set_others_aside(self, models: set[int]) -> None:
+        """Keep the snapshots of all other models where a new model does not find them."""
 
 
 class Storage(NamedTuple):

@@ -1,10 +1,12 @@
 """Snapshots in files: `DIR/snapshots/<model>/<sequence>.snapshot`."""
 
 import contextlib
+import logging
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
+from service.storage.directories import make_directory
 from service.storage.interfaces import SnapshotDescription
 from service.storage.snapshot_format import (
     DamagedSnapshot,
@@ -15,7 +17,10 @@ from service.storage.snapshot_format import (
     write_state,
 )
 
+logger = logging.getLogger(__name__)
+
 _SUFFIX = ".snapshot"
+_DELETED = ".deleted"
 
 
 class SnapshotFiles:
@@ -28,6 +33,11 @@ class SnapshotFiles:
         self._directory = directory
         self._kept = kept
 
+    def models(self) -> list[int]:
+        """The numbers of all models that have snapshots."""
+        folders = [folder.name for folder in self._directory.glob("*")]
+        return sorted(int(name) for name in folders if name.isdecimal())
+
     def sequences(self, model: int) -> list[int]:
         """Sequences of a model's kept snapshots, newest first."""
         files = self._folder(model).glob(f"*{_SUFFIX}")
@@ -39,7 +49,7 @@ class SnapshotFiles:
 
     def save(self, model: int, state: State) -> None:
         """Write a snapshot durably, and delete the oldest if there are too many."""
-        self._folder(model).mkdir(parents=True, exist_ok=True)
+        make_directory(self._folder(model))
         for partial in self._folder(model).glob("*.partial"):  # of a process that was killed
             partial.unlink(missing_ok=True)
         write_state(self._path(model, state.plain["sequence"]), state)
@@ -51,7 +61,7 @@ class SnapshotFiles:
         return decode_state(self.content(model, sequence), self._path(model, sequence).name)
 
     def content(self, model: int, sequence: int) -> bytes:
-        """The bytes of a snapshot's file. Raises DamagedSnapshot."""
+        """The bytes of a snapshot's file. Raises UnreadableSnapshot."""
         return read_content(self._path(model, sequence))
 
     def written(self, model: int, sequence: int) -> datetime | None:
@@ -82,13 +92,31 @@ class SnapshotFiles:
             path.rename(path.with_suffix(".damaged"))
 
     def delete(self, model: int) -> None:
-        """Delete all snapshots of a model."""
-        shutil.rmtree(self._folder(model), ignore_errors=True)
+        """Delete all snapshots of a model.
 
-    def keep_only(self, models: set[int]) -> None:
-        """Delete the snapshots of all other models, which an interrupted deletion left."""
-        for folder in self._directory.glob("*"):
+        They are renamed first: where the process ends meanwhile, the next start knows what they
+        are.
+        """
+        folder = self._folder(model)
+        doomed = folder.with_name(f"{folder.name}{_DELETED}")
+        with contextlib.suppress(OSError):
+            folder.rename(doomed)
+        for each in (folder, doomed):
+            shutil.rmtree(each, ignore_errors=True)
+
+    def set_others_aside(self, models: set[int]) -> None:
+        """Rename the folders of all other models, and finish deletions that were interrupted."""
+        for folder in sorted(self._directory.glob("*")):
             if folder.name.isdigit() and int(folder.name) not in models:
+                aside = folder.with_name(f"{folder.name}.{datetime.now(UTC):aside-%Y%m%dT%H%M%S}")
+                folder.rename(aside)
+                logger.warning(
+                    "%s belongs to no model of the journal and is now %s: `wolfstream snapshot "
+                    "import` makes a model of a file in it; delete it if you do not need it",
+                    folder,
+                    aside,
+                )
+            elif folder.name.endswith(_DELETED):
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _path(self, model: int, sequence: int) -> Path:

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from service.storage.directories import sync_directory
+
 _MAGIC = b"WOLFSN\x00\x01"
 _DIGEST_BYTES = 32
 
@@ -30,6 +32,10 @@ class DamagedSnapshot(Exception):
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"{name} {reason}")
         self.reason = reason
+
+
+class UnreadableSnapshot(DamagedSnapshot):
+    """A snapshot's bytes cannot be had now; what they are is not known."""
 
 
 class State(NamedTuple):
@@ -56,11 +62,7 @@ def write_state(path: Path, state: State) -> None:
     except BaseException:
         partial.unlink(missing_ok=True)  # on a full disk the journal needs the room
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_directory(path.parent)
 
 
 def read_state(path: Path) -> State:
@@ -69,12 +71,12 @@ def read_state(path: Path) -> State:
 
 
 def read_content(path: Path) -> bytes:
-    """The bytes of one file. Raises DamagedSnapshot."""
+    """The bytes of one file. Raises UnreadableSnapshot."""
     try:
         return path.read_bytes()
     except OSError as error:
         reason = f"cannot be read: {error.strerror or error}"
-        raise DamagedSnapshot(path.name, reason) from error
+        raise UnreadableSnapshot(path.name, reason) from error
 
 
 def read_plain(path: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from service.errors import InDoubt, StartupError, StorageFailed
+from service.storage.directories import make_private, sync_directory
 from service.storage.seals import BrokenSeal
 from service.storage.sqlite_rows import COLUMNS, FORMAT, READABLE_FORMATS, SCHEMA
 from service.storage.wal_check import check_write_ahead, write_ahead_path
@@ -44,6 +45,9 @@ class SqliteFile:
                 "when the server stopped, and was never acknowledged"
             )
         with self.reading():
+            if not read_only:
+                # SQLite gives its other files the mode of this one.
+                make_private(path)
             where = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
             self.db = sqlite3.connect(
                 where,
@@ -81,6 +85,7 @@ class SqliteFile:
         if version != FORMAT:  # else a table whose name is damaged would be made anew, empty
             self.db.executescript(SCHEMA)
             self.db.execute(f"PRAGMA user_version = {FORMAT}")
+            sync_directory(self.path.parent)
         self._check_pages()
 
     def _check_pages(self) -> None:
@@ -109,7 +114,7 @@ class SqliteFile:
             yield
         except (BrokenSeal, UnicodeDecodeError) as error:  # of the schema's own text too
             raise self._damaged(str(error)) from None
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise StartupError(
                 f"the journal {self.path} cannot be read: {error}; check the directory's "
                 "permissions and free space, or restore it from a backup"

@@ -159,5 +159,5 @@ class _Snapshots(_Part):
     def delete(self, model: int) -> None:
         self.memory.saved.pop(model, None)
 
-    def keep_only(self, models: set[int]) -> None:
+    def set_others_aside(self, models: set[int]) -> None:
         self.memory.saved = {at: kept for at, kept in self.memory.saved.items() if at in models}

@@ -26,7 +26,7 @@ def no_variables(monkeypatch: pytest.MonkeyPatch):
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """The settings with which `serve` would have started."""
     settings: list[Settings] = []
-    monkeypatch.setattr(service.web.server, "serve", lambda given, _: settings.append(given))
+    monkeypatch.setattr(service.web.server, "serve", lambda given, *_: settings.append(given))
     return settings
 
 
@@ -34,7 +34,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
 def loaded(monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     """The model files with which `serve` would have started."""
     loads: dict[str, Path] = {}
-    monkeypatch.setattr(service.web.server, "serve", lambda _, given: loads.update(given))
+    monkeypatch.setattr(service.web.server, "serve", lambda _, given, __: loads.update(given))
     return loads
 
 
@@ -78,7 +78,8 @@ class TestHelp:
         for name, field in Settings.model_fields.items():
             assert f"WOLFSTREAM_{name.upper()}" in text
             assert field.description in text
-            assert re.search(rf"[Dd]efault: {re.escape(str(field.default))}\b", text)
+            default = "none" if field.default == () else str(field.default)
+            assert re.search(rf"[Dd]efault: {re.escape(default)}\b", text)
 
     def test_replay_names_formats_and_exit_codes(self):
         text = run("replay", "--help").output
@@ -143,13 +144,22 @@ class TestServe:
         assert not served
 
     def test_cannot_start(self, monkeypatch: pytest.MonkeyPatch):
-        def fail(_: Settings, __: dict[str, Path]) -> None:
+        def fail(*_: object) -> None:
             raise StartupError("the data directory is in use")
 
         monkeypatch.setattr(service.web.server, "serve", fail)
         result = run("serve")
         assert result.exit_code == 1
         assert error_line(result) == "Error: the data directory is in use"
+
+    @pytest.mark.parametrize("arguments", [[], ["--recover"]])
+    def test_a_lost_journal_is_replaced_only_on_request(
+        self, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+    ):
+        given: list[bool] = []
+        monkeypatch.setattr(service.web.server, "serve", lambda *_: given.append(_[2]))
+        assert run("serve", *arguments).exit_code == 0
+        assert given == [bool(arguments)]
 
 
 class TestLoadUsage:

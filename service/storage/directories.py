@@ -1,0 +1,35 @@
+"""Directories and files that only their owner reads, and whose names survive a loss of power."""
+
+import os
+from pathlib import Path
+
+_DIRECTORY_MODE, _FILE_MODE = 0o700, 0o600
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory, and those above it, durably where they are missing. Raises OSError."""
+    if path.is_dir():
+        return
+    if path.parent != path:
+        make_directory(path.parent)
+    path.mkdir(_DIRECTORY_MODE, exist_ok=True)
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable. Raises OSError."""
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def make_private(path: Path) -> None:
+    """Make a file that only its owner reads, empty if there is none. Raises OSError."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, _FILE_MODE)
+    try:
+        if os.fstat(file).st_uid == os.geteuid():
+            os.fchmod(file, _FILE_MODE)
+    finally:
+        os.close(file)

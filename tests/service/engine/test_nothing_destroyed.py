@@ -1,0 +1,199 @@
+"""Nothing is destroyed in doubt: lost journals, unreadable files, foreign snapshots."""
+
+import asyncio
+import logging
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.engine.admission import LearnRequest
+from service.engine.salvage import salvage
+from service.engine.writer import Writer
+from service.errors import StartupError
+from service.settings import Settings
+from service.spec.model import read_spec
+from service.storage.data_directory import JournalMissing, open_storage, owned
+from service.storage.snapshot_files import SnapshotFiles
+from tests.service.streams import part, two_classes
+
+SPEC = read_spec({"working_set": {"max_size": 20}, "asset": None})
+SAMPLES = two_classes(100)
+
+
+@contextmanager
+def writing(data: Path, **settings: Any) -> Iterator[Writer]:
+    """A writer over a directory, which saves snapshots in the end."""
+    given = Settings(data=data, snapshot_samples=10, **settings)
+    with owned(data):
+        writer = Writer(open_storage(data, given.snapshots), given, lambda *_: None)
+        try:
+            writer.recover(lambda _: None)
+            yield writer
+            writer.close()
+        finally:
+            writer.snapshots.finish(wait=True)
+            writer._storage.close()
+
+
+def learn(writer: Writer, name: str, start: int, stop: int) -> None:
+    model, _ = writer.models.create(name, SPEC)
+    loop = asyncio.new_event_loop()
+    for i in range(start, stop):
+        one = part(SAMPLES, i, i + 1)
+        writer.handle([LearnRequest(model, "working_set", one, loop.create_future(), 0.0)])
+    loop.close()
+
+
+def sequence_of(writer: Writer, name: str) -> int:
+    model = writer.models.get(name)
+    assert model is not None
+    return model.published.sequence
+
+
+def contents(data: Path) -> set[bytes]:
+    """The contents of all snapshots, whatever they are called."""
+    return {path.read_bytes() for path in data.rglob("*.snapshot")}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A directory with two models, prices of 35 samples and mail of 12."""
+    with writing(tmp_path / "data") as writer:
+        learn(writer, "prices", 0, 35)
+        learn(writer, "mail", 0, 12)
+    return tmp_path / "data"
+
+
+class TestLostJournal:
+    @pytest.mark.parametrize("how", ["missing", "empty"])
+    def test_it_is_said_and_nothing_changes(self, data: Path, how: str):
+        before = contents(data)
+        (data / "log.sqlite").unlink()
+        if how == "empty":
+            (data / "log.sqlite").touch()
+        with pytest.raises(JournalMissing, match="serve --recover"), writing(data):
+            pass
+        assert contents(data) == before
+
+    def test_models_are_made_of_the_newest_whole_snapshots(
+        self, data: Path, caplog: pytest.LogCaptureFixture
+    ):
+        before = contents(data)
+        (data / "log.sqlite").unlink()
+        newest = max((data / "snapshots" / "1").glob("*.snapshot"))
+        newest.write_bytes(newest.read_bytes()[:-1])
+        with caplog.at_level(logging.WARNING):
+            salvage(data)
+        assert "checksum" in caplog.text
+        assert "model prices: made of" in caplog.text
+        assert "model mail: made of" in caplog.text
+        with writing(data) as writer:
+            assert sequence_of(writer, "mail") == 12
+            assert sequence_of(writer, "prices") == 30
+        assert len(before - contents(data)) == 1  # the one that was damaged here
+
+    def test_snapshots_of_earlier_versions_have_no_name(self, data: Path):
+        files = SnapshotFiles(data / "snapshots")
+        for sequence in files.sequences(2):
+            state = files.load(2, sequence)
+            del state.plain["model"]
+            files.save(2, state)
+        (data / "log.sqlite").unlink()
+        salvage(data)
+        with writing(data) as writer:
+            assert sequence_of(writer, "recovered-2") == 12
+
+
+def test_snapshots_that_no_catalogue_knows_are_set_aside(
+    data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    """Another directory's journal, say; a new model under the number does not find them."""
+    with writing(tmp_path / "other") as writer:
+        learn(writer, "fresh", 0, 3)
+    (data / "log.sqlite").unlink()
+    (tmp_path / "other" / "log.sqlite").rename(data / "log.sqlite")
+    for path in (data / "snapshots" / "1").iterdir():
+        path.unlink()
+    (tmp_path / "other" / "snapshots" / "1" / f"{3:020d}.snapshot").rename(
+        data / "snapshots" / "1" / f"{3:020d}.snapshot"
+    )
+    before = contents(data)
+    with caplog.at_level(logging.WARNING), writing(data) as writer:
+        learn(writer, "second", 0, 2)
+        assert sequence_of(writer, "second") == 2
+    assert "belongs to no model" in caplog.text
+    assert before <= contents(data)
+
+
+def test_a_deletion_that_was_interrupted_is_finished(data: Path):
+    (data / "snapshots" / "9.deleted").mkdir()
+    with writing(data):
+        pass
+    assert not (data / "snapshots" / "9.deleted").exists()
+
+
+class TestUnreadable:
+    @pytest.fixture
+    def failing(self, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+        """The names of snapshots whose reading fails."""
+        names = set[str]()
+        read = Path.read_bytes
+
+        def read_bytes(path: Path) -> bytes:
+            if path.name in names:
+                raise OSError(5, "Input/output error")
+            return read(path)
+
+        monkeypatch.setattr(Path, "read_bytes", read_bytes)
+        return names
+
+    def test_files_keep_their_names_where_no_way_back_is_found(self, data: Path, failing: set[str]):
+        files = sorted((data / "snapshots").rglob("*.snapshot"))
+        failing |= {path.name for path in files}
+        with pytest.raises(StartupError), writing(data):
+            pass
+        assert sorted((data / "snapshots").rglob("*.snapshot")) == files
+        failing.clear()
+        with writing(data) as writer:
+            assert sequence_of(writer, "prices") == 35
+
+    def test_damaged_files_keep_theirs_as_well(self, data: Path):
+        files = sorted((data / "snapshots").rglob("*.snapshot"))
+        for path in files:
+            path.write_bytes(path.read_bytes()[:-1])
+        with pytest.raises(StartupError), writing(data):
+            pass
+        assert sorted((data / "snapshots").rglob("*.snapshot")) == files
+
+    def test_one_that_cannot_be_read_is_not_counted_on(self, data: Path, failing: set[str]):
+        """The journal still reaches back to the one before it."""
+        newest = max((data / "snapshots" / "1").glob("*.snapshot"))
+        failing.add(newest.name)
+        with writing(data) as writer:
+            assert sequence_of(writer, "prices") == 35
+            learn(writer, "prices", 35, 45)
+        assert newest.exists()
+        failing.add(max((data / "snapshots" / "1").glob("*.snapshot")).name)
+        with writing(data) as writer:
+            assert sequence_of(writer, "prices") == 45
+
+
+def test_only_the_owner_reads_what_is_kept(data: Path):
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (data, *data.rglob("*"))}
+    with writing(data):
+        modes |= {p: stat.S_IMODE(p.stat().st_mode) for p in data.glob("log.sqlite*")}
+        assert (data / "log.sqlite-wal") in modes
+    assert modes[data] == 0o700
+    assert modes[data / "snapshots"] == 0o700
+    assert {modes[path] for path in modes if path.parent == data and path.is_file()} == {0o600}
+
+
+def test_a_journal_of_an_earlier_version_becomes_private(data: Path):
+    (data / "log.sqlite").chmod(0o644)
+    with writing(data):
+        pass
+    assert stat.S_IMODE((data / "log.sqlite").stat().st_mode) == 0o600
