@@ -134,7 +134,7 @@ def _other_settings() -> str:
     "--recover",
     is_flag=True,
     help="Where the journal of --data is lost, begin a new one with models of the newest "
-    "snapshots; what was learned after them is lost. The log says what became of each.",
+    "snapshots; where it has lost its end, go on without. The log says what became of each model.",
 )
 def serve(loads: dict[str, Path], recover: bool, **options: str | bool | None) -> None:
     """Run the server until SIGTERM or Ctrl-C.

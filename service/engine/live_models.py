@@ -76,7 +76,7 @@ class LiveModels:
             logger.info(text, name, model.published.sequence, path)
             return
         try:
-            loaded = add_model(name, path, self._storage.catalogue, self._storage.snapshots)
+            loaded = add_model(name, path, self._storage)
         except (ModelFileError, StorageFailed, OSError) as error:
             raise StartupError(f"--load: {error}") from None
         self._learners[name] = loaded.learner

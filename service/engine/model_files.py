@@ -9,7 +9,7 @@ from service.model.learner import Learner
 from service.model.live import Model
 from service.spec.heads import ALGORITHMS
 from service.spec.model import ModelSpec, read_spec
-from service.storage.interfaces import Catalogue, Snapshots
+from service.storage.interfaces import Storage
 from service.storage.snapshot_format import DamagedSnapshot, State, read_state
 
 
@@ -44,25 +44,23 @@ def load_model(path: Path, name: str = "", model_id: int = 0) -> LoadedModel:
     return fill_model(Model(model_id, name, spec), state, str(path))
 
 
-def add_model(name: str, path: Path, catalogue: Catalogue, snapshots: Snapshots) -> LoadedModel:
+def add_model(name: str, path: Path, storage: Storage) -> LoadedModel:
     """Add the model in a file to the catalogue, under a new name.
 
     It is in the catalogue only once its snapshot is durable, so an empty model of this name never
     exists. Raises ModelFileError, StorageFailed, OSError.
     """
-    return add_state(name, _read_model_file(path)[0], str(path), catalogue, snapshots)
+    return add_state(name, _read_model_file(path)[0], str(path), storage)
 
 
-def add_state(
-    name: str, state: State, source: str, catalogue: Catalogue, snapshots: Snapshots
-) -> LoadedModel:
+def add_state(name: str, state: State, source: str, storage: Storage) -> LoadedModel:
     """Add a model of a state, which messages call `source`; see `add_model`.
 
     Raises ModelFileError, StorageFailed, OSError.
     """
-    spec, model_id = spec_in(state, source), None
+    spec, model_id, snapshots = spec_in(state, source), None, storage.snapshots
     try:
-        with catalogue.creating(name, spec.plain()) as model_id:
+        with storage.catalogue.creating(name, spec.plain()) as model_id:
             loaded = fill_model(Model(model_id, name, spec), state, source)
             snapshots.save(model_id, state._replace(plain={**state.plain, "model": name}))
     except InDoubt:
@@ -72,6 +70,7 @@ def add_state(
             snapshots.delete(model_id)  # the next model gets this number
         raise
     sequence = loaded.learner.sequence
+    storage.journal.begin_at(model_id, sequence)
     loaded.model.note_snapshot(sequence, snapshots.written(model_id, sequence))
     return loaded
 

@@ -34,6 +34,7 @@ def _recover_model(model: Model, storage: Storage, use_threads: Callable[[int], 
     learner = Learner(model)
     damaged = restore_newest(learner, storage.journal, storage.snapshots)
     found = [row for rows in replay(learner, storage, use_threads) for row in rows]
+    _check_complete(learner, storage.journal)
     try:
         if found:
             storage.answers.write(found)
@@ -128,6 +129,19 @@ def _restore_rollback(learner: Learner, journal: Journal) -> None:
     source = Learner(Model(model.id, model.name, model.spec))
     source.restore(state.plain, state.arrays)
     learner.roll_back(source, rollback.description)
+
+
+def _check_complete(learner: Learner, journal: Journal) -> None:
+    """Raise StartupError where more was acknowledged than there is."""
+    model = learner.model
+    reached = max(learner.sequence, journal.end(model.id))
+    acknowledged = journal.acknowledged(model.id)
+    if reached < acknowledged:
+        raise StartupError(
+            f"model {model.name!r}: {acknowledged} samples were acknowledged, but "
+            f"its journal and its snapshots end at {reached}. Restore {journal.name} and what "
+            "belongs to it from a backup; `wolfstream serve --recover` goes on without what is lost"
+        )
 
 
 def _check_continuous(learner: Learner, block: list[Entry]) -> None:

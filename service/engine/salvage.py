@@ -10,12 +10,29 @@ from pathlib import Path
 
 from service.engine.model_files import ModelFileError, add_state, describe
 from service.errors import StartupError, StorageFailed
-from service.storage.data_directory import open_storage, set_aside
+from service.storage.data_directory import (
+    forget_high_water,
+    has_lost_journal,
+    open_storage,
+    set_aside,
+)
 from service.storage.interfaces import Storage
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.snapshot_format import DamagedSnapshot
 
 logger = logging.getLogger(__name__)
+
+
+def recover_directory(data: Path) -> None:
+    """Give up what is lost, so that a server can start with the rest. Raises StartupError."""
+    if has_lost_journal(data):
+        salvage(data)
+        return
+    try:
+        forget_high_water(data)
+    except OSError as error:
+        raise StartupError(f"{data} cannot be written: {error}") from None
+    logger.warning("commits that the journal may have lost at its end are given up")
 
 
 def salvage(data: Path) -> None:
@@ -41,7 +58,7 @@ def _salvage_model(number: int, files: SnapshotFiles, storage: Storage) -> None:
         try:
             state = files.load(number, sequence)
             name = state.plain.get("model", f"recovered-{number}")
-            loaded = add_state(name, state, source, storage.catalogue, storage.snapshots)
+            loaded = add_state(name, state, source, storage)
         except (DamagedSnapshot, ModelFileError) as error:
             logger.warning("%s; trying the one before", error)
         else:

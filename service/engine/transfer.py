@@ -92,7 +92,7 @@ def import_model(data: Path, path: Path, name: str) -> LoadedModel:
                 raise TransferError(
                     f"{data} has a model {name!r}; choose another --name, or DELETE that one"
                 )
-            return add_model(name, path, storage.catalogue, storage.snapshots)
+            return add_model(name, path, storage)
     except DirectoryInUse:
         raise TransferError(
             f"a server holds {data}; stop it first, or let it take the file as it starts: "

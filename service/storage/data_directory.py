@@ -8,6 +8,7 @@ from pathlib import Path
 
 from service.errors import StartupError
 from service.storage.directories import make_directory, make_private, sync_directory
+from service.storage.high_water import HighWater
 from service.storage.interfaces import Storage
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.sqlite_answers import SqliteAnswers
@@ -30,6 +31,11 @@ def journal_path(data: Path) -> Path:
     return data / "log.sqlite"
 
 
+def high_water_path(data: Path) -> Path:
+    """The path of the file of what was durable, which notices that the journal lost its end."""
+    return data / "high-water"
+
+
 def snapshots_path(data: Path) -> Path:
     """The path of the directory of the snapshots."""
     return data / "snapshots"
@@ -44,8 +50,11 @@ def open_storage(data: Path, snapshots_kept: int = 4, read_only: bool = False) -
     if not read_only:
         _check_journal_is_there(data)
     file = SqliteFile(journal_path(data), read_only)
+    high_water = HighWater(high_water_path(data), read_only)
     snapshots = SnapshotFiles(snapshots_path(data), snapshots_kept)
-    return Storage(SqliteJournal(file), SqliteCatalogue(file), SqliteAnswers(file), snapshots)
+    return Storage(
+        SqliteJournal(file, high_water), SqliteCatalogue(file), SqliteAnswers(file), snapshots
+    )
 
 
 @contextmanager
@@ -79,7 +88,8 @@ def set_aside(data: Path) -> Path:
     Returns the directory in which the snapshots are now. Raises OSError.
     """
     suffix = f"{datetime.now(UTC):aside-%Y%m%dT%H%M%S}"
-    for path in (write_ahead_path(journal_path(data)), snapshots_path(data)):
+    lost = write_ahead_path(journal_path(data)), high_water_path(data), snapshots_path(data)
+    for path in lost:
         if path.exists():
             path.rename(path.with_name(f"{path.name}.{suffix}"))
     sync_directory(data)
@@ -94,7 +104,20 @@ def has_lost_journal(data: Path) -> bool:
         return False
     ahead = write_ahead_path(path)
     left = any(snapshots_path(data).glob("[0-9]*/*.snapshot"))
-    return left or (ahead.exists() and ahead.stat().st_size > 0)
+    return left or any(
+        other.exists() and other.stat().st_size for other in (ahead, high_water_path(data))
+    )
+
+
+def forget_high_water(data: Path) -> None:
+    """Set the marks of what was durable aside, so that a journal without its end is accepted.
+
+    Raises OSError.
+    """
+    path = high_water_path(data)
+    if path.exists():
+        path.rename(path.with_name(f"{path.name}.{datetime.now(UTC):aside-%Y%m%dT%H%M%S}"))
+        sync_directory(data)
 
 
 def _check_journal_is_there(data: Path) -> None:

@@ -69,6 +69,15 @@ class Journal(Protocol):
     def end(self, model: int) -> int:
         """The sequence of a model's last sample in the journal; 0 if it has none."""
 
+    def acknowledged(self, model: int) -> int:
+        """The sequence up to which a model was durable, known from outside the journal.
+
+        It is at most the true one; 0 where nothing is known.
+        """
+
+    def begin_at(self, model: int, sequence: int) -> None:
+        """Note that a new model begins with a snapshot of this sequence."""
+
     def rolled_back_at(self, model: int) -> int | None:
         """The sequence of a model's last rollback; None if later snapshots replaced it."""
 

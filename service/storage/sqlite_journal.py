@@ -13,6 +13,7 @@ from itertools import groupby
 
 from service.errors import StorageFailed
 from service.storage.entries import Entry, KeyedRequest, Rollback
+from service.storage.high_water import HighWater
 from service.storage.seals import seal, unseal
 from service.storage.sqlite_answers import insert_keys
 from service.storage.sqlite_file import ROWS_PER_STATEMENT, SqliteFile
@@ -28,13 +29,14 @@ class SqliteJournal:
     A commit is written for all of its models or for none.
     """
 
-    def __init__(self, file: SqliteFile) -> None:
-        self._file = file
+    def __init__(self, file: SqliteFile, high_water: HighWater) -> None:
+        self._file, self._high_water = file, high_water
         self.name = str(file.path)
 
     def close(self) -> None:
-        """Close the database."""
+        """Close the database and the marks."""
         self._file.close()
+        self._high_water.close()
 
     def damage(self) -> list[str]:
         """What SQLite finds wrong with its file."""
@@ -54,7 +56,19 @@ class SqliteJournal:
             return dict.fromkeys(
                 [row.model for row in entries] + [row.model for row in keys], error
             )
+        # Of a model's entries the last one counts, which comes last.
+        for model, sequence in {entry.model: entry.sequence for entry in entries}.items():
+            self._high_water.note(model, sequence)
         return {}
+
+    def acknowledged(self, model: int) -> int:
+        """The sequence up to which a model was durable, as far as the mark knows."""
+        return self._high_water.of(model)
+
+    def begin_at(self, model: int, sequence: int) -> None:
+        """Note that a new model begins with a snapshot of this sequence."""
+        self._high_water.note(model, sequence)
+        self._high_water.sync()
 
     def _append(self, entries: Sequence[Entry], keys: Sequence[KeyedRequest]) -> None:
         samples = [entry for entry in entries if entry.samples]
@@ -83,6 +97,7 @@ class SqliteJournal:
                     "INSERT INTO rollbacks VALUES (?, ?, ?, ?, ?)",
                     (model, part, at, sealed, content[start : start + _PART_BYTES]),
                 )
+        self._high_water.note(model, at)
 
     def rolled_back_at(self, model: int) -> int | None:
         """The sequence of a model's last rollback; None if later snapshots replaced it."""
@@ -145,3 +160,4 @@ class SqliteJournal:
                 self._file.run(
                     f"DELETE FROM {table} WHERE model = ? AND sequence < ?", (model, up_to)
                 )
+        self._high_water.sync()

@@ -21,11 +21,11 @@ from service.access.key_ring import KeyRing
 from service.access.keys import KeysError
 from service.diagnostics.logging_setup import set_up_logging
 from service.engine.facade import Engine
-from service.engine.salvage import salvage
+from service.engine.salvage import recover_directory
 from service.engine.warm_up import WarmUp
 from service.errors import StartupError
 from service.settings import Settings
-from service.storage.data_directory import has_lost_journal, open_storage, owned
+from service.storage.data_directory import open_storage, owned
 from service.web.formats.problems import problem_response
 from service.web.layers.connections import BoundedProtocol, watch_connections
 from service.web.routes.app import create_app
@@ -46,13 +46,13 @@ def serve(settings: Settings, loads: Mapping[str, Path], recover: bool = False) 
     """Run the server until SIGTERM or SIGINT. Raises StartupError.
 
     loads: model files by the names of the models that they become.
-    recover: whether a lost journal is replaced by one with models of the newest snapshots.
+    recover: whether what is lost of the data directory is given up.
     """
     set_up_logging(settings.log_format)
     check_tls(settings.tls_cert, settings.tls_key)
     with owned(settings.data), contextlib.ExitStack() as stack:
-        if recover and has_lost_journal(settings.data):
-            salvage(settings.data)
+        if recover:
+            recover_directory(settings.data)
         ring = _read_ring(settings)
         listener = stack.enter_context(_listening(settings, ring.required))
         # uvicorn's type asks for a class, but it only calls this.

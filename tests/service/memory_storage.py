@@ -79,6 +79,12 @@ class _Journal(_Part):
     def end(self, model: int) -> int:
         return max((entry.sequence for entry in self.memory.entries[model]), default=0)
 
+    def acknowledged(self, _model: int) -> int:
+        return 0
+
+    def begin_at(self, model: int, sequence: int) -> None:
+        pass
+
     def rolled_back_at(self, _model: int) -> int | None:
         return None
 

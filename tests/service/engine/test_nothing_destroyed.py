@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 
 from service.engine.admission import LearnRequest
-from service.engine.salvage import salvage
+from service.engine.salvage import recover_directory, salvage
+from service.engine.transfer import import_model
 from service.engine.writer import Writer
 from service.errors import StartupError
 from service.settings import Settings
@@ -115,6 +117,7 @@ def test_snapshots_that_no_catalogue_knows_are_set_aside(
     with writing(tmp_path / "other") as writer:
         learn(writer, "fresh", 0, 3)
     (data / "log.sqlite").unlink()
+    (data / "high-water").unlink()
     (tmp_path / "other" / "log.sqlite").rename(data / "log.sqlite")
     for path in (data / "snapshots" / "1").iterdir():
         path.unlink()
@@ -197,3 +200,79 @@ def test_a_journal_of_an_earlier_version_becomes_private(data: Path):
     with writing(data):
         pass
     assert stat.S_IMODE((data / "log.sqlite").stat().st_mode) == 0o600
+
+
+class TestLostEnd:
+    """Commits that are gone, though they were acknowledged."""
+
+    @pytest.fixture
+    def killed(self, data: Path, tmp_path: Path) -> Path:
+        """The directory of a process that ended with 5 samples in the write-ahead file only."""
+        with writing(data) as writer:
+            learn(writer, "prices", 35, 40)
+            shutil.copytree(data, tmp_path / "killed")
+        return tmp_path / "killed"
+
+    def test_all_is_found(self, killed: Path):
+        with writing(killed) as writer:
+            assert sequence_of(writer, "prices") == 40
+
+    @pytest.mark.parametrize("frames", [0, 3])
+    def test_it_is_noticed(self, killed: Path, frames: int):
+        ahead = killed / "log.sqlite-wal"
+        whole = ahead.read_bytes()
+        page = int.from_bytes(whole[8:12], "big")
+        ahead.write_bytes(whole[: (32 + frames * (24 + page)) * (frames > 0)])
+        for path in (killed / "snapshots").rglob("*40.snapshot"):
+            path.unlink()
+        before = {path: path.read_bytes() for path in killed.rglob("*.snapshot")}
+        with pytest.raises(StartupError, match="40 samples were acknowledged"), writing(killed):
+            pass
+        assert {path: path.read_bytes() for path in killed.rglob("*.snapshot")} == before
+
+    def test_it_can_be_given_up(self, killed: Path):
+        (killed / "log.sqlite-wal").unlink()
+        recover_directory(killed)
+        with writing(killed) as writer:
+            assert sequence_of(writer, "prices") == 35
+
+    def test_a_torn_mark_is_none(self, killed: Path):
+        (killed / "log.sqlite-wal").unlink()
+        marks = bytearray((killed / "high-water").read_bytes())
+        marks[16 + 3] ^= 1
+        (killed / "high-water").write_bytes(marks)
+        with writing(killed) as writer:
+            assert sequence_of(writer, "prices") == 35
+
+    def test_a_directory_of_an_earlier_version_has_no_marks(self, killed: Path):
+        (killed / "high-water").unlink()
+        with writing(killed) as writer:
+            assert sequence_of(writer, "prices") == 40
+
+    def test_a_model_whose_only_snapshot_is_lost_does_not_begin_anew(
+        self, data: Path, tmp_path: Path
+    ):
+        file = max((data / "snapshots" / "2").glob("*.snapshot"))
+        import_model(tmp_path / "new", file, "copy")
+        for path in (tmp_path / "new").rglob("*.snapshot"):
+            path.unlink()
+        refused = pytest.raises(StartupError, match="12 samples were acknowledged")
+        with refused, writing(tmp_path / "new"):
+            pass
+
+    def test_a_journal_without_snapshots_is_missed_too(self, tmp_path: Path):
+        with writing(tmp_path / "data") as writer:
+            learn(writer, "young", 0, 3)
+            shutil.copytree(tmp_path / "data", tmp_path / "killed")
+        for path in (tmp_path / "killed").glob("log.sqlite*"):
+            path.unlink()
+        with pytest.raises(JournalMissing), writing(tmp_path / "killed"):
+            pass
+
+    def test_a_rollback_goes_on_from_where_it_was(self, data: Path):
+        with writing(data) as writer:
+            model = writer.models.get("prices")
+            assert model is not None
+            writer.history.roll_back(model, 30)
+        with writing(data) as writer:
+            assert sequence_of(writer, "prices") == 35
