@@ -65,6 +65,11 @@ class Settings(BaseSettings):
     )
     request_rows: int = Field(100_000, ge=1, description="Rows in one request.")
     row_numbers: int = Field(100_000, ge=1, description="Numbers in one row.")
+    request_values: int = Field(
+        1 << 22,
+        ge=1,
+        description="Numbers, texts and names in one request, except those of raw arrays.",
+    )
     models: int = Field(1_000, ge=1, description="Models that the server may have.")
     connections: int = Field(
         800, ge=1, description="Open connections, fewer than the system's bound on open files."

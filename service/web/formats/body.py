@@ -12,6 +12,7 @@ from service.samples.named_rows import Rows
 from service.samples.validation import Samples, read_rows, read_samples
 from service.settings import Settings
 from service.spec.heads import Task
+from service.web.formats.bounds import bounds_of
 from service.web.formats.content_encoding import decompressor_of
 from service.web.formats.inference import JSON_LENGTH_HEADER, Inference, read_inference
 from service.web.formats.lines import Lines
@@ -61,7 +62,7 @@ async def receive_inference(request: Request, settings: Settings, named: bool) -
     json_length = request.headers.get(JSON_LENGTH_HEADER)
 
     def read() -> Inference:
-        wanted = read_inference(data, json_length, named)
+        wanted = read_inference(data, json_length, named, bounds_of(settings))
         check_rows(wanted.rows, settings)
         return wanted
 
@@ -70,7 +71,7 @@ async def receive_inference(request: Request, settings: Settings, named: bool) -
 
 def _decode(request: Request, body_format: Format, data: bytes, settings: Settings) -> Any:
     """Plain data of a body; the lines of its rows are kept for the problem that may follow."""
-    plain = body_format.decode(data)
+    plain = body_format.decode(data, bounds_of(settings))
     if isinstance(plain, Lines):
         request.state.line_of_row = plain.line_of_row
     check_size(plain, settings)

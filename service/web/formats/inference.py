@@ -24,6 +24,7 @@ from service.errors import Invalid, Unreadable
 from service.model.live import Model
 from service.samples.named_rows import Rows, named_columns
 from service.samples.validation import read_rows
+from service.web.formats.bounds import Bounds
 from service.web.formats.tensors import (
     Output,
     as_text,
@@ -81,14 +82,14 @@ def metadata(model: Model) -> dict[str, Any]:
     }
 
 
-def read_inference(body: bytes, json_length: str | None, named: bool) -> Inference:
-    """Decode and check a request. Raises Unreadable, Invalid.
+def read_inference(body: bytes, json_length: str | None, named: bool, bounds: Bounds) -> Inference:
+    """Decode and check a request. Raises Unreadable, Invalid, TooLarge.
 
     json_length: the header with the number of bytes of JSON, before binary data.
     named: whether the model's rows are named numbers.
     """
     size = len(body) if json_length is None else _read_length(json_length, len(body))
-    fields = JSON.decode(body[:size])
+    fields = JSON.decode(body[:size], bounds)
     if not isinstance(fields, dict):
         raise Invalid("the request must be an object with inputs")
     request_id = fields.get("id")

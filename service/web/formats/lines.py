@@ -21,6 +21,7 @@ from service.files.labelled import kind_of, label_reader
 from service.files.separated import CsvText
 from service.files.svmlight import SvmlightText
 from service.files.text import DataFileError
+from service.web.formats.bounds import Bounds, check_json, check_lines
 
 _MOST_ERRORS = 20
 
@@ -42,8 +43,13 @@ class _Body(NamedTuple):
         return io.TextIOWrapper(io.BytesIO(self.data), encoding=encoding, newline=newline)
 
 
-def decode_ndjson(body: bytes, labelled: bool) -> Lines:
-    """One JSON object per line, empty lines skipped. Raises Unreadable, InvalidSamples."""
+def decode_ndjson(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
+    """One JSON object per line, empty lines skipped.
+
+    Raises Unreadable, InvalidSamples, TooLarge.
+    """
+    check_lines(body, b",", bounds)
+    check_json(body, bounds)
     texts = [(n, text) for n, text in enumerate(body.split(b"\n"), 1) if text.strip()]
     names = ("x", "y") if labelled else ("x",)
     items, wrong = [], list[SampleError]()
@@ -67,23 +73,28 @@ def decode_ndjson(body: bytes, labelled: bool) -> Lines:
     return Lines(fields, [line for line, _ in texts])
 
 
-def decode_csv(body: bytes, labelled: bool) -> Lines:
-    """Rows of numbers, and their labels. Raises Unreadable, InvalidSamples."""
+def decode_csv(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
+    """Rows of numbers, and their labels. Raises Unreadable, InvalidSamples, TooLarge."""
+    check_lines(body, b",;\t", bounds)
     try:
         return _read(CsvText(_Body(body), None, labelled), _as_raw)
     except (DataFileError, UnicodeDecodeError) as error:
         raise _refusal(error) from None
 
 
-def decode_svmlight(body: bytes, labelled: bool) -> Lines:
-    """Rows of numbers named "1", "2", and their labels. Raises Unreadable, InvalidSamples."""
+def decode_svmlight(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
+    """Rows of numbers named "1", "2", and their labels.
+
+    Raises Unreadable, InvalidSamples, TooLarge.
+    """
+    check_lines(body, b":", bounds)
     try:
         return _read(SvmlightText(_Body(body), None, sparse=True, labelled=labelled), _as_named)
     except (DataFileError, UnicodeDecodeError) as error:
         raise _refusal(error) from None
 
 
-DECODERS: dict[str, Callable[[bytes, bool], Lines]] = {
+DECODERS: dict[str, Callable[[bytes, bool, Bounds], Lines]] = {
     "application/x-ndjson": decode_ndjson,
     "text/csv": decode_csv,
     "text/x-libsvm": decode_svmlight,

@@ -10,6 +10,7 @@ import msgpack
 from pydantic_core import from_json, to_json
 
 from service.errors import Refusal, Unavailable, Unreadable, UnsupportedFormat
+from service.web.formats.bounds import Bounds, Counter, check_json
 from service.web.formats.lines import DECODERS
 
 
@@ -20,7 +21,7 @@ class Format(NamedTuple):
     """
 
     media_type: str
-    decode: Callable[[bytes], Any]
+    decode: Callable[[bytes, Bounds], Any]
     encode: Callable[[Any], bytes]
     end: bytes = b""
 
@@ -29,19 +30,37 @@ class Format(NamedTuple):
         return self.encode(data) + self.end
 
 
-def _decode_json(body: bytes) -> Any:
+def _decode_json(body: bytes, bounds: Bounds) -> Any:
+    check_json(body, bounds)
     try:
         return from_json(body)
     except ValueError as error:
         raise Unreadable(f"the body is not JSON: {error}") from None
 
 
-def _decode_msgpack(body: bytes) -> Any:
+def _decode_msgpack(body: bytes, bounds: Bounds) -> Any:
     try:
         # Labels and field names are text; maps may not have other keys.
-        return msgpack.unpackb(body, strict_map_key=True)
+        if len(body) <= bounds.uncounted_bytes:
+            return msgpack.unpackb(body, strict_map_key=True)
+        counter = Counter(bounds)
+        return msgpack.unpackb(
+            body,
+            strict_map_key=True,
+            list_hook=counter.array,
+            object_hook=counter.map,
+            ext_hook=_refuse_extension,
+            max_ext_len=0,
+            # What is announced is reserved; `Counter` refuses what is above the bound by less.
+            max_array_len=2 * bounds.values,
+            max_map_len=bounds.values,
+        )
     except (ValueError, msgpack.UnpackException, RecursionError) as error:
         raise Unreadable(f"the body is not MessagePack: {error or type(error).__name__}") from None
+
+
+def _refuse_extension(code: int, _: bytes) -> Any:
+    raise ValueError(f"extension {code} is not supported")
 
 
 def _encode_msgpack(data: Any) -> bytes:
@@ -49,8 +68,8 @@ def _encode_msgpack(data: Any) -> bytes:
     return packed
 
 
-def _of_lines(decode: Callable[[bytes, bool], Any], labelled: bool) -> Format:
-    return JSON._replace(decode=lambda body: decode(body, labelled))
+def _of_lines(decode: Callable[[bytes, bool, Bounds], Any], labelled: bool) -> Format:
+    return JSON._replace(decode=lambda body, bounds: decode(body, labelled, bounds))
 
 
 # The newline makes a terminal's prompt begin a line.

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 from service.errors import Invalid, SampleError, Unreadable
+from service.web.formats.bounds import Bounds
 from service.web.formats.wire import JSON, MSGPACK, Format
 
 SUBPROTOCOLS = {"wolfstream.v1.json": JSON, "wolfstream.v1.msgpack": MSGPACK}
@@ -18,14 +19,16 @@ _FIELDS = {
 }
 
 
-def decode_frame(message: Mapping[str, Any], frame_format: Format) -> dict[str, Any]:
-    """The fields of a message's frame. Raises Unreadable."""
+def decode_frame(
+    message: Mapping[str, Any], frame_format: Format, bounds: Bounds
+) -> dict[str, Any]:
+    """The fields of a message's frame. Raises Unreadable, TooLarge."""
     data = message.get("bytes")
     if data is None:
         if frame_format is MSGPACK:
             raise Unreadable("this stream takes MessagePack; send binary frames")
         data = message["text"].encode()
-    frame = frame_format.decode(data)
+    frame = frame_format.decode(data, bounds)
     if not isinstance(frame, dict):
         raise Unreadable("a frame must be an object")
     return frame

@@ -16,10 +16,12 @@ from service.errors import (
     pointer_to,
 )
 from service.web.formats.body import read_body, respond
+from service.web.formats.bounds import Bounds
 from service.web.formats.wire import JSON, format_of_body
 from service.web.openapi.operations import BODY_REFUSALS, NO_BODY, answer, body, refusals
 
 _BODY_BYTES = 1 << 12
+_BOUNDS = Bounds(_BODY_BYTES, _BODY_BYTES)
 _OF_SNAPSHOTS = (*BODY_REFUSALS, UnknownModel, UnknownSnapshot, UnusableSnapshot)
 
 
@@ -92,7 +94,7 @@ def add_history(app: FastAPI, engine: Engine) -> None:
         """
         data = await read_body(request, _BODY_BYTES)
         body_format = format_of_body(request.headers.get("content-type"))
-        sequence = _read_rollback(body_format.decode(data))
+        sequence = _read_rollback(body_format.decode(data, _BOUNDS))
         return respond(request, body_format, await engine.roll_back(engine.model(name), sequence))
 
 

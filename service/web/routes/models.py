@@ -13,6 +13,7 @@ from service.errors import (
 )
 from service.settings import Settings
 from service.web.formats.body import read_body, respond
+from service.web.formats.bounds import Bounds
 from service.web.formats.wire import JSON, format_of_body
 from service.web.openapi.operations import (
     BODY_REFUSALS,
@@ -26,6 +27,7 @@ from service.web.routes import handlers
 
 # A spec is a few hundred bytes.
 _SPEC_BYTES = 1 << 16
+_BOUNDS = Bounds(_SPEC_BYTES, _SPEC_BYTES)
 
 
 def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
@@ -66,7 +68,7 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         """Create a model of a task, a kernel and heads; `{}` is a spec with every default."""
         data = await read_body(request, min(settings.body_bytes, _SPEC_BYTES))
         body_format = format_of_body(request.headers.get("content-type") if data else None)
-        spec = body_format.decode(data) if data else {}
+        spec = body_format.decode(data, _BOUNDS) if data else {}
         created, new = await handlers.create(engine, name, spec)
         return respond(request, body_format, created, 201 if new else 200)
 

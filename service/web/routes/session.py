@@ -27,6 +27,7 @@ from service.model.live import Model
 from service.samples.validation import read_rows, read_samples
 from service.settings import Settings
 from service.spec.heads import LearningCall
+from service.web.formats.bounds import bounds_of
 from service.web.formats.problems import problem_of
 from service.web.formats.request_size import check_size
 from service.web.formats.wire import JSON, Format
@@ -58,6 +59,7 @@ class Session:
         self._model = model
         self.grant = grant
         self._settings = settings
+        self._bounds = bounds_of(settings)
         self._window = settings.window
         self._producer = producer
         self._order = None if producer is None else _Order()
@@ -134,7 +136,7 @@ class Session:
         of_frame: FrameId | None = None
         learns = True
         try:
-            frame = decode_frame(message, self._format)
+            frame = decode_frame(message, self._format, self._bounds)
             of_frame = frame_id(frame)
             op = operation(frame)
             learns = op != "predict"

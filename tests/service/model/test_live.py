@@ -25,6 +25,7 @@ from service.spec.model import read_spec
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.snapshot_format import State
 from service.web.formats.wire import JSON, MSGPACK
+from tests.service.decoding import BOUNDS
 from tests.service.streams import few_words, named, part, three_classes, two_classes
 
 HEADS: tuple[HeadName, ...] = ("working_set", "asset")
@@ -457,10 +458,13 @@ class TestPublish:
     @pytest.mark.parametrize("spoken", [JSON, MSGPACK], ids=["json", "msgpack"])
     def test_a_description_can_be_sent(self, spoken: Any):
         learner = model_of()
-        assert spoken.decode(spoken.encode(learner.model.describe())) == learner.model.describe()
+        assert (
+            spoken.decode(spoken.encode(learner.model.describe()), BOUNDS)
+            == learner.model.describe()
+        )
         labels: list[Label] = [True, 1, "é"]
         learn(learner, [(head, of(labels * 20)) for head in HEADS])
-        again = spoken.decode(spoken.encode(learner.model.describe()))
+        again = spoken.decode(spoken.encode(learner.model.describe()), BOUNDS)
         assert again == learner.model.describe()
         classes = again["heads"]["asset"]["classes"]
         assert [type(label) for label in classes] == [bool, int, str]

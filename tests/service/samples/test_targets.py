@@ -14,6 +14,7 @@ from service.samples.targets import LARGEST_TARGET
 from service.samples.validation import read_samples
 from service.spec.heads import Task
 from service.web.formats.wire import JSON, MSGPACK
+from tests.service.decoding import BOUNDS
 
 MOST_ERRORS = 20
 LONGEST_LABEL = 256
@@ -134,7 +135,7 @@ class TestTargets:
         assert y.dtype == np.float64
         assert y.tobytes() == np.array(values).tobytes()
         for spoken in (JSON, MSGPACK):
-            body = spoken.decode(spoken.encode({"x": [[0]] * len(values), "y": values}))
+            body = spoken.decode(spoken.encode({"x": [[0]] * len(values), "y": values}), BOUNDS)
             assert read_samples(body, "regression").y.tobytes() == y.tobytes()
 
     def test_whole_numbers_are_numbers(self):

@@ -16,6 +16,7 @@ from service.samples.record import to_record
 from service.samples.validation import Samples, read_rows, read_samples
 from service.spec.heads import Task
 from service.web.formats.wire import JSON, MSGPACK, Format, problem
+from tests.service.decoding import BOUNDS
 
 DTYPES = ("<f4", "<f8", "<i8")
 MOST_ERRORS = 20
@@ -133,7 +134,9 @@ class TestRows:
             assert [p["detail"] for p in refused({"x": x, "y": ["a"]}).errors] == [detail]
 
     def test_a_number_beyond_float64_in_json_is_infinite(self):
-        assert places(refused(JSON.decode(b'{"x": [[0, 1e400]], "y": [1]}'))) == [(0, "/x/0/1")]
+        assert places(refused(JSON.decode(b'{"x": [[0, 1e400]], "y": [1]}', BOUNDS))) == [
+            (0, "/x/0/1")
+        ]
 
     @pytest.mark.parametrize("wrong", [None, 3, "12", b"12", {"a": 1}, {}])
     def test_every_row_is_a_list(self, wrong: Any):
@@ -187,7 +190,7 @@ class TestNamedRows:
     @pytest.mark.parametrize("name", ["a", "é/~\0\U0001f600", " ", "0", "x" * LONGEST_NAME])
     @pytest.mark.parametrize("spoken", [JSON, MSGPACK], ids=["json", "msgpack"])
     def test_a_name_is_any_text_in_any_format(self, name: str, spoken: Format):
-        assert named(spoken.decode(spoken.encode([{name: 1.5}]))) == ([name], [[1.5]])
+        assert named(spoken.decode(spoken.encode([{name: 1.5}]), BOUNDS)) == ([name], [[1.5]])
 
     @pytest.mark.parametrize(
         ("name", "detail"),
@@ -214,7 +217,7 @@ class TestNamedRows:
         assert refused_at({"a": wrong, "b": 1}, 0) == [(0, "/x/a")]
 
     def test_a_number_beyond_float64_in_json_is_infinite(self):
-        assert places(refused(JSON.decode(b'{"x": {"a": 1e400}, "y": 1}'))) == [(0, "/x/a")]
+        assert places(refused(JSON.decode(b'{"x": {"a": 1e400}, "y": 1}', BOUNDS))) == [(0, "/x/a")]
 
     def test_a_pointer_escapes_the_name(self):
         assert refused_at([{"a/b~c": None}]) == [(0, "/x/0/a~1b~0c")]
@@ -486,10 +489,10 @@ class TestAnything:
     @given(BODIES_AS_BYTES)
     def test_from_bytes_to_a_problem_that_can_be_sent(self, sent: tuple[Format, bytes]):
         body_format, body = sent
-        result = attempt(lambda: read_samples(body_format.decode(body)))
+        result = attempt(lambda: read_samples(body_format.decode(body, BOUNDS)))
         if isinstance(result, Samples):
             check_samples(result)
             return
         for answer_format in (JSON, MSGPACK):
             answer = answer_format.encode(problem(result, 422))
-            assert answer_format.decode(answer)["detail"] == result.detail
+            assert answer_format.decode(answer, BOUNDS)["detail"] == result.detail

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from service.errors import Refusal
 from service.samples.named_rows import NamedRows, n_rows
 from service.web.formats.inference import read_inference
+from tests.service.decoding import BOUNDS
 from tests.service.process import ServerProcess
 from tests.service.streams import body, few_words, plain_rows, three_classes, two_classes
 
@@ -547,7 +548,7 @@ FIELDS = st.fixed_dictionaries(
 def test_whatever_is_sent_is_read_or_refused(fields: Any, behind: bytes, named: bool) -> None:
     head = json.dumps(fields).encode()
     try:
-        rows = read_inference(head + behind, str(len(head)), named).rows
+        rows = read_inference(head + behind, str(len(head)), named, BOUNDS).rows
     except Refusal as error:
         detail = error.detail
     else:

@@ -22,13 +22,14 @@ from service.samples.named_rows import NamedRows
 from service.samples.validation import Samples, read_rows, read_samples
 from service.web.formats.lines import DECODERS
 from service.web.formats.wire import SAMPLE_MEDIA_TYPES, format_of_body
+from tests.service.decoding import BOUNDS
 from tests.service.streams import curve, few_words, part, plain_rows, three_classes, two_classes
 
 NDJSON, CSV, SVMLIGHT = "application/x-ndjson", "text/csv", "text/x-libsvm"
 
 
 def decoded(media_type: str, content: bytes, labelled: bool = True) -> Any:
-    return format_of_body(media_type, labelled).decode(content)
+    return format_of_body(media_type, labelled).decode(content, BOUNDS)
 
 
 def typed(samples: Samples) -> tuple[Any, Any]:

@@ -1,0 +1,93 @@
+"""What a body may have is counted before it is built."""
+
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import msgpack
+import pytest
+
+from service.errors import Refusal, TooLarge
+from service.samples.validation import read_samples
+from service.web.formats.bounds import Bounds
+from service.web.formats.inference import read_inference
+from service.web.formats.wire import JSON, MSGPACK, format_of_body
+from tests.service.decoding import BOUNDS
+
+MEGABYTE = 1 << 20
+SMALL = Bounds(values=1_000, rows=100)
+
+
+def packed(header: int, content: bytes) -> bytes:
+    """An array of single bytes."""
+    return bytes([header]) + len(content).to_bytes(4, "big") + content
+
+
+HOSTILE: dict[str, tuple[str, bytes]] = {
+    "objects": ("application/json", b"[" + b"{}," * (4 * MEGABYTE // 3) + b"1]"),
+    "arrays": ("application/json", b"[" + b"[]," * (4 * MEGABYTE // 3) + b"1]"),
+    "numbers": ("application/json", b"[" + b"1," * (5 * MEGABYTE) + b"1]"),
+    "fields": ("application/json", b"{" + b'"":1,' * MEGABYTE * 3 + b'"":1}'),
+    "maps": ("application/vnd.msgpack", packed(0xDD, b"\x80" * 4 * MEGABYTE)),
+    "lists": ("application/vnd.msgpack", packed(0xDD, b"\x90" * 4 * MEGABYTE)),
+    "integers": ("application/vnd.msgpack", packed(0xDD, b"\x01" * 5 * MEGABYTE)),
+    "extensions": ("application/vnd.msgpack", packed(0xDD, b"\xd4\x01\x00" * MEGABYTE)),
+    "empty lines": ("application/x-ndjson", b"\n" * 4 * MEGABYTE),
+    "lines of objects": ("application/x-ndjson", b"{}\n" * MEGABYTE),
+    "rows": ("text/csv", b"1,1\n" * MEGABYTE),
+    "fields of csv": ("text/csv", b"1," * (5 * MEGABYTE) + b"1\n"),
+    "blank csv": ("text/csv", b"\n" * 4 * MEGABYTE),
+    "returns": ("text/csv", b"\r" * 4 * MEGABYTE),
+    "labels": ("text/x-libsvm", b"1\n" * 2 * MEGABYTE),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_body_is_refused_before_it_is_built(name: str):
+    media_type, body = HOSTILE[name]
+    tracemalloc.start()
+    try:
+        with pytest.raises(Refusal):
+            format_of_body(media_type, labelled=True).decode(body, BOUNDS)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 60 * MEGABYTE
+
+
+def json_of(values: int) -> bytes:
+    return JSON.encode({"x": [[0] * values], "y": [1]})
+
+
+def msgpack_of(values: int) -> bytes:
+    return msgpack.packb({"x": [[0] * values], "y": [1]})
+
+
+@pytest.mark.parametrize(("encode", "spoken"), [(json_of, JSON), (msgpack_of, MSGPACK)])
+def test_the_bound_on_values(encode: Callable[[int], bytes], spoken: Any):
+    read_samples(spoken.decode(encode(900), SMALL))
+    with pytest.raises(TooLarge, match="1000 numbers"):
+        spoken.decode(encode(1_001), SMALL)
+
+
+def rows(n: int) -> dict[str, Any]:
+    return {"x": [[]] * n, "y": []}
+
+
+@pytest.mark.parametrize("spoken", [JSON, MSGPACK])
+def test_the_bound_on_arrays(spoken: Any):
+    bounds = Bounds(10_000, 100)
+    spoken.decode(spoken.encode(rows(1_300)), bounds)
+    with pytest.raises(TooLarge, match="1400 arrays and objects"):
+        spoken.decode(spoken.encode(rows(1_500)), bounds)
+
+
+def test_raw_arrays_are_not_counted():
+    raw = {"dtype": "<f8", "shape": [1000, 10], "data": bytes(80_000)}
+    body = msgpack.packb({"x": raw, "y": [1]})
+    assert MSGPACK.decode(body, SMALL)["x"]["shape"] == [1000, 10]
+
+
+def test_tensors_are_counted():
+    with pytest.raises(TooLarge):
+        read_inference(json_of(1_001), None, False, SMALL)
