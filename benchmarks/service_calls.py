@@ -28,6 +28,7 @@ from service.engine.warm_up import WarmUp
 from service.native.compile_cache import use_compile_cache
 from service.settings import Settings
 from service.storage.data_directory import open_storage
+from service.web.formats.memory import MemoryBudget
 from service.web.layers.shortcut import Shortcut
 from service.web.routes.app import create_app
 from service.web.routes.stream import Streams
@@ -100,7 +101,7 @@ async def measure(folder: Path) -> None:
     engine = Engine(settings, open_storage(folder), WarmUp(), {})
     ring = KeyRing(KeyFile(folder))
     await engine.ready
-    send = sender(create_app(engine, settings, Streams(), ring))
+    send = sender(create_app(engine, settings, Streams(), ring, MemoryBudget(0)))
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 20))
     spec = {"working_set": {"max_size": 100}, "asset": None}

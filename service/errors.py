@@ -30,6 +30,7 @@ WolfstreamError
         ├── QuotaExceeded     the client's key has no samples left for now
         ├── TooManyConnections
         ├── QueueFull
+        ├── MemoryFull        too many large requests at a time
         ├── JobsFull
         ├── RefitStopped      the server stopped, or the model was deleted or rolled back
         ├── SnapshotFailed    one is being written already, or cannot be written
@@ -242,6 +243,12 @@ class QueueFull(Unavailable):
     """Too many samples wait to be learned."""
 
     slug, title = "queue-full", "Too many samples are waiting"
+
+
+class MemoryFull(Unavailable):
+    """The requests that arrive and are decoded take too much memory together."""
+
+    slug, title = "memory-full", "Too many large requests at a time"
 
 
 class JobsFull(Unavailable):

@@ -79,6 +79,17 @@ class Settings(BaseSettings):
         gt=0,
         description="Longest wait for a request to arrive, or for a response to be read.",
     )
+    upload_bytes_per_second: int = Field(
+        128 << 10,
+        ge=1,
+        description="Slowest rate at which a request may arrive after patience_seconds.",
+    )
+    memory: int = Field(
+        0,
+        ge=0,
+        description="Bytes that all requests together may take while they arrive and are decoded; "
+        "0: a quarter of the memory that the server may use.",
+    )
     window: int = Field(
         256, ge=1, description="Messages on a websocket stream that may be without a response."
     )

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from service.access.key_file import KeyFile
 from service.access.key_ring import KeyRing
@@ -26,8 +25,10 @@ from service.engine.warm_up import WarmUp
 from service.errors import StartupError
 from service.settings import Settings
 from service.storage.data_directory import open_storage, owned
+from service.web.formats.memory import MemoryBudget
 from service.web.formats.problems import problem_response
 from service.web.layers.connections import BoundedProtocol, watch_connections
+from service.web.layers.stream_connections import BoundedStream
 from service.web.routes.app import create_app
 from service.web.routes.stream import Streams
 from service.web.tls import check_tls
@@ -57,10 +58,12 @@ def serve(settings: Settings, loads: Mapping[str, Path], recover: bool = False) 
         listener = stack.enter_context(_listening(settings, ring.required))
         # uvicorn's type asks for a class, but it only calls this.
         protocol: Any = functools.partial(BoundedProtocol, settings, problem_response)
+        memory = MemoryBudget(settings.memory)
+        streams: Any = functools.partial(BoundedStream, settings, memory)
         config = uvicorn.Config(
             lambda: None,
             http=protocol,
-            ws=WebSocketsSansIOProtocol,
+            ws=streams,
             # At level INFO it logs the query of each stream, where somebody might put a key.
             log_level="warning",
             lifespan="off",
@@ -75,7 +78,7 @@ def serve(settings: Settings, loads: Mapping[str, Path], recover: bool = False) 
             ssl_keyfile=settings.tls_key,
         )
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-            runner.run(_serve(settings, loads, config, listener, ring))
+            runner.run(_serve(settings, loads, config, listener, ring, memory))
 
 
 async def _serve(
@@ -84,10 +87,11 @@ async def _serve(
     config: uvicorn.Config,
     listener: socket.socket,
     ring: KeyRing,
+    memory: MemoryBudget,
 ) -> None:
     storage = open_storage(settings.data, settings.snapshots)
     engine, streams = Engine(settings, storage, WarmUp(), loads), Streams()
-    config.app = create_app(engine, settings, streams, ring)
+    config.app = create_app(engine, settings, streams, ring, memory)
     server = _Server(config, engine, streams)
     engine.ready.add_done_callback(lambda _: server.recovery_ended())
     watching = [

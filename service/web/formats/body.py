@@ -16,6 +16,7 @@ from service.web.formats.bounds import bounds_of
 from service.web.formats.content_encoding import decompressor_of
 from service.web.formats.inference import JSON_LENGTH_HEADER, Inference, read_inference
 from service.web.formats.lines import Lines
+from service.web.formats.memory import DECODED_FACTOR, UNCOUNTED_BYTES, Lease
 from service.web.formats.request_size import check_rows, check_size
 from service.web.formats.wire import JSON, Format, format_of_answer, format_of_body
 
@@ -27,38 +28,47 @@ _INLINE_BYTES = 1 << 17
 _INLINE_TENSOR_BYTES = _INLINE_BYTES // 16
 
 
-async def receive(request: Request, most_bytes: int, labelled: bool) -> tuple[Format, bytes]:
-    """The format of a body, and the body. Raises UnsupportedFormat, TooLarge."""
+async def receive(
+    request: Request, most_bytes: int, labelled: bool, lease: Lease
+) -> tuple[Format, bytes]:
+    """The format of a body, and the body. Raises UnsupportedFormat, TooLarge, MemoryFull."""
     body_format = format_of_body(request.headers.get("content-type"), labelled)
-    return body_format, await read_body(request, most_bytes)
+    return body_format, await read_body(request, most_bytes, lease)
 
 
 async def decode_samples(
-    request: Request, body_format: Format, data: bytes, settings: Settings, task: Task
+    request: Request,
+    body_format: Format,
+    data: bytes,
+    settings: Settings,
+    task: Task,
+    lease: Lease,
 ) -> Samples:
-    """Samples for a model of this task. Raises Unreadable, InvalidSamples, TooLarge."""
-    return await _run(
+    """Samples for a model of this task. Raises Unreadable, InvalidSamples, TooLarge, MemoryFull."""
+    return await beside_the_loop(
         lambda: read_samples(_decode(request, body_format, data, settings), task),
-        len(data) <= _INLINE_BYTES,
+        len(data),
+        lease,
     )
 
 
 async def decode_rows(
-    request: Request, body_format: Format, data: bytes, settings: Settings
+    request: Request, body_format: Format, data: bytes, settings: Settings, lease: Lease
 ) -> Rows:
-    """Rows to predict. Raises Unreadable, InvalidSamples, TooLarge."""
-    return await _run(
-        lambda: read_rows(_decode(request, body_format, data, settings)),
-        len(data) <= _INLINE_BYTES,
+    """Rows to predict. Raises Unreadable, InvalidSamples, TooLarge, MemoryFull."""
+    return await beside_the_loop(
+        lambda: read_rows(_decode(request, body_format, data, settings)), len(data), lease
     )
 
 
-async def receive_inference(request: Request, settings: Settings, named: bool) -> Inference:
-    """A request of the Open Inference Protocol. Raises Unreadable, Invalid, TooLarge.
+async def receive_inference(
+    request: Request, settings: Settings, named: bool, lease: Lease
+) -> Inference:
+    """A request of the Open Inference Protocol. Raises Unreadable, Invalid, TooLarge, MemoryFull.
 
     named: whether the model's rows are named numbers.
     """
-    data = await read_body(request, settings.body_bytes)
+    data = await read_body(request, settings.body_bytes, lease)
     json_length = request.headers.get(JSON_LENGTH_HEADER)
 
     def read() -> Inference:
@@ -66,7 +76,7 @@ async def receive_inference(request: Request, settings: Settings, named: bool) -
         check_rows(wanted.rows, settings)
         return wanted
 
-    return await _run(read, len(data) <= _INLINE_TENSOR_BYTES)
+    return await beside_the_loop(read, len(data), lease, _INLINE_TENSOR_BYTES)
 
 
 def _decode(request: Request, body_format: Format, data: bytes, settings: Settings) -> Any:
@@ -78,22 +88,34 @@ def _decode(request: Request, body_format: Format, data: bytes, settings: Settin
     return plain
 
 
-async def _run(work: Callable[[], T], inline: bool) -> T:
-    """Call a function, where it takes long on a thread beside the event loop."""
-    return work() if inline else await asyncio.to_thread(work)
+async def beside_the_loop(
+    decode: Callable[[], T], n_bytes: int, lease: Lease, inline_bytes: int = _INLINE_BYTES
+) -> T:
+    """Decode so many bytes; more than the bound on a thread beside the event loop.
+
+    Raises MemoryFull.
+    """
+    if n_bytes <= inline_bytes:
+        return decode()
+    lease.hold((1 + DECODED_FACTOR) * n_bytes)
+    return await asyncio.to_thread(decode)
 
 
-async def read_body(request: Request, most_bytes: int) -> bytes:
-    """The body, decompressed; never more of it is in memory than the limit. Raises TooLarge."""
+async def read_body(request: Request, most_bytes: int, lease: Lease | None = None) -> bytes:
+    """The body, decompressed; never more of it is in memory than the limit.
+
+    lease: counts it; None where the limit is small. Raises TooLarge, MemoryFull.
+    """
     decompress = decompressor_of(request.headers.get("content-encoding"))
-    if decompress is not None:
-        compressed = await _read_bytes(request, most_bytes)
-        return await asyncio.to_thread(decompress, compressed, most_bytes)
-    return await _read_bytes(request, most_bytes)
+    data = await _read_bytes(request, most_bytes, lease)
+    return data if decompress is None else await asyncio.to_thread(decompress, data, most_bytes)
 
 
-async def _read_bytes(request: Request, most_bytes: int) -> bytes:
-    """The body as sent; never more of it is in memory than the limit. Raises TooLarge."""
+async def _read_bytes(request: Request, most_bytes: int, lease: Lease | None) -> bytes:
+    """The body as sent; never more of it is in memory than the limit.
+
+    Raises TooLarge, MemoryFull.
+    """
     declared = request.headers.get("content-length", "0")
     allowed = declared.isdecimal() and int(declared) <= most_bytes
     parts, size, more = list[bytes](), 0, True
@@ -103,6 +125,8 @@ async def _read_bytes(request: Request, most_bytes: int) -> bytes:
             raise ClientDisconnect
         parts.append(message.get("body", b""))
         size += len(parts[-1])
+        if lease is not None and size > UNCOUNTED_BYTES:
+            lease.hold(size)
         more, allowed = message.get("more_body", False), size <= most_bytes
     if not allowed:
         raise TooLarge(f"a body may have at most {most_bytes} bytes; send smaller batches")

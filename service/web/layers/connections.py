@@ -4,7 +4,8 @@
 |---|---|
 | more than `connections` | 503, and the connection is closed; the health paths respond as usual |
 | far more | none: the connection is closed at once |
-| a request takes longer to arrive than `patience_seconds`, and a second for each 16 kB | 408 |
+| a request takes longer than `patience_seconds`, and is below `upload_bytes_per_second` | 408 |
+| a message on a websocket does | closed with 1008 |
 | a request's head, or what follows its last byte of body, is larger than 64 kB | 431 |
 | no HTTP version, several `Host` headers or none | 400 |
 | a client reads nothing for `patience_seconds` | none; a websocket is closed with 1008 |
@@ -19,21 +20,20 @@ from typing import Any
 
 from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
+from websockets.frames import CloseCode
 
 from service.errors import HeadTooLarge, Refusal, TooSlow, Unreadable
 from service.settings import Settings
+from service.web.layers.stream_connections import BoundedStream
 
 # Connections beyond the limit that are accepted, to be refused with a response.
 _REFUSED_CONNECTIONS = 64
 _HEAD_BYTES = 1 << 16
 # A colon, a space and the end of the line.
 _HEADER_FRAME_BYTES = 4
-_BYTES_A_SECOND = 1 << 14
 # Above this a transport pauses its writers.
 _HIGH_WATER_BYTES = 1 << 16
-_NOT_ALLOWED = 1008
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -49,6 +49,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(**of_uvicorn)
         self._most_connections = settings.connections
         self._patience = settings.patience_seconds
+        self._bytes_a_second = settings.upload_bytes_per_second
         self._refuse = refuse
         # A new connection on which nothing arrives counts as a late request.
         self._since: float | None = self.loop.time()
@@ -127,7 +128,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         if self._in_head and self.cycle is not None and not self.cycle.response_complete:
             return  # the response to an earlier request is still being made
-        if now - self._since > self._patience + self._received / _BYTES_A_SECOND:
+        if now - self._since > self._patience + self._received / self._bytes_a_second:
             self._end(TooSlow(f"the request had not arrived after {now - self._since:.0f} s"))
 
     def _wrong_head(self) -> Refusal | None:
@@ -223,7 +224,7 @@ async def watch_connections(state: ServerState, patience_seconds: float) -> None
         now, before = loop.time(), stalled
         stalled = {}
         for connection in list(state.connections):
-            if isinstance(connection, BoundedProtocol):
+            if isinstance(connection, BoundedProtocol | BoundedStream):
                 connection.end_if_late(now)
             left = connection.transport.get_write_buffer_size()
             if not left or (left <= _HIGH_WATER_BYTES and not connection.transport.is_closing()):
@@ -237,10 +238,7 @@ async def watch_connections(state: ServerState, patience_seconds: float) -> None
 def _cut_off(connection: Any) -> None:
     """End a connection; a websocket's client gets the reason if it reads again in time."""
     closing = connection.transport.is_closing()
-    if isinstance(connection, WebSocketsSansIOProtocol) and not closing:
-        connection.conn.fail(_NOT_ALLOWED, "answers are not read")
-        connection.transport.write(b"".join(connection.conn.data_to_send()))
-        connection.close_sent = True
-        connection.transport.close()
+    if isinstance(connection, BoundedStream) and not closing:
+        connection.end(CloseCode.POLICY_VIOLATION, "answers are not read")
     else:
         connection.transport.abort()

@@ -8,6 +8,7 @@ from fastapi import Depends, FastAPI
 from service.access.key_ring import KeyRing
 from service.engine.facade import Engine
 from service.settings import Settings
+from service.web.formats.memory import MemoryBudget
 from service.web.formats.problems import add_problems, problem_response
 from service.web.formats.query import check_query_of_route
 from service.web.layers.guard import Guard
@@ -34,7 +35,9 @@ class Application(FastAPI):
         return self.openapi_schema or completed(super().openapi())
 
 
-def create_app(engine: Engine, settings: Settings, streams: Streams, ring: KeyRing) -> FastAPI:
+def create_app(
+    engine: Engine, settings: Settings, streams: Streams, ring: KeyRing, memory: MemoryBudget
+) -> FastAPI:
     """The ASGI application over an engine, which the caller starts and stops."""
     app = Application(
         title="wolfstream",
@@ -49,13 +52,13 @@ def create_app(engine: Engine, settings: Settings, streams: Streams, ring: KeyRi
         redoc_url=None,
     )
     requests: Requests = {}
-    hot = add_learning(app, engine, settings) | add_inference(app, engine, settings)
+    hot = add_learning(app, engine, settings, memory) | add_inference(app, engine, settings, memory)
     add_refits(app, engine)
     add_health(app, engine)
     add_metrics(app, engine, settings, streams, requests)
     add_models(app, engine, settings)
     add_history(app, engine)
-    add_stream(app, engine, settings, streams)
+    add_stream(app, engine, settings, streams, memory)
     add_docs(app)
     add_problems(app)
     # The last layer to be added is the outermost.

@@ -10,6 +10,7 @@ from fastapi import FastAPI, Path, Request, Response
 
 from service.engine.facade import Engine
 from service.errors import (
+    MemoryFull,
     ModelBroken,
     NoSuchHead,
     NotReached,
@@ -28,6 +29,7 @@ from service.web.formats.inference import (
     metadata,
     write_inference,
 )
+from service.web.formats.memory import MemoryBudget
 from service.web.formats.paths import INFERENCE_PREFIX as PREFIX
 from service.web.formats.query import check_query
 from service.web.formats.wire import JSON
@@ -51,13 +53,16 @@ _TAGS: list[str | Enum] = ["inference protocol"]
 Version = Annotated[str, Path(json_schema_extra={"enum": [VERSION]})]
 
 
-def add_inference(app: FastAPI, engine: Engine, settings: Settings) -> dict[str, Endpoint]:
+def add_inference(
+    app: FastAPI, engine: Engine, settings: Settings, memory: MemoryBudget
+) -> dict[str, Endpoint]:
     """Add the protocol's routes; those endpoints by path that carry the traffic."""
     _add_server(app, engine)
     _add_models(app, engine)
     of_predicting = INFERRED | refusals(
         *BODY_REFUSALS,
         *(UnknownModel, NoSuchHead, Untrained, QuotaExceeded, NotReached, ModelBroken),
+        MemoryFull,
         inference=True,
     )
 
@@ -74,7 +79,8 @@ def add_inference(app: FastAPI, engine: Engine, settings: Settings) -> dict[str,
     async def _infer(request: Request, model: Model) -> Response:
         check_query(request.scope["query_string"], ())
         named = model.published.names is not None
-        wanted = await receive_inference(request, settings, named)
+        with memory.lease() as lease:
+            wanted = await receive_inference(request, settings, named, lease)
         predicted = await handlers.predict(
             engine, request.state.grant, model, wanted.head, wanted.min_sequence, wanted.rows
         )

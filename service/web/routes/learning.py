@@ -12,6 +12,7 @@ from service.engine.facade import Engine
 from service.engine.idempotency import header_key
 from service.errors import (
     KeyReused,
+    MemoryFull,
     ModelBroken,
     NoSuchHead,
     NotReached,
@@ -24,6 +25,7 @@ from service.errors import (
 from service.settings import Settings
 from service.spec.heads import LearningCall
 from service.web.formats.body import decode_rows, decode_samples, receive, respond
+from service.web.formats.memory import MemoryBudget
 from service.web.formats.prefer import acknowledged, read_preference
 from service.web.formats.query import check_query, declared
 from service.web.layers.shortcut import Endpoint
@@ -45,9 +47,11 @@ _NO_QUERY = QueryParams()
 _OF_LEARN, _OF_PREDICT = declared(LEARN), declared(PREDICT)
 
 
-def add_learning(app: FastAPI, engine: Engine, settings: Settings) -> dict[str, Endpoint]:
+def add_learning(
+    app: FastAPI, engine: Engine, settings: Settings, memory: MemoryBudget
+) -> dict[str, Endpoint]:
     """Add the routes; their endpoints by path."""
-    refused = (*BODY_REFUSALS, UnknownModel, NoSuchHead, QuotaExceeded, ModelBroken)
+    refused = (*BODY_REFUSALS, UnknownModel, NoSuchHead, QuotaExceeded, ModelBroken, MemoryFull)
     of_learning = LEARNED | refusals(*refused, KeyReused, QueueFull, StorageFailed)
     predicted = {200: answer("Prediction", "The predictions of the model of this sequence.")}
     of_predicting = predicted | refusals(*refused, Untrained, NotReached)
@@ -67,9 +71,13 @@ def add_learning(app: FastAPI, engine: Engine, settings: Settings) -> dict[str, 
         headers, grant = request.headers, request.state.grant
         key = header_key(headers.getlist("idempotency-key"), grant.key_id)
         preference = read_preference(headers.getlist("prefer"), settings.wait_seconds)
-        body_format, data = await receive(request, settings.body_bytes, labelled=True)
-        model = engine.model(name)
-        samples = await decode_samples(request, body_format, data, settings, model.spec.task)
+        with memory.lease() as lease:
+            body_format, data = await receive(request, settings.body_bytes, True, lease)
+            model = engine.model(name)
+            samples = await decode_samples(
+                request, body_format, data, settings, model.spec.task, lease
+            )
+            del data  # the samples are counted in the queue
         durable = asyncio.get_running_loop().create_future() if preference else None
         waiting = handlers.learn(engine, grant, model, call, samples, key, durable)
         return respond(request, body_format, *await acknowledged(waiting, durable, preference))
@@ -80,8 +88,10 @@ def add_learning(app: FastAPI, engine: Engine, settings: Settings) -> dict[str, 
         check_query(request.scope["query_string"], _OF_PREDICT)
         query = request.query_params if request.scope["query_string"] else _NO_QUERY
         min_sequence = handlers.read_min_sequence(query.get("min_sequence"))
-        body_format, data = await receive(request, settings.body_bytes, labelled=False)
-        rows = await decode_rows(request, body_format, data, settings)
+        with memory.lease() as lease:
+            body_format, data = await receive(request, settings.body_bytes, False, lease)
+            rows = await decode_rows(request, body_format, data, settings, lease)
+            del data
         model, grant = engine.model(name), request.state.grant
         head = query.get("head")
         predicted = await handlers.predict(engine, grant, model, head, min_sequence, rows)

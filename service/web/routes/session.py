@@ -24,10 +24,12 @@ from service.engine.facade import Engine
 from service.engine.idempotency import frame_key
 from service.errors import Refusal, Unavailable
 from service.model.live import Model
-from service.samples.validation import read_rows, read_samples
+from service.samples.validation import Samples, read_rows, read_samples
 from service.settings import Settings
-from service.spec.heads import LearningCall
+from service.spec.heads import LearningCall, Task
+from service.web.formats.body import beside_the_loop
 from service.web.formats.bounds import bounds_of
+from service.web.formats.memory import Lease, MemoryBudget
 from service.web.formats.problems import problem_of
 from service.web.formats.request_size import check_size
 from service.web.formats.wire import JSON, Format
@@ -52,13 +54,14 @@ class Session:
         model: Model,
         grant: Grant,
         settings: Settings,
+        memory: MemoryBudget,
         producer: str | None = None,
     ) -> None:
         self._websocket = websocket
         self._engine = engine
         self._model = model
         self.grant = grant
-        self._settings = settings
+        self._settings, self._memory = settings, memory
         self._bounds = bounds_of(settings)
         self._window = settings.window
         self._producer = producer
@@ -124,19 +127,23 @@ class Session:
             await self._free.acquire()
             try:
                 message = await self._websocket.receive()
+                if message["type"] == "websocket.disconnect":
+                    return
+                with self._memory.lease() as lease:
+                    await self._take(message, lease)
             except asyncio.CancelledError:
                 self._free.release()
                 raise
-            if message["type"] == "websocket.disconnect":
-                return
-            self._take(message)
 
-    def _take(self, message: Mapping[str, Any]) -> None:
+    async def _take(self, message: Mapping[str, Any], lease: Lease) -> None:
         """Begin to work on a frame, which will be answered, with a problem if it is refused."""
         of_frame: FrameId | None = None
         learns = True
+        n_bytes = len(message.get("bytes") or message.get("text") or "")
         try:
-            frame = decode_frame(message, self._format, self._bounds)
+            frame = await beside_the_loop(
+                lambda: decode_frame(message, self._format, self._bounds), n_bytes, lease
+            )
             of_frame = frame_id(frame)
             op = operation(frame)
             learns = op != "predict"
@@ -148,16 +155,17 @@ class Session:
             if op == "predict":
                 self._start_prediction(of_frame, frame)
             else:
-                self._learn(of_frame, frame, "asset" if op == "asset" else "samples")
+                model = self._engine.model(self._model.name)
+                samples = await beside_the_loop(
+                    lambda: _read_samples(frame, model.spec.task), n_bytes, lease
+                )
+                self._learn(of_frame, model, samples, "asset" if op == "asset" else "samples")
         except Refusal as error:
             if learns:
                 self._note(of_frame, error)
             self._refuse(of_frame, error)
 
-    def _learn(self, of_frame: FrameId, frame: dict[str, Any], call: LearningCall) -> None:
-        model = self._engine.model(self._model.name)
-        body = {name: frame[name] for name in ("x", "y") if name in frame}
-        samples = read_samples(body, model.spec.task)
+    def _learn(self, of_frame: FrameId, model: Model, samples: Samples, call: LearningCall) -> None:
         key = None
         if self._producer is not None:
             key = frame_key(self.grant.key_id, self._producer, of_frame)
@@ -218,6 +226,11 @@ class Session:
     def _greeting(self) -> dict[str, Any]:
         sequence = self._model.published.sequence
         return {"hello": {"model": self._model.name, "window": self._window, "sequence": sequence}}
+
+
+def _read_samples(frame: dict[str, Any], task: Task) -> Samples:
+    """The samples in a frame. Raises InvalidSamples."""
+    return read_samples({name: frame[name] for name in ("x", "y") if name in frame}, task)
 
 
 class _Order:

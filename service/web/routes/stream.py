@@ -9,6 +9,7 @@ from service.engine.facade import Engine
 from service.engine.idempotency import read_producer
 from service.errors import Refusal
 from service.settings import Settings
+from service.web.formats.memory import MemoryBudget
 from service.web.formats.problems import problem_response
 from service.web.formats.query import check_query
 from service.web.routes.session import GOING_AWAY, NOT_ALLOWED, Session
@@ -45,7 +46,9 @@ class Streams:
         await asyncio.gather(*(session.ended.wait() for session in sessions))
 
 
-def add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Streams) -> None:
+def add_stream(
+    app: FastAPI, engine: Engine, settings: Settings, streams: Streams, memory: MemoryBudget
+) -> None:
     """Add the route, which needs the scope predict; frames that are learned need learn."""
 
     @app.websocket("/v1/models/{name}/stream")
@@ -59,4 +62,4 @@ def add_stream(app: FastAPI, engine: Engine, settings: Settings, streams: Stream
             await websocket.send_denial_response(problem_response(error, websocket.url.path))
             return
         grant = websocket.state.grant
-        await streams.serve(Session(websocket, engine, model, grant, settings, producer))
+        await streams.serve(Session(websocket, engine, model, grant, settings, memory, producer))

@@ -27,7 +27,11 @@ UPGRADE = (
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server for a few clients that are quick, and a trained model m."""
     data = tmp_path_factory.mktemp("connections") / "data"
-    limits = {"connections": MOST, "patience_seconds": PATIENCE}
+    limits = {
+        "connections": MOST,
+        "patience_seconds": PATIENCE,
+        "upload_bytes_per_second": 1 << 14,
+    }
     with closing(ServerProcess(data, **limits)) as running:
         running.start()
         with httpx.Client(base_url=running.url, timeout=30) as client:
@@ -277,6 +281,24 @@ class TestSlowSenders:
         )
         assert one_answer(raw).startswith(b"HTTP/1.1 413")
         assert trickle(raw, b" " * 9000) == b""
+
+    def test_a_message_of_a_stream_that_trickles(self, raw: socket.socket):
+        raw.sendall(UPGRADE)
+        assert raw.recv(12) == b"HTTP/1.1 101"
+        raw.sendall(b"\x81\xfe\x10\x00" + bytes(4))
+        raw.settimeout(SOON)
+        assert b"took too long" in trickle(raw, b" " * 4000)
+
+    def test_a_stream_on_which_only_pings_come_is_not_slow(self, raw: socket.socket):
+        raw.sendall(UPGRADE)
+        assert raw.recv(1 << 16).startswith(b"HTTP/1.1 101")
+        for _ in range(8):
+            time.sleep(PATIENCE / 2)
+            raw.sendall(b"\x89\x80" + bytes(4))
+        raw.sendall(b"\x81\x82" + bytes(4) + b"{}")
+        received = b""
+        while b"needs an id" not in received:
+            received += raw.recv(1 << 16)
 
     def test_nothing_at_all(self, raw: socket.socket):
         assert all_that_comes(raw) == b""

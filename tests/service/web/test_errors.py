@@ -35,6 +35,7 @@ STATUS = {
     "unavailable": 503,
     "too-many-connections": 503,
     "queue-full": 503,
+    "memory-full": 503,
     "jobs-full": 503,
     "refit-stopped": 503,
     "not-ready": 503,

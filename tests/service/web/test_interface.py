@@ -3,6 +3,7 @@
 import pytest
 
 from service.settings import Settings
+from service.web.formats.memory import MemoryBudget
 from service.web.routes.app import create_app
 from service.web.routes.stream import Streams
 
@@ -44,7 +45,7 @@ INTERFACE = [
 @pytest.fixture(scope="module")
 def described() -> dict[str, tuple[set[str], set[str]]]:
     """Parameters and statuses by operation, as the OpenAPI document has them."""
-    app = create_app(None, Settings(_env_file=None), Streams(), None)  # type: ignore[arg-type, call-arg]
+    app = create_app(None, Settings(_env_file=None), Streams(), None, MemoryBudget(1))  # type: ignore[arg-type, call-arg]
     return {
         f"{method.upper()} {path}": (
             {p["name"] for p in operation.get("parameters", []) if p["in"] != "path"},

@@ -13,11 +13,12 @@ from fastapi import FastAPI
 from starlette.routing import Route, WebSocketRoute
 
 from service.settings import Settings
+from service.web.formats.memory import MemoryBudget
 from service.web.routes.app import create_app
 from service.web.routes.docs_page import page
 from service.web.routes.stream import Streams
 
-APP: FastAPI = create_app(None, Settings(_env_file=None), Streams(), None)  # type: ignore[arg-type, call-arg]
+APP: FastAPI = create_app(None, Settings(_env_file=None), Streams(), None, MemoryBudget(1))  # type: ignore[arg-type, call-arg]
 TOLD: dict[str, Any] = json.loads(json.dumps(APP.openapi()))
 _BYTES = "application/octet-stream"
 # The document itself, the page that shows it, and the root, which says where both are.

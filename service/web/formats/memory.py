@@ -1,0 +1,86 @@
+"""The memory that requests may take while they arrive and are decoded, all connections together.
+
+Each body is bounded, but eight hundred of them at a time are not. What waits to be learned has a
+bound of its own, in the queue.
+"""
+
+import contextlib
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from service.errors import MemoryFull
+
+# Smaller parts of a body are not counted: there are not more of them than connections.
+UNCOUNTED_BYTES = 1 << 16
+# Objects of Python take about so many times the bytes of the text that they are made of.
+DECODED_FACTOR = 8
+# Where the limits of the container stand: cgroups of version 2 and 1.
+_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+
+
+class MemoryBudget:
+    """What all requests hold, in bytes. Used on the event loop.
+
+    most_bytes: the bound; 0 stands for a quarter of the memory that the process may use. A request
+        that exceeds it by itself is taken while no other holds anything.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes or _usable_bytes() // 4
+        self.held = 0
+
+    def lease(self) -> "Lease":
+        """A lease of a new request, which holds nothing yet."""
+        return Lease(self)
+
+    def take(self, n_bytes: int, already: int) -> None:
+        """Let a request that holds some bytes already hold more. Raises MemoryFull."""
+        if self.held > already and self.held + n_bytes > self._most_bytes:
+            raise MemoryFull(
+                f"requests take {self.held} bytes of memory, at most {self._most_bytes} may; try "
+                "again, or send smaller batches"
+            )
+        self.held += n_bytes
+
+
+class Lease:
+    """What one request holds of a budget; as a context manager it gives all back in the end."""
+
+    __slots__ = ("_budget", "_held")
+
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._budget, self._held = budget, 0
+
+    def hold(self, n_bytes: int) -> None:
+        """Hold so many bytes in all, if it holds fewer. Raises MemoryFull."""
+        if n_bytes > self._held:
+            self._budget.take(n_bytes - self._held, self._held)
+            self._held = n_bytes
+
+    def release(self) -> None:
+        """Give all back."""
+        self._budget.held -= self._held
+        self._held = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
+    ) -> None:
+        if self._held:
+            self.release()
+
+
+def _usable_bytes() -> int:
+    """The memory of the container, or else of the machine."""
+    usable = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in _LIMITS:
+        with contextlib.suppress(OSError, ValueError):  # "max" without a limit
+            usable = min(usable, int(path.read_text()))
+    return usable

@@ -1,0 +1,129 @@
+"""The memory that requests take together."""
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from service.errors import MemoryFull
+from service.web.formats.memory import MemoryBudget
+from tests.service.access.test_keys import problem
+from tests.service.process import ServerProcess
+
+SOON = 10.0
+MOST = 1 << 20
+BODY = json.dumps({"x": [[0.5] * 10] * 6_000, "y": [0, 1] * 3_000}).encode()
+
+
+class TestBudget:
+    def test_what_is_given_back_can_be_held_again(self):
+        budget = MemoryBudget(100)
+        for _ in range(3):
+            with budget.lease() as lease:
+                lease.hold(60)
+                lease.hold(80)
+                assert budget.held == 80
+            assert budget.held == 0
+
+    def test_together_they_hold_no_more(self):
+        budget = MemoryBudget(100)
+        with budget.lease() as first, budget.lease() as second:
+            first.hold(60)
+            with pytest.raises(MemoryFull):
+                second.hold(41)
+            second.hold(40)
+            with pytest.raises(MemoryFull):
+                first.hold(61)
+        assert budget.held == 0
+
+    def test_one_alone_may_hold_more(self):
+        budget = MemoryBudget(100)
+        with budget.lease() as first, budget.lease() as second:
+            first.hold(90)
+            first.hold(1_000)
+            with pytest.raises(MemoryFull):
+                second.hold(1)
+
+    def test_by_default_it_is_a_part_of_what_there_is(self):
+        with MemoryBudget(0).lease() as lease:
+            lease.hold(1 << 20)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server with little memory for requests, and a model m."""
+    data = tmp_path_factory.mktemp("memory") / "data"
+    with closing(ServerProcess(data, memory=MOST)) as running:
+        running.start()
+        httpx.put(f"{running.url}/v1/models/m", json={"asset": None}).raise_for_status()
+        yield running
+
+
+@pytest.fixture
+def taken(server: ServerProcess) -> Iterator[None]:
+    """A client has sent most of a large body, and waits."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=SOON) as slow:
+        head = (
+            b"POST /v1/models/m/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+        )
+        slow.sendall(head % (2 * MOST) + b" " * (MOST - 100_000))
+        with httpx.Client(base_url=server.url) as client:
+            while client.post("/v1/models/m/predict", content=BODY).status_code != 503:
+                pass
+        yield
+
+
+def ask(server: ServerProcess, body: bytes = BODY) -> httpx.Response:
+    return httpx.post(f"{server.url}/v1/models/m/samples", content=body, timeout=60)
+
+
+def test_a_large_body_alone_is_learned(server: ServerProcess):
+    assert ask(server).json()["learned"] == 6_000
+
+
+@pytest.mark.usefixtures("taken")
+def test_beside_others_it_is_told_to_come_back(server: ServerProcess):
+    answer = ask(server)
+    assert problem(answer) == (503, "memory-full")
+    assert answer.headers["retry-after"] == "1"
+
+
+@pytest.mark.usefixtures("taken")
+def test_small_ones_are_not_held_up(server: ServerProcess):
+    assert ask(server, b'{"x": [1,2,3,4,5,6,7,8,9,10], "y": 1}').json()["learned"] == 1
+
+
+def test_what_was_held_is_given_back(server: ServerProcess):
+    """Also by clients that are gone."""
+    for _ in range(3):
+        assert ask(server).status_code == 200
+    assert ask(server, b'{"x": ' + b" " * 500_000).status_code == 400
+
+
+@pytest.mark.usefixtures("taken")
+def test_frames_of_a_stream_count(server: ServerProcess):
+    url = f"{server.url.replace('http', 'ws', 1)}/v1/models/m/stream"
+    with connect(url, compression=None) as stream:
+        stream.recv(SOON)
+        stream.send('{"id": 1, "op": "predict", "x": [1]')
+        assert "error" in json.loads(stream.recv(SOON))
+        stream.send(iter([" " * 10_000] * 200))
+        with pytest.raises(ConnectionClosed) as closed:
+            stream.recv(SOON)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1013
+
+
+def test_a_large_frame_is_decoded_and_given_back(server: ServerProcess):
+    url = f"{server.url.replace('http', 'ws', 1)}/v1/models/m/stream"
+    with connect(url) as stream:
+        stream.recv(SOON)
+        for number in range(2):
+            frame = {"id": number, "op": "learn", **json.loads(BODY)}
+            stream.send(json.dumps(frame))
+            assert json.loads(stream.recv(SOON * 6))["learned"] == 6_000
