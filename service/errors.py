@@ -37,13 +37,19 @@ WolfstreamError
         ├── NotReady          the server is starting or stopping
         ├── NotReached        the model did not reach the wanted sequence in time
         ├── StorageFailed     the journal could not be written
-        │   └── InDoubt       or it was; which of the two is not known yet
-        └── ModelBroken       the model's learner failed; other models continue
+        │   ├── InDoubt       or it was; which of the two is not known yet
+        │   └── AnswerMissing it was, but the answer to a request sent again is lost
+        ├── ServerFailed      the server met an error of its own; nothing was learned
+        ├── ModelBroken       the model's learner failed; other models continue
+        └── NotYetLearned     the samples are durable, but the model's learner failed
 """
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import ClassVar, NoReturn, TypedDict
+from typing import ClassVar, Literal, NoReturn, TypeAlias, TypedDict
+
+# What became of the samples of a request that was answered with an error.
+Outcome: TypeAlias = Literal["not-learned", "durable", "unknown"]
 
 MOST_ERRORS = 20
 
@@ -74,8 +80,12 @@ def pointer_to(*path: object) -> str:
 
 
 class Refusal(WolfstreamError):
-    """A request that is refused as a whole."""
+    """A request that is refused as a whole.
 
+    outcome: of its samples. "durable": on disk, and learned after a restart at the latest.
+    """
+
+    outcome: ClassVar[Outcome] = "not-learned"
     slug: ClassVar[str] = "refused"
     title: ClassVar[str] = "The request was refused"
 
@@ -283,7 +293,7 @@ class NotReached(Unavailable):
 
 
 class StorageFailed(Unavailable):
-    """The journal could not be written; nothing was learned, unless the detail says otherwise."""
+    """The journal could not be written; nothing was learned."""
 
     slug, title = "storage-failed", "The journal could not be written"
     retry_after_seconds = 10
@@ -292,11 +302,36 @@ class StorageFailed(Unavailable):
 class InDoubt(StorageFailed):
     """A commit failed in such a way that it may have been written."""
 
+    outcome = "unknown"
+    slug, title = "in-doubt", "It is not known whether the samples were written"
+
+
+class AnswerMissing(StorageFailed):
+    """A request was learned before, but its answer is lost."""
+
+    outcome = "durable"
+    slug, title = "answer-missing", "The request was learned, and its answer is lost"
+
+
+class ServerFailed(Unavailable):
+    """The server met an error that it did not expect; nothing was learned."""
+
+    slug, title = "server-failed", "The server failed"
+    retry_after_seconds = 10
+
 
 class ModelBroken(Unavailable):
     """Learning failed inside this model; its journal is intact."""
 
     slug, title = "model-broken", "The model stopped learning"
+    retry_after_seconds = 60
+
+
+class NotYetLearned(Unavailable):
+    """The samples are durable, and the model's learner failed; a restart learns them."""
+
+    outcome = "durable"
+    slug, title = "not-yet-learned", "The samples are durable, but not learned yet"
     retry_after_seconds = 60
 
 

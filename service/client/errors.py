@@ -3,7 +3,8 @@
 ClientError
 ├── Unreachable              there was no connection: nothing was sent
 │   └── Unsuitable           the server is not trusted, or is not wolfstream
-├── Refused                  the server responded with a problem: nothing was applied
+├── Refused                  the server responded with a problem: nothing was applied, unless its
+│                            `outcome` says otherwise
 ├── AnswerLost               a request was sent and no response came: it may have been applied
 │   └── TooLargeMessage      the server closed a stream because of a message
 └── NotDone                  a job had not ended when the wait for it did
@@ -56,7 +57,7 @@ class NotDone(ClientError):
 
 
 class Refused(ClientError):
-    """The server refused a request; nothing of it was applied.
+    """The server refused a request; nothing of it was applied, unless `outcome` says otherwise.
 
     status, problem: the status and the members of the problem (RFC 9457).
     ticket: the number of the request on a stream.
@@ -72,6 +73,15 @@ class Refused(ClientError):
     def slug(self) -> str:
         """The kind of problem, such as "untrained"; empty if the response names none."""
         return str(self.problem.get("type", "")).rpartition(":")[2]
+
+    @property
+    def outcome(self) -> str:
+        """What became of samples that were to be learned.
+
+        "not-learned"; "durable" where they are on disk, and learned after a restart of the server
+        at the latest; "unknown" where they may have been learned.
+        """
+        return str(self.problem.get("outcome", "not-learned"))
 
     @property
     def retry_after(self) -> float | None:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from service.engine.duplicates import Duplicates
 from service.engine.idempotency import body_digest
-from service.errors import Refusal
+from service.engine.live_models import not_yet_learned
+from service.errors import ModelBroken, Refusal
 from service.model.draft import Draft, Limits
 from service.model.learner import Learner
 from service.model.live import Model
@@ -81,7 +82,8 @@ def admit(
                 draft = draft or Draft(usable(model), limits)
                 item = _accept(request, draft, duplicates)
             except Refusal as error:
-                refused.append((request.answer, error))
+                durable = isinstance(error, ModelBroken) and duplicates.knows(model.id, request.key)
+                refused.append((request.answer, not_yet_learned(model) if durable else error))
                 count_rejected(request)
             else:
                 if item is not None:

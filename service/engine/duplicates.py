@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgpack
 
 from service.engine.remembered_keys import RememberedKeys
-from service.errors import KeyReused, Refusal, StorageFailed
+from service.errors import AnswerMissing, KeyReused, Refusal, StorageFailed
 from service.storage.entries import KeyedRequest
 
 
@@ -43,6 +43,10 @@ class Duplicates:
         self._replies.append((waiter, _first_answer(row) if row.digest == digest else _reused()))
         return True
 
+    def knows(self, model: int, key: bytes | None) -> bool:
+        """Whether a request was written under a key, whatever became of it then."""
+        return key is not None and self._keys.holds(model, key)
+
     def add(
         self, model: int, sequence: int, key: bytes, digest: bytes, waiter: Future[Any]
     ) -> None:
@@ -74,7 +78,7 @@ def _repeated(result: Any, same: bool) -> Any:
 def _first_answer(row: KeyedRequest) -> Any:
     """The result of a request whose key is in the journal."""
     if row.answer is None:
-        return StorageFailed(
+        return AnswerMissing(
             f"these samples were learned, up to sequence {row.sequence}, but the journal has lost "
             "their answer; send what is new under another key"
         )

@@ -20,7 +20,14 @@ from service.engine.sequence_waiters import SequenceWaiters
 from service.engine.warm_up import WarmUp
 from service.engine.writer import Order, Writer
 from service.engine.writer_thread import WriterThread
-from service.errors import ModelBroken, Refusal, SnapshotFailed, StorageFailed, UnknownModel
+from service.errors import (
+    InDoubt,
+    ModelBroken,
+    Refusal,
+    ServerFailed,
+    SnapshotFailed,
+    UnknownModel,
+)
 from service.heads.fit import Fit, Window
 from service.model.live import Model
 from service.samples.named_rows import n_bytes
@@ -88,6 +95,11 @@ class Engine:
         return self._phase.accepting
 
     @property
+    def failed(self) -> bool:
+        """Whether the writer has ended by an error, which a restart mends."""
+        return self._phase.failed
+
+    @property
     def phase(self) -> str:
         """What the server is doing: ready, or what keeps it from that."""
         return self._phase.text
@@ -111,7 +123,7 @@ class Engine:
 
     def model(self, name: str) -> Model:
         """The live model of this name. Raises NotReady, UnknownModel."""
-        self._phase.check()
+        self._phase.check_readable()
         model = self._writer.models.get(name)
         if model is None:
             raise UnknownModel(f"there is no model {name!r}; create it with PUT /v1/models/{name}")
@@ -119,7 +131,7 @@ class Engine:
 
     def models(self) -> list[Model]:
         """All live models by name. Raises NotReady."""
-        self._phase.check()
+        self._phase.check_readable()
         return sorted(self._writer.models.all(), key=lambda model: model.name)
 
     def submit(
@@ -144,7 +156,8 @@ class Engine:
         counts = model.counts[head]
         counts.received += n_samples
         try:
-            self._check_usable(model)
+            # One that is broken knows what was sent before under the key.
+            self._phase.check() if key is not None else self._check_usable(model)
             now = time.monotonic()
             request = LearnRequest(model, head, samples, answer, now, key, durable)
             self._queue.put(request, n_samples, size)
@@ -177,7 +190,7 @@ class Engine:
 
     async def history(self, model: Model) -> list[dict[str, Any]]:
         """The kept snapshots of a model, newest first. Raises NotReady."""
-        self._phase.check()
+        self._phase.check_readable()
         return await asyncio.to_thread(self._writer.history.describe, model)
 
     async def snapshot(self, model: Model) -> int:
@@ -187,8 +200,9 @@ class Engine:
         try:
             # A client that leaves does not take the snapshot with it.
             await asyncio.shield(asyncio.wrap_future(saving))
-        except (OSError, MemoryError) as error:
-            raise SnapshotFailed(f"{error}; the journal is kept, and nothing is lost") from None
+        except Exception as error:  # whatever numpy and zipfile raise under low memory, too
+            detail = str(error) or type(error).__name__
+            raise SnapshotFailed(f"{detail}; the journal is kept, and nothing is lost") from None
         await self._in_order(self._writer.snapshots.finish, 0)
         return int(sequence)
 
@@ -229,10 +243,15 @@ class Engine:
         return description
 
     def _fail(self, group: list[LearnRequest | Order]) -> None:
-        """Answer those whose fate the failed writer left unknown, and take nothing more."""
-        self._end("broken: its writer failed; restart it to recover from the journal")
-        error = StorageFailed("the server failed; the samples may or may not have been learned")
-        self._deliver([(item.answer, error) for item in group], [])
+        """Answer all who wait for the failed writer, and learn nothing more."""
+        self._phase.fail("broken: its writer failed; restart it to recover from the journal")
+        self.refits.ask_to_stop()
+        unknown = InDoubt("the server failed; the samples may or may not have been learned")
+        self._deliver([(item.answer, unknown) for item in group], [])
+        refused = ServerFailed("the server failed before these samples had their turn")
+        self._queue.close()
+        for waiting in self._queue.groups():
+            self._deliver([(item.answer, refused) for item in waiting], [])
 
     def _acknowledge(self, replies: list[Reply], changed: Iterable[Model]) -> None:
         """Deliver a group's replies: one wake-up of the event loop for all of them."""

@@ -10,6 +10,7 @@ from service.engine.remembered_keys import RememberedKeys
 from service.errors import (
     ModelBroken,
     ModelExists,
+    NotYetLearned,
     StartupError,
     StorageFailed,
     TooManyModels,
@@ -130,9 +131,17 @@ class LiveModels:
         return learner
 
 
-def mark_broken(learner: Learner, error: Exception) -> ModelBroken:
+def mark_broken(learner: Learner, error: Exception) -> NotYetLearned:
     """Let a model learn no more, because its state is between two entries of the journal."""
     model = learner.model
     logger.exception("model %s: learning failed", model.name)
     model.broken = f"learning failed after sequence {learner.sequence}: {error}"
-    return ModelBroken(f"model {model.name!r}: {model.broken}")
+    return not_yet_learned(model)
+
+
+def not_yet_learned(model: Model) -> NotYetLearned:
+    """The answer to a request that is in the journal of a broken model."""
+    return NotYetLearned(
+        f"model {model.name!r}: {model.broken}; the request is in the journal, and a restart "
+        "carries it out"
+    )

@@ -8,11 +8,13 @@ class Phase:
 
     text: what the server is doing: "ready", or what keeps it from that.
     accepting: whether requests are taken: everything is recovered, and nothing has ended it.
+    failed: whether the writer has ended by an error: predictions go on, nothing is learned.
     """
 
     def __init__(self) -> None:
         self.text = "starting"
         self.accepting = False
+        self.failed = False
         self._ended = False
 
     def report(self, text: str) -> None:
@@ -27,11 +29,21 @@ class Phase:
 
     def end(self, text: str) -> None:
         """Take no requests any more; the first reason counts."""
-        self.accepting = False
+        self.accepting = self.failed = False
         if not self._ended:
             self.text, self._ended = text, True
+
+    def fail(self, text: str) -> None:
+        """Learn nothing any more; what is published goes on being served until the end."""
+        if not self._ended:
+            self.accepting, self.failed, self.text = False, True, text
 
     def check(self) -> None:
         """Raise NotReady unless requests are taken."""
         if not self.accepting:
             raise NotReady(f"the server is {self.text}")
+
+    def check_readable(self) -> None:
+        """Raise NotReady unless what is published is served."""
+        if not self.failed:
+            self.check()

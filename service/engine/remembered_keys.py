@@ -41,6 +41,10 @@ class RememberedKeys:
             return None
         return self._unwritten.get((model, sequence)) or self._answers.find(model, sequence)
 
+    def holds(self, model: int, key: bytes) -> bool:
+        """Whether a request was committed under a key."""
+        return key in self._sequences.get(model, {})
+
     def with_answers(self, new: list[KeyedRequest]) -> list[KeyedRequest]:
         """What to commit with new keys: also the answers not written yet. Empty without keys."""
         return [*self._unwritten.values(), *new] if new else new

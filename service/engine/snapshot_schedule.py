@@ -77,7 +77,10 @@ class SnapshotSchedule:
         self.finish(wait=True)
         for learner in self._models.learners():
             if learner.sequence > learner.model.snapshot_sequence:
-                self._start(learner)
+                try:
+                    self._start(learner)
+                except Exception:
+                    logger.exception("model %s: no snapshot", learner.model.name)
         self.finish(wait=True)
         self._saver.shutdown()
 
@@ -103,13 +106,16 @@ class SnapshotSchedule:
             return
         try:
             saving.result()
-            newest, *older = self._snapshots.sequences(model.id)
+            kept = self._snapshots.sequences(model.id)
+            if not kept:
+                raise FileNotFoundError("the snapshot that was saved is gone")
+            newest, *older = kept
             # A later one that recovery could not read is nothing to fall back on.
             known = [sequence for sequence in older if sequence <= model.snapshot_sequence]
             model.note_snapshot(newest, self._snapshots.written(model.id, newest))
             if known:
                 self._journal.drop(model.id, known[0])
             self._metrics.snapshots_saved += 1
-        except (OSError, MemoryError, StorageFailed) as error:
+        except Exception as error:  # whatever numpy and zipfile raise under low memory, too
             self._metrics.snapshots_failed += 1
-            logger.error("model %s: no snapshot: %s; the journal is kept", model.name, error)
+            logger.error("model %s: no snapshot: %r; the journal is kept", model.name, error)

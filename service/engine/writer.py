@@ -8,7 +8,8 @@ or a learner. A request that comes again under its key is recognised before it w
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -18,10 +19,10 @@ from service.engine.admission import Admitted, LearnRequest, Reply, admit, count
 from service.engine.commits import Commits
 from service.engine.duplicates import Duplicates
 from service.engine.history import History
-from service.engine.live_models import LiveModels, mark_broken
+from service.engine.live_models import LiveModels, mark_broken, not_yet_learned
 from service.engine.remembered_keys import RememberedKeys
 from service.engine.snapshot_schedule import SnapshotSchedule
-from service.errors import ModelBroken, RefitFailed, Refusal
+from service.errors import InDoubt, ModelBroken, RefitFailed, Refusal, ServerFailed
 from service.heads.fit import Fit, Window, fit_from_record, fit_to_record
 from service.model.live import Model
 from service.native.threads import Threads
@@ -31,6 +32,15 @@ from service.storage.entries import Entry
 from service.storage.interfaces import Storage
 
 logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def _surviving(what: str) -> Iterator[None]:
+    """Log what fails after samples are durable and learned, which is no reason to end."""
+    try:
+        yield
+    except Exception:
+        logger.exception(what)
 
 
 class Order(NamedTuple):
@@ -120,7 +130,7 @@ class Writer:
             learner.publish([entry.head])
         except Exception as error:
             raise mark_broken(learner, error) from None
-        self.snapshots.start_if_due(learner)
+        self._snapshot_if_due(model)
         return fit.plain
 
     def _execute(self, order: Order) -> None:
@@ -128,6 +138,10 @@ class Writer:
             result = order.run()
         except Refusal as error:
             self._acknowledge([(order.answer, error)], ())
+        except Exception as failure:
+            logger.exception("an order of the writer failed")
+            unknown = InDoubt(f"the server failed: {failure!r}; look at the model before you go on")
+            self._acknowledge([(order.answer, unknown)], ())
         else:
             self._acknowledge([(order.answer, result)], ())
 
@@ -136,7 +150,15 @@ class Writer:
             return
         self._settle()
         duplicates = Duplicates(self._keys)
-        admitted, replies = admit(requests, duplicates, self._settings, self.models.usable)
+        try:
+            admitted, replies = admit(requests, duplicates, self._settings, self.models.usable)
+        except Exception as failure:
+            logger.exception("requests could not be admitted")
+            failed = ServerFailed(f"{failure!r}; nothing was learned")
+            for request in requests:
+                count_rejected(request)
+            self._acknowledge([(request.answer, failed) for request in requests], ())
+            return
         failures = self._commits.append(admitted, duplicates.new)
         committed = [item for item in admitted if item.entry.model not in failures]
         for item in admitted:
@@ -153,7 +175,12 @@ class Writer:
             self.metrics.learn.observe(now - item.request.submitted)
         self._acknowledge(replies + duplicates.replies(replies), changed)
         for model in changed:
-            self._keys.forget_oldest(model.id)
+            with _surviving(f"model {model.name}: keys were not forgotten"):
+                self._keys.forget_oldest(model.id)
+            self._snapshot_if_due(model)
+
+    def _snapshot_if_due(self, model: Model) -> None:
+        with _surviving(f"model {model.name}: no snapshot; the journal is kept"):
             self.snapshots.start_if_due(self.models.learner(model))
 
     def _settle(self) -> None:
@@ -181,13 +208,15 @@ class Writer:
             samples = one_after_another([item.samples for item in block])
             answers = absorb_block(learner, [item.entry for item in block], samples)
         except Exception as error:
-            broken = error if isinstance(error, ModelBroken) else mark_broken(learner, error)
+            broken = isinstance(error, ModelBroken)
+            failed = not_yet_learned(model) if broken else mark_broken(learner, error)
             for item in block:
                 count_rejected(item.request)
-            return [(item.request.answer, broken) for item in block]
+            return [(item.request.answer, failed) for item in block]
         self.metrics.absorb.observe(time.monotonic() - began)
         model.counts[block[0].entry.head].learned += sum(item.entry.samples for item in block)
-        for (request, entry, _), answer in zip(block, answers, strict=True):
-            if request.key is not None:
-                self._keys.answer(entry.model, entry.sequence, answer)
+        with _surviving("the answers of keys could not be kept"):
+            for (request, entry, _), answer in zip(block, answers, strict=True):
+                if request.key is not None:
+                    self._keys.answer(entry.model, entry.sequence, answer)
         return [(item.request.answer, answer) for item, answer in zip(block, answers, strict=True)]

@@ -132,9 +132,10 @@ class SqliteFile:
         self.settle()
         try:
             self.db.execute(statement, values)
-        except sqlite3.Error as error:
-            detail = f"the journal could not be written: {error}"
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
+        except (sqlite3.Error, MemoryError) as error:
+            detail = f"the journal could not be written: {error or 'no memory is left'}"
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_NOMEM) & 0xFF
+            if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM):
                 self._in_doubt = True
                 if not self._undo_failed_commit():
                     raise InDoubt(

@@ -96,10 +96,11 @@ class Poster:
             self.kept.append(number)
         else:
             told = answer.json()
-            assert (answer.status_code, told["type"]) == (503, "urn:wolfstream:storage-failed")
+            assert answer.status_code == 503
+            assert told["type"] in ("urn:wolfstream:storage-failed", "urn:wolfstream:in-doubt")
             assert answer.headers["retry-after"]
             self.refused.append(told["detail"])
-            if "after a restart" in told["detail"]:
+            if told["outcome"] != "not-learned":
                 self.doubtful.append(number)
         return answer.status_code
 

@@ -130,4 +130,5 @@ def problem(error: Refusal, status: int) -> dict[str, Any]:
         body["errors"] = error.errors
     if isinstance(error, Unavailable):
         body["retry_after_seconds"] = error.retry_after_seconds
+        body["outcome"] = error.outcome
     return body

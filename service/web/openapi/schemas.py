@@ -150,9 +150,15 @@ COMPONENTS: dict[str, Schema] = {
     "Status": object_of("status", fields={"status": TEXT}),
     "Problem": object_of(
         "type title status detail",
-        "errors retry_after_seconds request_id",
+        "errors retry_after_seconds outcome request_id",
         {
             "status": {"type": "integer"},
+            "outcome": {
+                "type": "string",
+                "enum": ["not-learned", "durable", "unknown"],
+                "description": "What became of samples that were to be learned. `durable`: they "
+                "are on disk, and learned after a restart at the latest.",
+            },
             "errors": array_of(object_of("detail", "row line pointer")),
         },
         description="RFC 9457: what is wrong, and where.",

@@ -6,7 +6,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
 
 from service.engine.facade import Engine
-from service.errors import NotReady
+from service.errors import NotReady, ServerFailed
 from service.web.formats.body import respond_json
 from service.web.formats.paths import DOCS, OPENAPI
 from service.web.formats.wire import JSON
@@ -28,9 +28,13 @@ def add_health(app: FastAPI, engine: Engine) -> None:
     alive = answer("Status", "The process responds.", json_only)
     ready = answer("Status", "The server is ready.", json_only)
 
-    @app.get("/livez", tags=["health"], responses={200: alive})
+    @app.get("/livez", tags=["health"], responses={200: alive, **refusals(ServerFailed)})
     async def livez() -> Response:
-        """200 while the process responds at all."""
+        """200 while the process responds at all, and only a restart would not help it.
+
+        503 once an error has ended all learning: predictions go on until the server is restarted.
+        """
+        check_alive(engine)
         return respond_json({"status": "alive"})
 
     @app.get("/readyz", tags=["health"], responses={200: ready, **refusals(NotReady)})
@@ -48,6 +52,12 @@ def add_health(app: FastAPI, engine: Engine) -> None:
         return respond_json(_ROOT)
 
     app.add_route("/", root)
+
+
+def check_alive(engine: Engine) -> None:
+    """Raise ServerFailed where nothing but a restart lets the server learn again."""
+    if engine.failed:
+        raise ServerFailed(f"the server is {engine.phase}")
 
 
 def check_ready(engine: Engine) -> None:

@@ -16,6 +16,7 @@ from service.errors import (
     NotReached,
     NotReady,
     QuotaExceeded,
+    ServerFailed,
     UnknownModel,
     Untrained,
 )
@@ -43,7 +44,7 @@ from service.web.openapi.operations import (
     refusals,
 )
 from service.web.routes import handlers
-from service.web.routes.health import check_ready
+from service.web.routes.health import check_alive, check_ready
 
 EXTENSIONS = ("binary_tensor_data", "parameters")
 
@@ -102,9 +103,12 @@ def _add_server(app: FastAPI, engine: Engine) -> None:
         """The server, its version and its extensions."""
         return respond_json(server)
 
-    @app.get(f"{PREFIX}/health/live", tags=_TAGS, responses=_of("Live"))
+    failed = refusals(ServerFailed, inference=True)
+
+    @app.get(f"{PREFIX}/health/live", tags=_TAGS, responses=_of("Live") | failed)
     async def inference_live() -> Response:
         """Whether the server responds at all."""
+        check_alive(engine)
         return respond_json({"live": True})
 
     @app.get(f"{PREFIX}/health/ready", tags=_TAGS, responses=_of("Ready") | not_ready)

@@ -100,7 +100,7 @@ def test_a_commit_in_doubt_that_was_written_is_learned_once(server: Server) -> N
     (answer,) = server.send((server.a, 0, b"k"))
     assert isinstance(answer, InDoubt)
     assert problem_of(answer)["status"] == 503
-    assert problem_of(answer)["type"] == "urn:wolfstream:storage-failed"
+    assert problem_of(answer)["type"] == "urn:wolfstream:in-doubt"
     assert server.a.published.sequence == 0
     server.changed.clear()
     (again,) = server.send((server.a, 0, b"k"))

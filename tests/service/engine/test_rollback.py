@@ -11,7 +11,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from service.errors import ModelBroken, RefitFailed, StorageFailed, UnknownModel
+from service.errors import NotYetLearned, RefitFailed, StorageFailed, UnknownModel
 from service.heads.kinds import fit_window
 from service.model.learner import Learner
 from service.model.live import Model
@@ -416,7 +416,7 @@ def test_what_broke_the_model_may_come_again_under_its_key(
 
     with monkeypatch.context() as patch:
         patch.setattr(Learner, "absorb", fail)
-        assert isinstance(bench.learn(model, samples, key=b"k"), ModelBroken)
+        assert isinstance(bench.learn(model, samples, key=b"k"), NotYetLearned)
     bench.writer.history.roll_back(model, 30)
     answer = bench.learn(model, samples, key=b"k")
     assert (answer["sequence"], "replayed" in answer) == (90, False)

@@ -41,6 +41,10 @@ STATUS = {
     "not-ready": 503,
     "not-reached": 503,
     "storage-failed": 503,
+    "in-doubt": 503,
+    "answer-missing": 503,
+    "server-failed": 503,
+    "not-yet-learned": 503,
     "snapshot-failed": 503,
     "model-broken": 503,
 }
@@ -52,22 +56,26 @@ def below(kind: type[Refusal]) -> list[type[Refusal]]:
 
 # Those of the program; a test elsewhere may define one for itself.
 ALL = [kind for kind in below(Refusal) if kind.__module__ == errors.__name__]
-# To a client, a commit in doubt is a failure of storage whose detail says so.
-REFUSALS = [kind for kind in ALL if kind is not errors.InDoubt]
-each_refusal = pytest.mark.parametrize("kind", REFUSALS, ids=lambda kind: kind.__name__)
+each_refusal = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 
 
 def test_the_table_of_statuses_is_complete():
-    assert {kind.slug for kind in REFUSALS} == set(STATUS)
+    assert {kind.slug for kind in ALL} == set(STATUS)
 
 
-def test_a_commit_in_doubt_is_a_failure_of_storage():
-    assert errors.InDoubt.slug == errors.StorageFailed.slug
+def test_what_became_of_the_samples_is_said():
+    outcomes = {kind.slug: kind.outcome for kind in ALL if kind.outcome != "not-learned"}
+    assert outcomes == {
+        "in-doubt": "unknown",
+        "answer-missing": "durable",
+        "not-yet-learned": "durable",
+    }
+    assert problem_of(errors.QueueFull("full"))["outcome"] == "not-learned"
 
 
 def test_no_two_refusals_share_a_slug_or_a_title():
-    assert len({kind.slug for kind in [Refusal, *REFUSALS]}) == len(REFUSALS) + 1
-    assert len({kind.title for kind in [Refusal, *REFUSALS]}) == len(REFUSALS) + 1
+    assert len({kind.slug for kind in [Refusal, *ALL]}) == len(ALL) + 1
+    assert len({kind.title for kind in [Refusal, *ALL]}) == len(ALL) + 1
 
 
 @each_refusal

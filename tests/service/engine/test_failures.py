@@ -1,0 +1,204 @@
+"""After the acknowledgement nothing is fatal, and an error says what became of the samples."""
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.engine.facade import Engine
+from service.engine.writer import Writer
+from service.errors import (
+    InDoubt,
+    NotReady,
+    NotYetLearned,
+    Refusal,
+    ServerFailed,
+    SnapshotFailed,
+)
+from service.model.learner import Learner
+from service.settings import Settings
+from service.spec.model import read_spec
+from service.storage.data_directory import open_storage
+from service.storage.snapshot_files import SnapshotFiles
+from service.web.formats.problems import problem_of
+from service.web.routes.health import check_alive
+from tests.service.engine.test_exactly_once import Bench
+from tests.service.streams import part, two_classes
+
+SAMPLES = two_classes(100)
+SPEC = read_spec({"working_set": {"max_size": 20}, "asset": None})
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path, snapshot_samples=6)
+
+
+def fail(error: Exception) -> Callable[..., Any]:
+    def raise_it(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return raise_it
+
+
+class TestAfterTheAcknowledgement:
+    @pytest.mark.parametrize(
+        ("owner", "name"),
+        [(np, "savez"), (Learner, "state"), (SnapshotFiles, "save"), (SnapshotFiles, "sequences")],
+        ids=["savez", "state", "save", "sequences"],
+    )
+    @pytest.mark.parametrize("error", [MemoryError(), ValueError("odd"), OSError(5, "I/O error")])
+    def test_a_snapshot_that_fails_stops_nothing(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, error: Exception
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, fail(error))
+            for number in range(8):
+                assert bench.ask(str(number), number)["sequence"] == 3 * (number + 1)
+        bench.crash()
+        assert bench.model.published.sequence == 24
+
+    def test_a_snapshot_folder_that_is_gone(self, bench: Bench):
+        for number in range(6):
+            bench.ask(str(number), number)
+            shutil.rmtree(bench.settings.data / "snapshots", ignore_errors=True)
+        bench.writer.snapshots.finish(wait=True)
+        assert bench.ask("last", 6)["sequence"] == 21
+
+    def test_an_answer_that_cannot_be_kept(self, bench: Bench, monkeypatch: pytest.MonkeyPatch):
+        with monkeypatch.context() as patch:
+            patch.setattr("service.engine.remembered_keys.answered", fail(MemoryError()))
+            assert bench.ask("k", 0)["sequence"] == 3
+        again = bench.ask("k", 0)
+        assert problem_of(again)["outcome"] == "durable"
+        assert bench.ask("l", 1)["sequence"] == 6
+
+
+class TestOutcomes:
+    def test_not_learned_before_it_is_written(self, bench: Bench, monkeypatch: pytest.MonkeyPatch):
+        with monkeypatch.context() as patch:
+            patch.setattr("service.engine.admission.to_record", fail(MemoryError()))
+            refused = bench.ask("k", 0)
+        assert isinstance(refused, ServerFailed)
+        assert problem_of(refused)["outcome"] == "not-learned"
+        assert bench.ask("k", 0)["sequence"] == 3
+
+    def test_durable_where_learning_fails(self, bench: Bench, monkeypatch: pytest.MonkeyPatch):
+        with monkeypatch.context() as patch:
+            patch.setattr(Learner, "absorb", fail(MemoryError()))
+            first, again = bench.ask("k", 0), bench.ask("k", 0)
+        assert isinstance(first, NotYetLearned)
+        assert isinstance(again, NotYetLearned)
+        assert problem_of(first)["outcome"] == "durable"
+        assert problem_of(bench.ask("other", 1))["outcome"] == "not-learned"
+        bench.crash()
+        assert bench.ask("k", 0)["replayed"]
+        assert bench.model.published.sequence == 3
+
+    def test_unknown_where_the_journal_fails_unexpectedly(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ):
+        """That ends the writer, and a restart settles it."""
+        with monkeypatch.context() as patch:
+            patch.setattr("service.storage.sqlite_journal.insert_keys", fail(MemoryError()))
+            with pytest.raises(MemoryError):
+                bench.ask("k", 0)
+        bench.crash()
+        assert bench.ask("k", 0)["sequence"] == 3
+
+
+class NoWarmUp:
+    """Compiles nothing."""
+
+    def before_ready(self, *_: Any) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+    async def wait_for(self, _: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def within(tmp_path: Path) -> Callable[[Callable[[Engine], Awaitable[None]]], None]:
+    """Runs a coroutine with an engine that has the model m of 10 samples."""
+
+    async def run(work: Callable[[Engine], Awaitable[None]]) -> None:
+        storage = open_storage(tmp_path)
+        engine = Engine(Settings(data=tmp_path), storage, NoWarmUp(), {})  # type: ignore[arg-type]
+        await engine.ready
+        try:
+            await engine.create("m", SPEC)
+            await learn(engine, 0, 10)
+            await work(engine)
+        finally:
+            await engine.stop()
+            storage.close()
+
+    return lambda work: asyncio.run(run(work))
+
+
+def learn(engine: Engine, start: int, stop: int) -> "asyncio.Future[Any]":
+    return engine.submit(engine.model("m"), "working_set", part(SAMPLES, start, stop))
+
+
+class TestWriterThatDied:
+    def test_predictions_go_on_and_all_who_wait_are_answered(
+        self, within: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    ):
+        async def work(engine: Engine) -> None:
+            monkeypatch.setattr(Writer, "handle", fail(RuntimeError("a defect")))
+            waiting = [learn(engine, i, i + 1) for i in range(10, 15)]
+            ends = await asyncio.gather(*waiting, return_exceptions=True)
+            assert {type(end) for end in ends} <= {InDoubt, ServerFailed}
+            assert problem_of(_refusal(ends[0]))["outcome"] == "unknown"
+            assert engine.model("m").published.sequence == 10
+            assert [model.name for model in engine.models()] == ["m"]
+            with pytest.raises(ServerFailed, match="writer failed"):
+                check_alive(engine)
+            with pytest.raises(NotReady, match="writer failed"):
+                learn(engine, 15, 16)
+            with pytest.raises(NotReady):
+                await engine.delete("m")
+
+        within(work)
+
+    def test_an_order_that_fails_is_answered_and_does_not_kill_it(
+        self, within: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    ):
+        async def work(engine: Engine) -> None:
+            with monkeypatch.context() as patch:
+                patch.setattr(Learner, "roll_back", fail(RuntimeError("a defect")))
+                await engine.snapshot(engine.model("m"))
+                with pytest.raises(NotYetLearned):
+                    await engine.roll_back(engine.model("m"), 10)
+            with monkeypatch.context() as patch:
+                patch.setattr("service.engine.live_models.Learner", fail(RuntimeError("a defect")))
+                with pytest.raises(InDoubt, match="a defect"):
+                    await engine.create("n", SPEC)
+            check_alive(engine)
+            await engine.create("n", SPEC)
+
+        within(work)
+
+    def test_a_snapshot_on_request_that_fails(
+        self, within: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    ):
+        async def work(engine: Engine) -> None:
+            with monkeypatch.context() as patch:
+                patch.setattr(np, "savez", fail(MemoryError()))
+                with pytest.raises(SnapshotFailed):
+                    await engine.snapshot(engine.model("m"))
+            assert await engine.snapshot(engine.model("m")) == 10
+
+        within(work)
+
+
+def _refusal(end: Any) -> Refusal:
+    assert isinstance(end, Refusal)
+    return end
