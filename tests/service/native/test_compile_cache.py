@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -145,6 +146,52 @@ class TestPlace:
         monkeypatch.setattr(Path, "home", no_home)
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
         assert directory().parent == tmp_path / "temporary" / f"wolfstream-{os.getuid()}"
+
+
+class TestOthersPlaces:
+    """What others have made among the temporary files is not run."""
+
+    @pytest.fixture
+    def temporary(
+        self, directory: Directory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> Path:
+        """The place among temporary files, which is the only one."""
+        assert directory
+        (tmp_path / "cache").mkdir(exist_ok=True)
+        shutil.rmtree(tmp_path / "cache")
+        (tmp_path / "cache").write_text("a file, not a directory")
+        (tmp_path / "temporary").mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+        return tmp_path / "temporary" / f"wolfstream-{os.getuid()}"
+
+    def test_a_directory_that_others_may_write_to(self, temporary: Path, directory: Directory):
+        temporary.mkdir()
+        temporary.chmod(0o777)
+        assert temporary not in directory().parents
+
+    def test_a_link(self, temporary: Path, directory: Directory, tmp_path: Path):
+        (tmp_path / "theirs").mkdir()
+        temporary.symlink_to(tmp_path / "theirs")
+        assert temporary not in directory().parents
+
+    def test_another_users_directory(
+        self, temporary: Path, directory: Directory, monkeypatch: pytest.MonkeyPatch
+    ):
+        temporary.mkdir(0o700)
+        monkeypatch.setattr(os, "geteuid", lambda: temporary.stat().st_uid + 1)
+        assert temporary not in directory().parents
+
+    def test_one_of_our_own_is_used_again(self, temporary: Path, directory: Directory):
+        assert temporary in directory().parents
+        assert temporary in directory().parents
+        assert stat.S_IMODE(temporary.stat().st_mode) == 0o700
+
+    def test_not_below_a_users_caches_either(
+        self, directory: Directory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        directory().parent.chmod(0o777)
+        assert tmp_path / "cache" not in directory().parents
 
 
 def test_it_is_set_before_numba_comes_and_numba_takes_it(tmp_path: Path):
