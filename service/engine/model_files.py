@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from service.engine.saved_arrays import WrongArrays, check_state
 from service.errors import InDoubt, WolfstreamError
 from service.heads.kinds import KINDS
 from service.model.learner import Learner
@@ -79,8 +80,11 @@ def fill_model(model: Model, state: State, source: str) -> LoadedModel:
     """Restore a new model from a state. Raises ModelFileError, which calls the state `source`."""
     learner = Learner(model)
     try:
+        check_state(state.plain, state.arrays, model.spec.heads)
         learner.restore(state.plain, state.arrays)
         learner.publish()
+    except WrongArrays as error:
+        raise ModelFileError(f"{source} cannot be used: {error}") from None
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
         raise ModelFileError(f"{source} cannot be restored: {error!r}") from None
     trained, names = state.plain.get("trained", {}), state.plain.get("names", [])

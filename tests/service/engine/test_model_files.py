@@ -178,7 +178,7 @@ def test_a_broken_file_says_what_is_wrong(trained: Path, tmp_path: Path, kind: s
         "folder": "is a directory",
         "text": "is not a model file of this version",
         "spec": "holds no model",
-        "arrays": "cannot be restored",
+        "arrays": "its array alpha is missing",
     }
     with pytest.raises(ModelFileError, match=words[kind]):
         load_model(broken(trained, tmp_path, kind))

@@ -1,0 +1,228 @@
+"""Checks of a saved state's arrays against each other, before compiled code reads them.
+
+Compiled code does not check its indices: a model file in which one points elsewhere could read or
+write any memory. A checksum shows that a file is as it was written, not who wrote it.
+
+What is checked, by the names that the learners give their arrays: every array has the type and the
+number of dimensions that it must have; arrays of the same things are equally long; numbers that
+name a row, a slot, a class or a column exist.
+"""
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = Mapping[str, NDArray[Any]]
+
+# The code of a slot from which a sample was removed.
+_FREE = -1
+
+_MACHINE_ROWS = ("direction", "rest", "before")
+_MACHINE_NUMBERS = (
+    *("scale", "square_norm", "b", "scale_sum", "b_sum", "b_before", "moved", "factor"),
+)
+_PROGRESS = tuple(f"progress_{name}" for name in ("steps", "square_norms", "loss", "target"))
+_OF_PROBLEMS = ("sizes", "q", "steps")
+_OF_MEMBERS = ("alpha", "gradient", "sign", "column")
+
+
+class WrongArrays(ValueError):
+    """The arrays of a state do not belong together; the message says which."""
+
+
+def check_arrays(head: str, arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
+    """Raise WrongArrays unless the arrays of a head belong together.
+
+    n_classes: that the head has met; None where it learns numbers. dimension: of the model's rows.
+    """
+    for name, array in arrays.items():
+        _require(array.dtype.kind in "biuf" and array.dtype.isnative, name, "is not of numbers")
+    for name in arrays:
+        if name.endswith("_indptr"):
+            _check_sparse(name.removesuffix("_indptr"), arrays, dimension)
+        elif name in ("rows", "auto_rows", "window_X", "landmarks"):
+            _check_shape(name, arrays, (None, dimension))
+    for rows, labels in (("rows", "y"), ("auto_rows", "auto_y"), ("window_X", "window_y")):
+        if labels in arrays:
+            _check_shape(labels, arrays, (_n_rows(rows, arrays),))
+            if n_classes is not None:
+                _check_numbers(labels, arrays, n_classes)
+    check = _CHECKS.get(head)
+    if check is not None:
+        check(arrays, n_classes, dimension)
+
+
+def _check_working_set(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
+    _check_counts(arrays, 3, n_classes)
+    if "origin" not in arrays:
+        _require(not arrays.keys() & {"codes", "column"}, "origin", "is missing")
+        return
+    sparse = "rows_indptr" in arrays
+    _check_shape("origin", arrays, (0 if sparse else dimension,))
+    classes, _, added = (int(count) for count in arrays["counts"])
+    used = _n_rows("rows", arrays)
+    for name in ("codes", "entered"):
+        _check_shape(name, arrays, (used,))
+    _check_numbers("codes", arrays, classes, least=_FREE)
+    _check_numbers("entered", arrays, added)
+    taken = arrays["codes"] != _FREE
+    _require(
+        len(np.unique(arrays["entered"][taken])) == taken.sum(), "entered", "has a number twice"
+    )
+    _check_shape("gram", arrays, (used * (used + 1) // 2,))
+    _require(arrays["gram"].dtype in (np.float32, np.float64), "gram", "is not of floats")
+    problems = math.comb(max(classes, 2), 2)
+    for name in _OF_PROBLEMS:
+        _check_shape(name, arrays, (problems,))
+    _check_numbers("sizes", arrays, used + 1)
+    _check_numbers("steps", arrays, None)
+    members = int(arrays["sizes"].sum())
+    for name in _OF_MEMBERS:
+        _check_shape(name, arrays, (members,))
+    _check_numbers("column", arrays, used)
+    _require(taken[arrays["column"]].all(), "column", "has a slot that is free")
+    for name in ("origin", "q", "alpha", "gradient", "sign"):
+        _check_floats(name, arrays)
+    ends = np.cumsum(arrays["sizes"])
+    for column in np.split(arrays["column"], ends[:-1]):
+        _require(len(np.unique(column)) == len(column), "column", "has a slot twice")
+
+
+def _check_asset(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
+    _check_counts(arrays, 1, n_classes if n_classes is not None else 0)
+    _require(_shape("direction", arrays)[:1] != (), "direction", "has no machines")
+    machines, width = (*_shape("direction", arrays), 0)[:2]
+    _require(machines > int(arrays["counts"][0]), "direction", "has too few machines")
+    for name in _MACHINE_ROWS:
+        _check_shape(name, arrays, (machines, width))
+    for name in _MACHINE_NUMBERS:
+        _check_shape(name, arrays, (machines,))
+    for name in _PROGRESS:
+        _check_shape(name, arrays, (1,))
+    for name in ("weight", "target_scale"):
+        _check_shape(name, arrays, (2,))
+    for name in (*_MACHINE_ROWS, *_MACHINE_NUMBERS, *_PROGRESS, "weight", "target_scale"):
+        _check_floats(name, arrays)
+    if "frequency" in arrays:
+        # It has room for features that are still to be met.
+        _check_shape("frequency", arrays, (None, width))
+        _check_shape("phase", arrays, (width,))
+    if "whitening" in arrays:
+        landmarks = _n_rows("landmarks", arrays)
+        _check_shape("whitening", arrays, (landmarks, width))
+    if "width" in arrays:
+        _check_shape("width", arrays, (2,))
+        _check_numbers("width", arrays, None)
+        columns, sparse = (int(number) for number in arrays["width"])
+        _require(columns == width and sparse < 2, "width", "is not that of the machines")
+    for name in ("frequency", "phase", "whitening", "origin"):
+        if name in arrays:
+            _check_floats(name, arrays)
+    if "origin" in arrays and arrays["origin"].size:
+        _check_shape("origin", arrays, (dimension,))
+
+
+def _check_semiparametric(arrays: Arrays, _: int | None, dimension: int | None) -> None:
+    if "fit.X" in arrays:
+        _check_shape("fit.X", arrays, (None, dimension))
+        _check_shape("fit.dual_coef", arrays, (len(arrays["fit.X"]),))
+        _check_shape("fit.origin", arrays, (dimension,))
+        for name in ("fit.X", "fit.dual_coef", "fit.origin", "fit.beta"):
+            _check_floats(name, arrays)
+
+
+_CHECKS = {
+    "working_set": _check_working_set,
+    "asset": _check_asset,
+    "semiparametric": _check_semiparametric,
+}
+
+
+def _check_counts(arrays: Arrays, n: int, n_classes: int | None) -> None:
+    _check_shape("counts", arrays, (n,))
+    _check_numbers("counts", arrays, None)
+    same = n_classes is None or int(arrays["counts"][0]) == n_classes
+    _require(same, "counts", "does not have the number of classes")
+
+
+def _check_sparse(name: str, arrays: Arrays, dimension: int | None) -> None:
+    """Rows in compressed form: where each begins and ends, its columns and its numbers."""
+    ends, indices = arrays[f"{name}_indptr"], arrays.get(f"{name}_indices")
+    _require(indices is not None, f"{name}_indices", "is missing")
+    assert indices is not None
+    _check_shape(f"{name}_width", arrays, (1,))
+    _check_numbers(f"{name}_width", arrays, None)
+    width = int(arrays[f"{name}_width"][0])
+    _require(width <= (dimension or 0), f"{name}_width", "is more than the model has")
+    _check_shape(f"{name}_indptr", arrays, (None,))
+    _check_numbers(f"{name}_indptr", arrays, len(indices) + 1)
+    ordered = len(ends) > 0 and ends[0] == 0 and bool((np.diff(ends) >= 0).all())
+    _require(ordered and ends[-1] <= len(indices), f"{name}_indptr", "is not in order")
+    _check_shape(f"{name}_indices", arrays, (None,))
+    _require(indices.dtype == np.int32, f"{name}_indices", "is not of 32-bit integers")
+    _check_numbers(f"{name}_indices", arrays, width)
+    _check_shape(f"{name}_data", arrays, (len(indices),))
+    _check_floats(f"{name}_data", arrays)
+
+
+def _n_rows(name: str, arrays: Arrays) -> int:
+    if name in arrays:
+        return len(arrays[name])
+    _require(f"{name}_indptr" in arrays, name, "is missing")
+    return len(arrays[f"{name}_indptr"]) - 1
+
+
+def _check_numbers(name: str, arrays: Arrays, below: int | None, least: int = 0) -> None:
+    """Whole numbers of at least zero, or another number, and below a bound if there is one."""
+    array = arrays[name]
+    whole = array.dtype.kind == "i"
+    _require(whole and (array.size == 0 or array.min() >= least), name, "has numbers below zero")
+    if below is not None and array.size:
+        _require(array.max() < below, name, f"has numbers above {below - 1}")
+
+
+def _check_floats(name: str, arrays: Arrays) -> None:
+    _require(name in arrays, name, "is missing")
+    _require(arrays[name].dtype == np.float64, name, "is not of 64-bit floats")
+
+
+def _check_shape(name: str, arrays: Arrays, shape: tuple[int | None, ...]) -> None:
+    """A shape; None allows any length, and a dimension that is not known yet."""
+    given = _shape(name, arrays)
+    fits = len(given) == len(shape) and all(
+        wanted is None or length == wanted for length, wanted in zip(given, shape, strict=True)
+    )
+    _require(fits, name, f"has the shape {given}")
+
+
+def _shape(name: str, arrays: Arrays) -> tuple[int, ...]:
+    _require(name in arrays, name, "is missing")
+    return arrays[name].shape
+
+
+def _require(holds: bool | np.bool_, name: str, what: str) -> None:
+    if not holds:
+        raise WrongArrays(f"its array {name} {what}")
+
+
+def check_state(plain: Mapping[str, Any], arrays: Arrays, heads: Collection[str]) -> None:
+    """Raise WrongArrays unless the arrays of a model's state belong together.
+
+    plain: of the state, whose `dimension`, `sequence` and `names` are checked as well.
+    """
+    dimension, names = plain["dimension"], plain.get("names")
+    if type(plain["sequence"]) is not int or plain["sequence"] < 0:
+        raise WrongArrays("its sequence is no whole number")
+    if dimension is not None and (type(dimension) is not int or dimension < 0):
+        raise WrongArrays("its dimension is no whole number")
+    if names is not None and len(set(names)) != dimension:
+        raise WrongArrays("its names are not as many as its features")
+    for head in heads:
+        prefix = f"{head}."
+        own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
+        classes = plain["heads"][head].get("classes")
+        n_classes = None if classes is None else len(classes)
+        check_arrays(head, own, n_classes, dimension)

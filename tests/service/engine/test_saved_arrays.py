@@ -1,0 +1,162 @@
+"""Model files that somebody made: what is wrong in them is found before compiled code reads it."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from service.engine.model_files import ModelFileError, fill_model
+from service.engine.saved_arrays import WrongArrays, check_state
+from service.heads.kinds import KINDS, fit_window
+from service.model.learner import Learner
+from service.model.live import Model
+from service.samples.validation import Samples
+from service.spec.model import ModelSpec, read_spec
+from service.storage.snapshot_format import State
+from tests.service.streams import few_words, part, three_classes
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+SET = {"working_set": {"max_size": 15}}
+
+
+def learned(given: dict[str, Any], samples: Samples) -> tuple[ModelSpec, State]:
+    spec = read_spec(given)
+    learner = Learner(Model(1, "m", spec))
+    for head in spec.heads:
+        learner.absorb(head, samples)
+    if "semiparametric" in spec.heads:
+        learner.adopt("semiparametric", fit_window(learner.window(), "", lambda _: None))
+    return spec, State(*learner.state())
+
+
+NUMBERS = Samples(X, X[:, 0].copy())
+REGRESSION: dict[str, Any] = {"task": "regression", "working_set": None}
+MODELS: dict[str, tuple[ModelSpec, State]] = {
+    "dense": learned({**SET, "asset": {"dimension": 8}}, three_classes(60)),
+    "sparse": learned(
+        {**SET, "kernel": {"type": "linear"}, "asset": {"features": "identity"}}, few_words(60)
+    ),
+    "nystrom": learned({**SET, "asset": {"features": "nystrom", "dimension": 8}}, few_words(60)),
+    "few": learned({**SET, "asset": {"dimension": 8}}, three_classes(2)),
+    "regression": learned({**REGRESSION, "asset": {"dimension": 8}}, NUMBERS),
+    "semiparametric": learned(
+        {**REGRESSION, "asset": None, "semiparametric": {"tol": 0.1}}, NUMBERS
+    ),
+}
+each_model = pytest.mark.parametrize("name", MODELS)
+
+
+@each_model
+def test_what_a_server_saves_is_right(name: str):
+    spec, state = MODELS[name]
+    fill_model(Model(1, "m", spec), state, "it")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_an_empty_model_saves_is_right(kind: str):
+    for spec in KINDS[kind].specs():  # type: ignore[index]
+        learner = Learner(Model(1, "m", spec))
+        fill_model(Model(1, "m", spec), State(*learner.state()), "it")
+
+
+@pytest.mark.parametrize("make", [three_classes, few_words])
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("kind", ["working_set", "asset"])
+def test_it_is_right_at_every_moment(kind: str, task: str, make: Any):
+    """While rows, classes and names come, and samples leave the set."""
+    for spec in KINDS[kind].specs():  # type: ignore[index]
+        if spec.task != task:
+            continue
+        samples = make(150)
+        if task == "regression":
+            samples = Samples(samples.X, np.arange(150.0))
+        learner = Learner(Model(1, "m", spec))
+        for start, stop in pairwise((0, 1, 2, 3, 7, 20, 40, 60, 150)):
+            learner.absorb(spec.serve, part(samples, start, stop))
+            fill_model(Model(1, "m", spec), State(*learner.state()), "it")
+
+
+def wrong_integers(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Each of the first and last places elsewhere."""
+    for place in {0, array.size - 1}:
+        for value in (-2, -(2**31), 2**30):
+            changed = array.copy()
+            changed.flat[place] = value
+            yield changed
+
+
+def wrong_shapes(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    yield array[:-1]
+    yield np.concatenate([array, array[-1:]])
+    yield array[..., None]
+    yield array.reshape(-1)[:0].reshape((0,) * array.ndim)
+
+
+# What is no index and no length: any value of these numbers is as good as another.
+FREE = ("steps", "seen", "auto_seen")
+# Arrays of which only the first number counts, or that only numpy reads.
+LENGTHS = ("auto_gamma", "auto_seen", "seen", "fit.beta", "origin", "frequency")
+
+
+@each_model
+def test_indices_that_point_elsewhere_are_refused(name: str):
+    spec, state = MODELS[name]
+    for key, array in state.arrays.items():
+        if array.dtype.kind != "i" or not array.size or key.partition(".")[2] in FREE:
+            continue
+        if key.endswith(".counts"):
+            continue
+        for changed in wrong_integers(array):
+            arrays = {**state.arrays, key: changed}
+            with pytest.raises(WrongArrays, match=key.partition(".")[2]):
+                check_state(state.plain, arrays, spec.heads)
+
+
+@each_model
+def test_arrays_of_other_shapes_are_refused(name: str):
+    spec, state = MODELS[name]
+    for key, array in state.arrays.items():
+        if not array.size or key.partition(".")[2] in LENGTHS:
+            continue
+        for changed in wrong_shapes(array):
+            with pytest.raises(WrongArrays):
+                check_state(state.plain, {**state.arrays, key: changed}, spec.heads)
+
+
+@each_model
+def test_arrays_of_other_types_are_refused(name: str):
+    spec, state = MODELS[name]
+    for key, array in state.arrays.items():
+        for dtype in ("S8", "c16", "M8[s]"):
+            arrays = {**state.arrays, key: np.zeros(array.shape, dtype)}
+            with pytest.raises(WrongArrays):
+                check_state(state.plain, arrays, spec.heads)
+
+
+def test_counts_that_nobody_has_met():
+    spec, state = MODELS["dense"]
+    for key in ("working_set.counts", "asset.counts"):
+        changed = state.arrays[key].copy()
+        changed[0] += 1
+        with pytest.raises(WrongArrays):
+            check_state(state.plain, {**state.arrays, key: changed}, spec.heads)
+
+
+def test_the_file_is_named():
+    spec, state = MODELS["dense"]
+    column = state.arrays["working_set.column"] + 10**6
+    arrays = {**state.arrays, "working_set.column": column}
+    with pytest.raises(ModelFileError, match=r"rooms.model cannot be used: its array column"):
+        fill_model(Model(1, "m", spec), State(state.plain, arrays), "rooms.model")
+
+
+@pytest.mark.parametrize(
+    "plain", [{"dimension": 10**9}, {"dimension": -1}, {"dimension": "3"}, {"sequence": -1}]
+)
+def test_plain_data_that_does_not_fit(plain: dict[str, Any]):
+    spec, state = MODELS["dense"]
+    with pytest.raises(WrongArrays):
+        check_state({**state.plain, **plain}, state.arrays, spec.heads)
