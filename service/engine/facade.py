@@ -73,13 +73,24 @@ class Engine:
         )
         self.ready = self._thread.ready
 
-    async def stop(self) -> None:
-        """Accept nothing more, learn what was accepted, save a snapshot of each model."""
+    async def stop(self) -> bool:
+        """Accept nothing more, learn what was accepted, save a snapshot of each model.
+
+        False where it was still recovering or compiling: nothing was accepted, and the writer's
+        thread goes on until the process ends.
+        """
         self.refuse()
+        prepared = self.ready.done()
         await self.refits.stop()
         self._warm_up.stop()
         self._queue.close()
-        await self._thread.join()
+        if prepared:
+            await self._thread.join()
+        return prepared
+
+    def abandon(self) -> None:
+        """End the processes beside this one, which ends at once. On any thread."""
+        self._warm_up.stop()
 
     def refuse(self) -> None:
         """Refuse every new request as NotReady; what was accepted goes on, refits end."""

@@ -39,7 +39,7 @@ class WriterThread:
         self._failed = failed
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[None] = self._loop.create_future()
-        self._thread = threading.Thread(target=self._run, name="writer")
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
     async def join(self) -> None:

@@ -6,12 +6,13 @@ import functools
 import gc
 import ipaddress
 import logging
+import os
 import signal
 import socket
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import uvicorn
 
@@ -101,7 +102,9 @@ async def _serve(
     await server.serve(sockets=[listener])
     for task in watching:
         task.cancel()
-    await engine.stop()
+    if not await engine.stop():
+        # A compilation cannot be interrupted. The directory is held until the process is gone.
+        _leave(0)
     if engine.ready.done() and (error := engine.ready.exception()):
         raise error
 
@@ -155,12 +158,21 @@ class _Server(uvicorn.Server):
         """Exit on SIGTERM and SIGINT, without uvicorn's raising them again at the end."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._exit)
+            loop.add_signal_handler(number, self._exit, number)
         yield
 
-    def _exit(self) -> None:
-        self.force_exit = self.should_exit
+    def _exit(self, number: signal.Signals) -> None:
+        """Take nothing more, and say what is left; the second time, leave at once."""
+        if self.should_exit:
+            logger.warning("leaving at once; what was acknowledged is in the journal")
+            self._engine.abandon()
+            _leave(128 + number)
         self.should_exit = True
+        self._engine.refuse()
+        logger.info(
+            "stopping: %d samples wait to be learned; a second signal ends the server at once",
+            self._engine.waiting().samples,
+        )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop accepting, respond to what was accepted, close streams with 1001, then the rest."""
@@ -170,6 +182,12 @@ class _Server(uvicorn.Server):
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._streams.drain(), _PATIENCE_SECONDS)
         await super().shutdown(sockets)
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process, whatever its threads are doing."""
+    logging.shutdown()
+    os._exit(code)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -162,3 +163,48 @@ def test_the_log_tells_the_phases_but_not_each_probe(gated: Gated) -> None:
     ]
     assert told.index("3 models; compiling") < told.index("ready")
     assert not [line for line in told if "readyz" in line]
+
+
+class TestSignals:
+    """SIGTERM and SIGINT at any moment; no gate is opened after them."""
+
+    @pytest.mark.parametrize("phase", ["recovering model 1 of 3", "compiling"])
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_while_it_starts_it_ends(self, gated: Gated, phase: str, number: int):
+        if phase == "compiling":
+            gated.open("replay a", "replay b", "replay c")
+        assert soon(lambda: gated.detail() == f"the server is {phase}")
+        gated.process.send_signal(number)
+        assert gated.process.wait(30) == 0
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_the_second_ends_it_at_once_and_nothing_is_lost(
+        self, gated: Gated, tmp_path: Path, number: int
+    ):
+        gated.open("replay a", "replay b", "replay c", "compile")
+        assert soon(lambda: gated.detail() == "ready")
+        with connect(f"{gated.url.replace('http', 'ws', 1)}/v1/models/a/stream") as stream:
+            stream.recv(10)
+            stream.send(json.dumps({"id": 1, "op": "learn", "x": [3], "y": 1}))
+            assert soon(lambda: received(gated))
+            gated.process.send_signal(number)
+            draining = "the server is draining: it finishes what it has accepted, then it ends"
+            assert soon(lambda: gated.detail() == draining)
+            gated.process.send_signal(number)
+            _, log = gated.process.communicate(timeout=30)
+        assert gated.process.returncode == 128 + number
+        told = [json.loads(line)["message"] for line in log.decode().splitlines()]
+        assert any(line.startswith("stopping:") for line in told)
+        again = ServerProcess(tmp_path / "data").start()
+        with closing(again):
+            sequence = httpx.get(f"{again.url}/v1/models/a").json()["sequence"]
+        assert sequence == 3  # the fourth was never acknowledged
+
+
+def received(gated: Gated) -> bool:
+    """Whether the model a has taken a sample, which nobody learns."""
+    told = gated.client.get("/metrics").text
+    return any(
+        "samples_received" in line and 'model="a"' in line and line.endswith(" 1.0")
+        for line in told.splitlines()
+    )
