@@ -134,7 +134,8 @@ class SqliteFile:
             self.db.execute(statement, values)
         except (sqlite3.Error, MemoryError) as error:
             detail = f"the journal could not be written: {error or 'no memory is left'}"
-            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_NOMEM) & 0xFF
+            of_memory = sqlite3.SQLITE_NOMEM if isinstance(error, MemoryError) else 0
+            code = getattr(error, "sqlite_errorcode", of_memory) & 0xFF
             if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM):
                 self._in_doubt = True
                 if not self._undo_failed_commit():
