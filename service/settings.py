@@ -100,6 +100,12 @@ class Settings(BaseSettings):
     idempotency_keys: int = Field(
         100_000, ge=1, description="Idempotency keys kept for each model, the newest ones."
     )
+    idempotency_bytes: int = Field(
+        64 << 20,
+        ge=0,
+        description="Bytes of the responses kept for the keys of each model; of older ones only "
+        "sequence and learned are kept.",
+    )
     refits: int = Field(16, ge=1, description="Refits that may wait for their turn.")
     snapshot_samples: int = Field(
         100_000, ge=1, description="Samples learned between two snapshots of a model."

@@ -18,10 +18,12 @@ _IMPLIED: dict[Scope, frozenset[Scope]] = {
 class Grant(NamedTuple):
     """What the sender of a request may do.
 
-    key_id: of the key; empty where none is needed.
+    key_id: of the key; empty where none is needed. client: the key's name, which stays when the key
+        is replaced by another; empty where none is needed.
     """
 
     key_id: str
+    client: str
     scopes: frozenset[Scope]
     prefix: str
     quota: Quota | None
@@ -78,7 +80,7 @@ class KeyRing:
         self._required = False
         self._keys: dict[str, Key] = {}
         self._grants: dict[str, Grant] = {}
-        self._everybody = Grant("", _IMPLIED["admin"], "", None)
+        self._everybody = Grant("", "", _IMPLIED["admin"], "", None)
         self._replace(keys.read())
 
     @property
@@ -136,4 +138,4 @@ class KeyRing:
 def _grant_of(key: Key) -> Grant:
     scopes = frozenset[Scope]().union(*(_IMPLIED[scope] for scope in key.scopes))
     quota = None if key.samples_per_second is None else Quota(key.samples_per_second)
-    return Grant(key.id, scopes, key.prefix, quota)
+    return Grant(key.id, key.name, scopes, key.prefix, quota)

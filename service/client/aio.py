@@ -1,7 +1,6 @@
 """The client of a running server for asyncio."""
 
 import asyncio
-import uuid
 from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -119,14 +118,16 @@ class AsyncClient:
         """Have the server write a snapshot of a model."""
         return await self._run(self._calls.snapshot(name))
 
-    def stream(self, name: str, producer: str | None = None, *, first: int = 1) -> "AsyncStream":
+    def stream(
+        self, name: str, producer: str | None = None, *, first: int | None = None
+    ) -> "AsyncStream":
         """Return a stream to a model, to be used in an `async with` statement."""
         from service.client.aio_stream import AsyncStream
         from service.client.session import Session
         from service.client.stream import address
 
         at = address(self.url, name, self._key, self._timeout, self._trusted)
-        session = Session(producer or uuid.uuid4().hex, first, self._retry_seconds)
+        session = Session.of(producer, first, self._retry_seconds)
         return AsyncStream(at, session)
 
     async def ask(self, request: Request, retry_seconds: float | None = None) -> dict[str, Any]:

@@ -20,6 +20,8 @@ class Learned(NamedTuple):
         float64 for a regression. None, for a regression NaN, while it could not predict yet.
     decisions: float64, (n,) or one for each class, (n, classes), NaN where there was none; an
         object array if new classes came between.
+        Of samples that were learned long ago, in a call with the same key, the server may know
+        neither predictions nor decisions any longer: None and NaN.
     admitted: (n,) whether each sample entered the working set; None from other heads.
     steps: the name of the step that each sample took; None from other heads.
     head: the description of the head after the last of them.
@@ -61,10 +63,10 @@ def learned(responses: Sequence[Mapping[str, Any]]) -> Learned:
         return Learned(
             sequence=responses[-1]["sequence"],
             learned=sum(response["learned"] for response in responses),
-            predictions=_labels(_joined(results, "prediction")),
-            decisions=_decisions(_joined(results, "decision")),
+            predictions=_labels(_of_samples(responses, "prediction")),
+            decisions=_decisions(_of_samples(responses, "decision")),
             admitted=_maybe(results, "admitted"),
-            steps=_joined(results, "step") if "step" in results[0] else None,
+            steps=_joined(results, "step") if all("step" in one for one in results) else None,
             head=responses[-1]["head"],
             replayed=any(response.get("replayed", False) for response in responses),
         )
@@ -91,12 +93,21 @@ def result_of(response: Mapping[str, Any]) -> Learned | Predictions:
     return learned([response]) if "results" in response else predicted([response])
 
 
+def _of_samples(responses: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    """What the responses say of each sample; None where they say nothing any longer."""
+    return [
+        value
+        for response in responses
+        for value in response["results"].get(name, [None] * response["learned"])
+    ]
+
+
 def _joined(results: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
     return [value for result in results for value in result[name]]
 
 
 def _maybe(results: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.bool_] | None:
-    if name not in results[0]:
+    if not all(name in one for one in results):
         return None
     return np.array(_joined(results, name), np.bool_)
 

@@ -11,6 +11,7 @@ else is pending, they are sent again in their order.
 """
 
 import json
+import uuid
 from collections import deque
 from typing import Any, NamedTuple
 
@@ -59,6 +60,18 @@ class Session:
         self._held: list[int] = []
         self._refused: Refused | None = None
         self._samples_pending = 0
+
+    @classmethod
+    def of(cls, producer: str | None, first: int | None, patience: float) -> "Session":
+        """The session of a source that goes on at a number, or else begins with new numbers.
+
+        A source that starts anew without saying where it goes on would otherwise use numbers again,
+        and the server would answer without learning.
+        """
+        if first is not None:
+            return cls(producer or uuid.uuid4().hex, first, patience)
+        run = uuid.uuid4().hex
+        return cls(f"{producer}.{run}" if producer else run, 1, patience)
 
     @property
     def unanswered(self) -> int:

@@ -13,7 +13,6 @@ server had no room, and each sample is still learned once. The errors that remai
 """
 
 import time
-import uuid
 from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -158,20 +157,23 @@ class Client:
         """Have the server write a snapshot of a model."""
         return self._run(self._calls.snapshot(name))
 
-    def stream(self, name: str, producer: str | None = None, *, first: int = 1) -> "Stream":
+    def stream(
+        self, name: str, producer: str | None = None, *, first: int | None = None
+    ) -> "Stream":
         """Return a stream to a model, to be used in a `with` statement.
 
         producer: a name for this source of samples, which makes the numbers of its requests
             idempotency keys. Without one the stream makes a name of its own.
-        first: the number of the first request. A source that starts again gives its name and
-            the number after the last request that it knows to be acknowledged: requests that
-            were learned already get their first response and are not learned again.
+        first: the number of the first request, from 1 on. A source that starts again and goes on
+            where it stopped gives its name and the number after the last request that it knows
+            to be acknowledged: requests that were learned already get their first response and
+            are not learned again. Without it the numbers are new ones each time.
         """
         from service.client.session import Session
         from service.client.stream import Stream, address
 
         at = address(self.url, name, self._key, self._timeout, self._trusted)
-        return Stream(at, Session(producer or uuid.uuid4().hex, first, self._retry_seconds))
+        return Stream(at, Session.of(producer, first, self._retry_seconds))
 
     def ask(self, request: Request, retry_seconds: float | None = None) -> dict[str, Any]:
         """Return the response to a request that has no method of its own. Raises ClientError."""

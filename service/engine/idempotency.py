@@ -5,8 +5,10 @@ What a client names a request by, and the text that becomes a key of the model:
     Idempotency-Key: KEY                          CLIENT KEY
     a frame's id on .../stream?producer=NAME      CLIENT NAME ID    the id as JSON
 
-CLIENT is the id of the API key, so no client sees another's answers; it is empty where no API key
-is needed. No part but the id contains a space, so no two texts of different forms are the same.
+CLIENT is the name of the API key as JSON, so no client sees another's answers, and a client whose
+key was replaced by another of the same name is still the same; it is empty where no API key is
+needed.
+KEY and NAME contain no space, so no two texts of different forms are the same.
 The journal has digests of these texts.
 
 A key is committed with its entry. Its answer is known once the entry's block is absorbed; it is
@@ -46,12 +48,12 @@ def header_key(values: Sequence[str], client: str) -> bytes | None:
     if value.startswith('"'):
         quoted = re.fullmatch(r'"((?:[^"\\]|\\["\\])*)"', value)
         value = re.sub(r"\\(.)", r"\1", quoted[1]) if quoted else ""
-    return _digest(_KEY_BYTES, f"{client} {_checked(value, 'Idempotency-Key')}".encode())
+    return _digest(_KEY_BYTES, f"{_text(client)} {_checked(value, 'Idempotency-Key')}".encode())
 
 
 def frame_key(client: str, producer: str, frame_id: int | str) -> bytes:
     """The key of a frame that brings samples, on a stream with a checked producer."""
-    return _digest(_KEY_BYTES, f"{client} {producer} {json.dumps(frame_id)}".encode())
+    return _digest(_KEY_BYTES, f"{_text(client)} {producer} {json.dumps(frame_id)}".encode())
 
 
 def read_producer(value: str | None) -> str | None:
@@ -62,6 +64,10 @@ def read_producer(value: str | None) -> str | None:
 def body_digest(head: HeadName, record: bytes) -> bytes:
     """The digest of a request's head and, whatever format they came in, its samples."""
     return _digest(_BODY_BYTES, head.encode() + b" " + record)
+
+
+def _text(client: str) -> str:
+    return json.dumps(client) if client else ""
 
 
 def _checked(key: str, name: str) -> str:

@@ -66,7 +66,9 @@ class Writer:
         self._storage = storage
         self._settings = settings
         self._acknowledge = acknowledge
-        self._keys = RememberedKeys(storage.answers, settings.idempotency_keys)
+        self._keys = RememberedKeys(
+            storage.answers, settings.idempotency_keys, settings.idempotency_bytes
+        )
         self._threads = Threads()
         self.metrics = Metrics()
         self.models = LiveModels(storage, self._keys, settings.models)

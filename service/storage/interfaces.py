@@ -121,6 +121,12 @@ class Answers(Protocol):
     def all_keys(self) -> Iterator[tuple[int, int, bytes]]:
         """(model, sequence, key) of all keys, each model's oldest first. Raises StartupError."""
 
+    def sizes(self, above: int) -> Iterator[tuple[int, int, int]]:
+        """(model, sequence, bytes) of all answers of more bytes than a number, oldest first.
+
+        Raises StartupError.
+        """
+
     def find(self, model: int, sequence: int) -> KeyedRequest | None:
         """The key of the entry at a sequence. Raises StorageFailed."""
 

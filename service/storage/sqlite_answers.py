@@ -25,6 +25,15 @@ class SqliteAnswers:
                 unseal(digest, model, sequence, key)
                 yield model, sequence, key
 
+    def sizes(self, above: int) -> Iterator[tuple[int, int, int]]:
+        """(model, sequence, bytes) of all answers of more bytes than a number, oldest first."""
+        with self._file.reading():
+            yield from self._file.db.execute(
+                "SELECT model, sequence, length(answer) FROM keys WHERE length(answer) > ? "
+                "ORDER BY model, sequence",
+                (above,),
+            )
+
     def find(self, model: int, sequence: int) -> KeyedRequest | None:
         """The key of the entry at a sequence."""
         try:

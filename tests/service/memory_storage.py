@@ -121,6 +121,11 @@ class _Answers(_Part):
     def all_keys(self) -> Iterator[tuple[int, int, bytes]]:
         return (row[:3] for _, row in sorted(self.memory.keys.items()))
 
+    def sizes(self, above: int) -> Iterator[tuple[int, int, int]]:
+        for at, row in sorted(self.memory.keys.items()):
+            if row.answer is not None and len(row.answer) > above:
+                yield *at, len(row.answer)
+
     def find(self, model: int, sequence: int) -> KeyedRequest | None:
         return self.memory.keys.get((model, sequence))
 

@@ -73,7 +73,7 @@ COMPONENTS: dict[str, Schema] = {
     "Learned": object_of(
         "model sequence learned results head",
         fields={
-            "results": object_of("prediction decision", "admitted step"),
+            "results": object_of("", "prediction decision admitted step"),
             "head": object_of("name", _HEAD_FIELDS, _OF_HEAD),
         },
     ),

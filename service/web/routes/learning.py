@@ -69,7 +69,7 @@ def add_learning(
     async def _learn(request: Request, name: str, call: LearningCall) -> Response:
         check_query(request.scope["query_string"], _OF_LEARN)
         headers, grant = request.headers, request.state.grant
-        key = header_key(headers.getlist("idempotency-key"), grant.key_id)
+        key = header_key(headers.getlist("idempotency-key"), grant.client)
         preference = read_preference(headers.getlist("prefer"), settings.wait_seconds)
         with memory.lease() as lease:
             body_format, data = await receive(request, settings.body_bytes, True, lease)

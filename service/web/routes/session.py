@@ -168,7 +168,7 @@ class Session:
     def _learn(self, of_frame: FrameId, model: Model, samples: Samples, call: LearningCall) -> None:
         key = None
         if self._producer is not None:
-            key = frame_key(self.grant.key_id, self._producer, of_frame)
+            key = frame_key(self.grant.client, self._producer, of_frame)
         answer = handlers.learn(self._engine, self.grant, model, call, samples, key)
         answer.add_done_callback(lambda done: self._learned(of_frame, done))
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service.client.results import learned
 from tests.service.process import ServerProcess
 from tests.service.streams import curve, plain_rows, two_classes, word_counts
 from wolfstream import (
@@ -176,12 +177,34 @@ class TestRealServer:
         samples = two_classes(20)
         pairs = list(zip(samples.X, samples.y, strict=True))
         client.create(name, SPEC)
-        with client.stream(name, "meter") as stream:
+        with client.stream(name, "meter", first=1) as stream:
             list(stream.learn_each(pairs[:12]))
         with client.stream(name, "meter", first=6) as stream:
             results = list(stream.learn_each(pairs[5:]))
         assert [result.replayed for result in results] == [True] * 7 + [False] * 8
         assert client.describe(name)["sequence"] == 20
+
+    def test_a_source_that_does_not_say_where_it_goes_on_learns_again(
+        self, client: Client, name: str
+    ):
+        samples = two_classes(20)
+        client.create(name, SPEC)
+        for begun in (0, 10):
+            with client.stream(name, "meter") as stream:
+                pairs = zip(
+                    samples.X[begun : begun + 10], samples.y[begun : begun + 10], strict=True
+                )
+                results = list(stream.learn_each(pairs))
+            assert not any(result.replayed for result in results)
+        assert client.describe(name)["sequence"] == 20
+
+    def test_what_the_server_has_shrunk_is_none(self):
+        shrunk = {"model": "m", "sequence": 3, "learned": 2, "results": {}, "head": {}}
+        result = learned([shrunk])
+        assert result.learned == 2
+        assert result.predictions.tolist() == [None, None]
+        assert np.isnan(result.decisions).all()
+        assert (result.admitted, result.steps) == (None, None)
 
     def test_a_queue_that_is_full_costs_no_order(self, tmp_path: Path, name: str):
         samples = two_classes(180)

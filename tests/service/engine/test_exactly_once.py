@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 )
 
 from service.engine.admission import LearnRequest
-from service.engine.idempotency import header_key
+from service.engine.idempotency import frame_key, header_key
 from service.engine.writer import Writer
 from service.errors import KeyReused, NotYetLearned, StartupError, StorageFailed
 from service.heads.kinds import fit_window
@@ -490,3 +490,67 @@ def snapshots(bench: Bench) -> list[Path]:
 
 ExactlyOnce.TestCase.settings = settings(max_examples=15, stateful_step_count=15, deadline=None)
 test_whatever_happens = ExactlyOnce.TestCase
+
+
+class TestSizeOfAnswers:
+    """Answers are bounded in bytes: the oldest shrink, and none is learned twice."""
+
+    MOST = 10_000
+
+    def total(self, bench: Bench) -> int:
+        (n_bytes,) = bench.storage.journal._file.db.execute(  # type: ignore[attr-defined]
+            "SELECT coalesce(sum(length(answer)), 0) FROM keys WHERE length(answer) > 256"
+        ).fetchone()
+        return int(n_bytes)
+
+    def test_the_oldest_shrink(self, opened: Callable[..., Bench]) -> None:
+        bench = opened(idempotency_bytes=self.MOST)
+        firsts = [bench.ask(f"k{number}", number % 20) for number in range(60)]
+        bench.ask(None, 0)
+        bench.writer._keys.write()
+        assert self.total(bench) <= self.MOST
+        for _ in range(2):
+            oldest, newest = bench.ask("k0", 0), bench.ask("k59", 19)
+            assert same(newest, firsts[-1])
+            assert oldest.pop("replayed")
+            assert oldest.pop("results") == {}
+            assert oldest.pop("head") == {"name": "working_set"}
+            assert oldest == {name: firsts[0][name] for name in ("model", "sequence", "learned")}
+            assert isinstance(bench.ask("k0", 1), KeyReused)
+            bench.crash()
+        assert bench.model.published.sequence == 183
+
+    def test_those_of_an_earlier_version_shrink_too(self, opened: Callable[..., Bench]) -> None:
+        bench = opened()
+        for number in range(60):
+            bench.ask(f"k{number}", number % 20)
+        bench.restart()
+        assert self.total(bench) > self.MOST
+        bench.settings = bench.settings.model_copy(update={"idempotency_bytes": self.MOST})
+        bench.restart()
+        for _ in range(2):
+            bench.ask(None, 0)
+        assert self.total(bench) <= self.MOST
+        assert bench.ask("k0", 0)["learned"] == 3
+
+    def test_a_full_disk_keeps_them(self, opened: Callable[..., Bench]) -> None:
+        bench = opened(idempotency_bytes=0)
+        first = bench.ask("k", 0)
+        with at_commit(bench.storage, disk_full):
+            bench.ask(None, 1)
+        assert bench.ask("k", 0)["sequence"] == first["sequence"]
+
+
+def test_a_key_belongs_to_the_name_of_the_api_key() -> None:
+    assert header_key(["k"], "ops") == header_key(["k"], "ops")
+    clients = ["", "a", "a b", 'a" b', "b"]
+    header = {header_key([key], client) for client in clients for key in ("k", "b", "1")}
+    frames = {
+        frame_key(client, producer, number)
+        for client in clients
+        for producer in ("k", "b")
+        for number in (1, "1")
+    }
+    assert len(header) == 15
+    assert len(frames) == 20
+    assert not header & frames
