@@ -171,7 +171,7 @@ class Engine:
             self._phase.check() if key is not None else self._check_usable(model)
             now = time.monotonic()
             request = LearnRequest(model, head, samples, answer, now, key, durable)
-            self._queue.put(request, n_samples, size)
+            self._queue.put(request, n_samples, size, model)
         except Refusal:
             counts.refused += n_samples
             raise

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 from service.errors import QueueFull
@@ -23,7 +23,8 @@ class GroupQueue(Generic[T]):
     """A queue that many threads put into and one takes groups from.
 
     most_samples, most_bytes: the bounds. An item that exceeds one by itself is accepted when the
-        queue is empty.
+        queue is empty. Of one owner at most half as many samples and bytes wait, so that there is
+        room for others; an item that exceeds that is accepted when none of its owner waits.
     group_samples: bound on the samples of a group, which has at least one item.
     """
 
@@ -31,15 +32,20 @@ class GroupQueue(Generic[T]):
         self._most_samples = most_samples
         self._most_bytes = most_bytes
         self._group_samples = group_samples
-        self._items: deque[tuple[T, int, int, float]] = deque()
+        self._items: deque[tuple[T, int, int, float, Hashable]] = deque()
+        self._of_owners: dict[Hashable, tuple[int, int]] = {}
         self._waiting = 0
         self._waiting_bytes = 0
         self._closed = False
         self._changed = threading.Condition()
 
-    def put(self, item: T, samples: int, n_bytes: int) -> None:
-        """Append an item of so many samples and bytes. Raises QueueFull."""
+    def put(self, item: T, samples: int, n_bytes: int, owner: Hashable = None) -> None:
+        """Append an item of so many samples and bytes. Raises QueueFull.
+
+        owner: whose share of the queue it takes; None takes no one's.
+        """
         with self._changed:
+            self._check_share(owner, samples, n_bytes)
             if samples and self._waiting and self._waiting + samples > self._most_samples:
                 raise QueueFull(
                     f"{self._waiting} samples wait to be learned, at most "
@@ -50,9 +56,10 @@ class GroupQueue(Generic[T]):
                     f"{self._waiting_bytes} bytes of samples wait to be learned, at most "
                     f"{self._most_bytes} may; try again"
                 )
-            self._items.append((item, samples, n_bytes, time.monotonic()))
+            self._items.append((item, samples, n_bytes, time.monotonic(), owner))
             self._waiting += samples
             self._waiting_bytes += n_bytes
+            self._add_share(owner, samples, n_bytes)
             self._changed.notify()
 
     def waiting(self) -> Waiting:
@@ -79,9 +86,31 @@ class GroupQueue(Generic[T]):
             while not self._items and not self._closed:
                 self._changed.wait()
             while self._items and taken < self._group_samples:
-                item, samples, n_bytes, _ = self._items.popleft()
+                item, samples, n_bytes, _, owner = self._items.popleft()
                 group.append(item)
                 taken += samples
+                self._add_share(owner, -samples, -n_bytes)
                 self._waiting_bytes -= n_bytes
             self._waiting -= taken
         return group
+
+    def _check_share(self, owner: Hashable, samples: int, n_bytes: int) -> None:
+        """Raise QueueFull where an owner has taken its share."""
+        of_samples, of_bytes = self._of_owners.get(owner, (0, 0))
+        too_many = of_samples and of_samples + samples > self._most_samples // 2
+        if too_many or (of_bytes and of_bytes + n_bytes > self._most_bytes // 2):
+            raise QueueFull(
+                f"{of_samples} samples of this model, {of_bytes} bytes, wait to be learned: at "
+                f"most {self._most_samples // 2} and {self._most_bytes // 2} may, half of the "
+                "queue; try again"
+            )
+
+    def _add_share(self, owner: Hashable, samples: int, n_bytes: int) -> None:
+        if owner is None:
+            return
+        of_samples, of_bytes = self._of_owners.get(owner, (0, 0))
+        share = of_samples + samples, of_bytes + n_bytes
+        if any(share):
+            self._of_owners[owner] = share
+        else:
+            self._of_owners.pop(owner, None)

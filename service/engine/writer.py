@@ -8,6 +8,7 @@ or a learner. A request that comes again under its key is recognised before it w
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
@@ -32,6 +33,22 @@ from service.storage.entries import Entry
 from service.storage.interfaces import Storage
 
 logger = logging.getLogger(__name__)
+
+# Learning so many samples may take a second.
+_LONG_BLOCK = 1024
+
+
+def _shortest_first(committed: list[Admitted]) -> list[tuple[Model, list[Admitted]]]:
+    """The blocks of a commit: those of the models with the fewest samples first.
+
+    Each model's are in their order.
+    """
+    samples = Counter[Model]()
+    for item in committed:
+        samples[item.request.model] += item.entry.samples
+    blocks = groupby(committed, lambda item: (item.request.model, item.entry.block))
+    ordered = [(model, list(block)) for (model, _), block in blocks]
+    return sorted(ordered, key=lambda one: samples[one[0]])
 
 
 @contextmanager
@@ -168,14 +185,20 @@ class Writer:
                 count_rejected(item.request)
                 replies.append((item.request.answer, error))
         self._acknowledge_durable(committed)
+        delivered: list[Reply] = []
         changed: dict[Model, None] = {}
-        for (model, _), block in groupby(committed, lambda i: (i.request.model, i.entry.block)):
-            replies += self._learn_block(model, list(block))
+        for model, block in _shortest_first(committed):
+            if replies and sum(item.entry.samples for item in block) > _LONG_BLOCK:
+                # The others need not wait for it.
+                self._acknowledge(replies, list(changed))
+                delivered += replies
+                replies = []
+            replies += self._learn_block(model, block)
             changed[model] = None
-        now = time.monotonic()
-        for item in committed:
-            self.metrics.learn.observe(now - item.request.submitted)
-        self._acknowledge(replies + duplicates.replies(replies), changed)
+            now = time.monotonic()
+            for item in block:
+                self.metrics.learn.observe(now - item.request.submitted)
+        self._acknowledge(replies + duplicates.replies(delivered + replies), changed)
         for model in changed:
             with _surviving(f"model {model.name}: keys were not forgotten"):
                 self._keys.forget_oldest(model.id)

@@ -142,3 +142,20 @@ def test_a_deleted_model_leaves_no_doubt(server: Server) -> None:
     server.writer.models.delete(server.a)
     assert server.send((server.b, 0, None))[0]["sequence"] == 10
     assert not server.writer._commits._in_doubt
+
+
+def test_who_waits_beside_a_large_request_is_answered_before_it(server: Server) -> None:
+    """The samples are in one commit; the shorter block is learned and acknowledged first."""
+    answered: list[list[int]] = []
+    server.writer._acknowledge = lambda replies, _: answered.append(
+        [reply["sequence"] for _, reply in replies]
+    )
+    large = two_classes(3000)
+    group = [
+        LearnRequest(server.a, "asset", large, Future(), 0.0),
+        LearnRequest(server.b, "asset", part(SAMPLES, 0, 5), Future(), 0.0),
+        LearnRequest(server.a, "asset", part(SAMPLES, 0, 7), Future(), 0.0),
+    ]
+    server.writer.handle(list(group))
+    assert answered == [[5], [3000, 3007]]
+    assert sequences(server.memory, server.a) == [3000, 3007]

@@ -210,3 +210,33 @@ class TestThreads:
         first: Iterator[list[int]] = queue.groups()
         assert list(islice(first, 2)) == [[0], [1]]
         assert drained(queue) == [[2], [3]]
+
+
+class TestShares:
+    def test_one_owner_leaves_half_to_others(self):
+        queue: GroupQueue[int] = GroupQueue(10, 100, 1)
+        queue.put(1, 3, 0, "a")
+        queue.put(2, 2, 0, "a")
+        with pytest.raises(QueueFull, match="half of the queue"):
+            queue.put(3, 1, 0, "a")
+        queue.put(4, 5, 0, "b")
+        assert next(queue.groups()) == [1]
+        queue.put(5, 3, 0, "a")
+
+    def test_in_bytes_too(self):
+        queue: GroupQueue[int] = GroupQueue(10, 100, 1)
+        queue.put(1, 1, 50, "a")
+        with pytest.raises(QueueFull, match="half of the queue"):
+            queue.put(2, 1, 1, "a")
+        queue.put(3, 1, 50, "b")
+
+    def test_a_large_item_alone_is_taken(self):
+        queue: GroupQueue[int] = GroupQueue(10, 100, 1)
+        queue.put(1, 9, 90, "a")
+        assert next(queue.groups()) == [1]
+        queue.put(2, 9, 90, "a")
+
+    def test_orders_are_nobodys(self):
+        queue: GroupQueue[int] = GroupQueue(10, 100, 1)
+        for item in range(10):
+            queue.put(item, 1, 0)
