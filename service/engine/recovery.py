@@ -20,6 +20,11 @@ from service.storage.snapshot_format import DamagedSnapshot, UnreadableSnapshot,
 
 logger = logging.getLogger(__name__)
 
+# So many processes may end in the replay of one block before the model is left out.
+_MOST_ENDS = 2
+# In the place of a sequence: the snapshot is loaded.
+_RESTORING = 2**63
+
 
 def recover(storage: Storage, use_threads: Callable[[int], None]) -> Iterator[Learner]:
     """The learners of all models as they were acknowledged, one by one.
@@ -31,16 +36,22 @@ def recover(storage: Storage, use_threads: Callable[[int], None]) -> Iterator[Le
 
 
 def _recover_model(model: Model, storage: Storage, use_threads: Callable[[int], None]) -> Learner:
-    learner = Learner(model)
-    damaged = restore_newest(learner, storage.journal, storage.snapshots)
-    found = [row for rows in replay(learner, storage, use_threads) for row in rows]
-    _check_complete(learner, storage.journal)
+    learner, journal = Learner(model), storage.journal
+    damaged, found = list[int](), list[KeyedRequest]()
+    if _may_begin(learner, journal, _RESTORING):
+        damaged = restore_newest(learner, journal, storage.snapshots)
+        rows_of_blocks = replay(
+            learner, storage, use_threads, lambda after: _may_begin(learner, journal, after)
+        )
+        found = [row for rows in rows_of_blocks for row in rows]
+        _check_complete(learner, journal)
     try:
         if found:
             storage.answers.write(found)
     except StorageFailed as error:
         raise StartupError(f"{error}; make room for it and start again") from None
     if not model.broken:  # the way back is found
+        journal.end_replay(model.id)
         for sequence in damaged:
             storage.snapshots.set_aside(model.id, sequence)
     learner.publish()
@@ -48,17 +59,38 @@ def _recover_model(model: Model, storage: Storage, use_threads: Callable[[int], 
     return learner
 
 
+def _may_begin(learner: Learner, journal: Journal, after: int) -> bool:
+    """Whether to go on after a sequence; not where two processes have ended: it is broken then."""
+    model = learner.model
+    ended = journal.begin_replay(model.id, after)
+    if ended < _MOST_ENDS:
+        return True
+    what = "loading its snapshot" if after == _RESTORING else f"its replay after sequence {after}"
+    model.broken = (
+        f"{what} has ended the server {ended} times, perhaps for want of memory; its journal is "
+        "kept: roll it back or delete it, or start `wolfstream serve --recover` to try again"
+    )
+    logger.error("model %s: %s", model.name, model.broken)
+    return False
+
+
 def replay(
-    learner: Learner, storage: Storage, use_threads: Callable[[int], None]
+    learner: Learner,
+    storage: Storage,
+    use_threads: Callable[[int], None],
+    may_begin: Callable[[int], bool] = lambda _: True,
 ) -> Iterator[list[KeyedRequest]]:
     """Learn what the journal has after a learner's sequence, block by block.
+
+    may_begin: is asked before each block, which it may not even read, with the sequence before it.
 
     Yields keys whose answers had not been written, with their answers. Where learning fails, the
     model is broken from there on. Raises StartupError.
     """
     model = learner.model
     unanswered = {row.sequence: row for row in storage.answers.unanswered(model.id)}
-    for block in storage.journal.blocks(model.id, learner.sequence):
+    blocks = storage.journal.blocks(model.id, learner.sequence)
+    while may_begin(learner.sequence) and (block := next(blocks, None)):
         _check_continuous(learner, block)
         use_threads(block[0].threads)
         try:

@@ -10,6 +10,7 @@ from service.errors import StartupError
 from service.storage.directories import make_directory, make_private, sync_directory
 from service.storage.high_water import HighWater
 from service.storage.interfaces import Storage
+from service.storage.replay_marks import ReplayMarks
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.sqlite_answers import SqliteAnswers
 from service.storage.sqlite_catalogue import SqliteCatalogue
@@ -36,6 +37,10 @@ def high_water_path(data: Path) -> Path:
     return data / "high-water"
 
 
+def _replays_path(data: Path) -> Path:
+    return data / "replays"
+
+
 def snapshots_path(data: Path) -> Path:
     """The path of the directory of the snapshots."""
     return data / "snapshots"
@@ -52,9 +57,9 @@ def open_storage(data: Path, snapshots_kept: int = 4, read_only: bool = False) -
     file = SqliteFile(journal_path(data), read_only)
     high_water = HighWater(high_water_path(data), read_only)
     snapshots = SnapshotFiles(snapshots_path(data), snapshots_kept)
-    return Storage(
-        SqliteJournal(file, high_water), SqliteCatalogue(file), SqliteAnswers(file), snapshots
-    )
+    replays = None if read_only else ReplayMarks(_replays_path(data))
+    journal = SqliteJournal(file, high_water, replays)
+    return Storage(journal, SqliteCatalogue(file), SqliteAnswers(file), snapshots)
 
 
 @contextmanager
@@ -112,8 +117,9 @@ def has_lost_journal(data: Path) -> bool:
 def forget_high_water(data: Path) -> None:
     """Set the marks of what was durable aside, so that a journal without its end is accepted.
 
-    Raises OSError.
+    Those of replays that ended a process are forgotten. Raises OSError.
     """
+    _replays_path(data).unlink(missing_ok=True)
     path = high_water_path(data)
     if path.exists():
         path.rename(path.with_name(f"{path.name}.{datetime.now(UTC):aside-%Y%m%dT%H%M%S}"))

@@ -78,6 +78,15 @@ class Journal(Protocol):
     def begin_at(self, model: int, sequence: int) -> None:
         """Note that a new model begins with a snapshot of this sequence."""
 
+    def begin_replay(self, model: int, after: int) -> int:
+        """Note that a model's entries after a sequence are replayed next.
+
+        Returns how many processes have begun this before and ended without `end_replay`.
+        """
+
+    def end_replay(self, model: int) -> None:
+        """Note that a model was replayed to its end."""
+
     def rolled_back_at(self, model: int) -> int | None:
         """The sequence of a model's last rollback; None if later snapshots replaced it."""
 

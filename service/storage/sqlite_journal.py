@@ -14,6 +14,7 @@ from itertools import groupby
 from service.errors import StorageFailed
 from service.storage.entries import Entry, KeyedRequest, Rollback
 from service.storage.high_water import HighWater
+from service.storage.replay_marks import ReplayMarks
 from service.storage.seals import seal, unseal
 from service.storage.sqlite_answers import insert_keys
 from service.storage.sqlite_file import ROWS_PER_STATEMENT, SqliteFile
@@ -29,14 +30,19 @@ class SqliteJournal:
     A commit is written for all of its models or for none.
     """
 
-    def __init__(self, file: SqliteFile, high_water: HighWater) -> None:
-        self._file, self._high_water = file, high_water
+    def __init__(
+        self, file: SqliteFile, high_water: HighWater, replays: ReplayMarks | None = None
+    ) -> None:
+        self._file, self._high_water, self._replays = file, high_water, replays
         self.name = str(file.path)
 
     def close(self) -> None:
         """Close the database and the marks."""
         self._file.close()
         self._high_water.close()
+        if self._replays is not None:
+            self._replays.close()
+            self._replays = None
 
     def damage(self) -> list[str]:
         """What SQLite finds wrong with its file."""
@@ -64,6 +70,15 @@ class SqliteJournal:
     def acknowledged(self, model: int) -> int:
         """The sequence up to which a model was durable, as far as the mark knows."""
         return self._high_water.of(model)
+
+    def begin_replay(self, model: int, after: int) -> int:
+        """How many processes have ended in a replay that begins now."""
+        return 0 if self._replays is None else self._replays.begin(model, after)
+
+    def end_replay(self, model: int) -> None:
+        """Note that a model was replayed to its end."""
+        if self._replays is not None:
+            self._replays.end(model)
 
     def begin_at(self, model: int, sequence: int) -> None:
         """Note that a new model begins with a snapshot of this sequence."""

@@ -85,6 +85,12 @@ class _Journal(_Part):
     def begin_at(self, model: int, sequence: int) -> None:
         pass
 
+    def begin_replay(self, _model: int, _after: int) -> int:
+        return 0
+
+    def end_replay(self, _model: int) -> None:
+        pass
+
     def rolled_back_at(self, _model: int) -> int | None:
         return None
 

@@ -16,6 +16,8 @@ from service.engine.salvage import recover_directory, salvage
 from service.engine.transfer import import_model
 from service.engine.writer import Writer
 from service.errors import StartupError
+from service.model.learner import Learner
+from service.model.live import Model
 from service.settings import Settings
 from service.spec.model import read_spec
 from service.storage.data_directory import JournalMissing, open_storage, owned
@@ -276,3 +278,110 @@ class TestLostEnd:
             writer.history.roll_back(model, 30)
         with writing(data) as writer:
             assert sequence_of(writer, "prices") == 35
+
+
+class Killed(BaseException):
+    """The process ends here, as for want of memory."""
+
+
+class TestPoison:
+    """A block whose replay ends the process is left out, and with it its model alone."""
+
+    @pytest.fixture
+    def killed(self, data: Path, tmp_path: Path) -> Path:
+        """A directory with blocks after the snapshots."""
+        with writing(data) as writer:
+            learn(writer, "prices", 35, 40)
+            learn(writer, "mail", 12, 15)
+            shutil.copytree(data, tmp_path / "killed")
+        return tmp_path / "killed"
+
+    @pytest.fixture
+    def poisoned(self, killed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """Learning more than 37 samples of a model ends the process, which it has done twice."""
+        end_at(monkeypatch, 37)
+        for _ in range(2):
+            with pytest.raises(Killed), writing(killed):
+                pass
+        return killed
+
+    def test_the_others_are_ready(self, poisoned: Path):
+        for _ in range(2):
+            with writing(poisoned) as writer:
+                model = of(writer, "prices")
+                assert "has ended the server" in model.broken
+                assert (model.published.sequence, model.describe()["status"]) == (37, "broken")
+                assert sequence_of(writer, "mail") == 15
+
+    def test_it_can_be_deleted(self, poisoned: Path):
+        with writing(poisoned) as writer:
+            writer.models.delete(of(writer, "prices"))
+        with writing(poisoned) as writer:
+            assert [model.name for model in writer.models.all()] == ["mail"]
+
+    def test_it_can_be_rolled_back(self, poisoned: Path):
+        with writing(poisoned) as writer:
+            writer.history.roll_back(of(writer, "prices"), 30)
+        with writing(poisoned) as writer:
+            assert sequence_of(writer, "prices") == 40
+
+    def test_its_journal_is_kept_and_tried_again_on_request(
+        self, poisoned: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        with writing(poisoned):
+            pass
+        monkeypatch.undo()
+        with writing(poisoned) as writer:
+            assert sequence_of(writer, "prices") == 37
+        recover_directory(poisoned)
+        with writing(poisoned) as writer:
+            assert sequence_of(writer, "prices") == 40
+
+    def test_processes_that_end_elsewhere_do_not_count(
+        self, killed: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        for sequence in (36, 37, 36, 38):
+            with monkeypatch.context() as patch:
+                end_at(patch, sequence)
+                with pytest.raises(Killed), writing(killed):
+                    pass
+        with writing(killed) as writer:
+            assert sequence_of(writer, "prices") == 40
+
+    def test_a_snapshot_that_cannot_be_loaded(self, killed: Path, monkeypatch: pytest.MonkeyPatch):
+        restore = Learner.restore
+
+        def end(learner: Learner, *given: Any) -> None:
+            if learner.model.name == "prices":
+                raise Killed
+            restore(learner, *given)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Learner, "restore", end)
+            for _ in range(2):
+                with pytest.raises(Killed), writing(killed):
+                    pass
+            with writing(killed) as writer:
+                assert "loading its snapshot" in of(writer, "prices").broken
+                assert sequence_of(writer, "mail") == 15
+        recover_directory(killed)
+        with writing(killed) as writer:
+            assert sequence_of(writer, "prices") == 40
+
+
+def end_at(patch: pytest.MonkeyPatch, sequence: int) -> None:
+    """Let the process end where a model that has learned so much learns more."""
+    absorb = Learner.absorb
+
+    def end(learner: Learner, *given: Any) -> Any:
+        if learner.sequence == sequence:
+            raise Killed
+        return absorb(learner, *given)
+
+    patch.setattr(Learner, "absorb", end)
+
+
+def of(writer: Writer, name: str) -> Model:
+    model = writer.models.get(name)
+    assert model is not None
+    return model

@@ -1,0 +1,63 @@
+"""Marks of replays that have begun: what a process was replaying when it ended.
+
+A block that takes more memory than there is ends the process, at each start again. The file
+`DIR/replays` has 24 bytes for each model's number: after which sequence its replay was, how many
+processes have begun it there, and a digest. It is written before each block, without an fsync: it
+is needed after the end of a process, not after a loss of power.
+"""
+
+import hashlib
+import os
+import struct
+from pathlib import Path
+
+from service.errors import StartupError
+from service.storage.directories import make_private
+
+_SLOT = struct.Struct("<QQ8s")
+
+
+class ReplayMarks:
+    """The marks of one directory. Used by one thread at a time. Raises StartupError."""
+
+    def __init__(self, path: Path) -> None:
+        # The marks of before this process, which its own replace.
+        self._found: dict[int, tuple[int, int]] = {}
+        try:
+            make_private(path)
+            self._file = os.open(path, os.O_RDWR)
+        except OSError as error:
+            raise StartupError(
+                f"{path} cannot be opened: {error.strerror}; check its permissions"
+            ) from None
+
+    def begin(self, model: int, after: int) -> int:
+        """Mark that the block after a sequence is begun; how many have begun it before."""
+        if model not in self._found:
+            self._found[model] = self._read(model)
+        ended_after, times = self._found[model]
+        before = times if ended_after == after else 0
+        os.pwrite(self._file, _slot(model, after, before + 1), model * _SLOT.size)
+        return before
+
+    def end(self, model: int) -> None:
+        """Mark that a model's replay came to its end."""
+        os.pwrite(self._file, bytes(_SLOT.size), model * _SLOT.size)
+
+    def _read(self, model: int) -> tuple[int, int]:
+        """What earlier processes have left: a sequence, and how many times."""
+        slot = os.pread(self._file, _SLOT.size, model * _SLOT.size)
+        if len(slot) == _SLOT.size:
+            after, times, _ = _SLOT.unpack(slot)
+            if slot == _slot(model, after, times):
+                return after, times
+        return 0, 0
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
+def _slot(model: int, after: int, times: int) -> bytes:
+    content = struct.pack("<QQQ", model, after, times)
+    return _SLOT.pack(after, times, hashlib.blake2b(content, digest_size=8).digest())
