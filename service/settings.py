@@ -1,10 +1,29 @@
 """Settings of a server: defaults, then `WOLFSTREAM_*` variables, then the command line."""
 
+import contextlib
+import functools
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+# Where the limits of the container stand: cgroups of version 2 and 1.
+_MEMORY_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+
+
+@functools.cache
+def usable_bytes() -> int:
+    """The memory of the container, or else of the machine."""
+    usable = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in _MEMORY_LIMITS:
+        with contextlib.suppress(OSError, ValueError):  # "max" without a limit
+            usable = min(usable, int(path.read_text()))
+    return usable
 
 
 def _split(given: Any) -> Any:
@@ -96,6 +115,12 @@ class Settings(BaseSettings):
     classes: int = Field(100, ge=2, description="Different labels that one model may meet.")
     features: int = Field(
         100_000, ge=1, description="Different feature names that one model may meet."
+    )
+    model_bytes: int = Field(
+        0,
+        ge=0,
+        description="Bytes that the feature map of one model may take while it learns; 0: half of "
+        "the memory that the server may use.",
     )
     idempotency_keys: int = Field(
         100_000, ge=1, description="Idempotency keys kept for each model, the newest ones."

@@ -18,7 +18,7 @@ from service.model.learner import Learner
 from service.model.live import Model
 from service.samples.record import as_recorded, to_record
 from service.samples.validation import Samples
-from service.settings import Settings
+from service.settings import Settings, usable_bytes
 from service.spec.heads import HeadName
 from service.storage.entries import Entry
 
@@ -71,7 +71,9 @@ def admit(
     by_model: dict[Model, list[LearnRequest]] = {}
     for request in requests:
         by_model.setdefault(request.model, []).append(request)
-    limits = Limits(settings.classes, settings.features)
+    limits = Limits(
+        settings.classes, settings.features, settings.model_bytes or usable_bytes() // 2
+    )
     admitted: list[Admitted] = []
     refused: list[Reply] = []
     for model, of_model in by_model.items():

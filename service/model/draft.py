@@ -5,6 +5,7 @@ from typing import NamedTuple
 from service.errors import InvalidSamples, NoSuchHead
 from service.heads import kinds
 from service.heads.protocol import LabelKey
+from service.model.footprint import learning_bytes
 from service.model.learner import Learner
 from service.model.published import check_rows
 from service.samples.named_rows import NamedRows, NameTable
@@ -13,10 +14,14 @@ from service.spec.heads import HEADS, HeadName
 
 
 class Limits(NamedTuple):
-    """How many different labels, and how many names of features, one model may meet."""
+    """How many different labels, and how many names of features, one model may meet.
+
+    n_bytes: that its feature map may take.
+    """
 
     classes: int
     features: int
+    n_bytes: int = 1 << 62
 
 
 class Draft:
@@ -51,6 +56,8 @@ class Draft:
         if isinstance(samples.X, NamedRows):
             self._add_names(samples.X.names)
         else:
+            if self._dimension is None:
+                self._check_bytes(samples.X.shape[1], named=False)
             self._dimension = samples.X.shape[1]
         self._labels |= labels
         self.sequence += len(samples.y)
@@ -69,5 +76,21 @@ class Draft:
                 f"the model would meet more than {most} different names of features",
                 [{"pointer": "/x", "detail": detail}],
             )
+        if new:
+            self._check_bytes(dimension, named=True)
         self._names.update(new)
         self._dimension, self._named = dimension, True
+
+    def _check_bytes(self, features: int, named: bool) -> None:
+        """Raise InvalidSamples for rows of more features than there is memory for."""
+        spec, most = self._learner.model.spec, self._limits.n_bytes
+        needed = learning_bytes(spec, features, named)
+        if needed > most:
+            detail = (
+                f"has {features} features, for which the model would take {needed >> 20} MB, at "
+                f"most {most >> 20} MB may (WOLFSTREAM_MODEL_BYTES); a smaller dimension of asset, "
+                "or its features nystrom, take less"
+            )
+            raise InvalidSamples(
+                "the model would take too much memory", [{"pointer": "/x", "detail": detail}]
+            )

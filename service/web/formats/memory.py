@@ -4,23 +4,16 @@ Each body is bounded, but eight hundred of them at a time are not. What waits to
 bound of its own, in the queue.
 """
 
-import contextlib
-import os
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from service.errors import MemoryFull
+from service.settings import usable_bytes
 
 # Smaller parts of a body are not counted: there are not more of them than connections.
 UNCOUNTED_BYTES = 1 << 16
 # Objects of Python take about so many times the bytes of the text that they are made of.
 DECODED_FACTOR = 8
-# Where the limits of the container stand: cgroups of version 2 and 1.
-_LIMITS = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)
 
 
 class MemoryBudget:
@@ -31,7 +24,7 @@ class MemoryBudget:
     """
 
     def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes or _usable_bytes() // 4
+        self._most_bytes = most_bytes or usable_bytes() // 4
         self.held = 0
 
     def lease(self) -> "Lease":
@@ -75,12 +68,3 @@ class Lease:
     ) -> None:
         if self._held:
             self.release()
-
-
-def _usable_bytes() -> int:
-    """The memory of the container, or else of the machine."""
-    usable = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for path in _LIMITS:
-        with contextlib.suppress(OSError, ValueError):  # "max" without a limit
-            usable = min(usable, int(path.read_text()))
-    return usable

@@ -286,6 +286,21 @@ class TestNames:
         with pytest.raises(InvalidSamples):
             Draft(learner, Limits(100, 2)).add("asset", words("d"))
 
+    def test_their_features_are_bounded_in_bytes(self):
+        """Three names are 3 * 3 * 8 bytes for each of the dimension's frequencies."""
+        learner = model_of()
+        own = learner.model.spec.asset
+        assert own is not None
+        assert own.dimension is not None
+        limits = Limits(100, 100, 3 * 3 * 8 * own.dimension)
+        draft = Draft(learner, limits)
+        draft.add("asset", words("abc"))
+        with pytest.raises(InvalidSamples, match="too much memory") as caught:
+            draft.add("asset", words("abcd"))
+        assert "WOLFSTREAM_MODEL_BYTES" in caught.value.errors[0]["detail"]
+        draft.add("asset", words("cba"))
+        assert draft._dimension == 3
+
     def test_are_reserved_within_a_group_for_both_heads(self):
         learner = model_of()
         learn(learner, [("asset", words("a"))])

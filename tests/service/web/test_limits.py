@@ -360,3 +360,24 @@ class TestQuota:
             assert answer.json()["sequence"] == 4
         finally:
             guarded.close()
+
+
+# -- the memory of a model --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [dense, named])
+def test_a_request_that_would_need_too_much_memory_is_refused_before_it_is_written(
+    server: ServerProcess, make: Any
+) -> None:
+    data = server.data.parent / f"bytes-{make.__name__}"
+    with closing(ServerProcess(data, model_bytes=1 << 20)) as small:
+        small.start()
+        url = f"{small.url}/v1/models/m"
+        httpx.put(url, json={"asset": {"dimension": 16_384}}).raise_for_status()
+        wide = {"x": make(2, 30), "y": [0, 1]}
+        for path in ("samples", "asset"):
+            refused = httpx.post(f"{url}/{path}", json=wide)
+            assert problem(refused) == (422, "invalid-samples")
+        assert httpx.get(url).json()["sequence"] == 0
+        narrow = {"x": make(2, 2), "y": [0, 1]}
+        assert httpx.post(f"{url}/samples", json=narrow).json()["sequence"] == 2
