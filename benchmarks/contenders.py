@@ -101,7 +101,7 @@ def batch(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
     """wolfstream: SWAP until the duality gap over all samples is P4's 1e-4, our 2e-4."""
     from solver.frank_wolfe.one_versus_one import solve_pairs, support_of
     from solver.frank_wolfe.solve_dual import Settings
-    from solver.kernels.functions import Kernel
+    from solver.kernels.functions import Kernel, precision_for
     from solver.rows.matrix import take_rows
     from solver.working_set.view import expansion
 
@@ -116,7 +116,14 @@ def batch(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
         weights = alpha * sign
         q, gap = np.array([(-pair.solution.objective, pair.solution.gap) for pair in pairs]).T
         view = expansion(
-            kernel, take_rows(rows, support), len(ridge), weights, weights.sum(axis=1), q, gap
+            kernel,
+            take_rows(rows, support),
+            len(ridge),
+            weights,
+            weights.sum(axis=1),
+            q,
+            gap,
+            precision_for(kernel, ridge[0]),
         )
     return expanded(view)
 

@@ -26,7 +26,7 @@ from solver.frank_wolfe.full_search import FullSearch
 from solver.frank_wolfe.methods import METHODS
 from solver.frank_wolfe.solve_dual import initial_ball
 from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import Kernel, Rows, prepare_rows
+from solver.kernels.functions import FINEST, Kernel, Rows, precision_for, prepare_rows
 from solver.working_set.learner import WorkingSet
 from solver.working_set.view import expansion, predict
 
@@ -131,7 +131,7 @@ def task_of(folder: Path, name: str) -> Task:
     ridge = 0.5 / problem.C
     return Task(
         kernel,
-        prepare_rows(kernel, X, X[0].copy(), kernel.dtype),
+        prepare_rows(kernel, X, X[0].copy(), *precision_for(kernel, ridge)),
         classification_dual((0, minus), (minus, n), ridge, ridge),
         X,
         data.X_test,
@@ -165,7 +165,7 @@ def accuracy_of(task: Task, solution: Solution) -> str:
     support = np.flatnonzero(solution.alpha)
     weights = (solution.alpha * task.dual.sign)[None, support]
     q, gap = np.array([-solution.objective]), np.array([solution.gap])
-    view = expansion(task.kernel, task.X[support], 2, weights, weights.sum(axis=1), q, gap)
+    view = expansion(task.kernel, task.X[support], 2, weights, weights.sum(axis=1), q, gap, FINEST)
     accuracy = 100.0 * (predict(view, task.X_test)[0] == task.y_test).mean()
     return f"{accuracy:.2f} / {len(support):,}"
 

@@ -89,8 +89,8 @@ def two_threads(folder: Path) -> None:
                     size = learner.store.size
                 passes.append(min(taken))
                 X = data.X[:size]
-                rows = prepare_rows(learner.kernel, X, X[0].copy(), learner.dtype)
-                left = prepare_rows(learner.kernel, X[:BLOCK_ROWS], X[0].copy(), learner.dtype)
+                rows = prepare_rows(learner.kernel, X, X[0].copy(), *learner.precision)
+                left = prepare_rows(learner.kernel, X[:BLOCK_ROWS], X[0].copy(), *learner.precision)
                 out = np.empty((BLOCK_ROWS, size), np.float32)
                 blocks.append(
                     seconds_of(

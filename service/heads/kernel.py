@@ -8,7 +8,8 @@ from service.errors import MOST_ERRORS, InvalidSamples, SampleError
 from service.samples.named_rows import Rows, square_norms
 from service.spec.kernel import KernelSpec, LinearSpec, PolynomialSpec, has_auto_gamma
 from solver.kernels.bandwidth import gamma_from_rows
-from solver.kernels.functions import LARGEST_VALUE, Kernel, largest_square_norm
+from solver.kernels.entries import LARGEST_VALUE
+from solver.kernels.functions import Kernel, largest_square_norm
 from solver.rows.matrix import Matrix, SparseRows
 
 # Bound on gamma ||x||^2 where gamma is estimated: to the eighth power still below 1e100.

@@ -76,6 +76,7 @@ class SetLearner:
             own.corrective_steps,
             own.max_size,
             class_weight=self._weights,
+            largest_weight=max([1.0, *self._weight_of.values()]),
         )
 
     def meet(self, label: Label) -> None:
@@ -152,11 +153,16 @@ def _build(spec: ModelSpec) -> ClassificationHead[SetLearner]:
 
 
 def _specs() -> Iterator[ModelSpec]:
-    """Each kernel with a set so small that samples leave it."""
-    own = {"max_size": 64, "corrective_steps": 1}
-    for kernel in KERNELS:
+    """Each kernel with a set so small that samples leave it, and rbf at either precision."""
+    for kernel, C in (*((kernel, 1.0) for kernel in KERNELS), ("rbf", 1e6)):
+        own = {"max_size": 64, "corrective_steps": 1, "C": C}
         given = {"kernel": {"type": kernel}, "working_set": own, "asset": None}
         yield ModelSpec.model_validate(given)
+
+
+def _code(spec: ModelSpec) -> tuple[str, str]:
+    """The kernel, and the type of its values."""
+    return spec.kernel.type, SetLearner(spec).current.precision.dtype.name
 
 
 def _spec_part(asked: Asked) -> dict[str, Any]:
@@ -218,7 +224,7 @@ KIND = Kind(
     calls=("samples",),
     specs=_specs,
     exercise=lambda spec, sparse: exercise(_build, spec, sparse),
-    code=lambda spec: spec.kernel.type,
+    code=_code,
     spec_part=_spec_part,
     reported=("size", "support_vectors"),
     outcome=_outcome,

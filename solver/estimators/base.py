@@ -29,9 +29,6 @@ from solver.rows.matrix import Matrix, SparseRows, sparse_from_csr, to_csr
 from solver.working_set.view import WorkingSetView
 
 KERNELS = ("rbf", "polynomial", "linear")
-# The precision of kernel values in predictions. The last digits of a float32 value depend on the
-# shape of its product, so a row's prediction would depend on the other rows of the call.
-PREDICTION_DTYPE = np.dtype(np.float64)
 
 
 class KernelParameters(BaseEstimator):

@@ -23,7 +23,7 @@ from solver.frank_wolfe.duals import Dual
 from solver.frank_wolfe.methods import METHODS
 from solver.frank_wolfe.solve_dual import Settings, kernel_rows_bytes, solve_dual
 from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import Kernel, prepare_rows
+from solver.kernels.functions import Kernel, precision_for, prepare_rows
 from solver.rows.matrix import Matrix, origin_of, take_rows
 
 
@@ -97,8 +97,9 @@ class BatchEstimator(KernelEstimator):
         """Solve one problem over all rows of X; warns as `_warn_of` does."""
         warn_of_rounding(kernel, X, self.tol)
         settings, random = self._settings(), generator(self.random_state)
-        rows = prepare_rows(kernel, X, origin_of(X), kernel.dtype)
-        budget = kernel_rows_bytes(settings, len(rows.far), kernel.dtype.itemsize)
+        precision = precision_for(kernel, float(dual.ridge.min()))
+        rows = prepare_rows(kernel, X, origin_of(X), *precision)
+        budget = kernel_rows_bytes(settings, len(rows.far), precision.dtype.itemsize)
         source = KernelRows(kernel, rows, budget)
         solution = solve_dual(
             dual, source, settings, random, observe=self._observe, clock=self._clock()

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from solver.arrays import Float64Array
-from solver.kernels.functions import LARGEST_VALUE, Kernel, largest_square_norm
+from solver.kernels.entries import LARGEST_VALUE
+from solver.kernels.functions import Kernel, largest_square_norm
 from solver.rows.matrix import Matrix, square_norms
 
 

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 
 from solver.arrays import Float64Array
-from solver.estimators.base import PREDICTION_DTYPE, as_given
+from solver.estimators.base import as_given
 from solver.estimators.batch import BatchEstimator
 from solver.estimators.checks import is_finite
 from solver.frank_wolfe.driver import Method, Progress
 from solver.frank_wolfe.duals import ball_dual, ball_square_radius
-from solver.kernels.functions import kernel_diagonal
+from solver.kernels.functions import FINEST, kernel_diagonal, precision_for
 from solver.rows.matrix import take_rows
 from solver.working_set.view import expansion, pair_decisions
 
@@ -104,10 +104,11 @@ class EnclosingBall(OutlierMixin, BatchEstimator):
         self.dual_coef_ = alpha[None, self.support_]
         gap = np.array([solution.gap])
         self._view = expansion(
-            kernel, vectors, 1, self.dual_coef_, np.zeros(1), np.ones(1), gap, PREDICTION_DTYPE
+            kernel, vectors, 1, self.dual_coef_, np.zeros(1), np.ones(1), gap, FINEST
         )
+        precision = precision_for(kernel, float(dual.ridge.min()))
         # max ||phi(x_i) - c||^2 exceeds R^2 by the gap, and the border itself is inside.
-        rounding = _ROUNDING * float(np.finfo(kernel.dtype).eps) * float(np.abs(diagonal).max())
+        rounding = _ROUNDING * float(np.finfo(precision.dtype).eps) * float(np.abs(diagonal).max())
         self.offset_ = -(square_radius + solution.gap) - rounding
         if self.contamination != "auto":
             self.offset_ = float(np.quantile(self.score_samples(X), float(self.contamination)))

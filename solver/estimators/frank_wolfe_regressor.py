@@ -7,11 +7,12 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from solver.arrays import Float64Array
-from solver.estimators.base import PREDICTION_DTYPE, as_given
+from solver.estimators.base import as_given
 from solver.estimators.batch import BatchEstimator
 from solver.estimators.checks import check_positive, check_targets
 from solver.frank_wolfe.driver import Method, Progress
 from solver.frank_wolfe.duals import regression_dual, regression_epsilon
+from solver.kernels.functions import FINEST
 from solver.rows.matrix import take_rows
 from solver.working_set.view import expansion, pair_decisions
 
@@ -94,7 +95,7 @@ class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
         self.support_vectors_ = as_given(vectors)
         gap = np.array([solution.gap])
         self._view = expansion(
-            kernel, vectors, 1, self.dual_coef_, self.intercept_, np.ones(1), gap, PREDICTION_DTYPE
+            kernel, vectors, 1, self.dual_coef_, self.intercept_, np.ones(1), gap, FINEST
         )
         return self
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from solver.arrays import Float64Array
-from solver.estimators.base import PREDICTION_DTYPE, KernelEstimator, as_given
-from solver.kernels.functions import Kernel
+from solver.estimators.base import KernelEstimator, as_given
+from solver.kernels.functions import FINEST, Kernel
 from solver.rows.matrix import Matrix
 from solver.working_set.view import expansion, predict
 
@@ -53,6 +53,6 @@ class OneVersusOneClassifier(ClassifierMixin, KernelEstimator):
         self.n_support_ = np.bincount(codes, minlength=len(self.classes_))
         self.support_vectors_ = as_given(vectors)
         n_classes = len(self.classes_)
-        self._view = expansion(
-            kernel, vectors, n_classes, dual_coef, intercept, q, gap, PREDICTION_DTYPE
-        )
+        # The last digits of a float32 value depend on the shape of its product, so a row's
+        # prediction would depend on the other rows of the call.
+        self._view = expansion(kernel, vectors, n_classes, dual_coef, intercept, q, gap, FINEST)

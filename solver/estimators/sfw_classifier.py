@@ -40,7 +40,7 @@ class SFWClassifier(OneVersusOneClassifier):
     corrective_steps: the most swaps after a sample's step, more than two only while the set's gap
         exceeds half of q; with 0 the algorithm is exactly P1's.
     max_size: the bound on the samples in the set, None for no bound. The kernel matrix of the set
-        takes 4 max_size^2 bytes for rbf, 8 max_size^2 for the other kernels.
+        takes 4 max_size^2 bytes for rbf up to C = 4096, otherwise 8 max_size^2.
     epochs: the number of passes of `fit`.
     class_weight: as in scikit-learn; "balanced" for `fit` only.
     random_state: that of the shuffling.
@@ -174,8 +174,14 @@ class SFWClassifier(OneVersusOneClassifier):
             self.algorithm,
             self.corrective_steps,
             self.max_size,
+            largest_weight=self._largest_weight(weights),
         )
         self._meet_classes(self.classes_, weights)
+
+    def _largest_weight(self, weights: Float64Array) -> float:
+        """The largest weight of a class, met or not."""
+        given = list(self.class_weight.values()) if isinstance(self.class_weight, dict) else []
+        return float(max([*weights, *given]))
 
     def _publish(self) -> NDArray[np.int64]:
         """Set the attributes from the working set; the slots of the support vectors."""

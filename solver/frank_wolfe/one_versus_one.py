@@ -18,7 +18,7 @@ from solver.frank_wolfe.driver import Progress, Solution
 from solver.frank_wolfe.duals import classification_dual
 from solver.frank_wolfe.solve_dual import Settings, kernel_rows_bytes, solve_dual
 from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import Kernel, prepare_rows
+from solver.kernels.functions import Kernel, precision_for, prepare_rows
 from solver.rows.matrix import Matrix, origin_of, take_rows
 from solver.simplex.pairs import pairs_of
 
@@ -59,8 +59,9 @@ def solve_pairs(
     order = np.argsort(codes, kind="stable")
     ends = np.concatenate([[0], np.cumsum(np.bincount(codes))])
     rows = take_rows(X, order)
-    prepared = prepare_rows(kernel, rows, origin_of(rows), kernel.dtype)
-    budget = kernel_rows_bytes(settings, len(codes), kernel.dtype.itemsize)
+    precision = precision_for(kernel, min(ridge))
+    prepared = prepare_rows(kernel, rows, origin_of(rows), *precision)
+    budget = kernel_rows_bytes(settings, len(codes), precision.dtype.itemsize)
     source = KernelRows(kernel, prepared, budget)
     pairs = pairs_of(len(ends) - 1)
 

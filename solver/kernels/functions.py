@@ -9,23 +9,42 @@ gamma is that of scikit-learn; with P1's sigma it is 1 / (2 sigma^2).
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from functools import cache
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array, FloatArray
-from solver.compiled import compiled, larger, smaller
-from solver.rows.matrix import Matrix, SparseRows, n_rows, square_norms, take_rows
-from solver.rows.sparse_product import index_block, sparse_product, square_distance
+from solver.kernels.entries import (
+    LARGEST_VALUE,
+    exponents,
+    exponents_sparse,
+    polynomial,
+    prepare_rbf,
+    prepare_sparse_rbf,
+)
+from solver.rows.matrix import (
+    Matrix,
+    SparseRows,
+    n_rows,
+    origin_of,
+    square_norms,
+    take_rows,
+)
+from solver.rows.sparse_product import index_block, sparse_product
 
-# The largest gamma * (error of a squared distance) that is tolerated in a kernel value.
+# The largest error of an exponent of rbf that is tolerated where nothing else bounds it.
 _TOLERANCE = 1e-3
+# The share of a problem's ridge that is tolerated. With 1/64 an outlier as the first row of a
+# stream put the published gap 5% off; with 1/1024 it is off by less than 0.5%.
+_SHARE_OF_RIDGE = 1.0 / 1024.0
+# Nothing smaller is asked for: float64 exponents keep it where gamma ||x||^2 is below 2e6.
+_LEAST_TOLERANCE = 1e-9
 # A tile of kernel values of this many bytes stays in a core's second-level cache between the
 # matrix product and the exponential.
 _TILE_BYTES = 1 << 20
-# Larger kernel values could overflow when they are summed and squared.
-LARGEST_VALUE = 1e100
+_FLOAT64 = np.dtype(np.float64)
 
 
 class Kernel(NamedTuple):
@@ -46,6 +65,32 @@ class Kernel(NamedTuple):
         return np.dtype(np.float32 if self.type == "rbf" else np.float64)
 
 
+class Precision(NamedTuple):
+    """How exact the values of a kernel are.
+
+    dtype: that of the values. tolerance: the largest error of an exponent of rbf.
+    """
+
+    dtype: np.dtype[Any]
+    tolerance: float
+
+
+# Errors far below any ridge: for weights that are final.
+FINEST = Precision(_FLOAT64, _LEAST_TOLERANCE)
+
+
+def precision_for(kernel: Kernel, ridge: float) -> Precision:
+    """Returns the precision for a dual whose smallest ridge on the diagonal is `ridge` >= 0.
+
+    Errors of kernel values that come near the ridge make A indefinite: q and the gap are then
+    those of another problem, and q falls below zero. An error is tolerated up to a thousandth of
+    the ridge, and values are float32 only where their own rounding is below that (C <= 4096).
+    """
+    tolerance = min(max(_SHARE_OF_RIDGE * ridge, _LEAST_TOLERANCE), _TOLERANCE)
+    enough = float(np.finfo(kernel.dtype).eps) <= tolerance
+    return Precision(kernel.dtype if enough else _FLOAT64, tolerance)
+
+
 class Rows(NamedTuple):
     """Rows prepared for `kernel_block`; the fields have one entry for each row.
 
@@ -55,8 +100,8 @@ class Rows(NamedTuple):
         no distance and keeps digits where there is a large common offset; zero where `far`. For
         other kernels it is the rows. For sparse rows it is (n,): -gamma ||x||^2 for rbf, without a
         shift and zero where `far`, otherwise zero.
-    far: (n,) True where ||x||^2 + ||z||^2 - 2 x'z would lose its digits; the distances of these
-        rows are computed from differences.
+    far: (n,) True where ||x||^2 + ||z||^2 - 2 x'z would lose too many digits. In float32 the
+        exponents of these rows are computed in float64, and in float64 from differences.
     """
 
     exact: Matrix
@@ -64,23 +109,34 @@ class Rows(NamedTuple):
     far: NDArray[np.bool_]
 
 
+# Writes the products of some rows with the given ones.
+Product: TypeAlias = Callable[[Rows, FloatArray], None]
+
+
 def take(rows: Rows, index: Any) -> Rows:
     """Returns the rows that a numpy index (slice, mask, positions) selects."""
     return Rows(take_rows(rows.exact, index), rows.fast[index], rows.far[index])
 
 
-def prepare_rows(kernel: Kernel, X: Matrix, origin: Float64Array, dtype: np.dtype[Any]) -> Rows:
+def prepare_rows(
+    kernel: Kernel,
+    X: Matrix,
+    origin: Float64Array,
+    dtype: np.dtype[Any],
+    tolerance: float = _TOLERANCE,
+) -> Rows:
     """Prepare (n, d) float64 or sparse rows for `kernel_block` with kernel values of `dtype`.
 
-    A row is `far` where 2 gamma ||x||^2 eps, the rounding error of its exponents, exceeds 1e-3.
+    A row is `far` where 2 gamma ||x||^2 eps, the rounding error of its exponents, exceeds the
+    tolerance (`Precision`).
     origin: the same (d,) vector for all rows of a problem; sparse rows ignore it.
     """
-    largest = _TOLERANCE / (2.0 * float(np.finfo(dtype).eps))
+    largest = tolerance / (2.0 * float(np.finfo(dtype).eps))
     if isinstance(X, SparseRows):
         n = len(X.start)
         term, far = np.zeros(n), np.zeros(n, np.bool_)
         if kernel.type == "rbf":
-            _prepare_sparse_rbf(X, kernel.gamma, largest, term, far)
+            prepare_sparse_rbf(X, kernel.gamma, largest, term, far)
         return Rows(X, term.astype(dtype), far)
     X = np.ascontiguousarray(X, np.float64)
     if kernel.type != "rbf":
@@ -88,7 +144,7 @@ def prepare_rows(kernel: Kernel, X: Matrix, origin: Float64Array, dtype: np.dtyp
     n, d = X.shape
     fast = np.empty((n, d + 2))
     far = np.empty(n, np.bool_)
-    _prepare_rbf(X, origin, kernel.gamma, largest, fast, far)
+    prepare_rbf(X, origin, kernel.gamma, largest, fast, far)
     return Rows(X, fast.astype(dtype), far)
 
 
@@ -106,6 +162,8 @@ def kernel_block(
     if out is None:
         out = np.empty((n, m), dtype)
     product = _product_with(kernel, left)
+    if kernel.type == "rbf" and (left.far.any() or right.far.any()):
+        product = _mended(kernel, left, product)
     width = max(64, _TILE_BYTES // (dtype.itemsize * max(n, 1)))
     for start in range(0, m, width):
         tile = slice(start, min(start + width, m))
@@ -114,13 +172,11 @@ def kernel_block(
             np.minimum(out[:, tile], 0.0, out=out[:, tile])
             np.exp(out[:, tile], out=out[:, tile])
         elif kernel.type == "polynomial":
-            _polynomial(out[:, tile], kernel.gamma, kernel.coef0, kernel.degree)
-    if kernel.type == "rbf" and (left.far.any() or right.far.any()):
-        _mend_far(out, left, right, kernel.gamma)
+            polynomial(out[:, tile], kernel.gamma, kernel.coef0, kernel.degree)
     return out
 
 
-def _product_with(kernel: Kernel, left: Rows) -> Callable[[Rows, FloatArray], object]:
+def _product_with(kernel: Kernel, left: Rows) -> Product:
     """Returns a function that writes the products of the left rows with others."""
     if isinstance(left.exact, SparseRows):
         root = math.sqrt(2.0 * kernel.gamma) if kernel.type == "rbf" else 1.0
@@ -145,6 +201,55 @@ def _product_with(kernel: Kernel, left: Rows) -> Callable[[Rows, FloatArray], ob
     return dense
 
 
+def _mended(kernel: Kernel, left: Rows, product: Product) -> Product:
+    """Returns a product whose exponents of far rows and columns are computed more exactly."""
+    finer = _in_float64 if left.fast.dtype != _FLOAT64 else _from_differences
+    far, near = np.flatnonzero(left.far), np.flatnonzero(~left.far)
+    of_far = cache(lambda: finer(kernel, take_rows(left.exact, far)))
+    of_near = cache(lambda: finer(kernel, take_rows(left.exact, near)))
+
+    def mended(right: Rows, out: FloatArray) -> None:
+        if len(near):
+            product(right, out)
+        if len(far):
+            out[far] = of_far()(right.exact)
+        columns = np.flatnonzero(right.far)
+        if len(near) and len(columns):
+            out[np.ix_(near, columns)] = of_near()(take_rows(right.exact, columns))
+
+    return mended
+
+
+def _in_float64(kernel: Kernel, X: Matrix) -> Callable[[Matrix], Float64Array]:
+    """Returns a function that computes the exponents of X with other rows in float64."""
+    origin = origin_of(X) if n_rows(X) else np.empty(0)
+
+    def prepared(Z: Matrix) -> Rows:
+        return prepare_rows(kernel, Z, origin, _FLOAT64, _LEAST_TOLERANCE)
+
+    left = prepared(X)
+    product = _mended(kernel, left, _product_with(kernel, left))
+
+    def of_others(Z: Matrix) -> Float64Array:
+        out = np.empty((n_rows(X), n_rows(Z)))
+        product(prepared(Z), out)
+        return out
+
+    return of_others
+
+
+def _from_differences(kernel: Kernel, X: Matrix) -> Callable[[Matrix], Float64Array]:
+    """Returns a function that computes the exponents of X with other rows from differences."""
+    of_all: Any = exponents_sparse if isinstance(X, SparseRows) else exponents
+
+    def of_others(Z: Matrix) -> Float64Array:
+        out = np.empty((n_rows(X), n_rows(Z)))
+        of_all(X, Z, math.sqrt(kernel.gamma), out)
+        return out
+
+    return of_others
+
+
 def kernel_diagonal(kernel: Kernel, X: Matrix) -> Float64Array:
     """k(x, x) of each row, (n,)."""
     if kernel.type == "rbf":
@@ -164,92 +269,3 @@ def largest_square_norm(kernel: Kernel) -> float:
         return LARGEST_VALUE
     root = LARGEST_VALUE ** (1.0 / kernel.degree)
     return max((root - abs(kernel.coef0)) / kernel.gamma, 0.0) if kernel.gamma > 0 else math.inf
-
-
-@compiled
-def _prepare_rbf(
-    X: Float64Array,
-    origin: Float64Array,
-    gamma: float,
-    largest: float,
-    fast: Float64Array,
-    far: NDArray[np.bool_],
-) -> None:
-    """Compute `Rows.fast` and `Rows.far`, with one rounding for any number of rows."""
-    d = X.shape[1]
-    root = math.sqrt(2.0 * gamma)
-    for i in range(X.shape[0]):
-        half = 0.0
-        for k in range(d):
-            fast[i, k] = root * (X[i, k] - origin[k])
-            half += fast[i, k] * fast[i, k]
-        far[i] = not half <= 2.0 * largest
-        fast[i, d] = -0.5 * half
-        fast[i, d + 1] = 1.0
-        if far[i]:
-            fast[i] = 0.0
-
-
-@compiled
-def _prepare_sparse_rbf(
-    X: SparseRows, gamma: float, largest: float, term: Float64Array, far: NDArray[np.bool_]
-) -> None:
-    root = math.sqrt(2.0 * gamma)
-    for i in range(len(X.start)):
-        half = 0.0
-        for t in range(X.start[i], X.stop[i]):
-            half += (root * X.values[t]) * (root * X.values[t])
-        far[i] = not half <= 2.0 * largest
-        term[i] = 0.0 if far[i] else -0.5 * half
-
-
-@compiled
-def _polynomial(out: FloatArray, gamma: float, coef0: float, degree: int) -> None:
-    # Later rows of a stream may be much larger than those that gamma was estimated from.
-    largest = 2.0 * LARGEST_VALUE ** (1.0 / degree)
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            base = smaller(larger(gamma * out[i, j] + coef0, -largest), largest)
-            power = 1.0
-            for _ in range(degree):
-                power *= base
-            out[i, j] = power
-
-
-def _mend_far(out: FloatArray, left: Rows, right: Rows, gamma: float) -> None:
-    """rbf values of `far` rows and columns from differences, a row or a column at a time."""
-    of_one: Any = _far_values_sparse if isinstance(left.exact, SparseRows) else _far_values
-    values = np.empty(len(right.far))
-    for i in np.flatnonzero(left.far):
-        of_one(left.exact, i, right.exact, gamma, values)
-        out[i] = values
-    values = np.empty(len(left.far))
-    for j in np.flatnonzero(right.far):
-        of_one(right.exact, j, left.exact, gamma, values)
-        out[:, j] = values
-
-
-@compiled
-def _far_values(
-    X: Float64Array, i: int, Z: Float64Array, gamma: float, values: Float64Array
-) -> None:
-    """Compute values[j] = k(x_i, z_j) of the rbf kernel from differences.
-
-    gamma ||x - z||^2 = sum_k (sqrt(gamma) (x_k - z_k))^2: so it cannot become 0 * infinity.
-    """
-    root = math.sqrt(gamma)
-    for j in range(Z.shape[0]):
-        exponent = 0.0
-        for k in range(Z.shape[1]):
-            difference = root * (X[i, k] - Z[j, k])
-            exponent += difference * difference
-        values[j] = math.exp(-exponent)
-
-
-@compiled
-def _far_values_sparse(
-    X: SparseRows, i: int, Z: SparseRows, gamma: float, values: Float64Array
-) -> None:
-    root = math.sqrt(gamma)
-    for j in range(len(Z.start)):
-        values[j] = math.exp(-square_distance(X, i, Z, j, root))

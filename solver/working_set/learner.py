@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array, FloatArray
-from solver.kernels.functions import Kernel, Rows, prepare_rows
+from solver.kernels.functions import Kernel, Rows, precision_for, prepare_rows
 from solver.rows.matrix import Matrix, check_same_kind, n_rows, origin_of, take_rows
 from solver.simplex.pairs import pairs_of
 from solver.simplex.problem import Problem, with_capacity
@@ -48,8 +48,9 @@ class WorkingSet:
     max_size: the bound on the number of stored samples, None for no bound. After each
         max_size // 32 samples, a set within that distance of its bound evicts samples
         (`working_set.eviction`), so that the bound holds for blocks of any length.
-    dtype: the precision of kernel values; by default float32 for rbf, float64 for the others.
+    dtype: the type of kernel values; by default that of `precision_for` the ridge.
     class_weight: weights > 0 by class number; classes beyond it have weight 1.
+    largest_weight: the largest weight of a class that may come, for the precision.
     gram_bytes_max: a bound on the bytes of the kernel matrix, which lowers `max_size` to the
         largest square matrix that fits.
 
@@ -66,24 +67,27 @@ class WorkingSet:
         dtype: np.dtype[Any] | None = None,
         class_weight: Sequence[float] | None = None,
         gram_bytes_max: int | None = None,
+        largest_weight: float = 1.0,
     ) -> None:
         self.kernel = kernel
         self.C = C
         self.algorithm = algorithm
         self.corrective_steps = corrective_steps
-        self.dtype = kernel.dtype if dtype is None else dtype
         self.class_weight = [] if class_weight is None else [float(w) for w in class_weight]
+        heaviest = max([1.0, largest_weight, *self.class_weight])
+        precision = precision_for(kernel, 0.5 / (C * heaviest))
+        self.precision = precision if dtype is None else precision._replace(dtype=dtype)
         if not all(weight > 0.0 for weight in self.class_weight):
             raise ValueError("class weights must be greater than zero")
-        self.max_size = size_bound(max_size, gram_bytes_max, self.dtype.itemsize)
+        self.max_size = size_bound(max_size, gram_bytes_max, self.precision.dtype.itemsize)
         self.n_classes = 0
         self.seen = 0
         self.problems: list[Problem] = []
         self.origin: Float64Array | None = None
         self._store: SampleStore | None = None
-        self._values = BlockValues(kernel, self.dtype)
+        self._values = BlockValues(kernel, self.precision.dtype)
         self._row: Float64Array = np.empty(0)
-        self._stretches: FloatArray = np.empty((2, STRETCH), self.dtype)
+        self._stretches: FloatArray = np.empty((2, STRETCH), self.precision.dtype)
 
     @property
     def store(self) -> SampleStore:
@@ -181,7 +185,8 @@ class WorkingSet:
         """Returns an immutable view of the present model, for predictions by other threads."""
         rows = self.store.used_rows()
         assert self.origin is not None
-        return view_of(self.kernel, rows, self.origin, self.n_classes, self.problems)
+        tolerance = self.precision.tolerance
+        return view_of(self.kernel, rows, self.origin, tolerance, self.n_classes, self.problems)
 
     def _evict_if_due(self) -> None:
         """Evict samples at an eviction point, where the set is too close to its bound."""
@@ -202,7 +207,7 @@ class WorkingSet:
 
     def _prepared(self, X: Matrix) -> Rows:
         assert self.origin is not None
-        return prepare_rows(self.kernel, X, self.origin, self.dtype)
+        return prepare_rows(self.kernel, X, self.origin, *self.precision)
 
     def _pairs(self) -> list[tuple[int, int]]:
         """Returns the pair of classes of each problem; the first problem comes with class 0."""
@@ -288,6 +293,6 @@ class WorkingSet:
             return
         self.origin = np.asarray(state["origin"])
         self._store = store_from_arrays(
-            state, self.kernel, self.origin, self.dtype, self.max_size, added
+            state, self.kernel, self.origin, self.precision, self.max_size, added
         )
         self.problems = problems_from_arrays(state, self._store.gram.diagonal())

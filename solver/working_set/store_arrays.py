@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
-from solver.kernels.functions import Kernel, prepare_rows
+from solver.kernels.functions import Kernel, Precision, prepare_rows
 from solver.rows.matrix import n_rows, rows_from_arrays, rows_to_arrays
 from solver.working_set.store import SampleStore, pack_triangle, unpack_triangle
 
@@ -30,7 +30,7 @@ def store_from_arrays(
     arrays: Mapping[str, NDArray[Any]],
     kernel: Kernel,
     origin: Float64Array,
-    dtype: np.dtype[Any],
+    precision: Precision,
     max_size: int | None,
     added: int,
 ) -> SampleStore:
@@ -40,9 +40,10 @@ def store_from_arrays(
     """
     exact = rows_from_arrays("rows", arrays)
     assert exact is not None
-    rows = prepare_rows(kernel, exact, origin, dtype)
+    rows = prepare_rows(kernel, exact, origin, *precision)
     used = n_rows(exact)
-    gram = unpack_triangle(arrays["gram"], used, used)
+    # Earlier versions kept float32 values for every C.
+    gram = unpack_triangle(arrays["gram"].astype(precision.dtype, copy=False), used, used)
     store = SampleStore(rows, max_size)
     store.restore(rows, np.array(arrays["codes"]), np.array(arrays["entered"]), added, gram)
     return store

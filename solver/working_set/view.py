@@ -1,13 +1,13 @@
 """An immutable view of a working-set model, and predictions from it."""
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array, FloatArray
 from solver.compiled import compiled
-from solver.kernels.functions import Kernel, Rows, kernel_block, prepare_rows
+from solver.kernels.functions import Kernel, Precision, Rows, kernel_block, prepare_rows
 from solver.rows.matrix import Matrix, SparseRows, check_same_kind, n_rows, origin_of, take_rows
 from solver.simplex.pairs import one_versus_one_scores, predicted_class
 from solver.simplex.problem import Problem, best_vertex
@@ -21,7 +21,7 @@ _FEW_ROWS = 24
 class WorkingSetView(NamedTuple):
     """All that a prediction reads; nothing in it changes after publication.
 
-    kernel, rows, origin: the stored samples, prepared for `kernel_block`.
+    kernel, rows, origin, tolerance: the stored samples, prepared for `kernel_block`.
     column: (members,) each member's row in `rows`; problem i has the members
         [ends[i-1], ends[i]).
     coefficient: (members,) alpha_i y_i.
@@ -34,6 +34,7 @@ class WorkingSetView(NamedTuple):
     kernel: Kernel
     rows: Rows
     origin: Float64Array
+    tolerance: float
     n_classes: int
     column: NDArray[np.int64]
     coefficient: Float64Array
@@ -51,7 +52,12 @@ class WorkingSetView(NamedTuple):
 
 
 def view_of(
-    kernel: Kernel, rows: Rows, origin: Float64Array, n_classes: int, problems: list[Problem]
+    kernel: Kernel,
+    rows: Rows,
+    origin: Float64Array,
+    tolerance: float,
+    n_classes: int,
+    problems: list[Problem],
 ) -> WorkingSetView:
     """Copy what a prediction needs; rows are shared, because used slots are not overwritten."""
     sizes = [int(problem.size[0]) for problem in problems]
@@ -62,6 +68,7 @@ def view_of(
         kernel=kernel,
         rows=rows,
         origin=origin,
+        tolerance=tolerance,
         n_classes=n_classes,
         column=np.concatenate([p.column[:n] for p, n in zip(problems, sizes, strict=True)]),
         coefficient=np.concatenate(signed),
@@ -80,19 +87,19 @@ def expansion(
     bias: Float64Array,
     q: Float64Array,
     gap: Float64Array,
-    dtype: np.dtype[Any] | None = None,
+    precision: Precision,
 ) -> WorkingSetView:
     """Returns the view of given weights of (n, d) rows: dual_coef, (problems, n), is alpha_i y_i.
 
-    bias, q, gap: (problems,), see `WorkingSetView`. dtype: the precision of kernel values, by
-    default the kernel's.
+    bias, q, gap: (problems,), see `WorkingSetView`.
     """
     origin = origin_of(X) if n_rows(X) else np.empty(0)
     problem, column = np.nonzero(dual_coef)
     return WorkingSetView(
         kernel=kernel,
-        rows=prepare_rows(kernel, X, origin, kernel.dtype if dtype is None else dtype),
+        rows=prepare_rows(kernel, X, origin, *precision),
         origin=origin,
+        tolerance=precision.tolerance,
         n_classes=n_classes,
         column=column.astype(np.int64),
         coefficient=dual_coef[problem, column],
@@ -142,7 +149,7 @@ def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:
     buffer = np.empty(shape, dtype, order)
     for start in range(0, len(decision), _ROWS_AT_ONCE):
         part = slice(start, min(start + _ROWS_AT_ONCE, len(decision)))
-        rows = prepare_rows(view.kernel, take_rows(X, part), view.origin, dtype)
+        rows = prepare_rows(view.kernel, take_rows(X, part), view.origin, dtype, view.tolerance)
         kernel_block(view.kernel, rows, view.rows, out=buffer[: part.stop - start])
         members = view.column, view.coefficient, view.ends, view.bias
         if few:

@@ -11,6 +11,7 @@ from solver.rows.matrix import sparse_from_csr, to_csr
 from solver.simplex.pairs import pairs_of
 from solver.working_set.learner import WorkingSet
 from solver.working_set.view import predict
+from tests.solver.oracle_sfw import kernel_matrix
 
 KERNEL = Kernel("rbf", 0.5)
 TIGHT = Settings(tol=1e-6)
@@ -144,3 +145,25 @@ def test_partan_ends_only_where_the_gap_is_small_after_rounding(stream, start):
     (pair,) = solve_pairs(kernel, X, y, [0.1, 0.001], settings, random)
     assert pair.solution.converged
     assert pair.solution.gap <= 1e-4 * (1 + 1e-6)
+
+
+class TestRounding:
+    """The published certificate is that of exact kernel values."""
+
+    @pytest.mark.parametrize("C", [10.0, 1e3, 1e5])
+    @pytest.mark.parametrize("spread", [50.0, 4000.0])
+    def test_an_outlier_as_the_first_row_costs_no_digits(self, spread, C):
+        random = np.random.default_rng(5)
+        X = random.standard_normal((200, 2))
+        X[0] = np.sqrt(spread), 0.0
+        codes = (X[:, 0] * X[:, 1] > 0.0).astype(np.int64)
+        codes[0] = 0
+        kernel, settings = Kernel("rbf", 1.0), Settings("swap", 1e-6, 20_000)
+        (pair,) = solve_pairs(kernel, X, codes, [0.5 / C] * 2, settings, random)
+        A = np.outer(pair.sign, pair.sign) * (kernel_matrix(kernel, X[pair.rows], X[pair.rows]) + 1)
+        A += np.eye(len(X)) * 0.5 / C
+        alpha = pair.solution.alpha
+        q = alpha @ A @ alpha
+        gap = np.max(-2.0 * A @ alpha) + 2.0 * q
+        assert -pair.solution.objective == pytest.approx(q, rel=5e-3)
+        assert pair.solution.gap == pytest.approx(gap, abs=5e-3 * q)

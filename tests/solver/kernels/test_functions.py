@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
+from solver.kernels.entries import LARGEST_VALUE
 from solver.kernels.functions import (
-    LARGEST_VALUE,
     Kernel,
     kernel_block,
     largest_square_norm,

@@ -613,7 +613,7 @@ class TestBoundInBytes:
             learner.absorb(X[part], codes[part])
             largest = max(largest, learner.store.gram.nbytes)
         assert largest <= gram_bytes_max
-        assert (learner.max_size + 1) ** 2 * learner.dtype.itemsize > gram_bytes_max
+        assert (learner.max_size + 1) ** 2 * learner.precision.dtype.itemsize > gram_bytes_max
         assert learner.store.added > learner.max_size
 
     def test_the_tighter_bound_counts(self):
