@@ -72,7 +72,8 @@ def train_shown(console: Console, data: Data, plan: Plan) -> tuple[State, dict[s
 def _words_of_stream(now: Learned) -> str:
     words = [f"{now.samples:,} of {now.total:,} samples"]
     if now.objective is not None:
-        words.append(f"objective {now.objective:.4g}, gap of the set {now.gap:.2g}")
+        gap = "unknown" if now.gap is None else f"{now.gap:.2g}"
+        words.append(f"objective {now.objective:.4g}, gap of the set {gap}")
     if now.accuracy is not None:
         words.append(f"{now.accuracy:.2%} right before learning")
     if now.mae is not None:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from service.heads.certificate import NO_CERTIFICATE, certificate, in_words
 from service.heads.classification import ClassificationHead, Relearn
 from service.heads.cost import cost_of_expansion
 from service.heads.exercise import KERNELS, exercise
@@ -23,6 +24,17 @@ from solver.working_set.answers import Absorbed
 from solver.working_set.learner import WorkingSet
 from solver.working_set.view import WorkingSetView, predict
 
+_INDEFINITE = (
+    "the kernel is not positive semidefinite on these samples: nothing certifies the objective, "
+    "and predictions may be poor; create the model anew with coef0 >= 0 or another kernel"
+)
+
+
+_ROUNDED = (
+    "kernel values are so large that their rounding hides the objective: scale the features, or "
+    "choose coef0 >= 0 for a polynomial kernel"
+)
+
 
 class SetView(NamedTuple):
     """An immutable picture of the set; model: None before the first sample."""
@@ -36,7 +48,8 @@ class SetView(NamedTuple):
         """The sizes of the set."""
         names = {"set_size": "size", "support_vectors": "support_vectors"}
         names["head_memory_bytes"] = "bytes"
-        return {name: self.stats.get(key) for name, key in names.items()}
+        sizes = {name: self.stats.get(key) for name, key in names.items()}
+        return {**sizes, "indefinite": float(self.stats.get("warning") == _INDEFINITE)}
 
     def predict(self, X: Matrix) -> tuple[NDArray[np.int64], Float64Array]:
         """Class numbers and decisions of finite rows. Raises InvalidSamples."""
@@ -114,21 +127,25 @@ class SetLearner:
     def standing(self) -> dict[str, Any]:
         """Objective and duality gap of the set."""
         stats = self.view().stats
-        return {"objective": stats["objective"], "gap": stats["gap"], "gap_over": "the set"}
+        return {**{name: stats[name] for name in NO_CERTIFICATE}, "gap_over": "the set"}
 
     def view(self) -> SetView:
         """The set as it is now."""
         learner = self.current
-        stats: dict[str, Any] = {"size": 0, "support_vectors": 0, "objective": None, "gap": None}
+        stats: dict[str, Any] = {"size": 0, "support_vectors": 0}
+        stats |= NO_CERTIFICATE
         model = learner.view() if learner.n_classes else None
         if model is not None:
             stats = {
                 "size": learner.store.size,
                 "support_vectors": len(model.support),
-                "objective": -float(model.q.sum()),
-                "gap": float(model.gap.max()),
+                **certificate(-model.q, model.gap),
                 "bytes": learner.nbytes,
             }
+            if learner.indefinite:
+                stats["warning"] = _INDEFINITE
+            elif (model.q < 0.0).any():
+                stats["warning"] = _ROUNDED
         return SetView(model, stats | self._learner.gamma, self._learner.square_norm_limit())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -203,8 +220,7 @@ def _adopt(
 
 
 def _outcome(report: Mapping[str, Any]) -> str:
-    vectors, gap = report["support_vectors"], report["gap"]
-    return f"{vectors:,} support vectors, gap {gap:.3g} over {report['gap_over']}"
+    return f"{report['support_vectors']:,} support vectors, {in_words(report)}"
 
 
 def _summary(report: Mapping[str, Any]) -> list[str]:
@@ -213,8 +229,7 @@ def _summary(report: Mapping[str, Any]) -> list[str]:
         ended = ", above --tol"
     return [
         f"{report['support_vectors']:,} support vectors, {report['size']:,} samples in the set",
-        f"objective {report['objective']:.6g}, gap {report['gap']:.3g} over "
-        f"{report['gap_over']}{ended}",
+        f"objective {report['objective']:.6g}, {in_words(report)}{ended}",
     ]
 
 

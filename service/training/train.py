@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from service.heads.certificate import certificate
 from service.heads.kinds import KINDS, build
 from service.heads.protocol import Pairs
 from service.model.learner import Learner
@@ -131,8 +132,10 @@ def _batch_report(pairs: list[PairSolution], n: int, plan: Plan) -> dict[str, An
         "samples": n,
         "tol": plan.batch.tol,
         "iterations": sum(solution.n_iter for solution in solutions),
-        "objective": sum(solution.objective for solution in solutions),
-        "gap": max(solution.gap for solution in solutions),
+        **certificate(
+            np.array([solution.objective for solution in solutions]),
+            np.array([solution.gap for solution in solutions]),
+        ),
         "gap_over": "all samples",
         "complete": all(solution.converged for solution in solutions),
     }

@@ -1,5 +1,6 @@
 """The base class of estimators that solve a dual by a Frank-Wolfe batch method."""
 
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -45,7 +46,8 @@ class BatchEstimator(KernelEstimator):
 
     Attributes, each a number for a single problem and otherwise an array with an entry for each
     problem: n_iter_; gap_: max g + 2q over all vertices, a bound on the objective's distance from
-    its optimum; objective_: f = -alpha'A alpha; with `trace`, trace_: `frank_wolfe.driver.Trace`.
+    its optimum, NaN where the kernel matrix is indefinite, which leaves no bound; objective_:
+    f = -alpha'A alpha; with `trace`, trace_: `frank_wolfe.driver.Trace`.
     """
 
     algorithm: Method
@@ -94,7 +96,7 @@ class BatchEstimator(KernelEstimator):
         return time.perf_counter if self.trace else None
 
     def _solve(self, kernel: Kernel, X: Matrix, dual: Dual) -> Solution:
-        """Solve one problem over all rows of X; warns as `_warn_of` does."""
+        """Solve one problem over all rows of X; warns as `_judged` does."""
         warn_of_rounding(kernel, X, self.tol)
         settings, random = self._settings(), generator(self.random_state)
         precision = precision_for(kernel, float(dual.ridge.min()))
@@ -104,10 +106,9 @@ class BatchEstimator(KernelEstimator):
         solution = solve_dual(
             dual, source, settings, random, observe=self._observe, clock=self._clock()
         )
-        self._warn_of(solution, kernel, take_rows(X, dual.column), dual.sign, dual.ridge, 4)
-        return solution
+        return self._judged(solution, kernel, take_rows(X, dual.column), dual.sign, dual.ridge, 4)
 
-    def _warn_of(
+    def _judged(
         self,
         solution: Solution,
         kernel: Kernel,
@@ -115,9 +116,10 @@ class BatchEstimator(KernelEstimator):
         sign: Float64Array,
         ridge: Float64Array,
         stacklevel: int = 3,
-    ) -> None:
+    ) -> Solution:
         """Warn where `max_iter` ended a run above tol, and of an indefinite matrix.
 
+        Returns the solution, without a gap where the matrix is indefinite.
         X, sign, ridge: those of the (v,) vertices. stacklevel: that of the warning. The matrix is
         tested on the heaviest vertices and on some of all others.
         """
@@ -132,8 +134,11 @@ class BatchEstimator(KernelEstimator):
         alpha = solution.alpha
         heaviest = np.argsort(-alpha, kind="stable")[: PROBED // 2]
         some = np.union1d(heaviest, evenly(len(alpha), PROBED // 2))
-        if is_indefinite(kernel, take_rows(X, some), sign[some], ridge[some]):
+        known = math.isnan(solution.gap)
+        if known or is_indefinite(kernel, take_rows(X, some), sign[some], ridge[some]):
             warn_of_indefinite_matrix()
+            return solution._replace(gap=math.nan)
+        return solution
 
 
 def _scalar_or_array(values: list[Any]) -> Any:

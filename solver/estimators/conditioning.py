@@ -53,8 +53,8 @@ def is_indefinite(kernel: Kernel, X: Matrix, sign: Float64Array, ridge: Float64A
 def warn_of_indefinite_matrix() -> None:
     """Warn that q is not convex, so that the gap does not bound f* - f."""
     warnings.warn(
-        "the kernel matrix is not positive semidefinite: the gap is no bound on how far the "
-        "objective is from its optimum",
+        "the kernel matrix is not positive semidefinite, so that nothing bounds how far the "
+        "objective is from its optimum: choose coef0 >= 0 or another kernel",
         UserWarning,
         stacklevel=5,
     )

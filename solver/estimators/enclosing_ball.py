@@ -109,7 +109,7 @@ class EnclosingBall(OutlierMixin, BatchEstimator):
         precision = precision_for(kernel, float(dual.ridge.min()))
         # max ||phi(x_i) - c||^2 exceeds R^2 by the gap, and the border itself is inside.
         rounding = _ROUNDING * float(np.finfo(precision.dtype).eps) * float(np.abs(diagonal).max())
-        self.offset_ = -(square_radius + solution.gap) - rounding
+        self.offset_ = -(square_radius + float(np.nan_to_num(solution.gap))) - rounding
         if self.contamination != "auto":
             self.offset_ = float(np.quantile(self.score_samples(X), float(self.contamination)))
         return self

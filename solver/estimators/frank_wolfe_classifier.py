@@ -108,9 +108,10 @@ class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):
                 self._clock(),
             )
         ):
-            self._warn_of(solution, kernel, take_rows(X, rows), sign, ridge[codes[rows]])
             weights[i, rows] = solution.alpha * sign
-            solutions.append(solution)
+            solutions.append(
+                self._judged(solution, kernel, take_rows(X, rows), sign, ridge[codes[rows]])
+            )
         self._keep(kernel, X, codes, weights, solutions)
         return self
 

@@ -20,6 +20,7 @@ from solver.estimators.pairwise import OneVersusOneClassifier
 from solver.estimators.stream_labels import classes_after, codes_of
 from solver.rows.matrix import Matrix, take_rows
 from solver.simplex.pairs import pairs_of
+from solver.simplex.problem import is_indefinite as problem_is_indefinite
 from solver.working_set.learner import Algorithm, WorkingSet
 from solver.working_set.view import dual_coefficients
 
@@ -49,7 +50,8 @@ class SFWClassifier(OneVersusOneClassifier):
     support_vectors_, support_labels_ and, of each class, n_support_; dual_coef_:
     alpha_i y_i, (pairs, support vectors), for the pairs of classes in `pairs_`, first the one
     with y = -1; intercept_ (pairs,); objective_ and gap_ (pairs,): f = -alpha'A alpha, and how
-    far it may be from its optimum over the working set, NaN for a pair without a sample so far;
+    far it may be from its optimum over the working set, NaN for a pair without a sample so far
+    or whose kernel matrix is indefinite;
     gamma_.
     """
 
@@ -187,9 +189,8 @@ class SFWClassifier(OneVersusOneClassifier):
         """Set the attributes from the working set; the slots of the support vectors."""
         view = self._learner.view()
         support, dual_coef = dual_coefficients(view)
-        started = view.q > 0.0
-        self.objective_ = np.where(started, -view.q, np.nan)
-        self.gap_ = np.where(started, view.gap, np.nan)
+        self.objective_ = np.where(view.q != 0.0, -view.q, np.nan)
+        self.gap_ = view.gap.copy()
         vectors, codes = take_rows(view.rows.exact, support), self._learner.store.code[support]
         self._keep_support(view.kernel, vectors, codes, dual_coef, view.bias, view.q, view.gap)
         self._probe()
@@ -198,9 +199,11 @@ class SFWClassifier(OneVersusOneClassifier):
     def _probe(self) -> None:
         """Warn where the matrix of a pair's working set is indefinite."""
         learner = self._learner
-        for problem, (a, b) in zip(learner.problems, self.pairs_, strict=True):
+        for i, (problem, (a, b)) in enumerate(zip(learner.problems, self.pairs_, strict=True)):
             some = evenly(int(problem.size[0]), PROBED)
             sign, X = problem.sign[some], take_rows(learner.store.rows.exact, problem.column[some])
             ridge = np.where(sign < 0.0, learner.ridge_of(a), learner.ridge_of(b))
-            if problem.q[0] < 0.0 or is_indefinite(learner.kernel, X, sign, ridge):
+            met = problem_is_indefinite(problem)
+            if met or is_indefinite(learner.kernel, X, sign, ridge):
+                self.gap_[i] = np.nan
                 warn_of_indefinite_matrix()

@@ -4,6 +4,7 @@ How the best vertex is found is a `Search`: among all vertices (`frank_wolfe.ful
 a few random ones (`frank_wolfe.sampled_search`). Everything else is common to both.
 """
 
+import math
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol
 
@@ -54,7 +55,8 @@ class Solution(NamedTuple):
     """The point at which a solver ended.
 
     alpha, gradient: (v,) the weights and g = -2 A alpha of all vertices.
-    objective: f = -q. gap: max g + 2q over ALL vertices; f* - f is at most this.
+    objective: f = -q. gap: max g + 2q over ALL vertices; f* - f is at most this. NaN where a step
+        has shown that A is not positive semidefinite, which leaves no bound.
     n_iter: the number of steps. converged: whether the gap, or with sampling its confirmed
         estimate, was at most `tol`; False where `max_iter` or `observe` ended the run.
     """
@@ -70,6 +72,10 @@ class Solution(NamedTuple):
 
 class Search(Protocol):
     """A way to find the best vertex; it holds the iterate."""
+
+    @property
+    def indefinite(self) -> bool:
+        """Whether a step met a direction with d'Ad < 0."""
 
     def iterate(self, method: int, tol: float, limit: int) -> tuple[bool, Steps]:
         """Take up to `limit` steps; returns whether the gap is at most tol, and the steps.
@@ -121,7 +127,8 @@ def solve(
     q = -0.5 * float(alpha @ gradient)
     gap = float(gradient.max()) + 2.0 * q
     trace = _trace(pieces, ends, -q, gap, converged) if clock else None
-    return Solution(alpha, gradient, -q, max(gap, 0.0), n_iter, converged, trace)
+    bound = math.nan if search.indefinite else max(gap, 0.0)
+    return Solution(alpha, gradient, -q, bound, n_iter, converged, trace)
 
 
 def _trace(

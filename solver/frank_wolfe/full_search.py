@@ -36,6 +36,11 @@ class FullSearch:
         """alpha'A alpha at the present point."""
         return float(self._problem.q[0])
 
+    @property
+    def indefinite(self) -> bool:
+        """See `frank_wolfe.driver.Search`."""
+        return bool(self._problem.indefinite[0])
+
     def _weigh(self, alpha: Float64Array) -> None:
         """Set alpha, g = -2 A alpha and q; the rows it fetches will be needed again."""
         problem, column = self._problem, self.dual.column

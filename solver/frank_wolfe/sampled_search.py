@@ -78,6 +78,11 @@ class SampledSearch:
         self._refresh()
 
     @property
+    def indefinite(self) -> bool:
+        """See `frank_wolfe.driver.Search`."""
+        return bool(self._problem.indefinite[0])
+
+    @property
     def _size(self) -> int:
         return int(self._problem.size[0])
 

@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 from solver.arrays import Float64Array
 from solver.compiled import compiled, inner, larger, smaller
 
+# The share of its terms by which rounding may lower a curvature d'Ad: far more than that of float64
+# updates, far less than an indefinite kernel does.
+CURVATURE_ROUNDING = 1e-9
 # The number of gradients that are searched at a time.
 _SCAN = 64
 
@@ -35,6 +38,8 @@ class Problem(NamedTuple):
     q: (1,) alpha' A alpha, zero before the first step.
     size: (1,) the number of members.
     steps: (1,) the number of steps since g and q were last computed from A and alpha.
+    indefinite: (1,) whether a step met a direction with d'Ad < 0, beyond rounding. A is then not
+        positive semidefinite, and the gap bounds nothing.
     """
 
     alpha: Float64Array
@@ -45,6 +50,7 @@ class Problem(NamedTuple):
     q: Float64Array
     size: NDArray[np.int64]
     steps: NDArray[np.int64]
+    indefinite: NDArray[np.bool_]
 
 
 def empty_problem(capacity: int) -> Problem:
@@ -58,6 +64,7 @@ def empty_problem(capacity: int) -> Problem:
         q=np.zeros(1),
         size=np.zeros(1, np.int64),
         steps=np.zeros(1, np.int64),
+        indefinite=np.zeros(1, np.bool_),
     )
 
 
@@ -70,6 +77,14 @@ def with_capacity(problem: Problem, capacity: int) -> Problem:
     for old, new in zip(problem, grown, strict=True):
         new[: len(old)] = old
     return grown
+
+
+def is_indefinite(problem: Problem) -> bool:
+    """Returns whether a step met d'Ad < 0, or alpha'A alpha < 0, beyond the rounding of values."""
+    if problem.q[0] >= 0.0:
+        return bool(problem.indefinite[0])
+    largest = float(np.abs(problem.diagonal[: problem.size[0]]).max())
+    return bool(problem.indefinite[0]) or bool(problem.q[0] < -CURVATURE_ROUNDING * largest)
 
 
 @inner

@@ -13,7 +13,7 @@ _OF_MEMBERS = ("alpha", "gradient", "sign", "column")
 
 
 def problems_to_arrays(problems: Sequence[Problem]) -> dict[str, NDArray[Any]]:
-    """Returns copies of the sizes, q and steps of all problems, and of their members' fields."""
+    """Returns copies of all problems' sizes, of their single numbers and their members' fields."""
     sizes = [int(problem.size[0]) for problem in problems]
     members = {
         field: np.concatenate([getattr(p, field)[:n] for p, n in zip(problems, sizes, strict=True)])
@@ -24,6 +24,7 @@ def problems_to_arrays(problems: Sequence[Problem]) -> dict[str, NDArray[Any]]:
         **members,
         "q": np.array([problem.q[0] for problem in problems]),
         "steps": np.array([problem.steps[0] for problem in problems], np.int64),
+        "indefinite": np.array([problem.indefinite[0] for problem in problems], np.bool_),
     }
 
 
@@ -35,6 +36,8 @@ def problems_from_arrays(
     gram_diagonal: (slots,) k(x, x) of each stored sample.
     """
     problems = []
+    # States of earlier versions lack it.
+    indefinite = arrays.get("indefinite", np.zeros(len(arrays["sizes"]), np.bool_))
     ends = np.cumsum(arrays["sizes"])
     for i, (size, end) in enumerate(zip(arrays["sizes"].tolist(), ends.tolist(), strict=True)):
         problem = empty_problem(max(1, size))
@@ -42,6 +45,6 @@ def problems_from_arrays(
             getattr(problem, field)[:size] = arrays[field][end - size : end]
         problem.diagonal[:size] = gram_diagonal[problem.column[:size]] + 1.0
         problem.q[0], problem.steps[0] = arrays["q"][i], arrays["steps"][i]
-        problem.size[0] = size
+        problem.size[0], problem.indefinite[0] = size, indefinite[i]
         problems.append(problem)
     return problems

@@ -10,7 +10,7 @@ Each step length is that of an exact line search, and g and q are updated along 
 
 from solver.arrays import Float64Array
 from solver.compiled import inner
-from solver.simplex.problem import Problem, tie_width
+from solver.simplex.problem import CURVATURE_ROUNDING, Problem, tie_width
 
 # The kinds of steps, and the names that traces and responses give them.
 NONE, INITIAL, TOWARD, AWAY, DROP, SWAP, PARTAN = 0, 1, 2, 3, 4, 5, 6
@@ -41,6 +41,7 @@ def toward(problem: Problem, p: int, row: Float64Array) -> float:
 def toward_length(problem: Problem, p: int, A_pp: float) -> tuple[float, float]:
     """Returns lambda toward p (P1 eq. 3.9, P4 eq. 11) and q after it (P1 eq. 3.10, P4 eq. 12)."""
     q, g_p = problem.q[0], problem.gradient[p]
+    watch(problem, q + g_p + A_pp, abs(q) + abs(g_p) + abs(A_pp))
     step = clamped_ratio(q + 0.5 * g_p, q + g_p + A_pp, 1.0)
     keep = 1.0 - step
     return step, keep * keep * q - step * keep * g_p + step * step * A_pp
@@ -69,6 +70,7 @@ def away_length(problem: Problem, p: int, A_pp: float) -> tuple[float, bool, flo
     """Returns lambda away from p, whether it drops p, and q after it (P1 Algorithm 4)."""
     q, g_p, alpha_p = problem.q[0], problem.gradient[p], problem.alpha[p]
     bound = alpha_p / (1.0 - alpha_p)
+    watch(problem, q + g_p + A_pp, abs(q) + abs(g_p) + abs(A_pp))
     step = clamped_ratio(-(q + 0.5 * g_p), q + g_p + A_pp, bound)
     grow = 1.0 + step
     return step, bool(step >= bound), grow * grow * q + step * grow * g_p + step * step * A_pp
@@ -84,8 +86,9 @@ def swap(
     lambda = min((g_best - g_worst) / (2 d'Ad), alpha_worst), d = e_best - e_worst.
     Where all the weight moves, alpha_worst becomes exactly zero.
     """
-    curvature = best_row[best] + worst_row[worst] - 2.0 * best_row[worst]
-    step = move_weight(problem, best, worst, curvature)
+    step = move_weight(
+        problem, best, worst, best_row[best] + worst_row[worst], 2.0 * best_row[worst]
+    )
     g = problem.gradient
     for m in range(problem.size[0]):
         g[m] -= 2.0 * step * (best_row[m] - worst_row[m])
@@ -93,15 +96,30 @@ def swap(
 
 
 @inner
-def move_weight(problem: Problem, best: int, worst: int, curvature: float) -> float:
-    """Updates alpha and q as `swap` does, from the curvature d'Ad; returns lambda."""
+def move_weight(problem: Problem, best: int, worst: int, diagonal: float, across: float) -> float:
+    """Updates alpha and q as `swap` does; returns lambda.
+
+    diagonal: A_bb + A_ww. across: 2 A_bw, so that d'Ad = diagonal - across.
+    """
     alpha, rise = problem.alpha, problem.gradient[best] - problem.gradient[worst]
+    curvature = diagonal - across
+    watch(problem, curvature, abs(diagonal) + abs(across))
     step = clamped_ratio(0.5 * rise, curvature, alpha[worst])
     problem.q[0] += step * (step * curvature - rise)
     alpha[worst] = 0.0 if step >= alpha[worst] else alpha[worst] - step
     alpha[best] += step
     problem.steps[0] += 1
     return step
+
+
+@inner
+def watch(problem: Problem, curvature: float, size: float) -> None:
+    """Note that A is indefinite where a curvature d'Ad is negative beyond rounding.
+
+    size: the sum of the magnitudes of the curvature's terms.
+    """
+    if curvature < -CURVATURE_ROUNDING * size:
+        problem.indefinite[0] = True
 
 
 @inner

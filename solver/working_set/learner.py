@@ -16,7 +16,7 @@ from solver.arrays import Float64Array, FloatArray
 from solver.kernels.functions import Kernel, Rows, precision_for, prepare_rows
 from solver.rows.matrix import Matrix, check_same_kind, n_rows, origin_of, take_rows
 from solver.simplex.pairs import pairs_of
-from solver.simplex.problem import Problem, with_capacity
+from solver.simplex.problem import Problem, is_indefinite, with_capacity
 from solver.simplex.problem_arrays import problems_from_arrays, problems_to_arrays
 from solver.working_set.answers import Absorbed, BlockTrace, join_answers
 from solver.working_set.blocks import BLOCK_ROWS, BlockValues, block_end
@@ -180,6 +180,11 @@ class WorkingSet:
             adopted_problem(self.store, pair, codes, alpha[i], rule.ridge)
             for i, (pair, rule) in enumerate(zip(self._pairs(), self._rules(), strict=True))
         ]
+
+    @property
+    def indefinite(self) -> bool:
+        """Whether a problem's A has turned out not to be positive semidefinite."""
+        return any(is_indefinite(problem) for problem in self.problems)
 
     def view(self) -> WorkingSetView:
         """Returns an immutable view of the present model, for predictions by other threads."""

@@ -67,9 +67,11 @@ class Arrivals(NamedTuple):
 class Trace(NamedTuple):
     """The results of `walk` for the B samples of a block.
 
-    decision: (B,) sum_i alpha_i y_i (k(x_i, x) + 1) just before the sample was learned.
-    margin: (B,) decision / q: about 1 in absolute value at a support vector, so that
-        different problems' values can be compared.
+    decision: (B,) sum_i alpha_i y_i (k(x_i, x) + 1) just before the sample was learned, with the
+        sign turned where q < 0: y_i times the sum is q at the support vectors, and an indefinite
+        kernel can make it negative.
+    margin: (B,) the sum / q: about 1 in absolute value at a support vector, so that different
+        problems' values can be compared.
     admitted: (B,) whether the sample entered the working set.
     step: (B,) the kind of step that P1's algorithm took for the sample.
     """
@@ -104,8 +106,8 @@ def walk(
     for k in range(len(arrivals.sign)):
         y, known = arrivals.sign[k], arrivals.member[k] >= 0
         decision = decision_value(problem, values, layout, k)
-        trace.decision[k] = decision
-        trace.margin[k] = decision / problem.q[0] if problem.q[0] > 0.0 else 0.0
+        trace.decision[k] = decision if problem.q[0] >= 0.0 else -decision
+        trace.margin[k] = decision / problem.q[0] if problem.q[0] != 0.0 else 0.0
         if y == 0.0:
             continue
         if problem.q[0] == 0.0:

@@ -77,8 +77,8 @@ def swap(members: Members, best: int, partner: int) -> Ends:
     near, far = members.buffer[0], members.buffer[1]
     gather(problem, values, layout, best, partner, partner + 1, near)
     off_diagonal = sign[best] * sign[partner] * (np.float64(near[0]) + 1.0)
-    curvature = _diagonal(members, best) + _diagonal(members, partner) - 2.0 * off_diagonal
-    step = move_weight(problem, best, partner, curvature)
+    diagonal = _diagonal(members, best) + _diagonal(members, partner)
+    step = move_weight(problem, best, partner, diagonal, 2.0 * off_diagonal)
     g[best] -= 2.0 * step * ridge_of(problem, ridge, best)
     g[partner] += 2.0 * step * ridge_of(problem, ridge, partner)
     of_best = kernel_row(values, problem.column[best])

@@ -1,5 +1,6 @@
 """An immutable view of a working-set model, and predictions from it."""
 
+import math
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ class WorkingSetView(NamedTuple):
     bias: (problems,) b = y'alpha (P1 section 3.2).
     q: (problems,) alpha'A alpha.
     gap: (problems,) max g + 2q over each problem's members, a bound on f* - f over the set (P1
-        Lemma 4.1).
+        Lemma 4.1); NaN where nothing has weight, or A is not positive semidefinite.
     """
 
     kernel: Kernel
@@ -63,7 +64,6 @@ def view_of(
     sizes = [int(problem.size[0]) for problem in problems]
     signed = [p.alpha[:n] * p.sign[:n] for p, n in zip(problems, sizes, strict=True)]
     q = np.array([p.q[0] for p in problems])
-    highest = np.array([p.gradient[best_vertex(p)] for p in problems])
     return WorkingSetView(
         kernel=kernel,
         rows=rows,
@@ -75,8 +75,16 @@ def view_of(
         ends=np.cumsum(sizes),
         bias=np.array([values.sum() for values in signed]),
         q=q,
-        gap=np.where(q > 0.0, np.maximum(highest + 2.0 * q, 0.0), 0.0),
+        gap=np.array([_gap(problem) for problem in problems]),
     )
+
+
+def _gap(problem: Problem) -> float:
+    """max g + 2q over the members; NaN where it is no bound, or no member has weight."""
+    q = float(problem.q[0])
+    if problem.indefinite[0] or q <= 0.0:
+        return math.nan
+    return max(float(problem.gradient[best_vertex(problem)]) + 2.0 * q, 0.0)
 
 
 def expansion(
@@ -128,9 +136,9 @@ def predict(view: WorkingSetView, X: Matrix) -> tuple[NDArray[np.int64], Float64
     """
     if view.n_classes < 2:
         raise ValueError("a prediction needs two classes")
-    decision = pair_decisions(view, X)
-    scale = np.where(view.q > 0.0, view.q, 1.0)
-    margin = decision / scale
+    # As in `sfw.Trace`, an indefinite kernel may have turned all signs.
+    decision = pair_decisions(view, X) * np.where(view.q < 0.0, -1.0, 1.0)
+    margin = decision / np.where(view.q != 0.0, np.abs(view.q), 1.0)
     prediction = predicted_class(margin, view.n_classes)
     if view.n_classes == 2:
         return prediction, decision[:, 0]

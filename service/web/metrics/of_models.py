@@ -92,6 +92,7 @@ def _heads(models: list[Model]) -> Iterator[Metric]:
         ("window_samples", "Samples that a refit would use."),
         ("support_vectors", "Support vectors of the published head."),
         ("head_memory_bytes", "Memory of the learner."),
+        ("indefinite", "1 if the kernel is not positive semidefinite on the samples, else 0."),
     ):
         family = gauges(name, text, _HEAD)
         for model, head, view in _views(models):

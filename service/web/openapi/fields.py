@@ -103,7 +103,14 @@ FIELDS: dict[str, Schema] = {
     "rows": {"type": ["string", "null"], "enum": ["arrays", "named", None]},
     "head": HEAD,
     "objective": _MAYBE_NUMBER,
-    "gap": _MAYBE_NUMBER | {"description": "Duality gap over the working set."},
+    "gap": _MAYBE_NUMBER
+    | {
+        "description": "Duality gap over the working set, of several pairs of classes the sum; "
+        "null where it is unknown."
+    },
+    "relative_gap": _MAYBE_NUMBER
+    | {"description": "The largest gap of a pair of classes, as a share of its objective."},
+    "warning": TEXT | {"description": "Why the numbers mean less, and what to do."},
     "features": _MAYBE_INTEGER,
     "dimension": _MAYBE_INTEGER,
     "frozen": FLAG,

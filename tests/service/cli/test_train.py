@@ -128,11 +128,11 @@ class TestBatch:
         out = trained(npz, "--algorithm", algorithm, "--tol", "1e-4", *more)
         report, learner = record(out), load_model(out).learner
         assert report["complete"]
-        assert 0 <= report["gap"] <= 1.01e-4
+        assert 0 <= report["gap"] <= 3 * 1.01e-4
         assert (report["gap_over"], report["tol"]) == ("all samples", 1e-4)
         stats = learner.model.published.heads["working_set"].stats
         assert stats["objective"] == pytest.approx(report["objective"], rel=1e-4)
-        assert stats["gap"] <= 1.5e-4
+        assert stats["gap"] <= 3 * 1.5e-4
         assert stats["size"] == stats["support_vectors"] == report["support_vectors"]
         assert learner.sequence == 400
 

@@ -315,6 +315,7 @@ class TestView:
             "support_vectors": 0,
             "objective": None,
             "gap": None,
+            "relative_gap": None,
             "prequential": Hits().to_dict(),
         }
         head.absorb(*stream(200, ["a", "b"]))
@@ -323,6 +324,37 @@ class TestView:
         assert stats["objective"] < 0.0 <= stats["gap"]
         assert stats["bytes"] > 0
         assert "gamma" not in stats
+
+    def test_the_gaps_of_all_pairs_bound_the_sum_of_their_objectives(self):
+        head = head_of("working_set", FIXED)
+        head.absorb(*stream(200, ["a", "b", "c", "d"]))
+        stats, model = head.view().stats, head.view().learner.model
+        assert len(model.gap) == 6
+        assert stats["objective"] == pytest.approx(-sum(model.q))
+        assert stats["gap"] == pytest.approx(sum(model.gap))
+        worst = max(gap / q for gap, q in zip(model.gap, model.q, strict=True))
+        assert stats["relative_gap"] == pytest.approx(worst)
+        assert worst > stats["gap"] / -stats["objective"]
+
+    def test_an_indefinite_kernel_is_named_and_has_no_certificate(self):
+        kernel = {"type": "polynomial", "degree": 2, "gamma": 1.0, "coef0": -1.0}
+        head = head_of("working_set", {"kernel": kernel})
+        samples = stream(300, ["a", "b"])
+        head.absorb(*samples)
+        view = head.view()
+        assert (view.stats["gap"], view.stats["relative_gap"]) == (None, None)
+        assert "coef0 >= 0" in view.stats["warning"]
+        assert view.gauges["indefinite"] == 1.0
+        assert len(set(view.predict(samples.X).prediction)) == 2
+        restored = head_of("working_set", {"kernel": kernel})
+        restored.restore(*head.state())
+        assert restored.view().stats["warning"] == view.stats["warning"]
+
+    def test_a_definite_kernel_has_no_warning(self):
+        head = head_of("working_set", FIXED)
+        head.absorb(*stream(200, ["a", "b"]))
+        assert "warning" not in head.view().stats
+        assert head.view().gauges["indefinite"] == 0.0
 
     def test_stats_of_asset(self):
         head = head_of("asset")
@@ -425,7 +457,9 @@ class TestCheck:
                 assert np.isfinite(np.array(answers.decision)).all()
         view = head.view()
         assert np.isfinite(view.predict(X)[1]).all()
-        assert np.isfinite([view.stats["objective"], view.stats["gap"]]).all()
+        assert np.isfinite(view.stats["objective"])
+        assert view.stats["gap"] is None or np.isfinite(view.stats["gap"])
+        assert view.gauges["indefinite"] == 0.0
 
     @each_head
     @pytest.mark.parametrize("value", [1e51, 1e154, 1e155, 1e200, 1.7e308])

@@ -1,0 +1,38 @@
+"""What is known of how far a working set is from its optimum, for descriptions and reports."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from solver.arrays import Float64Array
+
+NO_CERTIFICATE: dict[str, Any] = dict.fromkeys(("objective", "gap", "relative_gap"))
+
+
+def certificate(objective: Float64Array, gap: Float64Array) -> dict[str, Any]:
+    """The sums of the pairs' objectives and gaps, and the worst pair's relative gap.
+
+    The sum of the gaps bounds how far the sum of the objectives is from its optimum.
+
+    objective, gap: (pairs,); a gap is NaN where it is unknown, and the result then has None.
+    """
+    share = gap / np.where(objective != 0.0, np.abs(objective), math.nan)
+    return {
+        "objective": float(objective.sum()),
+        "gap": _known(float(gap.sum())),
+        "relative_gap": _known(float(share.max())),
+    }
+
+
+def in_words(report: Mapping[str, Any]) -> str:
+    """The gap of a report, and what it is over."""
+    if report["gap"] is None:
+        return "no gap, because the kernel is not positive semidefinite on these samples"
+    relative = "" if report["relative_gap"] is None else f", {report['relative_gap']:.2g} relative"
+    return f"gap {report['gap']:.3g}{relative} over {report['gap_over']}"
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
