@@ -9,7 +9,7 @@ import click
 
 from service.cli.failures import Failure, Interrupted
 from service.cli.train_options import check_usage, training_options
-from service.spec.heads import ALGORITHMS, HEAD_OPTIONS, algorithms_of
+from service.spec.heads import ALGORITHMS, HEAD_OPTIONS, TOLERANCE, algorithms_of
 
 # numpy, numba and rich are imported when the command runs: help is quick.
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def train(
     Examples:
       wolfstream train rooms.csv --model rooms.model
       wolfstream train spam.svm --model spam.model --shuffle --epochs 3 --test held-out.svm
-      wolfstream train digits.npz --model digits.model --algorithm partan --C 10 --tol 1e-3
+      wolfstream train digits.npz --model digits.model --algorithm partan --C 10 --tol 0.01
       wolfstream train rare.csv --model rare.model --algorithm mfw --class-weight fraud=20
       wolfstream train rents.csv --model rents.model --task regression --epochs 5
       wolfstream train load.csv --model load.model --algorithm semiparametric \\
@@ -141,7 +141,7 @@ def _plan(options: dict[str, Any]) -> "Plan":
         seed=options["seed"],
         batch=Settings(
             method=algorithm if algorithm in algorithms_of("pairs") else "mfw",
-            tol=options["tol"],
+            tol=options["tol"] or TOLERANCE.get(ALGORITHMS[algorithm].way, 0.0),
             max_iter=options["max_iter"],
             sampling=options["sampling"],
             cache_bytes=options["cache_mb"] << 20,

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from service.cli.option_values import read_bases, read_gamma, read_weights
-from service.spec.heads import ALGORITHMS, HEAD_OPTIONS, WAY_OPTIONS, algorithms_of
+from service.spec.heads import ALGORITHMS, HEAD_OPTIONS, TOLERANCE, WAY_OPTIONS, algorithms_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -165,9 +165,9 @@ _SOLVER = (
     click.option(
         "--tol",
         type=click.FloatRange(0, min_open=True),
-        default=1e-4,
-        show_default=True,
-        help=f"Duality gap at which a batch solver stops, or KKT violation for {_FITS}.",
+        help="A batch solver stops where the duality gap is at most this share of the objective  "
+        f"[default: {TOLERANCE['pairs']}]; {_FITS} at this KKT violation  "
+        f"[default: {TOLERANCE['fit']}].",
     ),
     click.option(
         "--max-iter",

@@ -82,17 +82,18 @@ def _words_of_stream(now: Learned) -> str:
 
 
 class _FallingGap:
-    """The progress of the gap from its first value to tol, on a log scale, for each problem."""
+    """The progress of the relative gap to tol, on a log scale, for each problem."""
 
     def __init__(self, tol: float) -> None:
         self._tol, self._problem, self._first, self._lowest = tol, -1, tol, tol
 
     def show(self, bar: Bar, now: Progress) -> None:
         """Show the progress of the present problem, after those that are done."""
-        share = self._share(now.problem, now.gap)
+        gap = now.gap / (abs(now.objective) or 1.0)
+        share = self._share(now.problem, gap)
         problem = f"pair {now.problem + 1} of {now.problems}, " if now.problems > 1 else ""
         words = f"{problem}iteration {now.iteration:,}, objective {now.objective:.6g}"
-        words += f", gap {now.gap:.2e} of {self._tol:.0e}"
+        words += f", relative gap {gap:.2g} of {self._tol:.2g}"
         bar.show((now.problem + share) / now.problems, words)
 
     def show_violation(self, bar: Bar, now: fit.Progress) -> None:

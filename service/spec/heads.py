@@ -46,6 +46,8 @@ HEAD_OPTIONS: dict[HeadName, tuple[str, ...]] = {
     "asset": ("features", "dimension", "lambda", "epsilon", "horizon"),
     "semiparametric": ("C", "basis", "epsilon", "solver", "window"),
 }
+# Of the objective, where a batch solver stops; of the KKT conditions, where a fit does.
+TOLERANCE: dict[Way, float] = {"pairs": 0.1, "fit": 1e-4}
 WAY_OPTIONS: dict[Way, tuple[str, ...]] = {
     "stream": ("epochs", "shuffle"),
     "pairs": ("tol", "max_iter", "sampling", "cache_mb"),

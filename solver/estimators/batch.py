@@ -34,8 +34,9 @@ class BatchEstimator(KernelEstimator):
     algorithm: "fw", "mfw", "swap" or "partan".
     sampling: None for a full search of the best vertex, or the number of random vertices in
         each search (59 and 194 in P4). A run then ends where three consecutive samples estimate a
-        gap of at most tol; gap_ is computed over all vertices and may be larger.
-    tol: the absolute duality gap at which a run ends.
+        gap that small; gap_ is computed over all vertices and may be larger.
+    tol: a run ends where the duality gap is at most this share of |objective|.
+    absolute_tol: a run also ends where the gap is at most this; P4's tables stop so.
     max_iter: the most iterations; a run that reaches it warns with ConvergenceWarning.
     start_size: the run starts at the optimum over this many random vertices (P2: 20).
     cache_bytes: the budget for kernel rows, at least two of them; unused with sampling.
@@ -53,6 +54,7 @@ class BatchEstimator(KernelEstimator):
     algorithm: Method
     sampling: int | None
     tol: float
+    absolute_tol: float
     max_iter: int
     start_size: int
     cache_bytes: int
@@ -67,8 +69,10 @@ class BatchEstimator(KernelEstimator):
             check_integer(name, getattr(self, name))
         if self.sampling is not None:
             check_integer("sampling", self.sampling)
-        if not (is_finite(self.tol) and self.tol >= 0):
-            raise ValueError(f"tol is {self.tol!r}; it must be a number, not below zero")
+        for name in ("tol", "absolute_tol"):
+            value = getattr(self, name)
+            if not (is_finite(value) and value >= 0):
+                raise ValueError(f"{name} is {value!r}; it must be a number, not below zero")
 
     def _keep_solutions(self, solutions: list[Solution]) -> None:
         self.n_iter_ = _scalar_or_array([s.n_iter for s in solutions])
@@ -86,6 +90,7 @@ class BatchEstimator(KernelEstimator):
             self.sampling,
             self.start_size,
             self.cache_bytes,
+            self.absolute_tol,
         )
 
     def _observe(self, now: Progress) -> None:
@@ -97,7 +102,6 @@ class BatchEstimator(KernelEstimator):
 
     def _solve(self, kernel: Kernel, X: Matrix, dual: Dual) -> Solution:
         """Solve one problem over all rows of X; warns as `_judged` does."""
-        warn_of_rounding(kernel, X, self.tol)
         settings, random = self._settings(), generator(self.random_state)
         precision = precision_for(kernel, float(dual.ridge.min()))
         rows = prepare_rows(kernel, X, origin_of(X), *precision)
@@ -123,11 +127,13 @@ class BatchEstimator(KernelEstimator):
         X, sign, ridge: those of the (v,) vertices. stacklevel: that of the warning. The matrix is
         tested on the heaviest vertices and on some of all others.
         """
-        if not solution.converged and solution.gap > self.tol:
+        least = max(self.tol * abs(solution.objective), self.absolute_tol)
+        warn_of_rounding(kernel, X, least)
+        if not solution.converged and solution.gap > least:
             warnings.warn(
                 f"max_iter={self.max_iter} iterations ended with a duality gap of "
-                f"{solution.gap:.3g}, above tol={self.tol:.3g}; the gap bounds how far the "
-                "objective is from its optimum",
+                f"{solution.gap:.3g}, above tol={self.tol:.3g} of the objective "
+                f"{solution.objective:.3g}; the gap bounds how far that is from its optimum",
                 ConvergenceWarning,
                 stacklevel=stacklevel,
             )

@@ -50,7 +50,8 @@ class EnclosingBall(OutlierMixin, BatchEstimator):
         coef0: float = 1.0,
         contamination: float | str = 0.1,
         sampling: int | None = None,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
+        absolute_tol: float = 0.0,
         max_iter: int = 1_000_000,
         start_size: int = 20,
         cache_bytes: int = 1 << 30,
@@ -67,6 +68,7 @@ class EnclosingBall(OutlierMixin, BatchEstimator):
         self.contamination = contamination
         self.sampling = sampling
         self.tol = tol
+        self.absolute_tol = absolute_tol
         self.max_iter = max_iter
         self.start_size = start_size
         self.cache_bytes = cache_bytes

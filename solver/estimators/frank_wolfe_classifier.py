@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from solver.arrays import Float64Array
 from solver.estimators.base import as_matrix, class_codes, class_weights, generator, same_kind
 from solver.estimators.batch import BatchEstimator
-from solver.estimators.conditioning import warn_of_rounding
 from solver.estimators.pairwise import OneVersusOneClassifier
 from solver.frank_wolfe.driver import Method, Progress, Solution
 from solver.frank_wolfe.one_versus_one import solve_pairs
@@ -49,7 +48,8 @@ class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):
         degree: int = 3,
         coef0: float = 1.0,
         sampling: int | None = None,
-        tol: float = 1e-4,
+        tol: float = 0.1,
+        absolute_tol: float = 0.0,
         max_iter: int = 1_000_000,
         class_weight: Any = None,
         start_size: int = 20,
@@ -67,6 +67,7 @@ class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):
         self.coef0 = coef0
         self.sampling = sampling
         self.tol = tol
+        self.absolute_tol = absolute_tol
         self.max_iter = max_iter
         self.class_weight = class_weight
         self.start_size = start_size
@@ -92,7 +93,6 @@ class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):
         ridge = 0.5 / (self.C * class_weights(y, self.class_weight))
         self.pairs_ = pairs_of(len(self.classes_))
         starts = self._warm_start(X, y)
-        warn_of_rounding(kernel, X, self.tol)
         weights = np.zeros((len(self.pairs_), len(codes)))
         solutions = []
         for i, (_, rows, sign, solution) in enumerate(

@@ -28,7 +28,8 @@ class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
 
     mu: the smaller it is, the more deviations cost and the wider the tube; from mu = 1 on the tube
         is usually empty (epsilon 0).
-    tol: the duality gap of the dual divided by C^2, with y in units of its standard deviation.
+    The objective, its gap and absolute_tol are those of the dual divided by C^2, with y in units of
+    its standard deviation.
 
     Other parameters: see `estimators.batch.BatchEstimator` and `estimators.base.KernelEstimator`.
 
@@ -47,7 +48,8 @@ class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
         degree: int = 3,
         coef0: float = 1.0,
         sampling: int | None = None,
-        tol: float = 1e-6,
+        tol: float = 1e-2,
+        absolute_tol: float = 0.0,
         max_iter: int = 1_000_000,
         start_size: int = 20,
         cache_bytes: int = 1 << 30,
@@ -64,6 +66,7 @@ class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
         self.coef0 = coef0
         self.sampling = sampling
         self.tol = tol
+        self.absolute_tol = absolute_tol
         self.max_iter = max_iter
         self.start_size = start_size
         self.cache_bytes = cache_bytes

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
-from solver.frank_wolfe.methods import METHODS, Steps
+from solver.frank_wolfe.methods import METHODS, Steps, Tolerance
 from solver.iteration import Advance, iterate
 from solver.simplex.steps import INITIAL
 
@@ -58,7 +58,7 @@ class Solution(NamedTuple):
     objective: f = -q. gap: max g + 2q over ALL vertices; f* - f is at most this. NaN where a step
         has shown that A is not positive semidefinite, which leaves no bound.
     n_iter: the number of steps. converged: whether the gap, or with sampling its confirmed
-        estimate, was at most `tol`; False where `max_iter` or `observe` ended the run.
+        estimate, was small enough; False where `max_iter` or `observe` ended the run.
     """
 
     alpha: Float64Array
@@ -77,10 +77,10 @@ class Search(Protocol):
     def indefinite(self) -> bool:
         """Whether a step met a direction with d'Ad < 0."""
 
-    def iterate(self, method: int, tol: float, limit: int) -> tuple[bool, Steps]:
-        """Take up to `limit` steps; returns whether the gap is at most tol, and the steps.
+    def iterate(self, method: int, tolerance: Tolerance, limit: int) -> tuple[bool, Steps]:
+        """Take up to `limit` steps; returns whether the gap is small enough, and the steps.
 
-        `Steps` has one entry for each step and, where the gap is at most tol, one more for the
+        `Steps` has one entry for each step and, where the gap is small enough, one more for the
         final point.
         """
 
@@ -91,24 +91,27 @@ class Search(Protocol):
 def solve(
     search: Search,
     method: Method,
-    tol: float,
+    tolerance: Tolerance | float,
     max_iter: int,
     observe: Callable[[Progress], bool | None] | None = None,
     clock: Callable[[], float] | None = None,
 ) -> Solution:
-    """Iterate until the duality gap is at most tol (P4 eq. 3, 9), or for max_iter >= 1 steps.
+    """Iterate until the duality gap is small (P4 eq. 3, 9), or for max_iter >= 1 steps.
 
+    tolerance: how small; a number is absolute.
     observe: called after every chunk of iterations. The run ends at the present point where it
         returns True, and without a solution where it raises.
     clock: returns seconds; with it the solution has a trace.
     """
+    if not isinstance(tolerance, Tolerance):
+        tolerance = Tolerance(0.0, tolerance)
     number = METHODS.index(method)
     began = clock() if clock else 0.0
     pieces: list[Steps] = []
     ends: list[float] = []
 
     def advance(limit: int) -> Advance:
-        converged, steps = search.iterate(number, tol, min(_CHUNK, limit))
+        converged, steps = search.iterate(number, tolerance, min(_CHUNK, limit))
         if clock:
             ends.append(clock() - began)
         else:

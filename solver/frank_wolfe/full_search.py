@@ -8,7 +8,15 @@ import numpy as np
 
 from solver.arrays import Float64Array
 from solver.frank_wolfe.duals import Dual
-from solver.frank_wolfe.methods import CONVERGED, Scratch, Steps, add_vertices, advance
+from solver.frank_wolfe.methods import (
+    CONVERGED,
+    Scratch,
+    Steps,
+    Tolerance,
+    add_vertices,
+    advance,
+    small_enough,
+)
 from solver.frank_wolfe.partan import nothing_previous, refresh_from_gradient
 from solver.kernels.cached_rows import KernelRows
 from solver.simplex.problem import empty_problem, tie_width
@@ -56,7 +64,7 @@ class FullSearch:
     def _refresh(self) -> None:
         refresh_from_gradient(self._problem, self._previous)
 
-    def iterate(self, method: int, tol: float, limit: int) -> tuple[bool, Steps]:
+    def iterate(self, method: int, tolerance: Tolerance, limit: int) -> tuple[bool, Steps]:
         """Take up to `limit` steps, see `frank_wolfe.driver.Search`."""
         steps = Steps(np.zeros(limit), np.zeros(limit), np.zeros(limit, np.int8))
         done, ending = 0, CONVERGED + 1
@@ -67,7 +75,7 @@ class FullSearch:
                 self._previous,
                 self._source.kept,
                 method,
-                tol,
+                tolerance,
                 steps.part(done),
                 self._scratch,
             )
@@ -77,7 +85,8 @@ class FullSearch:
         self._refresh()
         # The rounding of q since the last refresh must not end the run. Where no step was taken
         # since then, there is no better value.
-        settled = done == 0 or self._gap() <= tol + tie_width(self._problem)
+        gap = self._gap() - tie_width(self._problem)
+        settled = done == 0 or small_enough(gap, self.q, tolerance)
         converged = ending == CONVERGED and settled
         return converged, steps.part(0, done + converged)
 

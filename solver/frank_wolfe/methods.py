@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array, FloatArray
-from solver.compiled import compiled, inner
+from solver.compiled import compiled, inner, larger
 from solver.frank_wolfe.duals import Dual
 from solver.frank_wolfe.partan import Previous, partan
 from solver.kernels.cached_rows import Kept
@@ -56,6 +56,22 @@ class Steps(NamedTuple):
         return Steps(self.objective[span], self.gap[span], self.step[span])
 
 
+class Tolerance(NamedTuple):
+    """The duality gap at which a run ends: at most `absolute`, or this share of |f|.
+
+    P4's rule is absolute, P2's (1 + epsilon) rule relative.
+    """
+
+    relative: float
+    absolute: float
+
+
+@inner
+def small_enough(gap: float, q: float, tolerance: Tolerance) -> bool:
+    """Returns whether a run ends at this gap, at f = -q."""
+    return bool(gap <= larger(tolerance.relative * abs(q), tolerance.absolute))
+
+
 class Scratch(NamedTuple):
     """Reused memory: rows of A of the best and the worst vertex, and missing kernel rows.
 
@@ -74,11 +90,11 @@ def advance(
     previous: Previous,
     kept: Kept,
     method: int,
-    tol: float,
+    tolerance: Tolerance,
     steps: Steps,
     scratch: Scratch,
 ) -> tuple[int, int]:
-    """Iterate until the gap is at most tol, a row is missing, or `steps` is full.
+    """Iterate until the gap is small enough, a row is missing, or `steps` is full.
 
     All vertices are members of `problem`, in the order of `dual`. Returns the reason for the end
     and the number of steps; `scratch.needed` has the columns whose rows the next step needs.
@@ -87,7 +103,7 @@ def advance(
         best = best_vertex(problem)
         steps.objective[k] = -problem.q[0]
         steps.gap[k] = problem.gradient[best] + 2.0 * problem.q[0]
-        if steps.gap[k] <= tol:
+        if small_enough(steps.gap[k], problem.q[0], tolerance):
             return CONVERGED, k
         worst = best if method in (FW, PARTAN_METHOD) else worst_vertex(problem)
         goes_away = method == MFW and away_is_steeper(problem, best, worst)

@@ -20,7 +20,15 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array, FloatArray
 from solver.frank_wolfe.duals import Dual
-from solver.frank_wolfe.methods import MFW, SWAP_METHOD, Scratch, Steps, take_step
+from solver.frank_wolfe.methods import (
+    MFW,
+    SWAP_METHOD,
+    Scratch,
+    Steps,
+    Tolerance,
+    small_enough,
+    take_step,
+)
 from solver.frank_wolfe.partan import Previous, nothing_previous, refresh_from_gradient
 from solver.kernels.functions import Kernel, Rows, kernel_block, take
 from solver.simplex.problem import best_vertex, empty_problem, with_capacity, worst_vertex
@@ -86,21 +94,24 @@ class SampledSearch:
     def _size(self) -> int:
         return int(self._problem.size[0])
 
-    def iterate(self, method: int, tol: float, limit: int) -> tuple[bool, Steps]:
+    def iterate(self, method: int, tolerance: Tolerance, limit: int) -> tuple[bool, Steps]:
         """Take up to `limit` steps, see `frank_wolfe.driver.Search`."""
         steps = Steps(np.zeros(limit), np.zeros(limit), np.zeros(limit, np.int8))
         for k in range(limit):
             best, gap = self._search()
             repeats = 0
-            while gap <= tol and repeats < _REPEATS:
+            while self._ends_at(gap, tolerance) and repeats < _REPEATS:
                 best, gap = self._search()
                 repeats += 1
             steps.objective[k], steps.gap[k] = -self._problem.q[0], gap
-            if gap <= tol:
+            if self._ends_at(gap, tolerance):
                 return True, steps.part(0, k + 1)
             steps.step[k] = self._step(method, best)
         self._refresh()
         return False, steps
+
+    def _ends_at(self, gap: float, tolerance: Tolerance) -> bool:
+        return small_enough(gap, float(self._problem.q[0]), tolerance)
 
     def certify(self) -> tuple[Float64Array, Float64Array]:
         """Return alpha and the gradient of all vertices, which is computed here."""

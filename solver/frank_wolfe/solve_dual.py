@@ -9,6 +9,7 @@ from solver.arrays import Float64Array
 from solver.frank_wolfe.driver import Method, Progress, Search, Solution, solve
 from solver.frank_wolfe.duals import Dual, restricted
 from solver.frank_wolfe.full_search import FullSearch
+from solver.frank_wolfe.methods import Tolerance
 from solver.frank_wolfe.sampled_search import SampledSearch
 from solver.kernels.cached_rows import KernelRows
 
@@ -19,18 +20,20 @@ START_SIZE = 20
 class Settings(NamedTuple):
     """How a problem is solved.
 
-    tol: the absolute duality gap at which a run ends. max_iter: the most steps.
+    tol: a run ends where the duality gap is at most this share of |f|. max_iter: the most steps.
     sampling: None for a full search, or the number of random vertices in each search.
     start_size: the run starts at the optimum over this many random vertices.
     cache_bytes: the budget for kernel rows; unused with sampling, which keeps none.
+    absolute_tol: a run also ends where the gap is at most this (P4's rule).
     """
 
     method: Method = "mfw"
-    tol: float = 1e-4
+    tol: float = 0.1
     max_iter: int = 1_000_000
     sampling: int | None = None
     start_size: int = START_SIZE
     cache_bytes: int = 1 << 30
+    absolute_tol: float = 0.0
 
 
 def kernel_rows_bytes(settings: Settings, n: int, itemsize: int) -> int:
@@ -62,7 +65,8 @@ def solve_dual(
         search = FullSearch(dual, source, start)
     else:
         search = SampledSearch(dual, source.kernel, source.rows, start, settings.sampling, random)
-    return solve(search, settings.method, settings.tol, settings.max_iter, observe, clock)
+    tolerance = Tolerance(settings.tol, settings.absolute_tol)
+    return solve(search, settings.method, tolerance, settings.max_iter, observe, clock)
 
 
 def initial_ball(
@@ -77,5 +81,6 @@ def initial_ball(
     first[0] = 1.0
     search = FullSearch(restricted(dual, chosen), source.part(dual.column[chosen]), first)
     alpha = np.zeros(len(dual.sign))
-    alpha[chosen] = solve(search, "mfw", 0.01 * abs(search.q), 10 * len(chosen)).alpha
+    tolerance = Tolerance(0.0, 0.01 * abs(search.q))
+    alpha[chosen] = solve(search, "mfw", tolerance, 10 * len(chosen)).alpha
     return alpha
