@@ -19,15 +19,17 @@ _CHUNK = 64
 
 
 class FourierMap(NamedTuple):
-    """phi(x) = sqrt(2/D) cos(frequency' (x - origin) + phase), E phi(s)'phi(t) = k(s, t).
+    """phi(x) = sqrt(2/D) cos(frequency' x + omega), E phi(s)'phi(t) = k(s, t).
+
+    It is computed as sqrt(2/D) cos(frequency' (x - origin) + phase), which keeps the cosine's
+    argument small where features have a large offset.
 
     frequency: (d, D), columns nu_i ~ N(0, 2 gamma I) for k = exp(-gamma ||s - t||^2). The row of
         a feature depends only on gamma, seed and the feature's number, so that the map of sparse
         rows can grow as features appear.
-    phase: (D,) omega_i, uniform on [0, 2 pi].
-    origin: (d,) the shift of all rows. It changes no distance, so the map is one of the same
-        kernel, and it keeps the cosine's argument small where features have a large offset. Empty
-        for sparse rows, which are not shifted.
+    phase: (D,) omega_i + frequency_i' origin, with omega_i uniform on [0, 2 pi].
+    origin: (d,) the shift of all rows. Empty for sparse rows, which are not shifted; the map is the
+        same for dense and for sparse rows.
     """
 
     frequency: Float64Array
@@ -42,8 +44,9 @@ def fourier_map(gamma: float, origin: Float64Array, dimension: int, seed: int) -
 
     origin: that of `rows.matrix.origin_of`. A map of sparse rows begins without frequencies.
     """
-    phase = np.random.default_rng(seed).uniform(0.0, 2.0 * math.pi, dimension)
+    omega = np.random.default_rng(seed).uniform(0.0, 2.0 * math.pi, dimension)
     drawn = _frequencies(gamma, dimension, seed, 0, len(origin))[: len(origin)]
+    phase = np.mod(omega + origin @ drawn, 2.0 * math.pi) if len(origin) else omega
     return FourierMap(drawn, phase, origin, gamma, seed)
 
 

@@ -178,7 +178,7 @@ class Asset:
         return own + self._first.nbytes + features
 
     def begin(self, X: Matrix, y: NDArray[Any], precision: np.dtype[Any] = _FLOAT64) -> None:
-        """Make the map from these rows, and the targets' scale from the first 128 of these y.
+        """Make the map from these rows, and the targets' scale from all of these y.
 
         They replace the first samples of the stream. They are not learned, and anything learned
         before is forgotten.
@@ -192,7 +192,7 @@ class Asset:
         self._forget()
 
     def absorb(self, X: Matrix, y: NDArray[Any]) -> AssetAbsorbed:
-        """Take one step for each of (n, d) finite rows, n > 0, in order.
+        """Take one step for each of (n, d) finite rows in order; no rows change nothing.
 
         y: (n,) int64 class numbers, where a new class has the next number; or finite float64
         targets. Raises TypeError for sparse rows after dense ones, or dense after sparse, and
@@ -203,16 +203,17 @@ class Asset:
             untrained = self.steps == 0
             return regression_answers(self._learn_all(X, y), untrained)
         known = np.maximum(np.maximum.accumulate(y) + 1, self.n_classes)
-        known = np.concatenate([[self.n_classes], known[:-1]])
+        known = np.concatenate([[self.n_classes], known])[:-1]
         return classification_answers(self._learn_all(X, y), known, self.n_classes)
 
     def _learn_all(self, X: Matrix, y: NDArray[Any]) -> list[Float64Array]:
         """Learn rows and, while the learner settles, the first samples again; see `_learn`."""
-        scores = []
+        width = 1 if self.rule.regression else self.n_classes
+        scores = [np.empty((0, width))]
         for _, rows, of_rows in self._first.parts(X, y):
             scores.append(self._learn(rows, of_rows))
             if first := self._first.keep(rows, of_rows):
-                self._settle_on(*first)
+                self._settle_on(first[0], first[1][:TARGET_SAMPLES])
                 self._forget()
                 self._learn(*first)
         return scores
@@ -226,7 +227,7 @@ class Asset:
     def _learn(self, X: Matrix, y: NDArray[Any]) -> Float64Array:
         """Take steps for rows in order; returns the scores before each, (n, classes)."""
         if self.features is None:
-            self._settle_on(X, y)
+            self._settle_on(X, y[:TARGET_SAMPLES])
             self._forget()
         self.widen(X)
         if not self.rule.regression:

@@ -1,10 +1,11 @@
 """The scale of regression targets: ASSET learns z = (y - centre) / unit.
 
-The centre and unit are the mean and standard deviation of the first 128 targets; lambda and epsilon
-are those of z. In units of y, where the model is centre + unit (V gamma + b), this is the problem
-with lambda / unit and epsilon unit, up to a factor. Raw targets would need other parameters for
-every unit: with lambda = 1e-4 and epsilon = 0.1, house prices in dollars reach R^2 -0.00 raw and
-0.73 scaled. `benchmarks/README.md` has the measurements.
+The centre and unit are the mean and standard deviation of a stream's first 128 targets, or of all
+targets of a batch; lambda and epsilon are those of z. In units of y, where the model is
+centre + unit (V gamma + b), this is the problem with lambda / unit and epsilon unit, up to a
+factor. Raw targets would need other parameters for every unit: with lambda = 1e-4 and
+epsilon = 0.1, house prices in dollars reach R^2 -0.00 raw and 0.73 scaled. `benchmarks/README.md`
+has the measurements.
 """
 
 from typing import NamedTuple
@@ -13,7 +14,7 @@ import numpy as np
 
 from solver.arrays import Float64Array
 
-# The scale is that of this many first samples.
+# The scale of a stream is that of this many first samples.
 TARGET_SAMPLES = 128
 _LARGEST_TARGET = 1e100
 
@@ -26,17 +27,16 @@ class TargetScale(NamedTuple):
 
 
 def target_scale(y: Float64Array) -> TargetScale:
-    """Returns the mean and standard deviation of the first 128 targets; 1 where all are equal.
+    """Returns the mean and standard deviation of targets; 1 where all are equal.
 
     Nothing overflows for targets up to 1e100.
     """
-    first = y[:TARGET_SAMPLES]
-    unit = float(first.std())
-    return TargetScale(float(first.mean()), unit if unit > 0.0 else 1.0)
+    unit = float(y.std())
+    return TargetScale(float(y.mean()), unit if unit > 0.0 else 1.0)
 
 
 def check_targets(y: Float64Array) -> None:
     """Raise ValueError for targets beyond 1e100."""
-    largest = float(np.abs(y).max())
+    largest = float(np.abs(y).max(initial=0.0))
     if not largest <= _LARGEST_TARGET:
         raise ValueError(f"a target is {largest:.3g}: scale targets below 1e100")

@@ -18,8 +18,9 @@ class AssetRegressor(RegressorMixin, AssetEstimator):
 
         minimise  lam/2 ||gamma||^2 + 1/n sum max(|z - phi(x)'gamma - b| - epsilon, 0)
 
-    z = (y - mean) / unit with the mean and the standard deviation of the first 128 targets. In
-    units of y this is the problem with lam / unit and epsilon unit.
+    z = (y - mean) / unit with the mean and the standard deviation of all targets of `fit`, or of
+    the first 128 of `partial_fit`. In units of y this is the problem with lam / unit and epsilon
+    unit.
 
     epsilon: half the width of the tube in which deviations cost nothing.
 

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from solver.arrays import Float64Array
-from solver.kernels.entries import LARGEST_VALUE
 from solver.kernels.functions import Kernel, largest_square_norm
 from solver.rows.matrix import Matrix, square_norms
 
@@ -50,10 +48,3 @@ def check_norms(kernel: Kernel, X: Matrix) -> None:
             f"row {wrong[0]} has a norm above {math.sqrt(largest):.3g}, where the values of the "
             f"{kernel.type} kernel would overflow: scale the features{other}"
         )
-
-
-def check_targets(y: Float64Array) -> None:
-    """Raise ValueError for targets whose squares could overflow."""
-    largest = float(np.abs(y).max())
-    if largest > LARGEST_VALUE:
-        raise ValueError(f"y has values up to {largest:.3g}, above {LARGEST_VALUE:.0e}: scale y")

@@ -9,7 +9,8 @@ from sklearn.base import RegressorMixin
 from solver.arrays import Float64Array
 from solver.estimators.base import as_given
 from solver.estimators.batch import BatchEstimator
-from solver.estimators.checks import check_positive, check_targets
+from solver.estimators.checks import check_positive
+from solver.estimators.targets import middle_and_unit
 from solver.frank_wolfe.driver import Method, Progress
 from solver.frank_wolfe.duals import regression_dual, regression_epsilon
 from solver.kernels.functions import FINEST
@@ -85,7 +86,7 @@ class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
         rows, y = self._rows_and_targets(X, y)
         kernel = self._kernel_for(rows)
         self.gamma_ = kernel.gamma
-        middle, unit = _middle_and_unit(y)
+        middle, unit = middle_and_unit(y)
         dual = regression_dual((y - middle) / (unit or 1.0), self.C, self.mu)
         solution = self._solve(kernel, rows, dual)
         self._keep_solutions([solution])
@@ -106,11 +107,3 @@ class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
         """Returns h(x) of each row, (n,)."""
         rows = self._rows_to_predict(X)
         return pair_decisions(self._view, rows)[:, 0]
-
-
-def _middle_and_unit(y: Float64Array) -> tuple[float, float]:
-    """Returns the mean and standard deviation of finite targets, without overflow."""
-    check_targets(y)
-    middle = float(y.mean())
-    scale = float(np.abs(y - middle).max())
-    return middle, scale * float(((y - middle) / scale).std()) if scale > 0.0 else 0.0

@@ -10,8 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from solver.arrays import Float64Array
 from solver.estimators.base import KernelEstimator, as_given
-from solver.estimators.checks import check_choice, check_integer, check_targets, is_finite
+from solver.estimators.checks import check_choice, check_integer, is_finite
 from solver.estimators.conditioning import PROBED, evenly, is_indefinite
+from solver.estimators.targets import middle_and_unit
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix, n_rows, take_rows
 from solver.semiparametric.basis import (
@@ -33,11 +34,13 @@ from solver.semiparametric.view import SemiparametricView, predict_semiparametri
 class SemiparametricSVR(RegressorMixin, KernelEstimator):
     """Epsilon-insensitive regression with a parametric part (P3).
 
-        minimise 1/2 ||w||^2 + C/M sum_i max(|y_i - h(x_i)| - epsilon, 0)
+        minimise 1/2 ||w||^2 + C/M sum_i max(|y_i / unit - h(x_i)| - epsilon, 0)
         h(x) = w'phi(x) + sum_j beta_j psi_j(x)
 
-    over M training rows. With the basis ("constant",) this is the usual regression with an
-    intercept, and C is M times that of scikit-learn's SVR.
+    over M training rows, with the standard deviation of y as unit; predictions and attributes are
+    in units of y. In these the problem has C unit and epsilon unit. With the basis ("constant",)
+    this is the usual regression with an intercept, and C is M times that of scikit-learn's SVR for
+    y / unit.
 
     basis: the functions psi_j, each as the name of a type ("constant"); a mapping such as {"type":
         "sin", "feature": 0, "period": 6.28}; a `semiparametric.basis.Basis`; or a function that
@@ -46,7 +49,7 @@ class SemiparametricSVR(RegressorMixin, KernelEstimator):
     solver: "pdsg" or "mpd", the solver of the subproblems.
     decomposition: whether a subproblem has working_set_size samples, at most `fresh` of them new
         (None: a fifth), or all samples.
-    tol: the violation of the KKT conditions at which a run ends, in units of y, and for A z as a
+    tol: the violation of the KKT conditions at which a run ends, in that unit, and for A z as a
         share of the largest possible value.
     max_iter: the most steps; a run that reaches them warns with ConvergenceWarning.
     cache_bytes: the budget for kernel rows, at least two of them.
@@ -105,12 +108,14 @@ class SemiparametricSVR(RegressorMixin, KernelEstimator):
         bases = [_as_basis(basis) for basis in self.basis]
         self._forget()
         rows, y = self._rows_and_targets(X, y, at_least=2)
-        check_targets(y)
+        _, unit = middle_and_unit(y)
+        unit = unit or 1.0
         kernel = self._kernel_for(rows)
         Psi = training_matrix(bases, rows)
-        solution = solve_semiparametric(rows, y, Psi, self._settings(kernel), trace=self.trace)
+        settings = self._settings(kernel)
+        solution = solve_semiparametric(rows, y / unit, Psi, settings, trace=self.trace)
         self._warn_of(solution, kernel, rows)
-        self._keep(solution, rows, bases)
+        self._keep(_times(unit, solution), rows, bases)
         return self
 
     def predict(self, X: Any) -> Float64Array:
@@ -176,6 +181,16 @@ class SemiparametricSVR(RegressorMixin, KernelEstimator):
                 UserWarning,
                 stacklevel=3,
             )
+
+
+def _times(unit: float, solution: SemiparametricSolution) -> SemiparametricSolution:
+    """Returns the solution for targets in another unit."""
+    trace = solution.trace
+    return solution._replace(
+        dual_coef=unit * solution.dual_coef,
+        beta=unit * solution.beta,
+        trace=None if trace is None else trace._replace(beta=unit * trace.beta),
+    )
 
 
 def _as_basis(given: Any) -> BasisFunction:

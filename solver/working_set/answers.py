@@ -43,6 +43,13 @@ class BlockTrace(NamedTuple):
     entered: NDArray[np.int64]
 
 
+def nothing_absorbed(n_classes: int) -> Absorbed:
+    """Returns the results for no samples at all."""
+    none = np.empty(0, np.int64)
+    shape = (0,) if n_classes <= 2 else (0, n_classes)
+    return Absorbed(none, np.empty(shape), none.astype(np.bool_), none.astype(np.uint8), none)
+
+
 def join_answers(pieces: list[BlockTrace], n_classes: int) -> Absorbed:
     """Join the results of consecutive blocks, for the classes known after the last one."""
     answers = [_answers(piece, n_classes) for piece in pieces]

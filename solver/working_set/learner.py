@@ -18,7 +18,7 @@ from solver.rows.matrix import Matrix, check_same_kind, n_rows, origin_of, take_
 from solver.simplex.pairs import pairs_of
 from solver.simplex.problem import Problem, is_indefinite, with_capacity
 from solver.simplex.problem_arrays import problems_from_arrays, problems_to_arrays
-from solver.working_set.answers import Absorbed, BlockTrace, join_answers
+from solver.working_set.answers import Absorbed, BlockTrace, join_answers, nothing_absorbed
 from solver.working_set.blocks import BLOCK_ROWS, BlockValues, block_end
 from solver.working_set.eviction import evict, eviction_period, size_bound
 from solver.working_set.hessian import KernelValues, Ridge
@@ -127,7 +127,7 @@ class WorkingSet:
         codes: NDArray[np.int64],
         entered: NDArray[np.int64] | None = None,
     ) -> Absorbed:
-        """Learn (n, d) finite rows with class numbers (n,), strictly in order.
+        """Learn (n, d) finite rows with class numbers (n,), strictly in order; none change nothing.
 
         A new class must have the next number. The result does not depend on the division of a
         stream into calls, up to the rounding of matrix products of different shapes, nor on the
@@ -138,6 +138,8 @@ class WorkingSet:
             number twice in a call. Rows that are still in the set take their steps and are not
             stored again.
         """
+        if not len(codes):
+            return nothing_absorbed(self.n_classes)
         if entered is None:
             entered = np.full(len(codes), FREE, np.int64)
         if self._store is None:

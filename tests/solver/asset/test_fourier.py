@@ -82,16 +82,25 @@ def test_another_seed_draws_another(rows):
     assert not np.array_equal(products(rows, 100, seed=3), products(rows, 100, seed=4))
 
 
-def test_gamma_scales_the_same_directions(rows):
-    narrow, wide = (fourier_map(gamma, rows[0], 100, seed=5) for gamma in (4.0, 1.0))
+def test_gamma_scales_the_same_directions():
+    narrow, wide = (fourier_map(gamma, np.zeros(4), 100, seed=5) for gamma in (4.0, 1.0))
     np.testing.assert_allclose(narrow.frequency, 2.0 * wide.frequency, rtol=1e-12)
     np.testing.assert_array_equal(narrow.phase, wide.phase)
 
 
-def test_a_common_offset_changes_nothing(rows):
-    features = fourier_map(GAMMA, rows[0], 100, seed=6)
+def test_the_map_is_that_of_the_rows_themselves_whatever_the_first_one(rows):
+    of_first, of_zero = (
+        fourier_map(GAMMA, origin, 100, seed=6) for origin in (rows[0], 0 * rows[0])
+    )
+    np.testing.assert_allclose(
+        fourier_features(of_first, rows), fourier_features(of_zero, rows), rtol=0, atol=1e-13
+    )
+
+
+def test_a_common_offset_costs_no_digits(rows):
     offset = 1e9
     moved = fourier_map(GAMMA, rows[0] + offset, 100, seed=6)
+    features = moved._replace(origin=rows[0])
     np.testing.assert_allclose(
         fourier_features(moved, rows + offset), fourier_features(features, rows), rtol=0, atol=1e-5
     )

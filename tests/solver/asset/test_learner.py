@@ -12,7 +12,7 @@ from solver.asset.learner import Asset
 from solver.asset.view import predict
 from solver.kernels.functions import Kernel
 from tests.solver import oracle_asset
-from tests.solver.streams import blocks, clusters, in_order_of_appearance, small_streams
+from tests.solver.streams import blocks, clusters, in_order_of_appearance, small_streams, sparse
 
 GAMMA = 0.2
 DIMENSION = 24
@@ -313,3 +313,32 @@ class TestAccuracy:
         libsvm = SVC(C=10.0, gamma=gamma).fit(X[train], codes[train]).score(X[test], codes[test])
         assert libsvm > 0.95
         assert ours > libsvm - margin
+
+
+class TestRows:
+    @pytest.mark.parametrize("features", ["fourier", "nystrom"])
+    def test_sparse_rows_give_the_decisions_of_dense_ones(self, features):
+        """A decision may depend on nothing but the values of a row."""
+        X, codes = clusters(7, 300, n_classes=3)
+        X[np.abs(X) < 0.5] = 0.0
+        dense_learner, other = (
+            Asset(Kernel("rbf", 0.3), features=features, dimension=60) for _ in range(2)
+        )
+        of_dense = dense_learner.absorb(X, codes).decision
+        of_sparse = other.absorb(sparse(X), codes).decision
+        largest = np.nanmax(np.abs(of_dense))
+        np.testing.assert_allclose(of_sparse, of_dense, rtol=0, atol=1e-7 * largest)
+
+    @pytest.mark.parametrize("task", ["classification", "regression"])
+    @pytest.mark.parametrize("after", [0, 40])
+    def test_none_at_all_change_nothing(self, task, after):
+        X, codes = clusters(7, 60)
+        y = codes if task == "classification" else X[:, 0]
+        learner = Asset(Kernel("rbf", 0.3), task=task, dimension=60)
+        if after:
+            learner.absorb(X[:after], y[:after])
+        before = learner.state()
+        answers = learner.absorb(X[:0], y[:0])
+        assert len(answers.prediction) == len(answers.decision) == 0
+        for name, array in learner.state().items():
+            np.testing.assert_array_equal(array, before[name])

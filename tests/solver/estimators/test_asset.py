@@ -313,3 +313,14 @@ class TestTransformers:
     def test_a_dimension_that_is_none(self, estimator):
         with pytest.raises(ValueError, match="dimension is 0"):
             estimator(0).fit(np.eye(3))
+
+
+def test_a_batch_scales_its_targets_by_all_of_them():
+    """Not by the first 128, which may be of another size than the rest."""
+    random = np.random.default_rng(3)
+    X = np.sort(random.uniform(-3.0, 3.0, (600, 1)), axis=0)
+    y = np.where(X[:, 0] < 0.0, 1e-3, 1.0) * np.sin(3.0 * X[:, 0])
+    shuffled = random.permutation(600)
+    made = AssetRegressor(dimension=100, gamma=2.0, random_state=0)
+    assert made.fit(X, y).score(X, y) > 0.95
+    assert made.fit(X[shuffled], y[shuffled]).score(X, y) > 0.95

@@ -63,9 +63,21 @@ def test_predictions_are_the_sum_over_support_vectors_and_basis():
 def test_with_a_constant_it_is_the_usual_regression():
     X, y = mexican_hat(150)
     model = SemiparametricSVR(C=300.0, epsilon=0.1, gamma=2.0, tol=1e-6).fit(X, y)
-    peer = SVR(C=2.0, epsilon=0.1, gamma=2.0, tol=1e-8).fit(X, y)
-    np.testing.assert_allclose(model.predict(X), peer.predict(X), atol=1e-4)
-    assert model.beta_[0] == pytest.approx(peer.intercept_[0], abs=1e-4)
+    unit = y.std()
+    peer = SVR(C=2.0, epsilon=0.1, gamma=2.0, tol=1e-8).fit(X, y / unit)
+    np.testing.assert_allclose(model.predict(X), unit * peer.predict(X), atol=1e-4)
+    assert model.beta_[0] == pytest.approx(unit * peer.intercept_[0], abs=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e5])
+def test_the_unit_of_the_targets_does_not_matter(scale):
+    X, y = mexican_hat(150)
+    model, other = (SemiparametricSVR(HAT_BASES, tol=1e-6, trace=True, **HAT) for _ in range(2))
+    model.fit(X, y)
+    other.fit(X, scale * y)
+    np.testing.assert_allclose(other.predict(X) / scale, model.predict(X), atol=1e-4)
+    np.testing.assert_allclose(other.beta_ / scale, model.beta_, atol=1e-4)
+    np.testing.assert_allclose(other.trace_.beta[-1], other.beta_, rtol=1e-9)
 
 
 @pytest.mark.parametrize(

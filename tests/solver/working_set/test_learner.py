@@ -625,3 +625,17 @@ class TestBoundInBytes:
     def test_must_leave_room_for_two_samples(self, bound):
         with pytest.raises(ValueError):
             WorkingSet(RBF, **bound)
+
+
+@pytest.mark.parametrize("after", [0, 40])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_no_rows_at_all_change_nothing(n_classes, after):
+    X, codes = clusters(7, 60, n_classes=n_classes)
+    learner = WorkingSet(KERNELS["rbf"])
+    if after:
+        learner.absorb(X[:after], codes[:after])
+    before = learner.state()
+    answers = learner.absorb(X[:0], codes[:0])
+    assert [len(column) for column in answers] == [0] * 5
+    for name, array in learner.state().items():
+        np.testing.assert_array_equal(array, before[name])
