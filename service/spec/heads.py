@@ -38,6 +38,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "mfw": Algorithm("working_set", "pairs", ("classification",)),
     "swap": Algorithm("working_set", "pairs", ("classification",)),
     "partan": Algorithm("working_set", "pairs", ("classification",)),
+    "smo": Algorithm("working_set", "pairs", ("classification",)),
     "semiparametric": Algorithm("semiparametric", "fit", ("regression",)),
 }
 # Options of the command line that end in a head's part of the spec, or steer a way of training.

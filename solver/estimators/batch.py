@@ -31,7 +31,7 @@ from solver.rows.matrix import Matrix, origin_of, take_rows
 class BatchEstimator(KernelEstimator):
     """The parameters and attributes of `frank_wolfe`.
 
-    algorithm: "fw", "mfw", "swap" or "partan".
+    algorithm: "fw", "mfw", "swap", "partan" or "smo" (`frank_wolfe.methods`).
     sampling: None for a full search of the best vertex, or the number of random vertices in
         each search (59 and 194 in P4). A run then ends where three consecutive samples estimate a
         gap that small; gap_ is computed over all vertices and may be larger.

@@ -18,7 +18,7 @@ from solver.simplex.pairs import pairs_of
 
 
 class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):
-    """An L2-SVM by FW, MFW, SWAP or PARTAN; more than two classes one-versus-one.
+    """An L2-SVM by FW, MFW, SWAP, PARTAN or SMO; more than two classes one-versus-one.
 
         minimise alpha'A alpha over the unit simplex,
         A_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / (2 C w_y)

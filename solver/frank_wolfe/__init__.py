@@ -1,4 +1,4 @@
-"""FW, MFW, SWAP and PARTAN on a whole training set, under one driver (Frandi et al. 2012 and 2015).
+"""FW, MFW, SWAP, PARTAN and SMO on a whole training set, under one driver (Frandi et al.).
 
 It may import `solver.simplex`, `solver.kernels`, `solver.rows`.
 It is imported by `service.cli`, `service.training`, `solver.estimators`.

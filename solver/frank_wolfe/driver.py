@@ -16,7 +16,7 @@ from solver.frank_wolfe.methods import METHODS, Steps, Tolerance
 from solver.iteration import Advance, iterate
 from solver.simplex.steps import INITIAL
 
-Method = Literal["fw", "mfw", "swap", "partan"]
+Method = Literal["fw", "mfw", "swap", "partan", "smo"]
 
 # The most iterations between two readings of the clock and two calls of `observe`.
 _CHUNK = 256

@@ -19,6 +19,7 @@ from solver.frank_wolfe.methods import (
 )
 from solver.frank_wolfe.partan import nothing_previous, refresh_from_gradient
 from solver.kernels.cached_rows import KernelRows
+from solver.kernels.functions import kernel_diagonal
 from solver.simplex.problem import empty_problem, tie_width
 
 
@@ -36,6 +37,9 @@ class FullSearch:
         self._scratch = Scratch(np.empty(v), np.empty(v), np.empty(2, np.int64))
         self._problem = empty_problem(v)
         self._problem.sign[:] = dual.sign
+        self._problem.diagonal[:] = (
+            kernel_diagonal(source.kernel, source.rows.exact)[dual.column] + 1.0
+        )
         self._problem.size[0] = v
         self._weigh(alpha)
 

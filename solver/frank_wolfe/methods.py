@@ -1,4 +1,4 @@
-"""The iterations of FW, MFW, SWAP and PARTAN on a whole training set (P2, P4).
+"""The iterations of FW, MFW, SWAP, PARTAN and SMO on a whole training set (P2, P4).
 
 Each iteration finds the best vertex, stops where the duality gap g_max + 2q is small, and
 otherwise takes one of these steps (`simplex.steps`):
@@ -7,9 +7,13 @@ otherwise takes one of these steps (`simplex.steps`):
     mfw      toward it, or away from the worst: the steeper one     (P2, P1 Algorithm 3)
     swap     toward it, or from the worst to it: the larger gain    (P4 section 2.2)
     partan   toward it, then along (new - previous iterate)         (P4 Algorithm 2)
+    smo      from the vertex to it whose swap gains most            (Fan, Chen and Lin 2005)
 
-An iteration reads one row of kernel values, one of `swap` two. `advance` iterates in compiled code
-for as long as these rows are kept, and returns to `frank_wolfe.full_search` otherwise.
+P4's swap takes from the vertex of the smallest gradient. Where C is large, that one often has
+little weight or lies close by; the choice of second order needs a fraction of the steps.
+An iteration reads one row of kernel values, one of `swap` or `smo` two. `advance` iterates in
+compiled code for as long as these rows are kept; otherwise it returns to
+`frank_wolfe.full_search`.
 """
 
 from typing import NamedTuple
@@ -18,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array, FloatArray
-from solver.compiled import compiled, inner, larger
+from solver.compiled import compiled, inner, larger, smaller
 from solver.frank_wolfe.duals import Dual
 from solver.frank_wolfe.partan import Previous, partan
 from solver.kernels.cached_rows import Kept
@@ -37,8 +41,12 @@ from solver.simplex.steps import (
     toward_gain,
 )
 
-METHODS = ("fw", "mfw", "swap", "partan")
-FW, MFW, SWAP_METHOD, PARTAN_METHOD = 0, 1, 2, 3
+METHODS = ("fw", "mfw", "swap", "partan", "smo")
+FW, MFW, SWAP_METHOD, PARTAN_METHOD, SMO = 0, 1, 2, 3, 4
+# The number of vertices whose gains are searched at a time.
+_SCAN = 64
+# The least d'Ad, which rounding may have made zero or negative.
+_FLAT = 1e-300
 # The reasons for which `advance` returns.
 CONVERGED, MISSING, LIMIT = 0, 1, 2
 
@@ -105,13 +113,19 @@ def advance(
         steps.gap[k] = problem.gradient[best] + 2.0 * problem.q[0]
         if small_enough(steps.gap[k], problem.q[0], tolerance):
             return CONVERGED, k
-        worst = best if method in (FW, PARTAN_METHOD) else worst_vertex(problem)
+        worst = worst_vertex(problem) if method in (MFW, SWAP_METHOD) else best
         goes_away = method == MFW and away_is_steeper(problem, best, worst)
-        if not _have_rows(dual, kept, best, worst, method, goes_away, scratch.needed):
+        if not _have_rows(
+            dual, kept, best, worst, method == SWAP_METHOD, goes_away, scratch.needed
+        ):
             return MISSING, k
         if not goes_away:
             vertex_row(dual, kept_row(dual, kept, best), best, scratch.best_row)
-        if goes_away or method == SWAP_METHOD:
+        if method == SMO:
+            worst = best_partner(problem, dual.ridge, dual.linear, best, scratch.best_row)
+            if not _have_rows(dual, kept, best, worst, True, False, scratch.needed):
+                return MISSING, k
+        if goes_away or method in (SWAP_METHOD, SMO):
             vertex_row(dual, kept_row(dual, kept, worst), worst, scratch.worst_row)
         steps.step[k] = take_step(problem, previous, method, best, worst, goes_away, scratch)
         kept.clock[0] += 1
@@ -134,6 +148,9 @@ def take_step(
     if method == PARTAN_METHOD:
         partan(problem, previous, best, scratch.best_row)
         return PARTAN
+    if method == SMO and best != worst:
+        swap(problem, best, worst, scratch.best_row, scratch.worst_row)
+        return SWAP
     if method == SWAP_METHOD:
         gain = swap_gain(problem, best, worst, scratch.best_row, scratch.worst_row)
         if gain > toward_gain(problem, best, scratch.best_row):
@@ -141,6 +158,42 @@ def take_step(
             return SWAP
     toward(problem, best, scratch.best_row)
     return TOWARD
+
+
+@compiled
+def best_partner(
+    problem: Problem, ridge: Float64Array, linear: Float64Array, best: int, best_row: Float64Array
+) -> int:
+    """Returns the vertex whose swap with the best one gains most, the best one if none gains.
+
+    ridge, linear: those of `duals.Dual` for the members. best_row: A[best, members].
+    """
+    g, alpha = problem.gradient, problem.alpha
+    g_best, A_bb = g[best], best_row[best]
+    highest, partner = 0.0, np.int64(best)
+    for start in range(0, problem.size[0], _SCAN):
+        stop = smaller(start + _SCAN, problem.size[0])
+        largest = 0.0
+        for m in range(np.uint64(start), np.uint64(stop)):
+            curvature = A_bb + problem.diagonal[m] + ridge[m] - linear[m] - 2.0 * best_row[m]
+            gain = _swap_gain(g_best - g[m], curvature, alpha[m])
+            largest = larger(largest, gain)
+        if largest > highest:
+            highest, first = largest, start
+            for m in range(np.uint64(first), np.uint64(stop)):
+                curvature = A_bb + problem.diagonal[m] + ridge[m] - linear[m] - 2.0 * best_row[m]
+                if _swap_gain(g_best - g[m], curvature, alpha[m]) >= highest:
+                    partner = np.int64(m)
+                    break
+    return int(partner)
+
+
+@inner
+def _swap_gain(rise: float, curvature: float, alpha: float) -> float:
+    """t (rise - t d'Ad) with t = min(rise / (2 d'Ad), alpha), for rise > 0; without branches."""
+    rise = larger(rise, 0.0)
+    step = smaller(0.5 * rise / larger(curvature, _FLAT), alpha)
+    return float(step * (rise - step * curvature))
 
 
 @inner
@@ -192,7 +245,7 @@ def _have_rows(
     kept: Kept,
     best: int,
     worst: int,
-    method: int,
+    both: bool,
     goes_away: bool,
     needed: NDArray[np.int64],
 ) -> bool:
@@ -200,7 +253,7 @@ def _have_rows(
     needed[0] = needed[1] = -1
     if not goes_away:
         needed[0] = column_of(dual, best)
-    if goes_away or method == SWAP_METHOD:
+    if goes_away or both:
         needed[1] = column_of(dual, worst)
     for column in needed:
         if column >= 0 and kept.slot_of[column] < 0:

@@ -22,15 +22,17 @@ from solver.arrays import Float64Array, FloatArray
 from solver.frank_wolfe.duals import Dual
 from solver.frank_wolfe.methods import (
     MFW,
+    SMO,
     SWAP_METHOD,
     Scratch,
     Steps,
     Tolerance,
+    best_partner,
     small_enough,
     take_step,
 )
 from solver.frank_wolfe.partan import Previous, nothing_previous, refresh_from_gradient
-from solver.kernels.functions import Kernel, Rows, kernel_block, take
+from solver.kernels.functions import Kernel, Rows, kernel_block, kernel_diagonal, take
 from solver.simplex.problem import best_vertex, empty_problem, with_capacity, worst_vertex
 from solver.simplex.steps import away_is_steeper
 
@@ -69,6 +71,7 @@ class SampledSearch:
         self._sampling = min(sampling, len(dual.sign))
         self._random = random
         self._column = dual.column
+        self._diagonal = kernel_diagonal(kernel, rows.exact)
         self._place = np.full(len(dual.sign), -1, np.int64)
         self._vertex = np.empty(64, np.int64)
         self._chunks: list[Rows] = []
@@ -146,11 +149,13 @@ class SampledSearch:
         best = int(self._place[candidate.vertex])
         worst = worst_vertex(self._problem) if method in (MFW, SWAP_METHOD) else best
         goes_away = method == MFW and away_is_steeper(self._problem, best, worst)
-        pair = self._vertex[[best, worst]]
-        values = self._values(self._column[pair])
         rows = np.empty((2, self._size))
-        for i in range(2):
-            self._hessian_row(int(pair[i]), values[i], rows[i])
+        rows[0] = self._hessian_row(best)
+        if method == SMO:
+            members = self._vertex[: self._size]
+            ridge, linear = self.dual.ridge[members], self.dual.linear[members]
+            worst = best_partner(self._problem, ridge, linear, best, rows[0])
+        rows[1] = self._hessian_row(worst)
         scratch = Scratch(rows[0], rows[1], _NO_COLUMNS)
         return take_step(self._problem, self._previous, method, best, worst, goes_away, scratch)
 
@@ -168,6 +173,7 @@ class SampledSearch:
             self._previous.gradient[place] = before[0]
         self._problem.gradient[place] = new.gradient
         self._problem.sign[place] = self.dual.sign[new.vertex]
+        self._problem.diagonal[place] = self._diagonal[self._column[new.vertex]] + 1.0
         self._vertex[place], self._place[new.vertex] = new.vertex, place
         self._problem.size[0] = place + 1
         chunk = place // _CHUNK_MEMBERS
@@ -198,12 +204,15 @@ class SampledSearch:
         ridge = dual.ridge[vertices] * own
         return np.asarray(-2.0 * (dual.sign[vertices] * product + ridge) + linear)
 
-    def _hessian_row(self, v: int, values: FloatArray, row: Float64Array) -> None:
-        """row[m] = A_vm for all members m (`frank_wolfe.duals`)."""
+    def _hessian_row(self, place: int) -> Float64Array:
+        """A_vm of a member v for all members m (`frank_wolfe.duals`)."""
         dual, members = self.dual, self._vertex[: self._size]
-        np.multiply(dual.sign[v] * self._problem.sign[: len(members)], values + 1.0, out=row)
+        v = members[place]
+        values = self._values(self._column[[v]])[0].astype(np.float64)
+        row: Float64Array = dual.sign[v] * self._problem.sign[: len(members)] * (values + 1.0)
         row -= 0.5 * (dual.linear[v] + dual.linear[members])
-        row[self._place[v]] += dual.ridge[v]
+        row[place] += dual.ridge[v]
+        return row
 
     def _refresh(self) -> None:
         """Compute sum alpha, q and PARTAN's W from alpha and g, before rounding adds up."""

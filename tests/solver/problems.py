@@ -27,6 +27,7 @@ KINDS = {
     "mfw": {TOWARD, AWAY, DROP},
     "swap": {TOWARD, SWAP},
     "partan": {PARTAN},
+    "smo": {SWAP},
 }
 assert set(KINDS) == set(METHODS)
 ALL_ROWS = 1 << 30

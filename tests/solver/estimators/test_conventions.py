@@ -174,7 +174,7 @@ def test_parameters_that_are_none(estimator, parameters, message):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"algorithm": "smo"}, "fw, mfw, swap, partan"),
+        ({"algorithm": "newton"}, "fw, mfw, swap, partan, smo"),
         ({"sampling": 0}, "sampling is 0"),
         ({"tol": -1e-4}, "tol is -0.0001"),
         ({"tol": np.nan}, "tol is nan"),

@@ -1,10 +1,10 @@
-"""FW, MFW, SWAP and PARTAN over all vertices: where they end, and what they say on the way."""
+"""FW, MFW, SWAP, PARTAN and SMO over all vertices: where they end, and what they say on the way."""
 
 import numpy as np
 import pytest
 
 from solver.frank_wolfe.driver import solve
-from solver.frank_wolfe.methods import METHODS
+from solver.frank_wolfe.methods import METHODS, Tolerance
 from solver.kernels.functions import Kernel
 from solver.simplex.steps import AWAY, DROP, INITIAL, PARTAN, SWAP, TOWARD
 from tests.solver.oracle_qp import minimise
@@ -257,3 +257,52 @@ class TestDegenerateInput:
         assert_rising(solution.trace, rounding=1e-10)
         assert np.isfinite(solution.trace.gap).all()
         assert solution.converged or solution.n_iter == 1000
+
+
+class TestSmo:
+    """The partner of second order."""
+
+    @pytest.mark.parametrize("task", ["two-class", "class weights", "ball", "regression"])
+    def test_the_partner_gains_most(self, task):
+        instance = TASKS[task](KERNELS["rbf"], 30, 2.0)
+        random = np.random.default_rng(0)
+        alpha = random.random(len(instance.A)) * (random.random(len(instance.A)) < 0.5)
+        alpha /= alpha.sum()
+        g = -2.0 * instance.A @ alpha
+        best = int(np.argmax(g))
+        gains = []
+        for m in range(len(g)):
+            curvature = instance.A[best, best] + instance.A[m, m] - 2.0 * instance.A[best, m]
+            rise = max(g[best] - g[m], 0.0)
+            step = min(0.5 * rise / curvature, alpha[m]) if m != best else 0.0
+            gains.append(step * (rise - step * curvature))
+        solution = solve(full(instance, alpha), "smo", 1e-12, 1)
+        moved = np.flatnonzero(np.abs(solution.alpha - alpha) > 1e-12)
+        assert set(moved) == {best, int(np.argmax(gains))}
+        q = alpha @ instance.A @ alpha
+        assert solution.objective == pytest.approx(-(q - max(gains)), rel=1e-9)
+
+    def test_a_large_C_costs_it_a_fraction_of_the_steps_of_swap(self):  # noqa: N802
+        instance = TASKS["two-class"](KERNELS["rbf"], 200, 100.0)
+        smo, swap, mfw = (
+            solve(full(instance), method, Tolerance(1e-3, 0.0), 100_000)
+            for method in ("smo", "swap", "mfw")
+        )
+        assert smo.converged
+        assert smo.n_iter < 0.5 * min(swap.n_iter, mfw.n_iter)
+
+
+def test_a_gap_that_is_small_by_rounding_alone_ends_no_run():
+    """q is corrected from alpha and g before a run may end."""
+    instance = TASKS["two-class"](KERNELS["rbf"], 40, 10.0)
+    gap = solve(full(instance), "fw", 0.0, 60, clock=lambda: 0.0).trace.gap
+    k = int(np.flatnonzero(gap[31:] < 0.95 * gap[30:-1])[0]) + 30
+    search = full(instance, solve(full(instance), "fw", 0.0, k).alpha)
+    search._problem.q[0] -= 0.1 * gap[k + 1]
+    tolerance = Tolerance(0.0, 0.5 * (gap[k] + gap[k + 1]) - 0.2 * gap[k + 1])
+    assert tolerance.absolute < gap[k + 1]
+    converged, steps = search.iterate(METHODS.index("fw"), tolerance, 5)
+    assert len(steps.gap) == 1
+    assert not converged
+    alpha = search.certify()[0]
+    assert search.q == pytest.approx(alpha @ instance.A @ alpha)

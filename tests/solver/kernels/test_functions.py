@@ -13,6 +13,7 @@ from solver.kernels.functions import (
     Kernel,
     kernel_block,
     largest_square_norm,
+    precision_for,
     prepare_rows,
     take,
 )
@@ -91,6 +92,22 @@ class TestPrecision:
         )
 
     @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64])
+    @pytest.mark.parametrize("tolerance", [1e-3, 1e-5])
+    @pytest.mark.parametrize("as_given", [np.asarray, sparse])
+    def test_a_row_is_far_where_its_rounding_would_exceed_the_tolerance(
+        self, dtype, tolerance, as_given
+    ):
+        """2 gamma ||x||^2 eps = tolerance at the border."""
+        border = tolerance / (2.0 * np.finfo(dtype).eps)
+        X = np.sqrt(border * np.array([[0.99], [1.01]]) / 0.3)
+        kernel, origin = Kernel("rbf", 0.3), np.zeros(1)
+        rows = prepare_rows(kernel, as_given(X), origin, dtype, tolerance)
+        assert rows.far.tolist() == [False, True]
+        if tolerance == 1e-3:
+            default = prepare_rows(kernel, as_given(X), origin, dtype)
+            assert default.far.tolist() == [False, True]
+
+    @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64])
     @given(spread=st.floats(-3.0, 9.0), width=st.floats(-9.0, 9.0), seed=st.integers(0, 2**32 - 1))
     def test_the_error_is_bounded_at_any_scale(self, dtype, spread, width, seed):
         random = np.random.default_rng(seed)
@@ -113,6 +130,20 @@ class TestPrecision:
     def test_equal_points_have_value_one(self):
         X = np.full((5, 3), 1234.5)
         assert np.all(values(Kernel("rbf", gamma=10.0), X, X) == 1.0)
+
+
+class TestPrecisionFor:
+    def test_the_tolerance_is_a_thousandth_of_the_ridge_within_bounds(self):
+        kernel = Kernel("rbf")
+        assert precision_for(kernel, 0.05).tolerance == pytest.approx(0.05 / 1024)
+        assert precision_for(kernel, 1e9).tolerance == 1e-3
+        assert precision_for(kernel, 0.0).tolerance == 1e-9
+
+    def test_values_are_float64_where_float32_is_too_coarse(self):
+        border = 1024.0 * np.finfo(np.float32).eps
+        assert precision_for(Kernel("rbf"), 1.01 * border).dtype == FLOAT32
+        assert precision_for(Kernel("rbf"), 0.99 * border).dtype == FLOAT64
+        assert precision_for(LINEAR, 1.0).dtype == FLOAT64
 
 
 class TestFinite:
