@@ -141,6 +141,7 @@ class SetLearner:
                 "support_vectors": len(model.support),
                 **certificate(-model.q, model.gap),
                 "bytes": learner.nbytes,
+                "work_per_sample": learner.work_per_sample,
             }
             if learner.indefinite:
                 stats["warning"] = _INDEFINITE

@@ -18,11 +18,20 @@ def pairs_of(n_classes: int) -> list[tuple[int, int]]:
 
 
 @lru_cache(maxsize=64)
+def pair_classes(n_classes: int) -> NDArray[np.int64]:
+    """Returns `pairs_of` as an array, (pairs, 2)."""
+    return np.array(pairs_of(n_classes), np.int64).reshape(-1, 2)
+
+
+@lru_cache(maxsize=64)
 def _incidence(n_classes: int) -> tuple[Float64Array, Float64Array]:
-    """Returns (pairs, classes) indicators of the class with sign -1, and of that with sign +1."""
-    pairs = np.array(pairs_of(n_classes))
+    """Returns (pairs, classes) +1 for a pair's class with sign +1, -1 for that with sign -1.
+
+    And (classes,) in how many pairs a class has sign -1.
+    """
+    minus, plus = pair_classes(n_classes).T
     eye = np.eye(n_classes)
-    return eye[pairs[:, 0]], eye[pairs[:, 1]]
+    return eye[plus] - eye[minus], np.bincount(minus, minlength=n_classes).astype(np.float64)
 
 
 def one_versus_one_scores(margin: Float64Array, n_classes: int) -> Float64Array:
@@ -31,10 +40,10 @@ def one_versus_one_scores(margin: Float64Array, n_classes: int) -> Float64Array:
     s_c is the sum of the margins in favour of class c. The second term lies within (-1/3, 1/3):
     it breaks ties and never outweighs a vote.
     """
-    minus, plus = _incidence(n_classes)
-    won = (margin > 0.0).astype(np.float64)
-    votes = won @ plus + (1.0 - won) @ minus
-    total = margin @ (plus - minus)
+    signs, minus = _incidence(n_classes)
+    # A pair's vote goes to its class with sign -1, unless the other one wins it.
+    votes = (margin > 0.0).astype(np.float64) @ signs + minus
+    total = margin @ signs
     return np.asarray(votes + total / (3.0 * (np.abs(total) + 1.0)))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
-from solver.simplex.pairs import one_versus_one_scores, predicted_class
+from solver.simplex.pairs import one_versus_one_scores
 
 
 class Absorbed(NamedTuple):
@@ -73,9 +73,11 @@ def _answers(piece: BlockTrace, n_classes: int) -> tuple[NDArray[np.int64], Floa
         if known < 2:
             continue
         margin = piece.margin[part, : known * (known - 1) // 2]
-        prediction[part] = predicted_class(margin, known)
         if n_classes <= 2:
+            prediction[part] = margin[:, 0] > 0.0
             decision[part] = piece.decision[part, 0]
-        else:
-            decision[part, :known] = one_versus_one_scores(margin, known)
+            continue
+        scores = one_versus_one_scores(margin, known)
+        prediction[part] = np.argmax(scores, axis=1)
+        decision[part, :known] = scores
     return prediction, decision

@@ -15,7 +15,6 @@ predictions. Evicting the oldest keeps a sliding window over the margin violator
 """
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from solver.arrays import Float64Array
 from solver.compiled import compiled, inner, larger
 from solver.simplex.problem import Problem
 from solver.working_set.hessian import KernelValues, Layout, Ridge, hessian_row, refresh
+from solver.working_set.pair_problems import PairArrays, problem_at
 from solver.working_set.store import SampleStore
 
 # A full set evicts this share of its bound at a time.
@@ -53,41 +53,69 @@ def eviction_period(max_size: int) -> int:
 
 
 def evict(
-    store: SampleStore, problems: Sequence[Problem], ridges: Sequence[Ridge], max_size: int
+    store: SampleStore,
+    pairs: PairArrays,
+    classes: NDArray[np.int64],
+    ridges: Float64Array,
+    max_size: int,
 ) -> None:
     """Evict stored samples until the next `eviction_period` samples fit into the bound.
 
-    ridges: that of each problem.
+    classes: (P, 2) the class numbers of each problem. ridges: (classes,).
     """
     excess = store.size - (max_size - eviction_period(max_size))
     if excess <= 0:
         return
-    slots = slots_to_evict(store.held_slots(), store.entered, problems, excess)
+    weighted = np.zeros(store.used, np.bool_)
+    mark_weighted(pairs, weighted)
+    slots = slots_to_evict(store.held_slots(), store.entered, weighted, excess)
     evicted = np.zeros(store.used, np.bool_)
     evicted[slots] = True
     values = KernelValues(store.gram, np.empty((0, store.used), store.gram.dtype), store.used)
-    row = np.empty(max(int(problem.size[0]) for problem in problems))
-    for problem, ridge in zip(problems, ridges, strict=True):
-        evict_members(problem, values, ridge, evicted, row)
+    row = np.empty(int(pairs.size.max()))
+    _evict_from_all(pairs, classes, ridges, values, evicted, row)
     store.evict(slots)
 
 
 def slots_to_evict(
-    held: NDArray[np.int64], entered: NDArray[np.int64], problems: Sequence[Problem], count: int
+    held: NDArray[np.int64],
+    entered: NDArray[np.int64],
+    weighted: NDArray[np.bool_],
+    count: int,
 ) -> NDArray[np.int64]:
     """Returns `count` of the held slots: without weight in any problem first, then the oldest.
 
-    held: (n,) slots. entered: (slots,) the order in which the samples were stored.
+    held: (n,) slots. entered: (slots,) the order in which the samples were stored. weighted:
+    (slots,) whether a sample has weight in a problem.
     """
-    weighted = np.zeros(len(entered), np.bool_)
-    for problem in problems:
-        n = problem.size[0]
-        weighted[problem.column[:n][problem.alpha[:n] > 0.0]] = True
     order = np.lexsort((entered[held], weighted[held]))
     return held[order[:count]]
 
 
 @compiled
+def mark_weighted(pairs: PairArrays, weighted: NDArray[np.bool_]) -> None:
+    """Flag the slots, (slots,), of the samples that have weight in a problem."""
+    for i in range(len(pairs.size)):
+        for m in range(pairs.first[i], pairs.first[i] + pairs.size[i]):
+            if pairs.alpha[m] > 0.0:
+                weighted[pairs.column[m]] = True
+
+
+@compiled
+def _evict_from_all(
+    pairs: PairArrays,
+    classes: NDArray[np.int64],
+    ridges: Float64Array,
+    values: KernelValues,
+    evicted: NDArray[np.bool_],
+    row: Float64Array,
+) -> None:
+    for i in range(len(pairs.size)):
+        ridge = Ridge(ridges[classes[i, 0]], ridges[classes[i, 1]])
+        evict_members(problem_at(pairs, i), values, ridge, evicted, row)
+
+
+@inner
 def evict_members(
     problem: Problem,
     values: KernelValues,

@@ -14,26 +14,24 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array, FloatArray
 from solver.kernels.functions import Kernel, Rows, precision_for, prepare_rows
-from solver.rows.matrix import Matrix, check_same_kind, n_rows, origin_of, take_rows
-from solver.simplex.pairs import pairs_of
-from solver.simplex.problem import Problem, is_indefinite, with_capacity
+from solver.rows.matrix import Matrix, check_same_kind, n_nonzeros, n_rows, origin_of, take_rows
+from solver.simplex.pairs import pair_classes
 from solver.simplex.problem_arrays import problems_from_arrays, problems_to_arrays
+from solver.working_set.all_pairs import Block, Rules, Traces, walk_all
 from solver.working_set.answers import Absorbed, BlockTrace, join_answers, nothing_absorbed
 from solver.working_set.blocks import BLOCK_ROWS, BlockValues, block_end
 from solver.working_set.eviction import evict, eviction_period, size_bound
 from solver.working_set.hessian import KernelValues, Ridge
-from solver.working_set.problems import (
-    adopted_problem,
-    enter_slots,
-    positions,
-    problems_of_class,
-)
-from solver.working_set.sfw import Arrivals, Rule, Trace, walk
+from solver.working_set.pair_problems import PairProblems, enter_slots
+from solver.working_set.problems import adopted_problem, positions, problems_of_class
+from solver.working_set.sfw import Scratch
 from solver.working_set.store import FREE, SampleStore
 from solver.working_set.store_arrays import store_from_arrays, store_to_arrays
 from solver.working_set.sweep import STRETCH
 from solver.working_set.view import WorkingSetView, view_of
 
+# Shorter blocks are predicted sample by sample.
+_LEAST_FOR_RUNS = 16
 Algorithm = Literal["sfw", "msfw"]
 
 
@@ -82,11 +80,10 @@ class WorkingSet:
         self.max_size = size_bound(max_size, gram_bytes_max, self.precision.dtype.itemsize)
         self.n_classes = 0
         self.seen = 0
-        self.problems: list[Problem] = []
+        self.problems = PairProblems()
         self.origin: Float64Array | None = None
         self._store: SampleStore | None = None
         self._values = BlockValues(kernel, self.precision.dtype)
-        self._row: Float64Array = np.empty(0)
         self._stretches: FloatArray = np.empty((2, STRETCH), self.precision.dtype)
 
     @property
@@ -100,13 +97,29 @@ class WorkingSet:
     def nbytes(self) -> int:
         """The bytes of samples, kernel values, problems and reused memory."""
         stored = self._store.nbytes if self._store else 0
-        problems = sum(array.nbytes for problem in self.problems for array in problem)
-        return stored + problems + self._values.nbytes + self._row.nbytes
+        return stored + self.problems.nbytes + self._values.nbytes
+
+    @property
+    def work_per_sample(self) -> int:
+        """The most multiplications that one more sample takes, without exponentials and refreshes.
+
+        A kernel row; the decisions of all pairs; and, in the pairs of its class, P1's step and the
+        corrective steps, which read three rows of the members each.
+        """
+        if self._store is None:
+            return 0
+        entries = n_nonzeros(self._store.used_rows().exact)
+        sizes, classes = self.problems.arrays.size, self._classes()
+        of_class = np.zeros(max(self.n_classes, 2), np.int64)
+        for side in classes.T:
+            np.add.at(of_class, side, sizes)
+        own = (1 + 3 * self.corrective_steps) * int(of_class.max())
+        return entries + int(sizes.sum()) + own
 
     def meet_classes(self, count: int) -> None:
         """Open the problems of classes 0 to count - 1, whose samples may then come in any order."""
         for code in range(self.n_classes, count):
-            self.problems += problems_of_class(code, self._store)
+            self.problems.append(problems_of_class(code, self._store))
             self.n_classes = code + 1
 
     def ridge_of(self, code: int) -> float:
@@ -178,27 +191,31 @@ class WorkingSet:
             self.store.add(rows, codes[part], block, np.arange(len(block)))
         self.seen = count
         self.meet_classes(int(codes.max()) + 1)
-        self.problems = [
-            adopted_problem(self.store, pair, codes, alpha[i], rule.ridge)
-            for i, (pair, rule) in enumerate(zip(self._pairs(), self._rules(), strict=True))
-        ]
+        self.problems = PairProblems(
+            [
+                adopted_problem(self.store, pair, codes, alpha[i], self._ridge_of_pair(*pair))
+                for i, pair in enumerate(self._classes().tolist())
+            ]
+        )
 
     @property
     def indefinite(self) -> bool:
         """Whether a problem's A has turned out not to be positive semidefinite."""
-        return any(is_indefinite(problem) for problem in self.problems)
+        return self.problems.indefinite
 
     def view(self) -> WorkingSetView:
         """Returns an immutable view of the present model, for predictions by other threads."""
         rows = self.store.used_rows()
         assert self.origin is not None
         tolerance = self.precision.tolerance
-        return view_of(self.kernel, rows, self.origin, tolerance, self.n_classes, self.problems)
+        pairs = self.problems.arrays
+        return view_of(self.kernel, rows, self.origin, tolerance, self.n_classes, pairs)
 
     def _evict_if_due(self) -> None:
         """Evict samples at an eviction point, where the set is too close to its bound."""
         if self.max_size is not None and self.seen % eviction_period(self.max_size) == 0:
-            evict(self.store, self.problems, [rule.ridge for rule in self._rules()], self.max_size)
+            pairs, ridges = self.problems.arrays, self._ridges()
+            evict(self.store, pairs, self._classes(), ridges, self.max_size)
 
     def _longest_block(self) -> int:
         """Returns the most samples of the next block, which ends before the next eviction point."""
@@ -216,17 +233,16 @@ class WorkingSet:
         assert self.origin is not None
         return prepare_rows(self.kernel, X, self.origin, *self.precision)
 
-    def _pairs(self) -> list[tuple[int, int]]:
-        """Returns the pair of classes of each problem; the first problem comes with class 0."""
-        return pairs_of(max(self.n_classes, 2))
+    def _classes(self) -> NDArray[np.int64]:
+        """Returns the classes of each problem, (P, 2); the first problem comes with class 0."""
+        return pair_classes(max(self.n_classes, 2))
 
-    def _rules(self) -> list[Rule]:
-        """Returns the rule of each problem."""
-        away_steps = self.algorithm == "msfw"
-        return [
-            Rule(Ridge(self.ridge_of(a), self.ridge_of(b)), away_steps, self.corrective_steps)
-            for a, b in self._pairs()
-        ]
+    def _ridges(self) -> Float64Array:
+        """Returns the ridge of each class."""
+        return np.array([self.ridge_of(code) for code in range(max(self.n_classes, 2))])
+
+    def _ridge_of_pair(self, a: int, b: int) -> Ridge:
+        return Ridge(self.ridge_of(a), self.ridge_of(b))
 
     def _absorb_block(
         self, X: Matrix, codes: NDArray[np.int64], entered: NDArray[np.int64]
@@ -236,32 +252,41 @@ class WorkingSet:
         self.meet_classes(int(codes[0]) + 1)
         rows = self._prepared(X)
         values = self._values.of(rows, self.store)
-        n, pairs = len(codes), self._pairs()
+        n = len(codes)
         slots = self.store.slots_of_entered(entered)
         column = np.where(slots == FREE, values.stored + np.arange(n), slots)
         again = bool(np.any(slots != FREE))
-        decision, margin = np.zeros((2, len(pairs), n))
-        admitted = np.zeros((len(pairs), n), np.bool_)
-        step = np.zeros((len(pairs), n), np.int8)
-        for i, ((a, b), rule) in enumerate(zip(pairs, self._rules(), strict=True)):
-            self._reserve(i, n)
-            sign = (codes == b).astype(np.float64) - (codes == a)
-            # Where no sample of the block is stored, all its slots are FREE, which is -1.
-            member = positions(self.problems[i], slots, self.store.used) if again else slots
-            arrivals = Arrivals(sign, column, member)
-            trace = Trace(decision[i], margin[i], admitted[i], step[i])
-            walk(self.problems[i], values, arrivals, rule, trace, self._row, self._stretches)
+        # Where no sample of the block is stored, all its slots are FREE, which is -1.
+        member = slots[None, :]
+        if again:
+            member = np.array([positions(p, slots, self.store.used) for p in self.problems])
+        traces = self._walk(values, Block(codes, column, member, self._by_column(values)))
         self.seen += n
-        in_any = np.logical_or.reduce(admitted, axis=0)
+        in_any = np.logical_or.reduce(traces.admitted, axis=0)
         entered_now = self._store_admitted(rows, codes, values, in_any, slots)
-        return BlockTrace(decision.T, margin.T, in_any, step, known, entered_now)
+        decision, margin = traces.decision.T, traces.margin.T
+        return BlockTrace(decision, margin, in_any, traces.step, known, entered_now)
 
-    def _reserve(self, i: int, added: int) -> None:
-        """Make room for more members of a problem."""
-        needed = int(self.problems[i].size[0]) + added
-        self.problems[i] = with_capacity(self.problems[i], needed)
-        if needed > len(self._row):
-            self._row = np.empty(2 * needed)
+    def _walk(self, values: KernelValues, block: Block) -> Traces:
+        """Let all problems take the samples of a block in order."""
+        n, classes = len(block.codes), self._classes()
+        of_class = np.bincount(block.codes, minlength=max(self.n_classes, 2))
+        self.problems.reserve(of_class[classes].sum(axis=1))
+        rules = Rules(classes, self._ridges(), self.algorithm == "msfw", self.corrective_steps)
+        decision, margin = np.zeros((2, len(classes), n))
+        admitted, step = np.zeros((2, len(classes), n), np.int8)
+        traces = Traces(decision, margin, admitted.view(np.bool_), step)
+        scratch = Scratch(
+            np.empty(n), np.empty(n), np.empty(self.problems.longest), self._stretches
+        )
+        walk_all(self.problems.arrays, values, block, rules, traces, scratch)
+        return traces
+
+    def _by_column(self, values: KernelValues) -> FloatArray:
+        """Returns the block's kernel values by column where runs of samples are predicted."""
+        if self.n_classes <= 2 or len(values.block) < _LEAST_FOR_RUNS:
+            return np.empty((0, 0), values.block.dtype)
+        return np.ascontiguousarray(values.block.T)
 
     def _store_admitted(
         self,
@@ -276,8 +301,7 @@ class WorkingSet:
         chosen = np.flatnonzero(admitted & (slots == FREE))
         if len(chosen):
             slot_of[chosen] = self.store.add(rows, codes, values.block, chosen)
-            for problem in self.problems:
-                enter_slots(problem, values.stored, slot_of)
+            enter_slots(self.problems.arrays, values.stored, slot_of)
         return np.where(slot_of == FREE, FREE, self.store.entered[slot_of])
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -302,4 +326,4 @@ class WorkingSet:
         self._store = store_from_arrays(
             state, self.kernel, self.origin, self.precision, self.max_size, added
         )
-        self.problems = problems_from_arrays(state, self._store.gram.diagonal())
+        self.problems = PairProblems(problems_from_arrays(state, self._store.gram.diagonal()))

@@ -68,13 +68,3 @@ def positions(problem: Problem, slots: NDArray[np.int64], used: int) -> NDArray[
     position = np.full(used + 1, -1, np.int64)  # The last entry is that of FREE.
     position[problem.column[:n]] = np.arange(n)
     return position[slots]
-
-
-def enter_slots(problem: Problem, stored: int, slot_of: NDArray[np.int64]) -> None:
-    """Replace the block columns, from `stored` on, of newly stored members by their slots.
-
-    slot_of: (B,) the slot of each sample of the block.
-    """
-    column = problem.column[: problem.size[0]]
-    new = column >= stored
-    column[new] = slot_of[column[new] - stored]

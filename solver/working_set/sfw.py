@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array, FloatArray
-from solver.compiled import compiled, inner
+from solver.compiled import inner, smaller
 from solver.simplex.problem import Problem, tie_width
 from solver.simplex.steps import INITIAL, TOWARD, away_is_steeper
 from solver.working_set.hessian import (
@@ -42,6 +42,10 @@ _REFRESH_STEPS = 8192
 _REFRESH_STEPS_PER_MEMBER = 8
 
 
+# The samples that a vector register holds.
+_LANES = 8
+
+
 class Rule(NamedTuple):
     """The constants of a problem: the ridge, whether it has MSFW's away steps, corrective steps."""
 
@@ -57,11 +61,26 @@ class Arrivals(NamedTuple):
     column: (B,) the column of the sample's kernel values once it is admitted.
     member: (B,) the position of a sample that is a member already, otherwise -1. A member takes its
         step, but is not admitted again: its copy would double its weight.
+    by_column: (stored + B, B) `KernelValues.block` with rows and columns exchanged, for the
+        predictions of runs of samples of other classes; (0, 0) where these are few.
     """
 
     sign: Float64Array
     column: NDArray[np.int64]
     member: NDArray[np.int64]
+    by_column: FloatArray
+
+
+class Scratch(NamedTuple):
+    """Reused memory.
+
+    sign, total: (B,). row: as long as a problem can become. buffer: see `sweep.Members`.
+    """
+
+    sign: Float64Array
+    total: Float64Array
+    row: Float64Array
+    buffer: FloatArray
 
 
 class Trace(NamedTuple):
@@ -82,39 +101,46 @@ class Trace(NamedTuple):
     step: NDArray[np.int8]
 
 
-@compiled
+@inner
 def walk(
     problem: Problem,
     values: KernelValues,
     arrivals: Arrivals,
     rule: Rule,
     trace: Trace,
-    row: Float64Array,
-    buffer: FloatArray,
+    scratch: Scratch,
 ) -> None:
     """Take P1 Algorithm 1's step for each sample (SFW), or with away steps Algorithm 3's (MSFW).
+
+    Samples of other classes are only predicted. No weight changes between two samples of the
+    problem's own, so a run of others is predicted at once.
 
     Corrective steps follow each step: two for a sample in the set, and up to
     `rule.corrective_steps` while the duality gap over the set exceeds q / 2. The gap alone would
     admit too few samples of a stream that is sorted by class (`benchmarks/README.md`).
 
-    row: scratch, as long as the problem can become. buffer: see `Members`.
     """
     layout = layout_of(problem)
-    members = Members(problem, values, layout, rule.ridge, buffer)
+    members = Members(problem, values, layout, rule.ridge, scratch.buffer)
     ends = ends_of(problem)
+    predicted = 0
     for k in range(len(arrivals.sign)):
         y, known = arrivals.sign[k], arrivals.member[k] >= 0
-        decision = decision_value(problem, values, layout, k)
-        trace.decision[k] = decision if problem.q[0] >= 0.0 else -decision
-        trace.margin[k] = decision / problem.q[0] if problem.q[0] != 0.0 else 0.0
         if y == 0.0:
+            if k >= predicted:
+                predicted = k + 1
+                while predicted < len(arrivals.sign) and arrivals.sign[predicted] == 0.0:
+                    predicted += 1
+                total = scratch.total
+                predict_run(problem, values, arrivals.by_column, k, predicted, trace, total)
             continue
+        decision = decision_value(problem, values, layout, k)
+        note_decision(problem, decision, trace, k)
         if problem.q[0] == 0.0:
             first = arrivals.member[k]
             if not known:
                 first = _admit(problem, values, arrivals.column[k], y, 0.0)
-            _start(problem, values, layout, first, rule.ridge, row)
+            _start(problem, values, layout, first, rule.ridge, scratch.row)
             ends = ends_of(problem)
             trace.admitted[k] = not known
             trace.step[k] = INITIAL
@@ -131,8 +157,68 @@ def walk(
         always = _ALWAYS if known or trace.admitted[k] else 0
         ends = _correct(members, ends, always, rule.corrective_steps)
         if problem.steps[0] >= _REFRESH_STEPS + _REFRESH_STEPS_PER_MEMBER * problem.size[0]:
-            refresh(problem, values, layout, rule.ridge, row)
+            refresh(problem, values, layout, rule.ridge, scratch.row)
             ends = ends_of(problem)
+
+
+@inner
+def predict_run(
+    problem: Problem,
+    values: KernelValues,
+    by_column: FloatArray,
+    start: int,
+    stop: int,
+    trace: Trace,
+    total: Float64Array,
+) -> None:
+    """Write the decisions of samples [start, stop) of other classes.
+
+    With kernel values by column, which needs a block of at least eight samples, members are added
+    one by one to eight sums in a vector register.
+    """
+    if len(by_column) == 0:
+        whole = Layout(0, problem.size[0])
+        for k in range(start, stop):
+            note_decision(problem, decision_value(problem, values, whole, k), trace, k)
+        return
+    bias = 0.0
+    for m in range(problem.size[0]):
+        bias += problem.alpha[m] * problem.sign[m]
+    for first in range(start, stop, _LANES):
+        # The last register is filled by samples before or after the run, whose sums are dropped.
+        _sum_lanes(problem, by_column, smaller(first, len(total) - _LANES), total)
+    for k in range(start, stop):
+        note_decision(problem, total[k] + bias, trace, k)
+
+
+@inner
+def _sum_lanes(problem: Problem, by_column: FloatArray, first: int, total: Float64Array) -> None:
+    """total[k] = sum_m alpha_m y_m k(x_m, x_k) for the eight samples from `first` on.
+
+    Eight named sums become one register; a loop over them, of unknown length, would not.
+    """
+    a = b = c = d = e = f = g = h = 0.0
+    k = np.uint64(first)
+    for m in range(problem.size[0]):
+        weight, column = problem.alpha[m] * problem.sign[m], np.uint64(problem.column[m])
+        a += weight * np.float64(by_column[column, k])
+        b += weight * np.float64(by_column[column, k + np.uint64(1)])
+        c += weight * np.float64(by_column[column, k + np.uint64(2)])
+        d += weight * np.float64(by_column[column, k + np.uint64(3)])
+        e += weight * np.float64(by_column[column, k + np.uint64(4)])
+        f += weight * np.float64(by_column[column, k + np.uint64(5)])
+        g += weight * np.float64(by_column[column, k + np.uint64(6)])
+        h += weight * np.float64(by_column[column, k + np.uint64(7)])
+    total[first], total[first + 1], total[first + 2], total[first + 3] = a, b, c, d
+    total[first + 4], total[first + 5], total[first + 6], total[first + 7] = e, f, g, h
+
+
+@inner
+def note_decision(problem: Problem, decision: float, trace: Trace, k: int) -> None:
+    """Write the decision and the margin of sample k."""
+    q = problem.q[0]
+    trace.decision[k] = decision if q >= 0.0 else -decision
+    trace.margin[k] = decision / q if q != 0.0 else 0.0
 
 
 @inner

@@ -1,17 +1,16 @@
 """An immutable view of a working-set model, and predictions from it."""
 
-import math
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array, FloatArray
-from solver.compiled import compiled
+from solver.compiled import compiled, larger
 from solver.kernels.functions import Kernel, Precision, Rows, kernel_block, prepare_rows
 from solver.rows.matrix import Matrix, SparseRows, check_same_kind, n_rows, origin_of, take_rows
-from solver.simplex.pairs import one_versus_one_scores, predicted_class
-from solver.simplex.problem import Problem, best_vertex
+from solver.simplex.pairs import one_versus_one_scores
+from solver.working_set.pair_problems import PairArrays
 
 _ROWS_AT_ONCE = 256
 # Fewer rows than this are summed one after another. Summing a stretch of rows at once pays from
@@ -58,33 +57,49 @@ def view_of(
     origin: Float64Array,
     tolerance: float,
     n_classes: int,
-    problems: list[Problem],
+    pairs: PairArrays,
 ) -> WorkingSetView:
     """Copy what a prediction needs; rows are shared, because used slots are not overwritten."""
-    sizes = [int(problem.size[0]) for problem in problems]
-    signed = [p.alpha[:n] * p.sign[:n] for p, n in zip(problems, sizes, strict=True)]
-    q = np.array([p.q[0] for p in problems])
+    count, total = len(pairs.size), int(pairs.size.sum())
+    column, coefficient = np.empty(total, np.int64), np.empty(total)
+    bias, gap = np.empty(count), np.empty(count)
+    _copy_members(pairs, column, coefficient, bias, gap)
     return WorkingSetView(
         kernel=kernel,
         rows=rows,
         origin=origin,
         tolerance=tolerance,
         n_classes=n_classes,
-        column=np.concatenate([p.column[:n] for p, n in zip(problems, sizes, strict=True)]),
-        coefficient=np.concatenate(signed),
-        ends=np.cumsum(sizes),
-        bias=np.array([values.sum() for values in signed]),
-        q=q,
-        gap=np.array([_gap(problem) for problem in problems]),
+        column=column,
+        coefficient=coefficient,
+        ends=np.cumsum(pairs.size),
+        bias=bias,
+        q=pairs.q.copy(),
+        gap=gap,
     )
 
 
-def _gap(problem: Problem) -> float:
-    """max g + 2q over the members; NaN where it is no bound, or no member has weight."""
-    q = float(problem.q[0])
-    if problem.indefinite[0] or q <= 0.0:
-        return math.nan
-    return max(float(problem.gradient[best_vertex(problem)]) + 2.0 * q, 0.0)
+@compiled
+def _copy_members(
+    pairs: PairArrays,
+    column: NDArray[np.int64],
+    coefficient: Float64Array,
+    bias: Float64Array,
+    gap: Float64Array,
+) -> None:
+    """Write the fields of `WorkingSetView` that have these names."""
+    at = 0
+    for i in range(len(pairs.size)):
+        bias[i] = 0.0
+        highest = -np.inf
+        for m in range(pairs.first[i], pairs.first[i] + pairs.size[i]):
+            column[at] = pairs.column[m]
+            coefficient[at] = pairs.alpha[m] * pairs.sign[m]
+            bias[i] += coefficient[at]
+            highest = larger(highest, pairs.gradient[m])
+            at += 1
+        unknown = pairs.indefinite[i] or pairs.q[i] <= 0.0
+        gap[i] = np.nan if unknown else larger(highest + 2.0 * pairs.q[i], 0.0)
 
 
 def expansion(
@@ -138,11 +153,11 @@ def predict(view: WorkingSetView, X: Matrix) -> tuple[NDArray[np.int64], Float64
         raise ValueError("a prediction needs two classes")
     # As in `sfw.Trace`, an indefinite kernel may have turned all signs.
     decision = pair_decisions(view, X) * np.where(view.q < 0.0, -1.0, 1.0)
-    margin = decision / np.where(view.q != 0.0, np.abs(view.q), 1.0)
-    prediction = predicted_class(margin, view.n_classes)
     if view.n_classes == 2:
-        return prediction, decision[:, 0]
-    return prediction, one_versus_one_scores(margin, view.n_classes)
+        return (decision[:, 0] > 0.0).astype(np.int64), decision[:, 0]
+    margin = decision / np.where(view.q != 0.0, np.abs(view.q), 1.0)
+    scores = one_versus_one_scores(margin, view.n_classes)
+    return np.argmax(scores, axis=1), scores
 
 
 def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:

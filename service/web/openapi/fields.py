@@ -110,6 +110,8 @@ FIELDS: dict[str, Schema] = {
     },
     "relative_gap": _MAYBE_NUMBER
     | {"description": "The largest gap of a pair of classes, as a share of its objective."},
+    "work_per_sample": COUNT
+    | {"description": "The most multiplications that learning one more sample takes."},
     "warning": TEXT | {"description": "Why the numbers mean less, and what to do."},
     "features": _MAYBE_INTEGER,
     "dimension": _MAYBE_INTEGER,

@@ -24,8 +24,8 @@ _COUNT_OR_NULL: Schema = {"type": ["integer", "null"], "minimum": 0}
 _TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
 # What the description of a head may have, besides its name or classes.
 _HEAD_FIELDS = (
-    "size support_vectors objective gap relative_gap warning bytes gamma algorithm features steps "
-    "dimension landmarks window fit prequential"
+    "size support_vectors objective gap relative_gap warning bytes work_per_sample gamma algorithm "
+    "features steps dimension landmarks window fit prequential"
 )
 _OF_HEAD = {"name": HEAD, "features": TEXT, "landmarks": object_of("used frozen")}
 

@@ -11,7 +11,7 @@ from solver.simplex.problem import empty_problem
 from solver.simplex.steps import AWAY, DROP, INITIAL, NONE, STEP_NAMES, TOWARD
 from solver.working_set.hessian import KernelValues, Ridge
 from solver.working_set.learner import WorkingSet
-from solver.working_set.sfw import Arrivals, Rule, Trace, walk
+from solver.working_set.sfw import Arrivals, Rule, Scratch, Trace, walk
 from solver.working_set.sweep import STRETCH
 from tests.solver.oracle_sfw import Sfw, hessian, kernel_matrix
 from tests.solver.streams import (
@@ -190,8 +190,9 @@ def walk_over(K, sign, rule):
     n = len(K)
     problem = empty_problem(n)
     trace = Trace(np.zeros(n), np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.int8))
-    arrivals = Arrivals(sign, np.arange(n), np.full(n, -1))
-    walk(problem, values_among(K), arrivals, rule, trace, np.empty(n), np.empty((2, STRETCH)))
+    arrivals = Arrivals(sign, np.arange(n), np.full(n, -1), np.empty((0, 0)))
+    scratch = Scratch(sign, np.empty(n), np.empty(n), np.empty((2, STRETCH)))
+    walk(problem, values_among(K), arrivals, rule, trace, scratch)
     return problem, trace
 
 

@@ -1,0 +1,73 @@
+"""One compiled loop over the problems of all pairs of classes, for a block of samples (P2)."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array, FloatArray
+from solver.compiled import compiled, smaller
+from solver.working_set.hessian import KernelValues, Ridge
+from solver.working_set.pair_problems import PairArrays, problem_at
+from solver.working_set.sfw import Arrivals, Rule, Scratch, Trace, predict_run, walk
+
+
+class Block(NamedTuple):
+    """A block of B samples as all problems see it.
+
+    codes: (B,) class numbers. column: see `sfw.Arrivals`. member: (P, B), see there, or (1, B)
+    where no sample is a member yet. by_column: see `sfw.Arrivals`.
+    """
+
+    codes: NDArray[np.int64]
+    column: NDArray[np.int64]
+    member: NDArray[np.int64]
+    by_column: FloatArray
+
+
+class Rules(NamedTuple):
+    """`sfw.Rule` for all problems: (P, 2) their classes, and the ridge of each class."""
+
+    classes: NDArray[np.int64]
+    ridges: Float64Array
+    away_steps: bool
+    corrective_steps: int
+
+
+class Traces(NamedTuple):
+    """`sfw.Trace` of all problems; each (P, B)."""
+
+    decision: Float64Array
+    margin: Float64Array
+    admitted: NDArray[np.bool_]
+    step: NDArray[np.int8]
+
+
+@compiled
+def walk_all(
+    pairs: PairArrays,
+    values: KernelValues,
+    block: Block,
+    rules: Rules,
+    traces: Traces,
+    scratch: Scratch,
+) -> None:
+    """Take the samples of a block in order (`sfw.walk`), for one problem after another."""
+    n, sign = len(block.codes), scratch.sign
+    for i in range(len(pairs.size)):
+        problem = problem_at(pairs, i)
+        a, b = rules.classes[i, 0], rules.classes[i, 1]
+        trace = Trace(traces.decision[i], traces.margin[i], traces.admitted[i], traces.step[i])
+        own = 0
+        for k in range(n):
+            code = block.codes[k]
+            sign[k] = 1.0 if code == b else (-1.0 if code == a else 0.0)
+            own += 1 if sign[k] != 0.0 else 0
+        if own == 0:
+            predict_run(problem, values, block.by_column, 0, n, trace, scratch.total)
+            continue
+        ridge = Ridge(rules.ridges[a], rules.ridges[b])
+        rule = Rule(ridge, rules.away_steps, rules.corrective_steps)
+        member = block.member[smaller(i, len(block.member) - 1)]
+        arrivals = Arrivals(sign, block.column, member, block.by_column)
+        walk(problem, values, arrivals, rule, trace, scratch)

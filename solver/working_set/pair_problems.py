@@ -1,0 +1,175 @@
+"""The problems of all pairs of classes in common arrays, so that one compiled loop walks them all.
+
+A Python call for each of 4,950 pairs (100 classes) would take more time than their steps.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.compiled import compiled, inner
+from solver.simplex.problem import CURVATURE_ROUNDING, Problem
+
+_OF_MEMBERS = ("alpha", "gradient", "sign", "column", "diagonal")
+_OF_PROBLEMS = ("q", "size", "steps", "indefinite")
+_FIRST_ROOM = 64
+
+
+class PairArrays(NamedTuple):
+    """The fields of P problems (`simplex.problem.Problem`) one after another.
+
+    first, room: (P,) problem i has the places [first, first + room) of its members' fields.
+    alpha, gradient, sign, column, diagonal: (places,). q, size, steps, indefinite: (P,).
+    """
+
+    first: NDArray[np.int64]
+    room: NDArray[np.int64]
+    alpha: Float64Array
+    gradient: Float64Array
+    sign: Float64Array
+    column: NDArray[np.int64]
+    diagonal: Float64Array
+    q: Float64Array
+    size: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    indefinite: NDArray[np.bool_]
+
+
+@inner
+def problem_at(pairs: PairArrays, i: int) -> Problem:
+    """Returns problem i, whose arrays are parts of the common ones."""
+    start = pairs.first[i]
+    stop = start + pairs.room[i]
+    return Problem(
+        pairs.alpha[start:stop],
+        pairs.gradient[start:stop],
+        pairs.sign[start:stop],
+        pairs.column[start:stop],
+        pairs.diagonal[start:stop],
+        pairs.q[i : i + 1],
+        pairs.size[i : i + 1],
+        pairs.steps[i : i + 1],
+        pairs.indefinite[i : i + 1],
+    )
+
+
+class PairProblems(Sequence[Problem]):
+    """The problems as a sequence; each is a view that is valid until `reserve` or `append`."""
+
+    def __init__(self, problems: Sequence[Problem] = ()) -> None:
+        self.arrays = _arrays_for(np.array([_room(p) for p in problems], np.int64))
+        self._copy(problems)
+
+    def __len__(self) -> int:
+        return len(self.arrays.size)
+
+    def __getitem__(self, i):  # type: ignore[no-untyped-def]
+        if isinstance(i, slice):
+            return [problem_at(self.arrays, k) for k in range(*i.indices(len(self)))]
+        return problem_at(self.arrays, range(len(self))[i])
+
+    def __iter__(self) -> Iterator[Problem]:
+        return (problem_at(self.arrays, i) for i in range(len(self)))
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all arrays."""
+        return sum(array.nbytes for array in self.arrays)
+
+    @property
+    def longest(self) -> int:
+        """The room of the problem that has most."""
+        return int(self.arrays.room.max(initial=0))
+
+    @property
+    def indefinite(self) -> bool:
+        """Whether an A has turned out not to be positive semidefinite; `simplex.problem`."""
+        if self.arrays.indefinite.any():
+            return True
+        negative = np.flatnonzero(self.arrays.q < 0.0)
+        return any(_is_negative(self[i]) for i in negative.tolist())
+
+    def append(self, problems: Sequence[Problem]) -> None:
+        """Add copies of problems behind the last one."""
+        if problems:
+            self._move([*self, *problems], np.array([_room(p) for p in problems], np.int64))
+
+    def reserve(self, added: NDArray[np.int64]) -> None:
+        """Make room for so many more members of each problem, (P,)."""
+        needed = self.arrays.size + added
+        if np.any(needed > self.arrays.room):
+            room = np.where(
+                needed > self.arrays.room,
+                np.maximum(needed, 2 * self.arrays.room),
+                self.arrays.room,
+            )
+            old, self.arrays = self.arrays, _arrays_for(room)
+            _copy_all(old, self.arrays)
+
+    def _move(self, problems: list[Problem], added: NDArray[np.int64]) -> None:
+        self.arrays = _arrays_for(np.concatenate([self.arrays.room, added]))
+        self._copy(problems)
+
+    def _copy(self, problems: Sequence[Problem]) -> None:
+        for old, new in zip(problems, self, strict=True):
+            n = old.size[0]
+            for field in _OF_MEMBERS:
+                getattr(new, field)[:n] = getattr(old, field)[:n]
+            for field in _OF_PROBLEMS:
+                getattr(new, field)[0] = getattr(old, field)[0]
+
+
+def _is_negative(problem: Problem) -> bool:
+    largest = float(np.abs(problem.diagonal[: problem.size[0]]).max())
+    return bool(problem.q[0] < -CURVATURE_ROUNDING * largest)
+
+
+def _room(problem: Problem) -> int:
+    return max(_FIRST_ROOM, int(problem.size[0]))
+
+
+def _arrays_for(room: NDArray[np.int64]) -> PairArrays:
+    """Returns arrays of problems without members."""
+    ends = np.cumsum(room)
+    places, count = int(ends[-1]) if len(room) else 0, len(room)
+    return PairArrays(
+        first=ends - room,
+        room=room,
+        alpha=np.zeros(places),
+        gradient=np.zeros(places),
+        sign=np.zeros(places),
+        column=np.zeros(places, np.int64),
+        diagonal=np.zeros(places),
+        q=np.zeros(count),
+        size=np.zeros(count, np.int64),
+        steps=np.zeros(count, np.int64),
+        indefinite=np.zeros(count, np.bool_),
+    )
+
+
+@compiled
+def _copy_all(old: PairArrays, new: PairArrays) -> None:
+    for i in range(len(old.size)):
+        n, a, b = old.size[i], old.first[i], new.first[i]
+        new.alpha[b : b + n] = old.alpha[a : a + n]
+        new.gradient[b : b + n] = old.gradient[a : a + n]
+        new.sign[b : b + n] = old.sign[a : a + n]
+        new.column[b : b + n] = old.column[a : a + n]
+        new.diagonal[b : b + n] = old.diagonal[a : a + n]
+        new.q[i], new.size[i] = old.q[i], n
+        new.steps[i], new.indefinite[i] = old.steps[i], old.indefinite[i]
+
+
+@compiled
+def enter_slots(pairs: PairArrays, stored: int, slot_of: NDArray[np.int64]) -> None:
+    """Replace the block columns, from `stored` on, of newly stored members by their slots.
+
+    slot_of: (B,) the slot of each sample of the block.
+    """
+    for i in range(len(pairs.size)):
+        for m in range(pairs.first[i], pairs.first[i] + pairs.size[i]):
+            if pairs.column[m] >= stored:
+                pairs.column[m] = slot_of[pairs.column[m] - stored]
