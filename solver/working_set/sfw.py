@@ -225,10 +225,9 @@ def note_decision(problem: Problem, decision: float, trace: Trace, k: int) -> No
 def _correct(members: Members, ends: Ends, always: int, most: int) -> Ends:
     """Take `always` swaps (P4) toward the best member, and up to `most` while the gap > q / 2.
 
-    The partner alternates by the parity of the problem's steps between P4's, the member of the
-    smallest gradient, and that whose swap lowers q most (`sweep.best_partner`). P4's partner alone
-    fails on noisy XOR with a large C, the other alone on elec2; alternating is good on both.
-    `benchmarks/README.md` compares nine rules.
+    The partner is the member whose swap lowers q most (`sweep.best_partner`), as in LIBSVM. P4's,
+    the member of the smallest gradient, has little weight or lies close by where C is large, and
+    the swap then gains next to nothing. `benchmarks/README.md` compares them.
     """
     problem = members.problem
     for count in range(most):
@@ -237,9 +236,7 @@ def _correct(members: Members, ends: Ends, always: int, most: int) -> Ends:
             break
         if problem.gradient[ends.best] <= problem.gradient[ends.worst] + tie_width(problem):
             break
-        second_order = problem.steps[0] % 2 == 1
-        partner = best_partner(members, ends) if second_order else ends.worst
-        ends = swap(members, ends.best, partner)
+        ends = swap(members, ends.best, best_partner(members, ends))
     return ends
 
 

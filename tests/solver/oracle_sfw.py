@@ -1,8 +1,8 @@
 """P1 Algorithms 1-4 (SFW, MSFW) in plain numpy, for one binary problem and its whole matrix A.
 
 Written line by line from the paper: no blocks, no shared rows, no compiled code. Beyond the
-paper there are P4's pairwise (swap) steps after each sample, which take turns between P4's
-partner and the one that lowers q most, and three clarifications:
+paper there are P4's pairwise (swap) steps after each sample, from the vertex whose step lowers q
+most, and three clarifications:
 
 - AWAY looks among the vertices with weight only, as the others have none to give away;
 - a vertex whose weight the away step takes to its bound has weight exactly zero afterwards;
@@ -56,7 +56,6 @@ class Sfw:
         self.alpha = np.zeros(len(A))
         self.g = np.zeros(len(A))
         self.q = 0.0
-        self.steps = 0
 
     def run(self):
         """One pass over all samples: the moment after each."""
@@ -80,7 +79,6 @@ class Sfw:
             best = k
         # Line 10.
         kind = self._decide_step(best) if self.away_steps else self._toward(best)
-        self.steps += 1
         for count in range(self.corrective_steps):
             gap = max(self.g[p] for p in self.S) + 2.0 * self.q
             if (count >= 2 or not admitted) and gap <= 0.5 * self.q:
@@ -130,8 +128,7 @@ class Sfw:
     def _swap(self):
         """P4's step lambda = min((g_best - g_m) / (2 d'Ad), alpha_m), d = e_best - e_m.
 
-        Its m has the smallest gradient after an even number of steps, otherwise m is the one
-        whose step lowers q most; the first one of several.
+        Its m is the one whose step lowers q most; the first one of several.
         """
         best = self._best()
         steps = {
@@ -141,9 +138,6 @@ class Sfw:
         }
         if not steps:
             return
-        if self.steps % 2 == 0:
-            steps = {self._worst(): steps[self._worst()]}
-        self.steps += 1
         largest = max(decrease for decrease, _, _ in steps.values())
         partner = next(
             m for m, (decrease, _, _) in steps.items() if decrease >= 0.99999999 * largest

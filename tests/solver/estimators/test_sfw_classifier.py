@@ -125,7 +125,7 @@ def test_new_classes_are_met_on_the_way():
     assert met.classes_.tolist() == ["b", "c", "a"]
     assert met.pairs_ == [(0, 1), (0, 2), (1, 2)]
     assert met.n_support_.tolist() == [np.sum(met.support_labels_ == label) for label in "bca"]
-    assert np.mean(met.predict(X) == y) > 0.9
+    assert np.mean(met.predict(X) == y) > 0.85
 
 
 def test_a_stream_may_begin_with_one_class():
