@@ -7,7 +7,9 @@ several members at once, with W their weight, these steps amount to
 
     alpha <- alpha / (1 - W),  g <- (g + 2 sum_p alpha_p A_p) / (1 - W),  q = -alpha'g / 2.
 
-The samples without weight in any problem are evicted first, then the oldest (`slots_to_evict`).
+The samples without weight in any problem are evicted first, then the oldest (`slots_to_evict`),
+but each class keeps a floor: a quarter of the bound is shared by all classes alike. Without it a
+class that pauses is forgotten altogether, and a rare one never gathers enough samples.
 It seems natural to keep the samples whose eviction would cost the objective most, but it fails on
 noisy data: these are outliers and wrong labels, and the smaller the evicted weights, the worse the
 predictions. Evicting the oldest keeps a sliding window over the margin violators.
@@ -28,6 +30,8 @@ from solver.working_set.store import SampleStore
 
 # A full set evicts this share of its bound at a time.
 _SHARE = 32
+# The floors of all classes together take one part in so many of the bound.
+_FLOORS = 4
 # A weight below this is only the rounding of sums.
 _ROUNDING = 1e-12
 # Below this, dividing by the remaining weight would magnify the rounding of g too much.
@@ -52,6 +56,11 @@ def eviction_period(max_size: int) -> int:
     return max(1, max_size // _SHARE)
 
 
+def class_floor(max_size: int, n_classes: int) -> int:
+    """Returns the number of samples that each class keeps: a quarter of the bound, shared."""
+    return max_size // (_FLOORS * n_classes)
+
+
 def evict(
     store: SampleStore,
     pairs: PairArrays,
@@ -68,7 +77,8 @@ def evict(
         return
     weighted = np.zeros(store.used, np.bool_)
     mark_weighted(pairs, weighted)
-    slots = slots_to_evict(store.held_slots(), store.entered, weighted, excess)
+    floor = class_floor(max_size, len(ridges))
+    slots = slots_to_evict(store.held_slots(), store.code, store.entered, weighted, excess, floor)
     evicted = np.zeros(store.used, np.bool_)
     evicted[slots] = True
     values = KernelValues(store.gram, np.empty((0, store.used), store.gram.dtype), store.used)
@@ -79,17 +89,26 @@ def evict(
 
 def slots_to_evict(
     held: NDArray[np.int64],
+    code: NDArray[np.int64],
     entered: NDArray[np.int64],
     weighted: NDArray[np.bool_],
     count: int,
+    floor: int = 0,
 ) -> NDArray[np.int64]:
     """Returns `count` of the held slots: without weight in any problem first, then the oldest.
 
-    held: (n,) slots. entered: (slots,) the order in which the samples were stored. weighted:
-    (slots,) whether a sample has weight in a problem.
+    The last `floor` samples of each class in this order are kept, unless too few others are left.
+
+    held: (n,) slots. code: (slots,) class numbers. entered: (slots,) the order in which the samples
+    were stored. weighted: (slots,) whether a sample has weight in a problem.
     """
-    order = np.lexsort((entered[held], weighted[held]))
-    return held[order[:count]]
+    order = held[np.lexsort((entered[held], weighted[held]))]
+    by_class = order[np.argsort(code[order], kind="stable")]
+    held_of_class = np.bincount(code[by_class])
+    from_last = np.cumsum(held_of_class)[code[by_class]] - np.arange(len(by_class))
+    kept = np.zeros(len(code), np.bool_)
+    kept[by_class[from_last <= floor]] = True
+    return np.concatenate([order[~kept[order]], order[kept[order]]])[:count]
 
 
 @compiled

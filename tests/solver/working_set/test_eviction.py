@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from solver.kernels.functions import Kernel
 from solver.simplex.problem import empty_problem
-from solver.working_set.eviction import evict_members
+from solver.working_set.eviction import class_floor, evict_members, slots_to_evict
 from solver.working_set.hessian import KernelValues, Ridge
 from solver.working_set.learner import WorkingSet
 from solver.working_set.view import predict
@@ -272,10 +272,10 @@ class TestEvictMembers:
 class TestEmptiedProblem:
     @pytest.fixture
     def learner(self):
-        """The samples of classes 0 and 1 have all left the set: their problem is empty."""
+        """The samples of classes 0 and 1 have all left a set too small for floors of classes."""
         X, _ = clusters(seed=61, n=300)
         codes = np.concatenate([[0, 1, 2, 3], 2 + np.arange(296) % 2])
-        learner = WorkingSet(RBF, C, max_size=30)
+        learner = WorkingSet(RBF, C, max_size=15)
         learner.absorb(X, codes)
         assert learner.problems[0].size[0] == 0
         return learner
@@ -291,9 +291,44 @@ class TestEmptiedProblem:
 
     def test_survives_a_restart(self, learner):
         X, _ = clusters(seed=63, n=40)
-        restored = WorkingSet(RBF, C, max_size=30)
+        restored = WorkingSet(RBF, C, max_size=15)
         restored.restore(learner.state())
         np.testing.assert_array_equal(predict(restored.view(), X)[1], predict(learner.view(), X)[1])
 
     def test_claims_no_duality_gap(self, learner):
         assert np.isnan(learner.view().gap[0])
+
+
+class TestFloor:
+    """Each class keeps some samples, however long it pauses."""
+
+    def test_a_class_that_pauses_is_not_forgotten(self):
+        X, codes = clusters(71, 3000, n_classes=3, noise=0.0, apart=3.0)
+        pauses = codes[500:] == 2
+        X, codes = (np.concatenate([a[:500], a[500:][~pauses]]) for a in (X, codes))
+        learner = WorkingSet(RBF, C, max_size=240)
+        learner.absorb(X, codes)
+        assert np.count_nonzero(learner.store.code == 2) >= class_floor(240, 3) == 20
+        Z, labels = clusters(71, 3000, n_classes=3, noise=0.0, apart=3.0)
+        of_class = labels == 2
+        assert np.mean(predict(learner.view(), Z[of_class])[0] == 2) > 0.5
+
+    def test_the_last_of_each_class_in_the_order_of_eviction_are_kept(self):
+        code = np.array([0, 0, 0, 1, 1, 1, 0, 0])
+        entered = np.arange(8)
+        weighted = np.array([True, True, False, True, False, True, True, True])
+        chosen = slots_to_evict(np.arange(8), code, entered, weighted, 4, floor=2)
+        # Without weight: 2, 4; then 0, 1, 3, 5, 6, 7; 6 and 7, 3 and 5 are the last of their class.
+        assert chosen.tolist() == [2, 4, 0, 1]
+
+    def test_it_gives_way_where_too_few_others_are_left(self):
+        code = np.array([0, 0, 1, 1])
+        chosen = slots_to_evict(np.arange(4), code, np.arange(4), np.ones(4, bool), 3, floor=2)
+        assert chosen.tolist() == [0, 1, 2]
+
+    def test_a_class_above_its_floor_is_evicted_as_before(self):
+        random = np.random.default_rng(0)
+        code, entered = random.integers(0, 2, 60), random.permutation(60)
+        weighted = random.random(60) < 0.7
+        arguments = np.arange(60), code, entered, weighted, 10
+        assert slots_to_evict(*arguments, floor=5).tolist() == slots_to_evict(*arguments).tolist()
