@@ -15,7 +15,7 @@ from solver.adaptive.fixed_share import share_step
 from solver.adaptive.stacking import adagrad_step
 from solver.adaptive.temperature import newton_step, softmax
 from solver.arrays import Float64Array
-from solver.compiled import compiled, inner, larger
+from solver.compiled import compiled, inner, larger, smaller
 
 LEAST = 1e-4
 # Scores of others may have any size; products of these stay finite.
@@ -69,14 +69,13 @@ def combine(
 ) -> tuple[Float64Array, Float64Array]:
     """(probability (n, K), log losses (n, E + S)) of rows whose labels are then learned.
 
-    scores: (n, E, K), overwritten. awake: (n, E), whether an expert has something to say. known:
-    (n,) how many classes row i knows of; y[i] may be a new one, of which nothing is learned.
-    Losses are NaN where there is none.
+    scores: (n, E, K) contiguous, overwritten. awake: (n, E), whether an expert has something to
+    say. known: (n,) how many classes row i knows of; y[i] may be a new one, of which nothing is
+    learned. Losses are NaN where there is none.
     """
-    n, _, classes = scores.shape
-    probability = np.zeros((n, classes))
-    losses = np.full((n, len(combination.weight)), np.nan)
-    np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE, out=scores)
+    probability = np.zeros((len(scores), scores.shape[2]))
+    losses = np.empty((len(scores), len(combination.weight)))
+    losses.fill(np.nan)
     _combine(combination, scores, awake, y, known, True, probability, losses)
     return probability, losses
 
@@ -84,11 +83,10 @@ def combine(
 def combined(
     combination: Combination, scores: Float64Array, awake: NDArray[np.bool_], classes: int
 ) -> Float64Array:
-    """The probabilities (n, K) of rows without labels; scores (n, E, K) are overwritten."""
+    """The probabilities (n, K) of rows without labels; scores (n, E, K) as in `combine`."""
     n = len(scores)
     probability = np.zeros((n, scores.shape[2]))
     losses = np.empty((0, len(combination.weight)))
-    np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE, out=scores)
     known, none = np.full(n, classes), np.zeros(n, np.int64)
     _combine(combination, scores, awake, none, known, False, probability, losses)
     return probability
@@ -147,9 +145,10 @@ def _combine(
 
 @inner
 def _centre(u: Float64Array, classes: int, speaks: bool) -> None:
-    """Take the mean over the classes off; nothing is left of a sleeping expert's scores."""
+    """Cut scores off and take their mean over the classes off; a sleeping expert has 0 left."""
     mean = 0.0
     for k in range(classes):
+        u[k] = smaller(larger(u[k], -LARGEST_SCORE), LARGEST_SCORE)
         mean += u[k]
     mean /= classes
     for k in range(classes):

@@ -75,7 +75,7 @@ def _log_uniform(random: np.random.Generator, count: int) -> Float64Array:
 def transform(features: FeatureMap, Z: Float64Array) -> Float64Array:
     """phi of rows (n, d), numbers beyond +-LARGEST cut off: (n, D) float64."""
     d, m = features.W.shape
-    Z = np.clip(Z, -LARGEST, LARGEST)
+    Z = np.minimum(np.maximum(Z, -LARGEST), LARGEST)
     Phi = np.empty((len(Z), features.dimension))
     Phi[:, 0] = 1.0
     np.multiply(Z, 1.0 / np.sqrt(d), out=Phi[:, 1 : 1 + d])

@@ -1,20 +1,19 @@
-"""First-order learners with steps of constant length, exact in a block.
+"""First-order learners with steps of constant length.
 
-    s_i = phi_i W + sum_{j < i} delta_j (phi_j . phi_i),    W <- W + sum_i phi_i' delta_i
+    s = phi W,   W <- W + phi' delta
 
     classification   delta = step (y - 1 / (1 + exp(-(s + ||phi||^2 delta))))
     regression       delta = step (y - s) / (1 + ||phi||^2)        (normalised LMS)
 
-phi_j . phi_i is the block's Gram matrix, one product for all steps. A constant step follows
-drift; which one is right depends on the drift, so several run side by side.
+A constant step follows drift; which one is right depends on the drift, so several run side by
+side.
 
 Logistic steps are implicit (Kulis and Bartlett 2010): the gradient is that after the step. No
 step can overshoot then, and two learners with different weights that learn the same sample come
 no further apart. Explicit steps longer than 8 / ||phi||^2 do the opposite: rounding errors
 doubled every few samples, and blocks of other lengths soon gave other models.
 
-One-versus-rest, y one-hot. A class that appears late starts as a copy of the machine of a class
-that never came, so it has the weights that it would have had, had it been known.
+One-versus-rest, y one-hot.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 
 from solver.adaptive.features import Span
 from solver.adaptive.ridge import logistic
+from solver.adaptive.weights import add, dot
 from solver.arrays import Float64Array
 from solver.compiled import compiled, inner, larger, smaller
 
@@ -42,8 +42,7 @@ class GradientSetting(NamedTuple):
 class GradientLearners:
     """Learners with different steps on the same columns.
 
-    W: (L, D, K) float64, replaced at each block, so that a view may keep it; of classification
-    the last of the K targets is a class that never comes.
+    W: as in `weights`, one group; replaced at each step, so that a view may keep it.
     """
 
     def __init__(
@@ -52,20 +51,15 @@ class GradientLearners:
         self.span: Span = span
         self.steps = np.array(steps)
         self.regression = regression
-        self.W = np.zeros((len(steps), columns, 1))
-
-    def meet(self, classes: int) -> None:
-        """Have so many classes: each new one has the weights of the class that never came."""
-        late = np.repeat(self.W[:, :, -1:], classes + 1 - self.W.shape[2], axis=2)
-        self.W = np.concatenate([self.W, late], axis=2)
+        self.W = np.zeros((1, len(steps), 1, columns))
 
     def absorb(self, Phi: Float64Array, Y: Float64Array) -> Float64Array:
-        """The scores (L, n, K) before each row's own target; then the rows are learned."""
-        scores = np.ascontiguousarray(Phi @ self.W)
-        delta = np.empty_like(scores)
-        _take_steps(Phi @ Phi.T, Y, self.steps, self.regression, scores, delta)
-        self.W = np.clip(self.W + Phi.T @ delta, -LARGEST_WEIGHT, LARGEST_WEIGHT)
-        return scores
+        """The answers (n, L, K) before each row's own target; then the rows are learned."""
+        W = self.W.copy()
+        answers = np.empty((len(Y), len(self.steps), Y.shape[1]))
+        _take_steps(Phi, Y, self.steps, self.regression, W[0], answers)
+        self.W = W
+        return answers
 
     def state(self, name: str) -> dict[str, NDArray[Any]]:
         """W as a plain array."""
@@ -78,26 +72,29 @@ class GradientLearners:
 
 @compiled
 def _take_steps(
-    gram: Float64Array,
+    Phi: Float64Array,
     Y: Float64Array,
     steps: Float64Array,
     regression: bool,
-    scores: Float64Array,
-    delta: Float64Array,
+    W: Float64Array,
+    answers: Float64Array,
 ) -> None:
-    """From scores of the weights at the block's start to each row's own; delta of each."""
-    learners, n, targets = scores.shape
-    for e in range(learners):
-        for i in range(n):
-            for j in range(i):
-                product = gram[i, j]
-                for k in range(targets):
-                    scores[e, i, k] += product * delta[e, j, k]
-            for k in range(targets):
+    norm = np.empty(len(Phi))
+    for i in range(len(Phi)):
+        norm[i] = dot(Phi[i], Phi[i])
+    for e in range(len(steps)):
+        for k in range(Y.shape[1]):
+            w = W[e, k]
+            for i in range(len(Phi)):
+                score = dot(w, Phi[i])
+                answers[i, e, k] = score
                 if regression:
-                    delta[e, i, k] = steps[e] * (Y[i, k] - scores[e, i, k]) / (1.0 + gram[i, i])
+                    delta = steps[e] * (Y[i, k] - score) / (1.0 + norm[i])
                 else:
-                    delta[e, i, k] = implicit_step(scores[e, i, k], Y[i, k], steps[e], gram[i, i])
+                    delta = implicit_step(score, Y[i, k], steps[e], norm[i])
+                add(w, delta, Phi[i])
+                for c in range(len(w)):
+                    w[c] = smaller(larger(w[c], -LARGEST_WEIGHT), LARGEST_WEIGHT)
 
 
 @inner

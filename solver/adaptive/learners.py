@@ -16,12 +16,13 @@ from solver.adaptive.features import FeatureMap
 from solver.adaptive.gradient import GradientLearners
 from solver.adaptive.ridge import RidgeLearners
 from solver.adaptive.settings import Settings
+from solver.adaptive.weights import for_classes, scores_by
 from solver.arrays import Float64Array
 from solver.rows.matrix import SparseRows
 
 
 class LearnersView(NamedTuple):
-    """W: (columns, K) of each learner on shared features; nothing changes them."""
+    """W: of learners on shared features, as in `weights`; nothing changes them."""
 
     W: tuple[Float64Array, ...]
     diagonal: DiagonalWeights | None
@@ -37,7 +38,10 @@ class Learners:
     def __init__(
         self, settings: Settings, features: FeatureMap, *, wide: bool, regression: bool
     ) -> None:
-        self.ridge = [RidgeLearners(one, features.columns(one.span)) for one in settings.ridge]
+        self.ridge = [
+            RidgeLearners(list(group), features.columns(span))
+            for (span, _), group in groupby(settings.ridge, lambda one: (one.span, one.losses))
+        ]
         self.gradient = [
             GradientLearners(
                 span, [one.step for one in group], features.columns(span), regression=regression
@@ -46,12 +50,11 @@ class Learners:
         ]
         self.diagonal = DiagonalLearners(settings.diagonal, regression=regression) if wide else None
         self.count = sum(1 for _ in settings.learners(wide=wide))
-        self._work = {len(one.P): np.empty_like(one.P) for one in self.ridge}
 
     def meet(self, classes: int) -> None:
         """Have so many classes."""
         for group in self._groups():
-            group.meet(classes)
+            group.W = for_classes(group.W, classes)
         if self.diagonal is not None:
             self.diagonal.meet(classes)
 
@@ -61,11 +64,11 @@ class Learners:
         Phi: (n, D). sparse: the rows where they are wide. Y: (n, K), the class that never comes
         included.
         """
-        parts = [one.absorb(Phi[:, : len(one.P)], Y, self._work[len(one.P)]) for one in self.ridge]
-        parts += [one.absorb(Phi[:, : one.W.shape[1]], Y) for one in self.gradient]
+        of_span = {one.span: np.ascontiguousarray(Phi[:, : one.W.shape[3]]) for one in self.ridge}
+        parts = [one.absorb(of_span[one.span], Y) for one in self._groups()]
         if self.diagonal is not None and sparse is not None:
-            parts.append(self.diagonal.absorb(sparse, Y))
-        return np.ascontiguousarray(np.concatenate(parts).transpose(1, 0, 2))
+            parts.append(self.diagonal.absorb(sparse, Y).transpose(1, 0, 2))
+        return np.concatenate(parts, axis=1)
 
     def end_chunk(self, samples: int) -> None:
         """Let the ridge learners forget, the stream being so many samples long."""
@@ -76,13 +79,13 @@ class Learners:
         """Have every learner answer factor s + shift where it answered s."""
         for group in self._groups():
             group.W = factor * group.W
-            group.W[:, 0] += shift
+            group.W[..., 0] += shift
         if self.diagonal is not None:
             self.diagonal.rescale(factor, shift)
 
     def view(self) -> LearnersView:
         """The weights of all learners as they are now."""
-        W = tuple(W for group in self._groups() for W in group.W)
+        W = tuple(group.W for group in self._groups())
         return LearnersView(W, None if self.diagonal is None else self.diagonal.view())
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -109,9 +112,7 @@ class Learners:
 
 def scores_of(view: LearnersView, Phi: Float64Array, sparse: SparseRows | None) -> Float64Array:
     """Scores (n, learners, K) of features (n, D) and sparse rows, nothing being learned."""
-    scores = np.empty((len(Phi), len(view.W), view.W[0].shape[1]))
-    for e, W in enumerate(view.W):
-        scores[:, e] = Phi[:, : len(W)] @ W
-    if view.diagonal is None or sparse is None:
-        return scores
-    return np.concatenate([scores, diagonal_scores(view.diagonal, sparse).transpose(1, 0, 2)], 1)
+    parts = [scores_by(W, Phi[:, : W.shape[3]]) for W in view.W]
+    if view.diagonal is not None and sparse is not None:
+        parts.append(diagonal_scores(view.diagonal, sparse).transpose(1, 0, 2))
+    return np.concatenate(parts, axis=1)

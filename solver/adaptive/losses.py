@@ -12,7 +12,11 @@ RECENT = 1000
 
 
 class Losses:
-    """Losses of n learners. total, count: (n,). recent: (RECENT, n) ring, NaN where none."""
+    """Losses of n learners.
+
+    recent: (RECENT, n) ring, NaN where there is none, `next` the place of the next sample.
+    total, count: (n,) of the samples up to the one that last filled the ring's end.
+    """
 
     def __init__(self, learners: int) -> None:
         self.total, self.count = np.zeros(learners), np.zeros(learners)
@@ -21,17 +25,24 @@ class Losses:
 
     def add(self, losses: Float64Array) -> None:
         """Take in at most RECENT rows (n, learners), NaN where a learner had nothing to say."""
-        there = ~np.isnan(losses)
-        self.count += there.sum(axis=0)
-        self.total += np.where(there, losses, 0.0).sum(axis=0)
-        self.recent[(self.next + np.arange(len(losses))) % RECENT] = losses
-        self.next = (self.next + len(losses)) % RECENT
+        room = RECENT - self.next
+        self._put(losses[:room])
+        if len(losses) >= room:
+            self.total, self.count = self._over_all()
+            self.next = 0
+            self._put(losses[room:])
+
+    def _put(self, losses: Float64Array) -> None:
+        self.recent[self.next : self.next + len(losses)] = losses
+        self.next += len(losses)
+
+    def _over_all(self) -> tuple[Float64Array, Float64Array]:
+        total, count = _sums(self.recent[: self.next])
+        return self.total + total, self.count + count
 
     def means(self) -> tuple[list[float | None], list[float | None]]:
         """Each learner's mean loss over the last RECENT samples and over all; None if none."""
-        there = ~np.isnan(self.recent)
-        recent = _mean(np.where(there, self.recent, 0.0).sum(axis=0), there.sum(axis=0))
-        return recent, _mean(self.total, self.count)
+        return _means(*_sums(self.recent)), _means(*self._over_all())
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All of it as plain arrays."""
@@ -50,6 +61,11 @@ class Losses:
         self.next = int(state["losses_next"][0])
 
 
-def _mean(total: Float64Array, count: NDArray[Any]) -> list[float | None]:
+def _sums(losses: Float64Array) -> tuple[Float64Array, Float64Array]:
+    there = ~np.isnan(losses)
+    return np.where(there, losses, 0.0).sum(axis=0), there.sum(axis=0).astype(np.float64)
+
+
+def _means(total: Float64Array, count: Float64Array) -> list[float | None]:
     pairs = zip(total.tolist(), count.tolist(), strict=True)
     return [value / n if n else None for value, n in pairs]

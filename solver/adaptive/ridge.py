@@ -1,22 +1,24 @@
-"""Second-order learners: recursive least squares, a block of rows at once and exactly.
+"""Second-order learners: recursive least squares, row by row and exactly.
 
-With P = (Phi'Phi + ridge I)^-1 over all rows before, a block's rows Phi (n, D), targets Y (n, K):
+With P = (Phi'Phi + ridge I)^-1 over all rows before, each row phi (D,) with targets y (K,) has
 
-    S = Phi P Phi' + I = L L',   V = L^-1 Phi P
-    s_i = phi_i W + sum_{j < i} L_ij E_j,   E_i = residual(y_i, s_i) / L_ii
-    then  W <- W + V'E,   P <- P - V'V
+    g = P phi,   v = g / sqrt(1 + phi.g)
+    s = phi W,   W <- W + v (residual(y, s) / sqrt(1 + phi.g)),   P <- P - v v'
 
-s_i is the answer before row i's own target: no bit of y_i or of a later row is in it. With
+s is the answer before the row's own target: no bit of y or of a later row is in it. With
 
     square     residual(y, s) = y - s
     hinge      residual(y, s) = sign max(1 - sign s, 0), sign = 2 y - 1
     logistic   residual(y, s) = 4 (y - 1 / (1 + exp(-s)))
     huber      residual(y, s) = y - s, at most HUBER in size
 
-the first is ridge regression, one row at a time by the Kalman recursion. The gains V depend on
-the rows alone, so that learners with other losses share them at the cost of their own W: their
-residual takes the place of the innovation, as in the second-order perceptron (Cesa-Bianchi,
-Conconi and Gentile 2005). No residual has a slope above 1, so that no step overshoots.
+the first is ridge regression by the Kalman recursion. The gains v depend on the rows alone, so
+that learners with other losses share them at the cost of their own W: their residual takes the
+place of the innovation, as in the second-order perceptron (Cesa-Bianchi, Conconi and Gentile
+2005). No residual has a slope above 1, so that no step overshoots.
+
+The array P changes after each CHUNK samples only, by one product of matrices. Until then P - V'V
+stands for it, V the gains of the rows since, so that no row writes all of P.
 
 A finite horizon forgets back to the prior after each CHUNK samples (KRLS-T: Van Vaerenbergh,
 Lazaro-Gredilla and Santamaria 2012):
@@ -28,13 +30,14 @@ P stays between 0 and I / ridge for ever. Rounding takes it out of these bounds 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.adaptive.features import Span
+from solver.adaptive.weights import add, dot, symmetric_product
 from solver.arrays import Float64Array
 from solver.compiled import compiled, inner, larger, smaller
 
@@ -44,7 +47,7 @@ _KINDS: dict[Loss, int] = {"square": _SQUARE, "hinge": _HINGE, "logistic": _LOGI
 # In deviations of the target.
 HUBER = 0.2
 CHUNK = 32
-# Up to so many rows, a matrix product costs more than passes over P.
+# Up to so many rows, passes over half of P cost less than a product of matrices.
 FEW = 4
 REFRESH = 65_536
 
@@ -59,60 +62,62 @@ class RidgeSetting(NamedTuple):
 
 
 class RidgeLearners:
-    """Learners with different losses and the same gains, on D columns.
+    """Learners with different horizons, ridges and losses on the same D columns.
 
-    W: (losses, D, K) float64, replaced at each step, so that a view may keep it; of
-    classification the last of the K targets is a class that never comes. P: (D, D) float64,
-    symmetric, updated in place.
+    All settings have the same span and losses. P: (settings, D, D) float64, symmetric. gains:
+    (settings, CHUNK, D), of the `pending` rows since P was updated. W: as in `weights`, replaced
+    at each step, so that a view may keep it.
     """
 
-    def __init__(self, setting: RidgeSetting, columns: int) -> None:
-        self.setting = setting
-        self.P = np.eye(columns) / setting.ridge
-        self.W = np.zeros((len(setting.losses), columns, 1))
-        self._kinds = np.array([_KINDS[loss] for loss in setting.losses])
+    def __init__(self, settings: Sequence[RidgeSetting], columns: int) -> None:
+        self.settings = tuple(settings)
+        self.span, losses = settings[0].span, settings[0].losses
+        self.P = np.stack([np.eye(columns) / one.ridge for one in settings])
+        self.gains = np.zeros((len(settings), CHUNK, columns))
+        self.pending = 0
+        self.W = np.zeros((len(settings), len(losses), 1, columns))
+        self._kinds = np.array([_KINDS[loss] for loss in losses])
+        self._work = np.empty((columns, columns))
 
-    def meet(self, classes: int) -> None:
-        """Have so many classes: each new one has the weights of the class that never came."""
-        late = np.repeat(self.W[:, :, -1:], classes + 1 - self.W.shape[2], axis=2)
-        self.W = np.concatenate([self.W, late], axis=2)
+    def absorb(self, Phi: Float64Array, Y: Float64Array) -> Float64Array:
+        """The answers (n, learners, K) before each row's own target; then the rows are learned.
 
-    def absorb(self, Phi: Float64Array, Y: Float64Array, work: Float64Array) -> Float64Array:
-        """The answers (losses, n, K) before each row's own target; then the rows are learned.
-
-        work: (D, D) float64 scratch.
+        The rows must not go beyond the end of a chunk.
         """
-        answers = Phi @ self.W
-        V = Phi @ self.P
-        S = V @ Phi.T
-        S.flat[:: len(S) + 1] += 1.0
-        E = np.empty_like(answers)
-        L = np.linalg.cholesky(S).astype(np.float64, copy=False)
-        _substitute(L, V, Y, self._kinds, answers, E, self.P)
-        if len(V) > FEW:
-            np.matmul(V.T, V, out=work)
-            self.P -= work
-        self.W = self.W + V.T @ E
+        n, few, W = len(Y), len(Y) <= FEW, self.W.copy()
+        if not few:
+            np.matmul(Phi, self.P, out=self.gains[:, self.pending : self.pending + n])
+        answers = np.empty((n, W.shape[0] * W.shape[1], W.shape[2]))
+        _learn(Phi, self.P, few, self.gains, self.pending, Y, self._kinds, W, answers)
+        self.pending += n
+        self.W = W
         return answers
 
     def end_chunk(self, samples: int) -> None:
-        """Forget by CHUNK samples, the stream being `samples` long, a multiple of CHUNK."""
-        ridge, horizon = self.setting.ridge, self.setting.horizon
-        if np.isfinite(horizon):
-            kept = float(np.exp(-CHUNK / horizon))
-            self.P *= kept
-            self.P.flat[:: len(self.P) + 1] += (1.0 - kept) / ridge
-            self.W = np.sqrt(kept) * self.W
-        if samples % REFRESH == 0:
-            self.P = bounded(self.P, 1.0 / ridge)
+        """Update P and forget by CHUNK samples; the stream is `samples` long, a multiple of it."""
+        kept = np.exp([-CHUNK / one.horizon for one in self.settings])
+        for P, gains, one, share in zip(self.P, self.gains, self.settings, kept, strict=True):
+            V = gains[: self.pending]
+            np.matmul(V.T, V, out=self._work)
+            P -= self._work
+            if share < 1.0:
+                P *= share
+                P.flat[:: len(P) + 1] += (1.0 - share) / one.ridge
+            if samples % REFRESH == 0:
+                P[:] = bounded(P, 1.0 / one.ridge)
+        self.pending = 0
+        self.W = np.sqrt(kept)[:, None, None, None] * self.W
 
     def state(self, name: str) -> dict[str, NDArray[Any]]:
-        """P and W as plain arrays."""
-        return {f"{name}_P": self.P.copy(), f"{name}_W": self.W.copy()}
+        """P, the gains that are pending, and W as plain arrays."""
+        gains = self.gains[:, : self.pending].copy()
+        return {f"{name}_P": self.P.copy(), f"{name}_gains": gains, f"{name}_W": self.W.copy()}
 
     def restore(self, name: str, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
         self.P, self.W = np.array(state[f"{name}_P"]), np.array(state[f"{name}_W"])
+        self.pending = state[f"{name}_gains"].shape[1]
+        self.gains[:, : self.pending] = state[f"{name}_gains"]
 
 
 def bounded(P: Float64Array, largest: float) -> Float64Array:
@@ -124,37 +129,38 @@ def bounded(P: Float64Array, largest: float) -> Float64Array:
 
 
 @compiled
-def _substitute(
-    L: Float64Array,
-    V: Float64Array,
+def _learn(
+    Phi: Float64Array,
+    P: Float64Array,
+    few: bool,
+    gains: Float64Array,
+    pending: int,
     Y: Float64Array,
     kinds: NDArray[np.int64],
+    W: Float64Array,
     answers: Float64Array,
-    E: Float64Array,
-    P: Float64Array,
 ) -> None:
-    """Forward substitution: Phi P to V, scores of the block's start to each row's own, and E.
-
-    Of a few rows, P <- P - V'V as well, one pass over P for each.
-    """
-    for i in range(V.shape[0]):
-        for j in range(i):
-            factor = L[i, j]
-            for k in range(V.shape[1]):
-                V[i, k] -= factor * V[j, k]
-            for e in range(len(kinds)):
-                for k in range(Y.shape[1]):
-                    answers[e, i, k] += factor * E[e, j, k]
-        scale = 1.0 / L[i, i]
-        for k in range(V.shape[1]):
-            V[i, k] *= scale
+    """Make the gains of rows, of many from the products Phi P in their places, and learn."""
+    scale = np.empty(len(Phi))
+    for h in range(len(P)):
+        for i in range(len(Phi)):
+            v = gains[h, pending + i]
+            if few:
+                symmetric_product(P[h], Phi[i], v)
+            for j in range(pending + i):
+                factor = dot(gains[h, j], Phi[i])
+                add(v, -factor, gains[h, j])
+            # Rounding may leave less than nothing where equal rows came before.
+            scale[i] = 1.0 / math.sqrt(1.0 + larger(dot(v, Phi[i]), 0.0))
+            for c in range(len(v)):
+                v[c] *= scale[i]
         for e in range(len(kinds)):
             for k in range(Y.shape[1]):
-                E[e, i, k] = scale * _residual(kinds[e], Y[i, k], answers[e, i, k])
-        if V.shape[0] <= FEW:
-            for r in range(V.shape[1]):
-                for k in range(V.shape[1]):
-                    P[r, k] -= V[i, r] * V[i, k]
+                for i in range(len(Phi)):
+                    score = dot(W[h, e, k], Phi[i])
+                    answers[i, h * len(kinds) + e, k] = score
+                    residual = _residual(kinds[e], Y[i, k], score)
+                    add(W[h, e, k], scale[i] * residual, gains[h, pending + i])
 
 
 @inner

@@ -71,6 +71,8 @@ def with_external(
     its scores there.
     """
     n, _, classes = parts[0].shape
+    if len(parts) == 1 and count == 0:
+        return np.ascontiguousarray(parts[0]), np.ones(parts[0].shape[:2], np.bool_)
     own = sum(part.shape[1] for part in parts)
     scores = np.concatenate([*parts, np.full((n, count, classes), np.nan)], axis=1)
     awake = np.ones((n, own + count), np.bool_)

@@ -188,10 +188,15 @@ class TestReport:
         silent = next(line for line in report if line["learner"] == "asset")
         assert silent["overall_loss"] is silent["recent_loss"] is None
 
-    def test_recent_losses_are_of_the_last_thousand(self):
-        X, codes = clusters(seed=16, n=3000, noise=0.0)
-        learner, _ = learned(X[:1900], codes[:1900])
-        totals = learner.losses.total.copy()
-        learner.absorb(X[1900:2900], codes[1900:2900])
-        expected = (learner.losses.total - totals) / 1000
-        np.testing.assert_allclose([line["recent_loss"] for line in learner.report()], expected)
+    def test_losses_are_of_the_last_thousand_and_of_all(self):
+        X, codes = clusters(seed=16, n=2930, noise=0.0)
+        learner = AdaptiveClassifier(X.shape[1])
+        lost, add = [], learner.losses.add
+        learner.losses.add = lambda losses: lost.append(losses) or add(losses)
+        for part in blocks(len(codes), 57):
+            learner.absorb(X[part], codes[part])
+        lost = np.concatenate(lost)
+        report = learner.report()
+        recent, overall = ([line[f"{of}_loss"] for line in report] for of in ("recent", "overall"))
+        np.testing.assert_allclose(recent, lost[-1000:].mean(axis=0))
+        np.testing.assert_allclose(overall, np.nanmean(lost, axis=0))
