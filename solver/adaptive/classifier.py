@@ -19,7 +19,7 @@ from solver.adaptive.learners import Learners
 from solver.adaptive.losses import Losses
 from solver.adaptive.ridge import CHUNK
 from solver.adaptive.settings import CLASSIFICATION, Settings
-from solver.adaptive.view import ClassAnswers, ClassView, with_external
+from solver.adaptive.view import ClassAnswers, ClassView, joined, with_external
 from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix, take_rows
 
@@ -62,23 +62,20 @@ class AdaptiveClassifier:
         the rows' labels were used; NaN where there is nothing to say. Blocks of any length give
         the same answers to rounding.
         """
-        probability = np.zeros((len(y), max(self.n_classes, int(y.max(initial=-1)) + 1)))
-        prediction = np.full(len(y), -1, np.int64)
+        answers: list[ClassAnswers] = []
         start = 0
         while start < len(y):
             part = slice(start, start + min(CHUNK - self.samples % CHUNK, len(y) - start))
             given = None if external is None else external[part]
-            chunk, known = self._absorb_chunk(take_rows(X, part), y[part], given)
-            probability[part, : chunk.shape[1]] = chunk
-            prediction[part] = np.where(known > 0, np.argmax(chunk, axis=1), -1)
+            answers.append(self._absorb_chunk(take_rows(X, part), y[part], given))
             start = part.stop
-        return ClassAnswers(prediction, probability)
+        return answers[0] if len(answers) == 1 else joined(answers, self.n_classes)
 
     def _absorb_chunk(
         self, X: Matrix, y: NDArray[np.int64], external: Float64Array | None
-    ) -> tuple[Float64Array, NDArray[np.int64]]:
-        seen = np.maximum.accumulate(np.concatenate([[self.n_classes], y + 1]))
-        self._meet(int(seen[-1]))
+    ) -> ClassAnswers:
+        known = np.maximum.accumulate(np.concatenate([[self.n_classes], y + 1]))
+        self._meet(int(known[-1]))
         one_hot = np.zeros((len(y), self.n_classes + 1))
         one_hot[np.arange(len(y)), y] = 1.0
         scores = self.learners.absorb(*self.inputs.absorb(X), one_hot)
@@ -86,12 +83,14 @@ class AdaptiveClassifier:
         if self.history is not None:
             parts.append(self.history.absorb(y))
         scores, awake = with_external(parts, external, len(self.external))
-        probability, losses = combine(self.combination, scores, awake, y, seen[:-1])
+        probability, losses = combine(self.combination, scores, awake, y, known[:-1])
         self.losses.add(losses)
         self.samples += len(y)
         if self.samples % CHUNK == 0:
             self.learners.end_chunk(self.samples)
-        return probability, seen[:-1]
+        prediction = np.argmax(probability, axis=1)
+        prediction[known[:-1] == 0] = -1
+        return ClassAnswers(prediction, probability)
 
     def _meet(self, classes: int) -> None:
         if classes == self.n_classes:

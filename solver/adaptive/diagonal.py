@@ -86,8 +86,9 @@ class DiagonalLearners:
         self.weights.W[0] += shift
 
     def view(self) -> DiagonalWeights:
-        """The weights as they are now, for `diagonal_scores`."""
-        return DiagonalWeights(*(field.copy() for field in self.weights))
+        """The weights as they are now, for `diagonal_scores`, which needs no G."""
+        W, G, entries, square = self.weights
+        return DiagonalWeights(W.copy(), np.empty((0, *G.shape[1:])), entries.copy(), square.copy())
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The weights as plain arrays."""

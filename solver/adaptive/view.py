@@ -1,5 +1,6 @@
 """What a bank answers: of samples just before it learns them, and by a published picture."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,17 @@ class ClassAnswers(NamedTuple):
         logs[self.probability == 0.0] = np.nan
         decision = logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
         return np.where(known if decision.ndim == 1 else known[:, None], decision, np.nan)
+
+
+def joined(parts: Sequence[ClassAnswers], classes: int) -> ClassAnswers:
+    """The answers one after the other; those of a part may know fewer classes."""
+    prediction = np.concatenate([np.empty(0, np.int64), *(part.prediction for part in parts)])
+    probability = np.zeros((len(prediction), classes))
+    start = 0
+    for _, of_part in parts:
+        probability[start : start + len(of_part), : of_part.shape[1]] = of_part
+        start += len(of_part)
+    return ClassAnswers(prediction, probability)
 
 
 class ClassView(NamedTuple):

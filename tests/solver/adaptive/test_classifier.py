@@ -52,6 +52,11 @@ class TestAnswers:
         _, other = learned(X, changed, 200, temporal=True)
         np.testing.assert_array_equal(given[: at + 1], other[: at + 1])
 
+    def test_of_no_rows_are_none(self):
+        answers = AdaptiveClassifier(2).absorb(np.empty((0, 2)), np.empty(0, np.int64))
+        assert answers.prediction.shape == (0,)
+        assert answers.probability.shape == (0, 0)
+
     def test_before_two_classes_are_known(self):
         learner = AdaptiveClassifier(2)
         answers = learner.absorb(np.zeros((3, 2)), np.array([0, 0, 1]))
