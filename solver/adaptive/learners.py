@@ -21,6 +21,14 @@ from solver.arrays import Float64Array
 from solver.rows.matrix import SparseRows
 
 
+class Endless(NamedTuple):
+    """Learners with an infinite horizon: the setting of `learners`, and which experts they are."""
+
+    learners: RidgeLearners
+    setting: int
+    experts: slice
+
+
 class LearnersView(NamedTuple):
     """W: of learners on shared features, as in `weights`; nothing changes them."""
 
@@ -101,6 +109,17 @@ class Learners:
             group.restore(name, state)
         if self.diagonal is not None:
             self.diagonal.restore(state)
+
+    def endless(self) -> list[Endless]:
+        """The ridge learners with an infinite horizon."""
+        found, first = [], 0
+        for group in self.ridge:
+            for h, one in enumerate(group.settings):
+                experts = slice(first, first + len(one.losses))
+                if not np.isfinite(one.horizon):
+                    found.append(Endless(group, h, experts))
+                first = experts.stop
+        return found
 
     def _groups(self) -> list[RidgeLearners | GradientLearners]:
         return [*self.ridge, *self.gradient]

@@ -1,0 +1,95 @@
+"""Classes that change places: when that is noticed, what it takes over, and when it is not."""
+
+import numpy as np
+import pytest
+
+from solver.adaptive.classifier import AdaptiveClassifier
+from solver.adaptive.relabelling import Places
+from tests.solver.streams import blocks, clusters, in_order_of_appearance
+
+CHUNK = 32
+
+
+def found_by(said, y, classes):
+    """What a table says at each chunk's end."""
+    places = Places()
+    places.table = np.zeros((classes, classes))
+    return [places.absorb(said[part], y[part]) for part in blocks(len(y), CHUNK)]
+
+
+def said_about(y, classes, right, random):
+    """A learner's classes that are right with this probability."""
+    return np.where(random.random(len(y)) < right, y, random.integers(0, classes, len(y)))
+
+
+@pytest.mark.parametrize(("classes", "right"), [(2, 0.8), (3, 0.7), (10, 0.5), (40, 0.6)])
+def test_every_class_is_found_in_its_place(classes, right):
+    random = np.random.default_rng(classes)
+    n = 100 * classes
+    y = random.integers(0, classes, 2 * n)
+    said = said_about(y, classes, right, random)
+    moved = np.roll(np.arange(classes), 1)
+    y[n:] = moved[y[n:]]
+    found = found_by(said, y, classes)
+    assert all(one is None for one in found[: n // CHUNK])
+    taken_over = [one for one in found if one is not None]
+    np.testing.assert_array_equal(taken_over[0], moved)
+
+
+@pytest.mark.parametrize("classes", [1, 2, 3, 10])
+@pytest.mark.parametrize("right", [0.0, 0.2, 0.6, 1.0])
+def test_nothing_is_found_where_nothing_moves(classes, right):
+    random = np.random.default_rng(7)
+    y = random.integers(0, classes, 20_000)
+    y[10_000:] = np.minimum(y[10_000:], random.integers(0, classes, 10_000))
+    said = said_about(y, classes, right, random)
+    assert all(one is None for one in found_by(said, y, classes))
+
+
+def linear(random, n):
+    X = random.normal(size=(n, 5))
+    return X, (X @ random.normal(size=5) > 0.0).astype(np.int64)
+
+
+def noisy(random, n):
+    X, y = linear(random, n)
+    return X, np.where(random.random(n) < 0.1, 1 - y, y)
+
+
+def rings(random, n):
+    X = random.normal(size=(n, 2))
+    return X, np.floor(10.0 * (1.0 - np.exp(-0.5 * (X**2).sum(axis=1)))).astype(np.int64)
+
+
+def regions(random, n):
+    centres = 2.0 * random.normal(size=(10, 4))
+    y = random.integers(0, 10, n)
+    return centres[y] + random.normal(size=(n, 4)), y
+
+
+@pytest.mark.parametrize("stream", [linear, noisy, rings, regions])
+def test_a_bank_is_as_good_as_before_500_samples_after_all_labels_moved(stream):
+    before, after = [], []
+    for seed in range(3):
+        X, y = stream(np.random.default_rng(seed), 4000)
+        y[3000:] = (y[3000:] + 1) % (y.max() + 1)
+        y = in_order_of_appearance(y.tolist())
+        right = AdaptiveClassifier(X.shape[1]).absorb(X, y).prediction == y
+        before.append(right[2000:3000].mean())
+        after.append(right[3500:4000].mean())
+    assert np.mean(after) > np.mean(before) - 0.02
+
+
+@pytest.mark.parametrize("at", [1900, 2040, 2110, 2500])
+def test_a_state_around_a_move_goes_on_to_the_bit(at):
+    X, y = clusters(seed=1, n=2600, n_classes=3)
+    y[2000:] = (y[2000:] + 1) % 3
+    learner, twin = AdaptiveClassifier(4), AdaptiveClassifier(4)
+    learner.absorb(X[:at], y[:at])
+    twin.restore(learner.state())
+    for one in (learner, twin):
+        one.absorb(X[at:], y[at:])
+    states = learner.state(), twin.state()
+    assert states[0].keys() == states[1].keys()
+    for name, array in states[0].items():
+        np.testing.assert_array_equal(array, states[1][name], err_msg=name)
