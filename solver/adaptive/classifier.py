@@ -13,11 +13,11 @@ from solver.adaptive.combination import (
     combine,
     new_combination,
 )
+from solver.adaptive.endless import EndlessLearners
 from solver.adaptive.inputs import Inputs
 from solver.adaptive.label_history import LabelHistory
 from solver.adaptive.learners import Learners
 from solver.adaptive.losses import Losses
-from solver.adaptive.relabelling import Relabelling
 from solver.adaptive.ridge import CHUNK
 from solver.adaptive.settings import CLASSIFICATION, Settings
 from solver.adaptive.view import ClassAnswers, ClassView, joined, with_external
@@ -48,7 +48,7 @@ class AdaptiveClassifier:
         self.learners = Learners(
             settings, self.inputs.features, wide=self.inputs.wide, regression=False
         )
-        self.relabelling = Relabelling(self.learners)
+        self.endless = EndlessLearners(self.learners)
         self.history = LabelHistory() if temporal else None
         own = self.learners.count + (len(label_history.NAMES) if temporal else 0)
         self.combination = new_combination(own + len(self.external), settings.stackers)
@@ -82,7 +82,7 @@ class AdaptiveClassifier:
         one_hot[np.arange(len(y)), y] = 1.0
         scores = self.learners.absorb(*self.inputs.absorb(X), one_hot)
         parts = [scores[:, :, :-1]]
-        self.relabelling.absorb(parts[0], y)
+        self.endless.absorb(parts[0], y)
         if self.history is not None:
             parts.append(self.history.absorb(y))
         scores, awake = with_external(parts, external, len(self.external))
@@ -91,7 +91,7 @@ class AdaptiveClassifier:
         self.samples += len(y)
         if self.samples % CHUNK == 0:
             self.learners.end_chunk(self.samples)
-            self.relabelling.end_chunk(self.combination)
+            self.endless.end_chunk(self.losses.last(CHUNK), self.combination)
         prediction = np.argmax(probability, axis=1)
         prediction[known[:-1] == 0] = -1
         return ClassAnswers(prediction, probability)
@@ -101,7 +101,7 @@ class AdaptiveClassifier:
             return
         self.n_classes = classes
         self.learners.meet(classes)
-        self.relabelling.meet(classes)
+        self.endless.meet(classes)
         if self.history is not None:
             self.history.meet(classes)
 
@@ -134,7 +134,7 @@ class AdaptiveClassifier:
         """All that `restore` needs to go on bit for bit, as plain arrays."""
         arrays = {"counts": np.array([self.samples, self.n_classes], np.int64)}
         arrays |= self.inputs.state() | self.learners.state() | self.losses.state()
-        arrays |= self.relabelling.state()
+        arrays |= self.endless.state()
         arrays |= combination_arrays("combination", self.combination)
         return arrays | (self.history.state() if self.history is not None else {})
 
@@ -143,7 +143,7 @@ class AdaptiveClassifier:
         self.samples, self.n_classes = (int(value) for value in state["counts"])
         self.inputs.restore(state)
         self.learners.restore(state)
-        self.relabelling.restore(state)
+        self.endless.restore(state)
         self.losses.restore(state)
         self.combination = combination_from_arrays("combination", state)
         if self.history is not None:

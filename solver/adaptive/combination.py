@@ -18,6 +18,7 @@ from solver.arrays import Float64Array
 from solver.compiled import compiled, inner, larger, smaller
 
 LEAST = 1e-4
+FIRST_CURVATURE = 1.0
 # Scores of others may have any size; products of these stay finite.
 LARGEST_SCORE = 1e6
 
@@ -42,7 +43,7 @@ def new_combination(experts: int, steps: Sequence[float]) -> Combination:
     stackers = len(steps)
     return Combination(
         beta=np.ones(experts),
-        curvature=np.ones(experts),
+        curvature=np.full(experts, FIRST_CURVATURE),
         a=np.full((stackers, experts), 1.0 / experts),
         square=np.zeros((stackers, experts)),
         step=np.array(steps, np.float64),

@@ -21,12 +21,33 @@ from solver.arrays import Float64Array
 from solver.rows.matrix import SparseRows
 
 
-class Endless(NamedTuple):
-    """Learners with an infinite horizon: the setting of `learners`, and which experts they are."""
+class Part(NamedTuple):
+    """The learners of one ridge setting: which of `learners`, and which experts they are."""
 
     learners: RidgeLearners
     setting: int
     experts: slice
+
+    @property
+    def horizon(self) -> float:
+        """In samples."""
+        return self.learners.settings[self.setting].horizon
+
+    @property
+    def weights(self) -> Float64Array:
+        """W (losses, K, D), to be read only."""
+        weights: Float64Array = self.learners.W[self.setting]
+        return weights
+
+    def replace(self, weights: Float64Array) -> None:
+        """Have other weights; those that a view keeps stay."""
+        self.learners.W = self.learners.W.copy()
+        self.learners.W[self.setting] = weights
+
+    def forget_rows(self) -> None:
+        """Have P as before any row, at a chunk's end."""
+        columns = self.learners.P.shape[1]
+        self.learners.P[self.setting] = np.eye(columns) / self.learners.settings[self.setting].ridge
 
 
 class LearnersView(NamedTuple):
@@ -110,16 +131,19 @@ class Learners:
         if self.diagonal is not None:
             self.diagonal.restore(state)
 
-    def endless(self) -> list[Endless]:
-        """The ridge learners with an infinite horizon."""
-        found, first = [], 0
+    def endless(self) -> list[tuple[Part, Part]]:
+        """Ridge learners with an infinite horizon, each with those of the shortest beside it."""
+        pairs, first = [], 0
         for group in self.ridge:
-            for h, one in enumerate(group.settings):
-                experts = slice(first, first + len(one.losses))
-                if not np.isfinite(one.horizon):
-                    found.append(Endless(group, h, experts))
-                first = experts.stop
-        return found
+            count = len(group.settings[0].losses)
+            parts = [
+                Part(group, h, slice(first + h * count, first + (h + 1) * count))
+                for h in range(len(group.settings))
+            ]
+            shortest = min(parts, key=lambda part: part.horizon)
+            pairs += [(part, shortest) for part in parts if not np.isfinite(part.horizon)]
+            first = parts[-1].experts.stop
+        return pairs
 
     def _groups(self) -> list[RidgeLearners | GradientLearners]:
         return [*self.ridge, *self.gradient]

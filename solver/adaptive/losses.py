@@ -44,6 +44,11 @@ class Losses:
         """Each learner's mean loss over the last RECENT samples and over all; None if none."""
         return _means(*_sums(self.recent)), _means(*self._over_all())
 
+    def last(self, n: int) -> Float64Array:
+        """The losses (n, learners) of the last n samples, at most RECENT."""
+        last: Float64Array = self.recent[np.arange(self.next - n, self.next) % RECENT]
+        return last
+
     def state(self) -> dict[str, NDArray[Any]]:
         """All of it as plain arrays."""
         return {

@@ -1,10 +1,11 @@
-"""Classes that change places: when that is noticed, what it takes over, and when it is not."""
+"""Learners of endless memory when a stream changes, and when it does not."""
 
 import numpy as np
 import pytest
 
 from solver.adaptive.classifier import AdaptiveClassifier
-from solver.adaptive.relabelling import Places
+from solver.adaptive.evidence import Evidence
+from solver.adaptive.places import Places
 from tests.solver.streams import blocks, clusters, in_order_of_appearance
 
 CHUNK = 32
@@ -13,7 +14,7 @@ CHUNK = 32
 def found_by(said, y, classes):
     """What a table says at each chunk's end."""
     places = Places()
-    places.table = np.zeros((classes, classes))
+    places.meet(classes)
     return [places.absorb(said[part], y[part]) for part in blocks(len(y), CHUNK)]
 
 
@@ -78,6 +79,40 @@ def test_a_bank_is_as_good_as_before_500_samples_after_all_labels_moved(stream):
         before.append(right[2000:3000].mean())
         after.append(right[3500:4000].mean())
     assert np.mean(after) > np.mean(before) - 0.02
+
+
+def test_evidence_comes_together_where_losses_differ():
+    random, evidence = np.random.default_rng(0), Evidence()
+    for _ in range(3000):
+        evidence.absorb(random.normal(-0.05, 0.5, CHUNK))
+        assert not evidence.is_enough(300)
+    evidence.absorb(np.full(CHUNK, np.nan))
+    for _ in range(20):
+        evidence.absorb(random.normal(0.2, 0.5, CHUNK))
+    assert evidence.is_enough(600)
+    assert not evidence.is_enough(1e4)
+
+
+def test_one_absurd_loss_is_no_evidence():
+    evidence = Evidence()
+    for _ in range(9):
+        evidence.absorb(np.array([1e300]))
+    assert not evidence.is_enough(0)
+
+
+def test_after_a_change_endless_learners_are_as_good_as_new_ones():
+    random = np.random.default_rng(3)
+    X = random.normal(size=(9000, 5))
+    first, second = X[:, 0] * X[:, 1] > 0.0, X[:, 2] + X[:, 3] > 0.0
+    y = np.where(np.arange(9000) < 6000, first, second).astype(np.int64)
+    learner, new = AdaptiveClassifier(5), AdaptiveClassifier(5)
+    learner.absorb(X, y)
+    new.absorb(X[6000:], y[6000:])
+    lost, lost_by_new = (
+        np.mean([line["recent_loss"] for line in one.report() if line.get("horizon", 0) is None])
+        for one in (learner, new)
+    )
+    assert lost < 1.2 * lost_by_new
 
 
 @pytest.mark.parametrize("at", [1900, 2040, 2110, 2500])

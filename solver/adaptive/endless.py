@@ -1,0 +1,179 @@
+"""What learners of endless memory do when a stream changes.
+
+A learner with an infinite horizon is right for ever where nothing changes, and for long wrong
+where something did. Where nothing changes, nothing of this happens.
+
+Relabelling: after all labels have changed their meaning, it still knows what belongs together, and
+with a machine for each class it need not learn that again: once what it calls j has become k for
+every j (`places`), its machine of j becomes that of k. P depends on the rows alone and stays. What
+it was taught in the meantime is undone: weights and temperatures are those of at least two
+horizons of `places` before.
+
+Beginning again: once there is `evidence` that what it has learned is over, it takes over W and
+temperatures of the learner with the shortest horizon on the same features. P and curvature of
+the temperatures are those before any sample, so that these weights bind it no more than zero did
+at first; it forgets nothing from there on.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.adaptive.combination import FIRST_CURVATURE, Combination
+from solver.adaptive.evidence import Evidence
+from solver.adaptive.learners import Learners, Part
+from solver.adaptive.places import Places
+from solver.adaptive.ridge import CHUNK
+from solver.adaptive.weights import for_classes
+from solver.arrays import Float64Array
+
+# Horizons of `places` that are waited before a learner begins again: classes may just have moved.
+PATIENCE = 4.0
+
+
+class Earlier(NamedTuple):
+    """A learner as it was. W: (losses, K, D). beta, curvature: (losses,) temperatures."""
+
+    W: Float64Array
+    beta: Float64Array
+    curvature: Float64Array
+
+
+class EndlessLearner:
+    """Watches one.
+
+    earlier: at most two former states, the older first. age: samples since the newer one.
+    """
+
+    def __init__(self, own: Part, recent: Part) -> None:
+        self.own, self.recent = own, recent
+        self.places, self.evidence = Places(), Evidence()
+        self.earlier: list[Earlier] = []
+        self.age = 0
+
+    def meet(self, classes: int) -> None:
+        """Have so many classes."""
+        self.places.meet(classes)
+        self.earlier = [
+            one._replace(W=for_classes(one.W[None], classes)[0]) for one in self.earlier
+        ]
+
+    def end_chunk(
+        self,
+        said: NDArray[np.int64],
+        y: NDArray[np.int64],
+        losses: Float64Array,
+        combination: Combination,
+    ) -> None:
+        """Do what is to be done after n rows.
+
+        said, y: (n,) the learner's classes and the labels. losses: (n, experts) of all.
+        """
+        self.evidence.absorb(
+            losses[:, self.own.experts].mean(axis=1) - losses[:, self.recent.experts].mean(axis=1)
+        )
+        found = self.places.absorb(said, y)
+        wait = max(self.recent.horizon, PATIENCE * self.places.horizon)
+        if found is not None:
+            earlier = self.earlier[0] if self.earlier else _as_it_is(self.own, combination)
+            _become(self.own, combination, _exchanged(earlier, found))
+        elif self.evidence.is_enough(wait):
+            self.own.forget_rows()
+            _become(self.own, combination, _begun_again(self.recent, combination))
+        else:
+            self._keep(len(y), combination)
+            return
+        self.evidence.forget()
+        self.earlier, self.age = [], 0
+
+    def _keep(self, samples: int, combination: Combination) -> None:
+        self.age += samples
+        if self.places.advantage == 0.0 and self.age >= 2.0 * self.places.horizon:
+            self.earlier = [*self.earlier[-1:], _as_it_is(self.own, combination)]
+            self.age = 0
+
+    def state(self, name: str) -> dict[str, NDArray[Any]]:
+        """All of it as plain arrays."""
+        arrays = self.places.state(name) | self.evidence.state(name)
+        arrays[f"{name}_age"] = np.array([self.age], np.int64)
+        for field in Earlier._fields:
+            fields = [getattr(one, field) for one in self.earlier]
+            arrays[f"{name}_{field}"] = np.stack(fields) if fields else np.empty(0)
+        return arrays
+
+    def restore(self, name: str, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `state` gave."""
+        self.places.restore(name, state)
+        self.evidence.restore(name, state)
+        self.age = int(state[f"{name}_age"][0])
+        fields = zip(*(state[f"{name}_{field}"] for field in Earlier._fields), strict=True)
+        self.earlier = [Earlier(*(np.array(field) for field in one)) for one in fields]
+
+
+class EndlessLearners:
+    """Watches all of a classifier's."""
+
+    def __init__(self, learners: Learners) -> None:
+        self.each = [EndlessLearner(*pair) for pair in learners.endless()]
+        self._experts = [one.own.experts.stop - 1 for one in self.each]
+        self._said = np.zeros((CHUNK, len(self.each)), np.int64)
+        self._y = np.zeros(CHUNK, np.int64)
+        self._pending = 0
+
+    def meet(self, classes: int) -> None:
+        """Have so many classes."""
+        for one in self.each:
+            one.meet(classes)
+
+    def absorb(self, scores: Float64Array, y: NDArray[np.int64]) -> None:
+        """Take note of the scores (n, experts, K) of rows and their labels."""
+        part = slice(self._pending, self._pending + len(y))
+        self._said[part] = np.argmax(scores[:, self._experts], axis=2)
+        self._y[part] = y
+        self._pending = part.stop
+
+    def end_chunk(self, losses: Float64Array, combination: Combination) -> None:
+        """Do what is to be done, given the losses (CHUNK, experts) of the last rows."""
+        n, self._pending = self._pending, 0
+        for e, one in enumerate(self.each):
+            one.end_chunk(self._said[:n, e], self._y[:n], losses, combination)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All of it as plain arrays."""
+        arrays = {"endless_said": self._said[: self._pending].copy()}
+        arrays["endless_y"] = self._y[: self._pending].copy()
+        for e, one in enumerate(self.each):
+            arrays |= one.state(f"endless{e}")
+        return arrays
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `state` gave."""
+        self._pending = len(state["endless_y"])
+        self._said[: self._pending] = state["endless_said"]
+        self._y[: self._pending] = state["endless_y"]
+        for e, one in enumerate(self.each):
+            one.restore(f"endless{e}", state)
+
+
+def _as_it_is(part: Part, combination: Combination) -> Earlier:
+    beta, curvature = combination.beta[part.experts], combination.curvature[part.experts]
+    return Earlier(part.weights.copy(), beta.copy(), curvature.copy())
+
+
+def _exchanged(earlier: Earlier, places: NDArray[np.int64]) -> Earlier:
+    """Class places[j] has what was class j's machine."""
+    W = earlier.W.copy()
+    W[:, places] = earlier.W[:, :-1]
+    return earlier._replace(W=W)
+
+
+def _begun_again(recent: Part, combination: Combination) -> Earlier:
+    as_it_is = _as_it_is(recent, combination)
+    return as_it_is._replace(curvature=np.full_like(as_it_is.curvature, FIRST_CURVATURE))
+
+
+def _become(part: Part, combination: Combination, new: Earlier) -> None:
+    part.replace(new.W)
+    combination.beta[part.experts], combination.curvature[part.experts] = new.beta, new.curvature

@@ -1,0 +1,73 @@
+"""Where a learner's classes are after labels changed their meaning.
+
+Of what a learner says and what the label then is, a table is kept, which forgets with a horizon
+of CLASS_HORIZON samples a class. The label that mostly comes when the learner says j is j's
+place. Places are found once
+
+- predictions put into the places of the samples before would have been right ADVANTAGE samples
+  more often than as they are, less MARGIN of all samples, since the last time that they were not;
+- every place is that of one class, and none has changed in the last chunk of samples.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+CLASS_HORIZON, LEAST_HORIZON = 16.0, 64.0
+ADVANTAGE, MARGIN = 24.0, 0.2
+
+
+class Places:
+    """Where a learner's classes are now.
+
+    table: (K, K), row what the learner said, column the label. advantage: as above.
+    """
+
+    def __init__(self) -> None:
+        self.table, self.advantage = np.zeros((0, 0)), 0.0
+
+    def meet(self, classes: int) -> None:
+        """Have so many classes."""
+        more = classes - len(self.table)
+        self.table = np.pad(self.table, ((0, more), (0, more)))
+
+    @property
+    def horizon(self) -> float:
+        """In samples."""
+        return max(LEAST_HORIZON, CLASS_HORIZON * len(self.table))
+
+    def absorb(self, said: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """The place (K,) of each class, once they are found; the learner is to say them then.
+
+        said, y: (n,) the learner's classes for rows, and their labels.
+        """
+        classes, before = len(self.table), self._most_frequent()
+        flat = np.bincount(said * classes + y, minlength=classes * classes)
+        counts = flat.reshape(classes, classes)
+        self.table = np.exp(-len(y) / self.horizon) * self.table + counts
+        more = counts[np.arange(classes), before].sum() - np.trace(counts)
+        self.advantage = max(0.0, self.advantage + float(more) - MARGIN * len(y))
+        places = self._most_frequent()
+        settled = np.array_equal(places, before) and np.bincount(places).max() == 1
+        if self.advantage <= ADVANTAGE or not settled:
+            return None
+        self.table[places], self.advantage = self.table.copy(), 0.0
+        return places
+
+    def _most_frequent(self) -> NDArray[np.int64]:
+        said = self.table.any(axis=1)
+        return np.where(said, np.argmax(self.table, axis=1), np.arange(len(self.table)))
+
+    def state(self, name: str) -> dict[str, NDArray[Any]]:
+        """All of it as plain arrays."""
+        return {
+            f"{name}_table": self.table.copy(),
+            f"{name}_advantage": np.array([self.advantage]),
+        }
+
+    def restore(self, name: str, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `state` gave."""
+        self.table = np.array(state[f"{name}_table"])
+        self.advantage = float(state[f"{name}_advantage"][0])
