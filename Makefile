@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: demo test test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-bound clean
+.PHONY: demo test test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-bound bench-streams clean
 
 # What the server, the command and the demo run on; the tools of development come after it.
 .venv/runtime: pyproject.toml
@@ -74,6 +74,12 @@ bench-asset: .venv/peers
 
 bench-bound: .venv/installed
 	$(BIN)/python -m benchmarks.bound --data $(DATA)
+
+# All of it takes days with the limit of half an hour a learner; results are kept in STREAMS, and
+# what is there is not run again.
+STREAMS ?= streams.jsonl
+bench-streams: .venv/peers
+	$(BIN)/python -m benchmarks.streams --data $(DATA) --results $(STREAMS)
 
 bench-semiparametric: .venv/installed
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.semiparametric

@@ -1,0 +1,138 @@
+"""Who takes part in `benchmarks.streams`: the bank, River's learners, and two rules.
+
+Each takes the same rows in the same order, unscaled, with its defaults, and predicts each row
+before it learns it.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from benchmarks.streams_data import Stream
+from solver.adaptive.classifier import AdaptiveClassifier
+from solver.adaptive.regressor import AdaptiveRegressor
+from solver.prepare.columns import Preparation, layout_of
+from solver.rows.matrix import Matrix, sparse_from_csr, take_rows
+
+BLOCK = 64
+BANK, LAST, PLAIN = "bank", "last again", "majority or mean"
+
+# Predictions of the first rows, as many as there was time for.
+Run = Callable[[Stream, float], NDArray[np.float64]]
+
+
+def runs_of(stream: Stream) -> dict[str, Run]:
+    """Every learner's name, and what makes its predictions within so many seconds."""
+    return {
+        BANK: _bank,
+        LAST: lambda stream, _: np.concatenate([[np.nan], stream.y[:-1].astype(np.float64)]),
+        PLAIN: lambda stream, _: (running_mean if stream.regression else majority)(stream.y),
+        **{name: _of_river(make) for name, make in river_learners(stream.regression).items()},
+    }
+
+
+def _bank(stream: Stream, seconds: float) -> NDArray[np.float64]:
+    X: Matrix = stream.X
+    columns = preparation = None
+    if issparse(stream.X):
+        csr = stream.X
+        X = sparse_from_csr(csr.data, csr.indices, csr.indptr, csr.shape[1])
+    else:
+        columns = stream.X.shape[1]
+        preparation = Preparation(layout_of(["number"] * columns))
+    learner = (AdaptiveRegressor if stream.regression else AdaptiveClassifier)(columns)
+    began, answers = time.process_time(), []
+    for start in range(0, len(stream.y), BLOCK):
+        part = slice(start, start + BLOCK)
+        rows = take_rows(X, part)
+        answer = learner.absorb(preparation.absorb(rows) if preparation else rows, stream.y[part])
+        answers.append(answer if stream.regression else answer.prediction.astype(np.float64))
+        if time.process_time() - began > seconds:
+            break
+    return np.concatenate(answers)
+
+
+def _of_river(make: Callable[[int], Any]) -> Run:
+    def run(stream: Stream, seconds: float) -> NDArray[np.float64]:
+        classes = 0 if stream.regression else int(stream.y.max()) + 1
+        model, answers = make(classes), []
+        began = time.process_time()
+        for i, label in enumerate(stream.y.tolist()):
+            x = row_of(stream.X, i)
+            answer = model.predict_one(x)
+            answers.append(np.nan if answer is None else float(answer))
+            model.learn_one(x, bool(label) if classes == 2 else label)
+            if time.process_time() - began > seconds:
+                break
+        return np.array(answers)
+
+    return run
+
+
+def row_of(X: Any, i: int) -> dict[int, float]:
+    """Row i by column number, without the zeros of sparse rows."""
+    if issparse(X):
+        part = slice(X.indptr[i], X.indptr[i + 1])
+        return dict(zip(X.indices[part].tolist(), X.data[part].tolist(), strict=True))
+    return dict(enumerate(X[i].tolist()))
+
+
+def river_learners(regression: bool) -> dict[str, Callable[[int], Any]]:
+    """River's learners with their defaults; each is made for a number of classes."""
+    from river import (
+        ensemble,
+        feature_extraction,
+        forest,
+        linear_model,
+        multiclass,
+        naive_bayes,
+        neighbors,
+        tree,
+    )
+
+    def linear(classes: int) -> Any:
+        if classes == 2:
+            return linear_model.LogisticRegression()
+        return linear_model.SoftmaxRegression()
+
+    def alma(classes: int) -> Any:
+        one = linear_model.ALMAClassifier()
+        return one if classes == 2 else multiclass.OneVsRestClassifier(one)
+
+    if regression:
+        return {
+            "LinearRegression": lambda _: linear_model.LinearRegression(),
+            "HoeffdingAdaptiveTree": lambda _: tree.HoeffdingAdaptiveTreeRegressor(seed=1),
+            "KNN": lambda _: neighbors.KNNRegressor(),
+            "ARF": lambda _: forest.ARFRegressor(seed=1),
+        }
+    return {
+        "linear": linear,
+        "RBFSampler + linear": lambda k: feature_extraction.RBFSampler(seed=1) | linear(k),
+        "ALMA": alma,
+        "GaussianNB": lambda _: naive_bayes.GaussianNB(),
+        "HoeffdingAdaptiveTree": lambda _: tree.HoeffdingAdaptiveTreeClassifier(seed=1),
+        "KNN": lambda _: neighbors.KNNClassifier(),
+        "ARF 10": lambda _: forest.ARFClassifier(seed=1),
+        "ARF 25": lambda _: forest.ARFClassifier(n_models=25, seed=1),
+        "SRP": lambda _: ensemble.SRPClassifier(seed=1),
+    }
+
+
+def majority(y: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The most frequent label before each, NaN before the first."""
+    counts, answers = np.zeros(int(y.max()) + 1), np.full(len(y), np.nan)
+    for i, label in enumerate(y.tolist()):
+        if i:
+            answers[i] = np.argmax(counts)
+        counts[label] += 1.0
+    return answers
+
+
+def running_mean(y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The mean target before each, NaN before the first."""
+    return np.concatenate([[np.nan], np.cumsum(y)[:-1] / np.arange(1, len(y))])
