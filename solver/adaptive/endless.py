@@ -7,7 +7,7 @@ Relabelling: after all labels have changed their meaning, it still knows what be
 with a machine for each class it need not learn that again: once what it calls j has become k for
 every j (`places`), its machine of j becomes that of k. P depends on the rows alone and stays. What
 it was taught in the meantime is undone: weights and temperatures are those of at least two
-horizons of `places` before.
+horizons of `places` before. The labels that nearest neighbours remember follow.
 
 Beginning again: once there is `evidence` that what it has learned is over, it takes over W and
 temperatures of the learner with the shortest horizon on the same features. P and curvature of
@@ -66,8 +66,8 @@ class EndlessLearner:
         y: NDArray[np.int64],
         losses: Float64Array,
         combination: Combination,
-    ) -> None:
-        """Do what is to be done after n rows.
+    ) -> NDArray[np.int64] | None:
+        """Do what is to be done after n rows; returns the places of classes that have moved.
 
         said, y: (n,) the learner's classes and the labels. losses: (n, experts) of all.
         """
@@ -84,9 +84,10 @@ class EndlessLearner:
             _become(self.own, combination, _begun_again(self.recent, combination))
         else:
             self._keep(len(y), combination)
-            return
+            return None
         self.evidence.forget()
         self.earlier, self.age = [], 0
+        return found
 
     def _keep(self, samples: int, combination: Combination) -> None:
         self.age += samples
@@ -116,6 +117,7 @@ class EndlessLearners:
     """Watches all of a classifier's."""
 
     def __init__(self, learners: Learners) -> None:
+        self.neighbours = learners.neighbours
         self.each = [EndlessLearner(*pair) for pair in learners.endless()]
         self._experts = [one.own.experts.stop - 1 for one in self.each]
         self._said = np.zeros((CHUNK, len(self.each)), np.int64)
@@ -138,7 +140,9 @@ class EndlessLearners:
         """Do what is to be done, given the losses (CHUNK, experts) of the last rows."""
         n, self._pending = self._pending, 0
         for e, one in enumerate(self.each):
-            one.end_chunk(self._said[:n, e], self._y[:n], losses, combination)
+            found = one.end_chunk(self._said[:n, e], self._y[:n], losses, combination)
+            if found is not None:
+                self.neighbours.follow(found)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All of it as plain arrays."""

@@ -1,7 +1,7 @@
 """All learners of a bank that see rows: their scores, in one order.
 
 The order is that of the settings: ridge learners, each with all its losses, gradient learners,
-then diagonal ones where rows are wide.
+neighbours, then diagonal ones where rows are wide.
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from solver.adaptive.diagonal import DiagonalLearners, DiagonalWeights, diagonal_scores
 from solver.adaptive.features import FeatureMap
 from solver.adaptive.gradient import GradientLearners
+from solver.adaptive.neighbours import Neighbours, NeighboursView, neighbour_scores
 from solver.adaptive.ridge import RidgeLearners
 from solver.adaptive.settings import Settings
 from solver.adaptive.weights import for_classes, scores_by
@@ -54,6 +55,7 @@ class LearnersView(NamedTuple):
     """W: of learners on shared features, as in `weights`; nothing changes them."""
 
     W: tuple[Float64Array, ...]
+    neighbours: NeighboursView
     diagonal: DiagonalWeights | None
 
 
@@ -77,6 +79,9 @@ class Learners:
             )
             for span, group in groupby(settings.gradient, lambda one: one.span)
         ]
+        self.neighbours = Neighbours(
+            settings.neighbours, features.columns("linear") - 1, regression=regression
+        )
         self.diagonal = DiagonalLearners(settings.diagonal, regression=regression) if wide else None
         self.count = sum(1 for _ in settings.learners(wide=wide))
 
@@ -95,6 +100,7 @@ class Learners:
         """
         of_span = {one.span: np.ascontiguousarray(Phi[:, : one.W.shape[3]]) for one in self.ridge}
         parts = [one.absorb(of_span[one.span], Y) for one in self._groups()]
+        parts.append(self.neighbours.absorb(Phi[:, 1 : 1 + len(self.neighbours.memory.rows)], Y))
         if self.diagonal is not None and sparse is not None:
             parts.append(self.diagonal.absorb(sparse, Y).transpose(1, 0, 2))
         return np.concatenate(parts, axis=1)
@@ -109,25 +115,32 @@ class Learners:
         for group in self._groups():
             group.W = factor * group.W
             group.W[..., 0] += shift
+        self.neighbours.rescale(factor, shift)
         if self.diagonal is not None:
             self.diagonal.rescale(factor, shift)
 
     def view(self) -> LearnersView:
         """The weights of all learners as they are now."""
         W = tuple(group.W for group in self._groups())
-        return LearnersView(W, None if self.diagonal is None else self.diagonal.view())
+        return LearnersView(
+            W,
+            self.neighbours.view(W[0].shape[2]),
+            None if self.diagonal is None else self.diagonal.view(),
+        )
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All learners as plain arrays."""
         arrays: dict[str, NDArray[Any]] = {}
         for name, group in self._named():
             arrays |= group.state(name)
+        arrays |= self.neighbours.state()
         return arrays | ({} if self.diagonal is None else self.diagonal.state())
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
         for name, group in self._named():
             group.restore(name, state)
+        self.neighbours.restore(state)
         if self.diagonal is not None:
             self.diagonal.restore(state)
 
@@ -156,6 +169,8 @@ class Learners:
 def scores_of(view: LearnersView, Phi: Float64Array, sparse: SparseRows | None) -> Float64Array:
     """Scores (n, learners, K) of features (n, D) and sparse rows, nothing being learned."""
     parts = [scores_by(W, Phi[:, : W.shape[3]]) for W in view.W]
+    Z = Phi[:, 1 : 1 + len(view.neighbours.memory.rows)]
+    parts.append(neighbour_scores(view.neighbours, Z))
     if view.diagonal is not None and sparse is not None:
         parts.append(diagonal_scores(view.diagonal, sparse).transpose(1, 0, 2))
     return np.concatenate(parts, axis=1)

@@ -17,11 +17,13 @@ FOREVER = float("inf")
 class Settings(NamedTuple):
     """The learners of a bank.
 
-    diagonal: steps, of wide rows only. stackers: steps, or of regression horizons.
+    neighbours: how many of the nearest, ascending. diagonal: steps, of wide rows only. stackers:
+    steps, or of regression horizons.
     """
 
     ridge: tuple[RidgeSetting, ...]
     gradient: tuple[GradientSetting, ...]
+    neighbours: tuple[int, ...]
     diagonal: tuple[float, ...]
     stackers: tuple[float, ...]
 
@@ -39,6 +41,8 @@ class Settings(NamedTuple):
                 }
         for gradient in self.gradient:
             yield {"learner": "gradient", "features": gradient.span, "step": gradient.step}
+        for count in self.neighbours:
+            yield {"learner": "neighbours", "count": count}
         for step in self.diagonal if wide else ():
             yield {"learner": "diagonal", "step": step}
 
@@ -65,6 +69,7 @@ CLASSIFICATION = Settings(
         GradientSetting("linear", 0.1),
         GradientSetting("linear", 1.0),
     ),
+    neighbours=(5, 25),
     diagonal=(0.3, 1.0),
     stackers=(0.03, 0.1, 0.3, 1.0),
 )
@@ -79,6 +84,7 @@ REGRESSION = Settings(
         GradientSetting("linear", 0.1),
         GradientSetting("linear", 1.0),
     ),
+    neighbours=(5, 25),
     diagonal=(0.3, 1.0),
     stackers=(300.0, FOREVER),
 )

@@ -65,6 +65,27 @@ class NormalisedLms:
         return score
 
 
+class Neighbours:
+    """All the rows so far, of which the last 1000 are asked."""
+
+    def __init__(self, counts, columns, targets, regression=False):
+        self.counts, self.columns, self.targets = counts, columns, targets
+        self.regression = regression
+        self.rows, self.labels = [], []
+
+    def learn(self, phi, y):
+        z = phi[1 : 1 + self.columns].astype(np.float32)
+        rows = np.array(self.rows[-1000:], np.float32).reshape(-1, self.columns)
+        nearest = np.argsort(((rows - z) ** 2).sum(axis=1), kind="stable")
+        labels = np.array(self.labels[-1000:]).reshape(-1, self.targets)
+        near = [labels[nearest[:count]] for count in self.counts]
+        self.rows.append(z)
+        self.labels.append(y)
+        if self.regression:
+            return np.array([one.mean(axis=0) if len(one) else np.zeros(1) for one in near])
+        return np.log(np.array([one.sum(axis=0) for one in near]) + 0.1)
+
+
 def softmax(logits):
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)
@@ -117,12 +138,15 @@ class Bank:
             Logistic(features.columns(one.span), n_classes, one.step) for one in settings.gradient
         ]
         self.experts = ridge + gradient
-        self.combination = Combination(len(self.experts), settings.stackers)
+        self.neighbours = Neighbours(settings.neighbours, len(features.W), n_classes)
+        experts = len(self.experts) + len(settings.neighbours)
+        self.combination = Combination(experts, settings.stackers)
         self.known, self.n_classes = 0, n_classes
 
     def learn(self, phi, label, external=()):
         one_hot = np.eye(self.n_classes)[label]
         scores = [one.learn(phi[: len(one.W)], one_hot) for one in self.experts]
+        scores += list(self.neighbours.learn(phi, one_hot))
         scores = [s[: self.known] for s in scores] + list(external)
         answer = np.zeros(self.n_classes)
         if self.known:

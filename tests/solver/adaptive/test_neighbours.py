@@ -1,0 +1,77 @@
+"""Nearest neighbours among the last rows against a plain search, and in a bank."""
+
+import numpy as np
+import pytest
+
+from solver.adaptive.classifier import AdaptiveClassifier
+from solver.adaptive.neighbours import CAPACITY, Neighbours, neighbour_scores
+from tests.solver import oracle_bank
+from tests.solver.streams import blocks
+
+N, COLUMNS = CAPACITY + 150, 3
+RANDOM = np.random.default_rng(0)
+PHI = np.concatenate([np.ones((N, 1)), RANDOM.normal(size=(N, COLUMNS))], axis=1)
+LABELS = np.eye(4)[RANDOM.integers(0, 4, N)]
+TARGETS = RANDOM.normal(size=(N, 1))
+
+
+@pytest.mark.parametrize("regression", [False, True])
+@pytest.mark.parametrize("length", [1, 32, N])
+def test_scores_are_those_of_a_plain_search(length, regression):
+    Y = TARGETS if regression else LABELS
+    learner = Neighbours((2, 7), COLUMNS, regression=regression)
+    oracle = oracle_bank.Neighbours((2, 7), COLUMNS, Y.shape[1], regression)
+    scores = [learner.absorb(PHI[part, 1:], Y[part]) for part in blocks(N, length)]
+    expected = [oracle.learn(phi, y) for phi, y in zip(PHI, Y, strict=True)]
+    np.testing.assert_allclose(np.concatenate(scores), expected, atol=1e-12)
+
+
+def test_a_view_scores_a_row_as_if_it_came_next_and_stays():
+    learner = Neighbours((5,), COLUMNS, regression=False)
+    learner.absorb(PHI[:200, 1:], LABELS[:200])
+    view = learner.view(4)
+    before = neighbour_scores(view, PHI[200:250, 1:])
+    next_one = learner.absorb(PHI[200:250, 1:], LABELS[200:250])[:1]
+    np.testing.assert_array_equal(before[:1], next_one)
+    np.testing.assert_array_equal(neighbour_scores(view, PHI[200:250, 1:]), before)
+
+
+def test_rescaled_targets_are_answered_in_new_units():
+    learner, other = (Neighbours((3,), COLUMNS, regression=True) for _ in range(2))
+    for one in (learner, other):
+        one.absorb(PHI[:100, 1:], TARGETS[:100])
+    other.rescale(3.0, -2.0)
+    scores = [one.absorb(PHI[100:101, 1:], TARGETS[100:101]) for one in (learner, other)]
+    np.testing.assert_allclose(scores[1], 3.0 * scores[0] - 2.0)
+
+
+def test_many_small_regions_are_learned():
+    random = np.random.default_rng(1)
+    X = random.uniform(size=(5000, 2))
+    labels = random.integers(0, 4, (12, 12))
+    y = labels[tuple((12 * X).astype(np.int64).T)]
+    order = {label: code for code, label in enumerate(dict.fromkeys(y.tolist()))}
+    y = np.array([order[label] for label in y.tolist()])
+    right = AdaptiveClassifier(2).absorb(np.sqrt(12.0) * (X - 0.5), y).prediction == y
+    assert right[3000:].mean() > 0.75
+
+
+def test_rows_from_before_classes_moved_have_the_labels_of_after_it():
+    random = np.random.default_rng(2)
+    centres = 5.0 * random.normal(size=(4, COLUMNS))
+    y, moved = random.integers(0, 4, 800), np.array([2, 0, 3, 1])
+    now = np.where(np.arange(800) < 700, y, moved[y])
+    learner = Neighbours((5, 25), COLUMNS, regression=False)
+    learner.absorb(centres[y] + random.normal(size=(800, COLUMNS)), np.eye(4)[now])
+    for _ in range(2):
+        learner.follow(moved)
+        right = learner.memory.target[:800] == moved[y]
+        assert right.mean() > 0.99
+
+
+def test_labels_stay_where_nothing_shows_that_they_moved():
+    learner = Neighbours((5,), COLUMNS, regression=False)
+    learner.absorb(PHI[:, 1:], LABELS)
+    before = learner.memory.target.copy()
+    learner.follow(np.array([1, 0, 2, 3]))
+    np.testing.assert_array_equal(learner.memory.target, before)
