@@ -9,7 +9,6 @@ for several k at once, in one search, which costs CAPACITY d a row. Once classes
 places (`places`), the labels of the rows from before follow them.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -116,7 +115,7 @@ def _scores(
 ) -> Float64Array:
     scores = np.empty((len(Z), len(counts), targets))
     _search(memory, counts, regression, np.ascontiguousarray(Z, np.float32), target, scores)
-    return scores
+    return scores if regression else np.log(scores + ONE_OF)
 
 
 @compiled
@@ -128,7 +127,7 @@ def _search(
     target: Float64Array,
     scores: Float64Array,
 ) -> None:
-    """Score rows by their neighbours; learn those that have targets."""
+    """Means or counts of neighbours of each row; learn those that have targets."""
     capacity = len(m.target)
     distance, most = np.empty(capacity, np.float32), counts[len(counts) - 1]
     least, slot = np.empty(most, np.float32), np.empty(most, np.int64)
@@ -147,15 +146,14 @@ def _search(
             for k in range(scores.shape[2]):
                 scores[i, e, k] = 0.0
             for j in range(near):
+                value = m.target[slot[j]]
                 if regression:
-                    scores[i, e, 0] += m.target[slot[j]] / near
-                else:
-                    scores[i, e, int(m.target[slot[j]])] += 1.0
-            for k in range(scores.shape[2] if not regression else 0):
-                if scores[i, e, k] > scores[i, e, most_frequent]:
-                    most_frequent = k
-            for k in range(scores.shape[2] if not regression else 0):
-                scores[i, e, k] = math.log(scores[i, e, k] + ONE_OF)
+                    scores[i, e, 0] += value / near
+                    continue
+                code = int(value)
+                scores[i, e, code] += 1.0
+                if scores[i, e, code] > scores[i, e, most_frequent]:
+                    most_frequent = code
         if i < len(target):
             place = m.stored[0] % capacity
             for c in range(Z.shape[1]):
