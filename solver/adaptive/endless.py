@@ -71,9 +71,8 @@ class EndlessLearner:
 
         said, y: (n,) the learner's classes and the labels. losses: (n, experts) of all.
         """
-        self.evidence.absorb(
-            losses[:, self.own.experts].mean(axis=1) - losses[:, self.recent.experts].mean(axis=1)
-        )
+        more = losses[:, self.own.experts] - losses[:, self.recent.experts]
+        self.evidence.absorb(more.sum(axis=1) / more.shape[1])
         found = self.places.absorb(said, y)
         wait = max(self.recent.horizon, PATIENCE * self.places.horizon)
         if found is not None:
@@ -119,7 +118,7 @@ class EndlessLearners:
     def __init__(self, learners: Learners) -> None:
         self.neighbours = learners.neighbours
         self.each = [EndlessLearner(*pair) for pair in learners.endless()]
-        self._experts = [one.own.experts.stop - 1 for one in self.each]
+        self._experts = np.array([one.own.experts.stop - 1 for one in self.each])
         self._said = np.zeros((CHUNK, len(self.each)), np.int64)
         self._y = np.zeros(CHUNK, np.int64)
         self._pending = 0

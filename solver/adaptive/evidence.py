@@ -28,8 +28,9 @@ class Evidence:
 
     def absorb(self, difference: Float64Array) -> None:
         """Take in losses less recent losses, (n,), NaN where there is none."""
-        bounded = np.clip(np.nan_to_num(difference), -LARGEST, LARGEST)
-        self.total = max(0.0, self.total + float(np.sum(bounded - MARGIN)))
+        known = difference[~np.isnan(difference)]
+        bounded = np.minimum(np.maximum(known, -LARGEST), LARGEST)
+        self.total = max(0.0, self.total + float(bounded.sum()) - MARGIN * len(known))
         self.age = self.age + len(difference) if self.total > 0.0 else 0
 
     def is_enough(self, horizon: float) -> bool:

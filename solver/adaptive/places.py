@@ -9,6 +9,7 @@ place. Places are found once
 - every place is that of one class, and none has changed in the last chunk of samples.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,11 +28,13 @@ class Places:
 
     def __init__(self) -> None:
         self.table, self.advantage = np.zeros((0, 0)), 0.0
+        self._found = np.zeros(0, np.int64)
 
     def meet(self, classes: int) -> None:
         """Have so many classes."""
         more = classes - len(self.table)
         self.table = np.pad(self.table, ((0, more), (0, more)))
+        self._found = self._most_frequent()
 
     @property
     def horizon(self) -> float:
@@ -43,22 +46,27 @@ class Places:
 
         said, y: (n,) the learner's classes for rows, and their labels.
         """
-        classes, before = len(self.table), self._most_frequent()
-        flat = np.bincount(said * classes + y, minlength=classes * classes)
-        counts = flat.reshape(classes, classes)
-        self.table = np.exp(-len(y) / self.horizon) * self.table + counts
-        more = counts[np.arange(classes), before].sum() - np.trace(counts)
-        self.advantage = max(0.0, self.advantage + float(more) - MARGIN * len(y))
-        places = self._most_frequent()
-        settled = np.array_equal(places, before) and np.bincount(places).max() == 1
-        if self.advantage <= ADVANTAGE or not settled:
+        classes, before = len(self.table), self._found
+        more = np.count_nonzero(before[said] == y) - np.count_nonzero(said == y)
+        self.advantage = max(0.0, self.advantage + more - MARGIN * len(y))
+        counts = np.bincount(said * classes + y, minlength=classes * classes)
+        self.table *= math.exp(-len(y) / self.horizon)
+        self.table += counts.reshape(classes, classes)
+        places = self._found = self._most_frequent()
+        if self.advantage <= ADVANTAGE or not np.array_equal(places, before):
+            return None
+        if np.bincount(places).max() > 1:
             return None
         self.table[places], self.advantage = self.table.copy(), 0.0
+        self._found = self._most_frequent()
         return places
 
     def _most_frequent(self) -> NDArray[np.int64]:
-        said = self.table.any(axis=1)
-        return np.where(said, np.argmax(self.table, axis=1), np.arange(len(self.table)))
+        if len(self.table) == 0:
+            return np.zeros(0, np.int64)
+        return np.where(
+            self.table.any(axis=1), self.table.argmax(axis=1), np.arange(len(self.table))
+        )
 
     def state(self, name: str) -> dict[str, NDArray[Any]]:
         """All of it as plain arrays."""
@@ -71,3 +79,4 @@ class Places:
         """Take over what `state` gave."""
         self.table = np.array(state[f"{name}_table"])
         self.advantage = float(state[f"{name}_advantage"][0])
+        self._found = self._most_frequent()
