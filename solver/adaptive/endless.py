@@ -9,10 +9,10 @@ every j (`places`), its machine of j becomes that of k. P depends on the rows al
 it was taught in the meantime is undone: weights and temperatures are those of at least two
 horizons of `places` before. The labels that nearest neighbours remember follow.
 
-Beginning again: once there is `evidence` that what it has learned is over, it takes over W and
-temperatures of the learner with the shortest horizon on the same features. P and curvature of
-the temperatures are those before any sample, so that these weights bind it no more than zero did
-at first; it forgets nothing from there on.
+Beginning again: once there is `evidence` that what it has learned is over, it takes over P, W and
+temperatures of the learner with the shortest horizon on the same features, and forgets nothing
+from there on. The curvature of the temperatures is that before any sample, so that they find
+their new values soon.
 """
 
 from collections.abc import Mapping
@@ -72,19 +72,19 @@ class EndlessLearner:
         said, y: (n,) the learner's classes and the labels. losses: (n, experts) of all.
         """
         more = losses[:, self.own.experts] - losses[:, self.recent.experts]
-        self.evidence.absorb(more.sum(axis=1) / more.shape[1])
+        self.evidence.absorb(more.mean(axis=1))
         found = self.places.absorb(said, y)
         wait = max(self.recent.horizon, PATIENCE * self.places.horizon)
         if found is not None:
             earlier = self.earlier[0] if self.earlier else _as_it_is(self.own, combination)
             _become(self.own, combination, _exchanged(earlier, found))
         elif self.evidence.is_enough(wait):
-            self.own.forget_rows()
+            self.own.take_over(self.recent)
             _become(self.own, combination, _begun_again(self.recent, combination))
         else:
             self._keep(len(y), combination)
             return None
-        self.evidence.forget()
+        self.evidence = Evidence()
         self.earlier, self.age = [], 0
         return found
 

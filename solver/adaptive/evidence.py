@@ -37,10 +37,6 @@ class Evidence:
         """Whether it is, and at least so many samples old."""
         return self.total > ENOUGH and self.age >= horizon
 
-    def forget(self) -> None:
-        """Begin again."""
-        self.total, self.age = 0.0, 0
-
     def state(self, name: str) -> dict[str, NDArray[Any]]:
         """All of it as a plain array."""
         return {f"{name}_evidence": np.array([self.total, self.age])}

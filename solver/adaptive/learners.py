@@ -45,10 +45,10 @@ class Part(NamedTuple):
         self.learners.W = self.learners.W.copy()
         self.learners.W[self.setting] = weights
 
-    def forget_rows(self) -> None:
-        """Have P as before any row, at a chunk's end."""
-        columns = self.learners.P.shape[1]
-        self.learners.P[self.setting] = np.eye(columns) / self.learners.settings[self.setting].ridge
+    def take_over(self, other: "Part") -> None:
+        """Have P and W of learners on the same features, at a chunk's end."""
+        self.learners.P[self.setting] = other.learners.P[other.setting]
+        self.replace(other.weights)
 
 
 class LearnersView(NamedTuple):

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.adaptive import values
+from solver.adaptive.endless_values import EndlessValues
 from solver.adaptive.inputs import Inputs, InputView, inputs_of
 from solver.adaptive.learners import Learners, LearnersView, scores_of
 from solver.adaptive.losses import Losses
@@ -124,6 +125,7 @@ class AdaptiveRegressor:
     def _end_chunk(self) -> None:
         if self.samples % CHUNK == 0:
             self.learners.end_chunk(self.samples)
+            self.endless.end_chunk(self.losses.last(CHUNK), self.combination)
         moved = self.scale.move()
         if moved is not None and self.scale.jumps(*moved):
             self._begin()
@@ -135,6 +137,7 @@ class AdaptiveRegressor:
         self.learners = Learners(
             self.settings, self.inputs.features, wide=self.inputs.wide, regression=True
         )
+        self.endless = EndlessValues(self.learners)
         experts = self.learners.count + int(self.temporal) + len(self.external)
         self.combination = values.new_value_combination(experts, self.settings.stackers)
 
@@ -183,7 +186,7 @@ class AdaptiveRegressor:
         arrays |= (
             self.inputs.state() | self.learners.state() | self.losses.state() | self.scale.state()
         )
-        arrays |= moments_arrays("lags_", self.lag_moments)
+        arrays |= moments_arrays("lags_", self.lag_moments) | self.endless.state()
         return arrays | values.value_combination_arrays(self.combination)
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -192,6 +195,7 @@ class AdaptiveRegressor:
         self.inputs.restore(state)
         self.learners.restore(state)
         self.losses.restore(state)
+        self.endless.restore(state)
         self.scale.restore(state)
         self.lag_moments = moments_from_arrays("lags_", state)
         self.combination = values.value_combination_from_arrays(state)

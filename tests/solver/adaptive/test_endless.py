@@ -81,16 +81,23 @@ def test_a_bank_is_as_good_as_before_500_samples_after_all_labels_moved(stream):
     assert np.mean(after) > np.mean(before) - 0.02
 
 
-def test_evidence_comes_together_where_losses_differ():
-    random, evidence = np.random.default_rng(0), Evidence()
-    for _ in range(3000):
-        evidence.absorb(random.normal(-0.05, 0.5, CHUNK))
-        assert not evidence.is_enough(300)
-    evidence.absorb(np.full(CHUNK, np.nan))
-    for _ in range(20):
-        evidence.absorb(random.normal(0.2, 0.5, CHUNK))
+def evidence_of(more):
+    """The evidence after chunks of differences around these."""
+    evidence, random = Evidence(), np.random.default_rng(0)
+    for mean in more:
+        evidence.absorb(random.normal(mean, 0.5, CHUNK))
+    return evidence
+
+
+def test_evidence_comes_together_where_a_good_learner_has_become_worse():
+    evidence = evidence_of([-0.05] * 100 + [0.3] * 20)
+    evidence.absorb(np.full(3, np.nan))
     assert evidence.is_enough(600)
     assert not evidence.is_enough(1e4)
+
+
+def test_no_evidence_comes_together_where_nothing_changes():
+    assert not evidence_of([-0.05] * 3000).is_enough(0)
 
 
 def test_one_absurd_loss_is_no_evidence():
