@@ -80,7 +80,7 @@ def fill_model(model: Model, state: State, source: str) -> LoadedModel:
     """Restore a new model from a state. Raises ModelFileError, which calls the state `source`."""
     learner = Learner(model)
     try:
-        check_state(state.plain, state.arrays, model.spec.heads)
+        check_state(state.plain, state.arrays, model.spec.heads, learner.state()[1])
         learner.restore(state.plain, state.arrays)
         learner.publish()
     except WrongArrays as error:

@@ -20,7 +20,7 @@ Arrays = Mapping[str, NDArray[Any]]
 # The code of a slot from which a sample was removed.
 _FREE = -1
 
-_MACHINE_ROWS = ("direction", "rest", "before")
+_MACHINE_SUMS = ("rest", "before")
 _MACHINE_NUMBERS = (
     *("scale", "square_norm", "b", "scale_sum", "b_sum", "b_before", "moved", "factor"),
 )
@@ -33,10 +33,13 @@ class WrongArrays(ValueError):
     """The arrays of a state do not belong together; the message says which."""
 
 
-def check_arrays(head: str, arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
+def check_arrays(
+    arrays: Arrays, empty: Arrays, n_classes: int | None, dimension: int | None
+) -> None:
     """Raise WrongArrays unless the arrays of a head belong together.
 
-    n_classes: that the head has met; None where it learns numbers. dimension: of the model's rows.
+    empty: those of the same head that has learned nothing. n_classes: that the head has met; None
+    where it learns numbers. dimension: of the model's rows.
     """
     for name, array in arrays.items():
         _require(array.dtype.kind in "biuf" and array.dtype.isnative, name, "is not of numbers")
@@ -50,16 +53,17 @@ def check_arrays(head: str, arrays: Arrays, n_classes: int | None, dimension: in
             _check_shape(labels, arrays, (_n_rows(rows, arrays),))
             if n_classes is not None:
                 _check_numbers(labels, arrays, n_classes)
-    check = _CHECKS.get(head)
-    if check is not None:
-        check(arrays, n_classes, dimension)
+    if "codes" in arrays or "column" in arrays:
+        _check_stored_samples(arrays, n_classes, dimension)
+    if "direction" in arrays:
+        _check_machines(arrays, empty, n_classes, dimension)
+    if "fit.X" in arrays:
+        _check_fit(arrays, dimension)
 
 
-def _check_working_set(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
+def _check_stored_samples(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
+    """A set of samples, their kernel values, and a problem on them for each pair of classes."""
     _check_counts(arrays, 3, n_classes)
-    if "origin" not in arrays:
-        _require(not arrays.keys() & {"codes", "column"}, "origin", "is missing")
-        return
     sparse = "rows_indptr" in arrays
     _check_shape("origin", arrays, (0 if sparse else dimension,))
     classes, _, added = (int(count) for count in arrays["counts"])
@@ -91,20 +95,32 @@ def _check_working_set(arrays: Arrays, n_classes: int | None, dimension: int | N
         _require(len(np.unique(column)) == len(column), "column", "has a slot twice")
 
 
-def _check_asset(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
+def _check_machines(
+    arrays: Arrays, empty: Arrays, n_classes: int | None, dimension: int | None
+) -> None:
+    """Iterates on features, a machine for each class, and the map to the features."""
     _check_counts(arrays, 1, n_classes if n_classes is not None else 0)
     _require(_shape("direction", arrays)[:1] != (), "direction", "has no machines")
     machines, width = (*_shape("direction", arrays), 0)[:2]
     _require(machines > int(arrays["counts"][0]), "direction", "has too few machines")
-    for name in _MACHINE_ROWS:
-        _check_shape(name, arrays, (machines, width))
+    averages = len(empty.get("rest", ())) == len(empty.get("direction", ()))
+    _check_shape("direction", arrays, (machines, width))
+    for name in _MACHINE_SUMS:
+        _check_shape(name, arrays, (machines if averages else 0, width))
     for name in _MACHINE_NUMBERS:
         _check_shape(name, arrays, (machines,))
     for name in _PROGRESS:
         _check_shape(name, arrays, (1,))
     for name in ("weight", "target_scale"):
         _check_shape(name, arrays, (2,))
-    for name in (*_MACHINE_ROWS, *_MACHINE_NUMBERS, *_PROGRESS, "weight", "target_scale"):
+    for name in (
+        "direction",
+        *_MACHINE_SUMS,
+        *_MACHINE_NUMBERS,
+        *_PROGRESS,
+        "weight",
+        "target_scale",
+    ):
         _check_floats(name, arrays)
     if "frequency" in arrays:
         # It has room for features that are still to be met.
@@ -125,20 +141,13 @@ def _check_asset(arrays: Arrays, n_classes: int | None, dimension: int | None) -
         _check_shape("origin", arrays, (dimension,))
 
 
-def _check_semiparametric(arrays: Arrays, _: int | None, dimension: int | None) -> None:
-    if "fit.X" in arrays:
-        _check_shape("fit.X", arrays, (None, dimension))
-        _check_shape("fit.dual_coef", arrays, (len(arrays["fit.X"]),))
-        _check_shape("fit.origin", arrays, (dimension,))
-        for name in ("fit.X", "fit.dual_coef", "fit.origin", "fit.beta"):
-            _check_floats(name, arrays)
-
-
-_CHECKS = {
-    "working_set": _check_working_set,
-    "asset": _check_asset,
-    "semiparametric": _check_semiparametric,
-}
+def _check_fit(arrays: Arrays, dimension: int | None) -> None:
+    """A kernel expansion."""
+    _check_shape("fit.X", arrays, (None, dimension))
+    _check_shape("fit.dual_coef", arrays, (len(arrays["fit.X"]),))
+    _check_shape("fit.origin", arrays, (dimension,))
+    for name in ("fit.X", "fit.dual_coef", "fit.origin", "fit.beta"):
+        _check_floats(name, arrays)
 
 
 def _check_counts(arrays: Arrays, n: int, n_classes: int | None) -> None:
@@ -208,10 +217,13 @@ def _require(holds: bool | np.bool_, name: str, what: str) -> None:
         raise WrongArrays(f"its array {name} {what}")
 
 
-def check_state(plain: Mapping[str, Any], arrays: Arrays, heads: Collection[str]) -> None:
+def check_state(
+    plain: Mapping[str, Any], arrays: Arrays, heads: Collection[str], empty: Arrays
+) -> None:
     """Raise WrongArrays unless the arrays of a model's state belong together.
 
-    plain: of the state, whose `dimension`, `sequence` and `names` are checked as well.
+    plain: of the state, whose `dimension`, `sequence` and `names` are checked as well. empty: the
+    arrays of a model of this spec that has learned nothing.
     """
     dimension, names = plain["dimension"], plain.get("names")
     if type(plain["sequence"]) is not int or plain["sequence"] < 0:
@@ -221,8 +233,11 @@ def check_state(plain: Mapping[str, Any], arrays: Arrays, heads: Collection[str]
     if names is not None and len(set(names)) != dimension:
         raise WrongArrays("its names are not as many as its features")
     for head in heads:
-        prefix = f"{head}."
-        own = {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
         classes = plain["heads"][head].get("classes")
         n_classes = None if classes is None else len(classes)
-        check_arrays(head, own, n_classes, dimension)
+        check_arrays(_of(head, arrays), _of(head, empty), n_classes, dimension)
+
+
+def _of(head: str, arrays: Arrays) -> Arrays:
+    prefix = f"{head}."
+    return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}

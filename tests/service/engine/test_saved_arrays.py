@@ -46,6 +46,12 @@ MODELS: dict[str, tuple[ModelSpec, State]] = {
         {**REGRESSION, "asset": None, "semiparametric": {"tol": 0.1}}, NUMBERS
     ),
 }
+
+
+def check(spec: ModelSpec, plain: dict[str, Any], arrays: dict[str, Any]) -> None:
+    check_state(plain, arrays, spec.heads, Learner(Model(1, "m", spec)).state()[1])
+
+
 each_model = pytest.mark.parametrize("name", MODELS)
 
 
@@ -62,12 +68,24 @@ def test_what_an_empty_model_saves_is_right(kind: str):
         fill_model(Model(1, "m", spec), State(*learner.state()), "it")
 
 
+VARIANTS: list[dict[str, Any]] = [
+    {"algorithm": "asset*"},
+    {"average": False},
+    {"average": True},
+    {"average_from": 5},
+    {"horizon": 10},
+    {"features": "nystrom"},
+]
+
+
 @pytest.mark.parametrize("make", [three_classes, few_words])
 @pytest.mark.parametrize("task", ["classification", "regression"])
 @pytest.mark.parametrize("kind", ["working_set", "asset"])
 def test_it_is_right_at_every_moment(kind: str, task: str, make: Any):
     """While rows, classes and names come, and samples leave the set."""
-    for spec in KINDS[kind].specs():  # type: ignore[index]
+    plain = {"kernel": {"type": "rbf"}, "working_set": None, "task": task}
+    more = [read_spec({**plain, "asset": {"dimension": 8, **own}}) for own in VARIANTS]
+    for spec in [*KINDS[kind].specs(), *(more if kind == "asset" else [])]:  # type: ignore[index]
         if spec.task != task:
             continue
         samples = make(150)
@@ -112,7 +130,7 @@ def test_indices_that_point_elsewhere_are_refused(name: str):
         for changed in wrong_integers(array):
             arrays = {**state.arrays, key: changed}
             with pytest.raises(WrongArrays, match=key.partition(".")[2]):
-                check_state(state.plain, arrays, spec.heads)
+                check(spec, state.plain, arrays)
 
 
 @each_model
@@ -123,7 +141,7 @@ def test_arrays_of_other_shapes_are_refused(name: str):
             continue
         for changed in wrong_shapes(array):
             with pytest.raises(WrongArrays):
-                check_state(state.plain, {**state.arrays, key: changed}, spec.heads)
+                check(spec, state.plain, {**state.arrays, key: changed})
 
 
 @each_model
@@ -133,7 +151,7 @@ def test_arrays_of_other_types_are_refused(name: str):
         for dtype in ("S8", "c16", "M8[s]"):
             arrays = {**state.arrays, key: np.zeros(array.shape, dtype)}
             with pytest.raises(WrongArrays):
-                check_state(state.plain, arrays, spec.heads)
+                check(spec, state.plain, arrays)
 
 
 def test_counts_that_nobody_has_met():
@@ -142,7 +160,7 @@ def test_counts_that_nobody_has_met():
         changed = state.arrays[key].copy()
         changed[0] += 1
         with pytest.raises(WrongArrays):
-            check_state(state.plain, {**state.arrays, key: changed}, spec.heads)
+            check(spec, state.plain, {**state.arrays, key: changed})
 
 
 def test_the_file_is_named():
@@ -159,4 +177,4 @@ def test_the_file_is_named():
 def test_plain_data_that_does_not_fit(plain: dict[str, Any]):
     spec, state = MODELS["dense"]
     with pytest.raises(WrongArrays):
-        check_state({**state.plain, **plain}, state.arrays, spec.heads)
+        check(spec, {**state.plain, **plain}, state.arrays)

@@ -14,7 +14,7 @@ IDEMPOTENT = "Idempotency-Key Prefer"
 LENGTH = "Inference-Header-Content-Length"
 # Method and path, parameters that are not in the path, statuses.
 INTERFACE = [
-    ("GET /livez", "", f"200 {PUBLIC}"),
+    ("GET /livez", "", f"200 503 {PUBLIC}"),
     ("GET /readyz", "", f"200 503 {PUBLIC}"),
     ("GET /metrics", "", f"200 {KEY}"),
     ("GET /v1/models", "", f"200 {KEY}"),
@@ -31,7 +31,7 @@ INTERFACE = [
     ("POST /v1/models/{name}/snapshot", "", f"201 404 {BODY}"),
     ("POST /v1/models/{name}/rollback", "", f"200 404 {BODY}"),
     ("GET /v2", "", f"200 {KEY}"),
-    ("GET /v2/health/live", "", f"200 {PUBLIC}"),
+    ("GET /v2/health/live", "", f"200 503 {PUBLIC}"),
     ("GET /v2/health/ready", "", f"200 503 {PUBLIC}"),
     ("GET /v2/models/{name}", "", f"200 404 {KEY}"),
     ("GET /v2/models/{name}/ready", "", f"200 404 409 {KEY}"),
