@@ -81,6 +81,8 @@ def _check_stored_samples(arrays: Arrays, n_classes: int | None, dimension: int 
     problems = math.comb(max(classes, 2), 2)
     for name in _OF_PROBLEMS:
         _check_shape(name, arrays, (problems,))
+    if "indefinite" in arrays:  # earlier versions did not keep it
+        _check_shape("indefinite", arrays, (problems,))
     _check_numbers("sizes", arrays, used + 1)
     _check_numbers("steps", arrays, None)
     members = int(arrays["sizes"].sum())
