@@ -145,7 +145,7 @@ class SetLearner:
             }
             if learner.indefinite:
                 stats["warning"] = _INDEFINITE
-            elif (model.q < 0.0).any():
+            elif learner.problems.indefinite:
                 stats["warning"] = _ROUNDED
         return SetView(model, stats | self._learner.gamma, self._learner.square_norm_limit())
 

@@ -140,7 +140,7 @@ class BatchEstimator(KernelEstimator):
         alpha = solution.alpha
         heaviest = np.argsort(-alpha, kind="stable")[: PROBED // 2]
         some = np.union1d(heaviest, evenly(len(alpha), PROBED // 2))
-        known = math.isnan(solution.gap)
+        known = kernel.may_be_indefinite and math.isnan(solution.gap)
         if known or is_indefinite(kernel, take_rows(X, some), sign[some], ridge[some]):
             warn_of_indefinite_matrix()
             return solution._replace(gap=math.nan)

@@ -37,10 +37,9 @@ def is_indefinite(kernel: Kernel, X: Matrix, sign: Float64Array, ridge: Float64A
     """Returns whether d'Ad < 0 for some d that sums to zero: q is then not convex on the simplex.
 
     A = s_i s_j (k(x_i, x_j) + 1) + delta_ij ridge_i of (n, d) rows, at most `PROBED` of them. A
-    linear term (`frank_wolfe.duals`) does not change d'Ad. Only a polynomial kernel with coef0 < 0
-    can be indefinite: the expansions of the other kernels have no negative coefficient.
+    linear term (`frank_wolfe.duals`) does not change d'Ad.
     """
-    if kernel.type != "polynomial" or kernel.coef0 >= 0.0 or not len(sign):
+    if not kernel.may_be_indefinite or not len(sign):
         return False
     rows = prepare_rows(kernel, X, origin_of(X), kernel.dtype)
     A = np.outer(sign, sign) * (kernel_block(kernel, rows, rows) + 1.0) + np.diag(ridge)

@@ -203,7 +203,7 @@ class SFWClassifier(OneVersusOneClassifier):
             some = evenly(int(problem.size[0]), PROBED)
             sign, X = problem.sign[some], take_rows(learner.store.rows.exact, problem.column[some])
             ridge = np.where(sign < 0.0, learner.ridge_of(a), learner.ridge_of(b))
-            met = problem_is_indefinite(problem)
+            met = learner.kernel.may_be_indefinite and problem_is_indefinite(problem)
             if met or is_indefinite(learner.kernel, X, sign, ridge):
                 self.gap_[i] = np.nan
                 warn_of_indefinite_matrix()

@@ -64,6 +64,14 @@ class Kernel(NamedTuple):
         """
         return np.dtype(np.float32 if self.type == "rbf" else np.float64)
 
+    @property
+    def may_be_indefinite(self) -> bool:
+        """Whether a matrix of kernel values can have a negative eigenvalue, but for rounding.
+
+        The power series of the other kernels have no negative coefficient.
+        """
+        return self.type == "polynomial" and self.coef0 < 0.0
+
 
 class Precision(NamedTuple):
     """How exact the values of a kernel are.

@@ -200,8 +200,11 @@ class WorkingSet:
 
     @property
     def indefinite(self) -> bool:
-        """Whether a problem's A has turned out not to be positive semidefinite."""
-        return self.problems.indefinite
+        """Whether a problem's A has turned out not to be positive semidefinite.
+
+        With other kernels it is the rounding of values of very different sizes that shows.
+        """
+        return self.kernel.may_be_indefinite and self.problems.indefinite
 
     def view(self) -> WorkingSetView:
         """Returns an immutable view of the present model, for predictions by other threads."""
