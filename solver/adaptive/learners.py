@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.adaptive.diagonal import DiagonalLearners, DiagonalWeights, diagonal_scores
-from solver.adaptive.features import FeatureMap
+from solver.adaptive.features import FeatureMap, relevance
 from solver.adaptive.gradient import GradientLearners
 from solver.adaptive.neighbours import Neighbours, NeighboursView, neighbour_scores
 from solver.adaptive.ridge import RidgeLearners
@@ -69,6 +69,7 @@ class Learners:
     def __init__(
         self, settings: Settings, features: FeatureMap, *, wide: bool, regression: bool
     ) -> None:
+        self._features = features
         self.ridge = [
             RidgeLearners(list(group), features.columns(span))
             for (span, _), group in groupby(settings.ridge, lambda one: (one.span, one.losses))
@@ -109,6 +110,8 @@ class Learners:
         """Let the ridge learners forget, the stream being so many samples long."""
         for one in self.ridge:
             one.end_chunk(samples)
+        first = next(one for one in self.ridge if one.span == "all")
+        self.neighbours.weigh(relevance(self._features, first.W[0, 0]))
 
     def rescale(self, factor: float, shift: float) -> None:
         """Have every learner answer factor s + shift where it answered s."""

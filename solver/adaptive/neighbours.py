@@ -1,12 +1,14 @@
 """Nearest neighbours among the last rows, for streams of many small regions.
 
-Of the CAPACITY rows before each, by Euclidean distance, the nearest k have
+Of the CAPACITY rows before each, the nearest k by a distance sum_c weight_c (z_c - x_c)^2 have
 
     classification   s_c = log(how many of them are of class c + ONE_OF)
     regression       s = the mean of their targets
 
-for several k at once, in one search, which costs CAPACITY d a row. Once classes have changed
-places (`places`), the labels of the rows from before follow them.
+for several k at once. There are two distances, each a search that costs CAPACITY d a row: one with
+equal weights, and one in which columns count by their `features.relevance`, so that those which say
+nothing do not hide what the others say. Once classes have changed places (`places`), the labels of
+the rows from before follow them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,6 +45,7 @@ class Neighbours:
 
     def __init__(self, counts: Sequence[int], columns: int, *, regression: bool) -> None:
         self.counts, self.regression = np.array(counts), regression
+        self.weight = np.ones((2, columns), np.float32)
         self.memory = Memory(
             np.zeros((columns, CAPACITY), np.float32),
             np.zeros(CAPACITY),
@@ -53,7 +56,14 @@ class Neighbours:
     def absorb(self, Z: Float64Array, Y: Float64Array) -> Float64Array:
         """Scores (n, learners, K) of rows (n, d) before each one's own target; learns the rows."""
         target = Y[:, 0].copy() if self.regression else np.argmax(Y, axis=1).astype(np.float64)
-        return _scores(self.memory, self.counts, self.regression, Z, target, Y.shape[1])
+        view = NeighboursView(self.memory, self.counts, self.weight, self.regression, Y.shape[1])
+        return _scores(view, Z, target)
+
+    def weigh(self, relevance: Float64Array) -> None:
+        """Have columns count by their relevance (d,) from the next row on."""
+        weight = self.weight.copy()
+        weight[1] = relevance
+        self.weight = weight
 
     def follow(self, places: NDArray[np.int64]) -> None:
         """Give rows from before classes changed places the labels of after it, if it shows.
@@ -79,15 +89,17 @@ class Neighbours:
         """The memory as it is now, for `neighbour_scores` with K targets."""
         rows, target, said, stored = self.memory
         memory = Memory(rows.copy(), target.copy(), said[:0], stored.copy())
-        return NeighboursView(memory, self.counts, self.regression, targets)
+        return NeighboursView(memory, self.counts, self.weight, self.regression, targets)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The memory as plain arrays."""
-        return {f"neighbours_{name}": a.copy() for name, a in self.memory._asdict().items()}
+        arrays = {f"neighbours_{name}": a.copy() for name, a in self.memory._asdict().items()}
+        return arrays | {"neighbours_weight": self.weight.copy()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
         self.memory = Memory(*(np.array(state[f"neighbours_{name}"]) for name in Memory._fields))
+        self.weight = np.array(state["neighbours_weight"])
 
 
 class NeighboursView(NamedTuple):
@@ -95,26 +107,21 @@ class NeighboursView(NamedTuple):
 
     memory: Memory
     counts: NDArray[np.int64]
+    weight: NDArray[np.float32]
     regression: bool
     targets: int
 
 
 def neighbour_scores(view: NeighboursView, Z: Float64Array) -> Float64Array:
     """The scores (n, learners, K) of rows (n, d), nothing being learned."""
-    memory, counts, regression, targets = view
-    return _scores(memory, counts, regression, Z, np.empty(0), targets)
+    return _scores(view, Z, np.empty(0))
 
 
-def _scores(
-    memory: Memory,
-    counts: NDArray[np.int64],
-    regression: bool,
-    Z: Float64Array,
-    target: Float64Array,
-    targets: int,
-) -> Float64Array:
-    scores = np.empty((len(Z), len(counts), targets))
-    _search(memory, counts, regression, np.ascontiguousarray(Z, np.float32), target, scores)
+def _scores(view: NeighboursView, Z: Float64Array, target: Float64Array) -> Float64Array:
+    memory, counts, weight, regression, targets = view
+    scores = np.empty((len(Z), len(weight) * len(counts), targets))
+    rows = np.ascontiguousarray(Z, np.float32)
+    _search(memory, counts, weight, regression, rows, target, scores)
     return scores if regression else np.log(scores + ONE_OF)
 
 
@@ -122,6 +129,7 @@ def _scores(
 def _search(
     m: Memory,
     counts: NDArray[np.int64],
+    weight: NDArray[np.float32],
     regression: bool,
     Z: NDArray[np.float32],
     target: Float64Array,
@@ -133,27 +141,28 @@ def _search(
     least, slot = np.empty(most, np.float32), np.empty(most, np.int64)
     for i in range(len(Z)):
         kept = smaller(m.stored[0], capacity)
-        for s in range(kept):
-            distance[s] = 0.0
-        for c in range(Z.shape[1]):
-            for s in range(kept):
-                step = m.rows[c, s] - Z[i, c]
-                distance[s] += step * step
         most_frequent = 0
-        found = _nearest(distance, kept, least, slot)
-        for e in range(len(counts)):
-            near = smaller(counts[e], found)
-            for k in range(scores.shape[2]):
-                scores[i, e, k] = 0.0
-            for j in range(near):
-                value = m.target[slot[j]]
-                if regression:
-                    scores[i, e, 0] += value / near
-                    continue
-                code = int(value)
-                scores[i, e, code] += 1.0
-                if scores[i, e, code] > scores[i, e, most_frequent]:
-                    most_frequent = code
+        for h in range(len(weight)):
+            for s in range(kept):
+                distance[s] = 0.0
+            for c in range(Z.shape[1]):
+                for s in range(kept):
+                    step = m.rows[c, s] - Z[i, c]
+                    distance[s] += weight[h, c] * step * step
+            found = _nearest(distance, kept, least, slot)
+            for e in range(len(counts)):
+                near, score = smaller(counts[e], found), scores[i, h * len(counts) + e]
+                for k in range(len(score)):
+                    score[k] = 0.0
+                for j in range(near):
+                    value = m.target[slot[j]]
+                    if regression:
+                        score[0] += value / near
+                        continue
+                    code = int(value)
+                    score[code] += 1.0
+                    if score[code] > score[most_frequent]:
+                        most_frequent = code
         if i < len(target):
             place = m.stored[0] % capacity
             for c in range(Z.shape[1]):

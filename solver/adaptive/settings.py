@@ -41,8 +41,9 @@ class Settings(NamedTuple):
                 }
         for gradient in self.gradient:
             yield {"learner": "gradient", "features": gradient.span, "step": gradient.step}
-        for count in self.neighbours:
-            yield {"learner": "neighbours", "count": count}
+        for weights in ("equal", "relevance"):
+            for count in self.neighbours:
+                yield {"learner": "neighbours", "weights": weights, "count": count}
         for step in self.diagonal if wide else ():
             yield {"learner": "diagonal", "step": step}
 

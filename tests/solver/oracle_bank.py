@@ -71,12 +71,12 @@ class Neighbours:
     def __init__(self, counts, columns, targets, regression=False):
         self.counts, self.columns, self.targets = counts, columns, targets
         self.regression = regression
-        self.rows, self.labels = [], []
+        self.rows, self.labels, self.weight = [], [], np.ones(columns, np.float32)
 
     def learn(self, phi, y):
         z = phi[1 : 1 + self.columns].astype(np.float32)
         rows = np.array(self.rows[-1000:], np.float32).reshape(-1, self.columns)
-        nearest = np.argsort(((rows - z) ** 2).sum(axis=1), kind="stable")
+        nearest = np.argsort(((rows - z) ** 2 * self.weight).sum(axis=1), kind="stable")
         labels = np.array(self.labels[-1000:]).reshape(-1, self.targets)
         near = [labels[nearest[:count]] for count in self.counts]
         self.rows.append(z)
@@ -127,6 +127,18 @@ class Combination:
         return answer
 
 
+def relevance(features, W):
+    """Squared weights of the columns that use a coordinate, those of two by half each."""
+    d, m = features.W.shape
+    found = (W[1 : 1 + d] ** 2).sum(axis=1) / d
+    for j in range(m):
+        used = np.flatnonzero(features.W[:, j])
+        if len(used) <= 2:
+            waves = W[[1 + d + j, 1 + d + m + j]]
+            found[used] += (waves**2).sum() / m / len(used)
+    return (found / found.max()).astype(np.float32)
+
+
 class Bank:
     def __init__(self, settings, features, n_classes):
         ridge = [
@@ -138,15 +150,21 @@ class Bank:
             Logistic(features.columns(one.span), n_classes, one.step) for one in settings.gradient
         ]
         self.experts = ridge + gradient
-        self.neighbours = Neighbours(settings.neighbours, len(features.W), n_classes)
-        experts = len(self.experts) + len(settings.neighbours)
+        self.neighbours = [
+            Neighbours(settings.neighbours, len(features.W), n_classes) for _ in "12"
+        ]
+        self.features, self.samples = features, 0
+        experts = len(self.experts) + 2 * len(settings.neighbours)
         self.combination = Combination(experts, settings.stackers)
         self.known, self.n_classes = 0, n_classes
 
     def learn(self, phi, label, external=()):
         one_hot = np.eye(self.n_classes)[label]
         scores = [one.learn(phi[: len(one.W)], one_hot) for one in self.experts]
-        scores += list(self.neighbours.learn(phi, one_hot))
+        scores += [one for each in self.neighbours for one in each.learn(phi, one_hot)]
+        self.samples += 1
+        if self.samples % 32 == 0:
+            self.neighbours[1].weight = relevance(self.features, self.experts[0].W)
         scores = [s[: self.known] for s in scores] + list(external)
         answer = np.zeros(self.n_classes)
         if self.known:

@@ -5,6 +5,7 @@ import pytest
 
 from solver.adaptive.classifier import AdaptiveClassifier
 from solver.adaptive.neighbours import CAPACITY, Neighbours, neighbour_scores
+from solver.adaptive.regressor import AdaptiveRegressor
 from tests.solver import oracle_bank
 from tests.solver.streams import blocks
 
@@ -20,9 +21,16 @@ TARGETS = RANDOM.normal(size=(N, 1))
 def test_scores_are_those_of_a_plain_search(length, regression):
     Y = TARGETS if regression else LABELS
     learner = Neighbours((2, 7), COLUMNS, regression=regression)
-    oracle = oracle_bank.Neighbours((2, 7), COLUMNS, Y.shape[1], regression)
+    plain, weighted = (
+        oracle_bank.Neighbours((2, 7), COLUMNS, Y.shape[1], regression) for _ in range(2)
+    )
+    weighted.weight = np.array([1.0, 0.0, 0.25], np.float32)
+    learner.weigh(weighted.weight)
     scores = [learner.absorb(PHI[part, 1:], Y[part]) for part in blocks(N, length)]
-    expected = [oracle.learn(phi, y) for phi, y in zip(PHI, Y, strict=True)]
+    expected = [
+        np.concatenate([plain.learn(phi, y), weighted.learn(phi, y)])
+        for phi, y in zip(PHI, Y, strict=True)
+    ]
     np.testing.assert_allclose(np.concatenate(scores), expected, atol=1e-12)
 
 
@@ -75,3 +83,19 @@ def test_labels_stay_where_nothing_shows_that_they_moved():
     before = learner.memory.target.copy()
     learner.follow(np.array([1, 0, 2, 3]))
     np.testing.assert_array_equal(learner.memory.target, before)
+
+
+def test_columns_that_say_nothing_weigh_little():
+    random = np.random.default_rng(5)
+    X = random.normal(size=(3000, 12))
+    y = np.sin(2.0 * X[:, 0]) + np.abs(X[:, 1])
+    learner = AdaptiveRegressor(12)
+    learner.absorb(X, y)
+    weight = learner.learners.neighbours.weight[1]
+    assert weight[2:].max() < 0.3 * weight[:2].min()
+    losses = {
+        (line["weights"], line["count"]): line["recent_loss"]
+        for line in learner.report()
+        if line["learner"] == "neighbours"
+    }
+    assert losses["relevance", 5] < 0.8 * losses["equal", 5]
