@@ -1,8 +1,9 @@
 """A bank of online learners on shared random features that finds its own parameters.
 
 Prepared rows become features of low order. Second-order and first-order learners with a grid of
-horizons, losses and steps share them; temperatures, stackers and fixed share turn all their
-answers into one. The cost of a sample and the memory are constant for ever.
+horizons, losses and steps share them, and nearest neighbours look at the last rows; temperatures,
+stackers and fixed share turn all their answers into one. The cost of a sample and the memory are
+constant for ever.
 
 It may import `solver.prepare`, `solver.rows`.
 It is imported by no other package.
