@@ -20,6 +20,7 @@ from solver.adaptive.learners import Learners
 from solver.adaptive.losses import Losses
 from solver.adaptive.ridge import CHUNK
 from solver.adaptive.settings import CLASSIFICATION, Settings
+from solver.adaptive.standing import Standing
 from solver.adaptive.view import ClassAnswers, ClassView, joined, with_external
 from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix, take_rows
@@ -53,6 +54,7 @@ class AdaptiveClassifier:
         own = self.learners.count + (len(label_history.NAMES) if temporal else 0)
         self.combination = new_combination(own + len(self.external), settings.stackers)
         self.losses = Losses(len(self.combination.weight))
+        self.kinds = self._kinds()
         self.n_classes = self.samples = 0
 
     def absorb(
@@ -116,19 +118,24 @@ class AdaptiveClassifier:
             len(self.external),
         )
 
-    def report(self) -> list[dict[str, Any]]:
-        """Parameters, weight, mean log loss (recent and overall) of each learner."""
+    def standing(self) -> Standing:
+        """What each learner is worth; losses are log losses."""
+        return Standing(self.kinds, self.combination.weight.copy(), *self.losses.means())
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes of what learning reads and writes."""
+        own = self.learners.nbytes + self.losses.nbytes + self.inputs.features.W.nbytes
+        return own + sum(array.nbytes for array in self.combination)
+
+    def _kinds(self) -> list[dict[str, Any]]:
+        """The parameters of each learner, in the order of the weights."""
         kinds: list[dict[str, Any]] = list(self.settings.learners(wide=self.inputs.wide))
         if self.history is not None:
             kinds += [{"learner": name} for name in label_history.NAMES]
         kinds += [{"learner": name, "external": True} for name in self.external]
         kinds += [{"learner": "stacker", "step": step} for step in self.settings.stackers]
-        weights = self.combination.weight.tolist()
-        rows = zip(kinds, weights, *self.losses.means(), strict=True)
-        return [
-            {**kind, "weight": weight, "recent_loss": recent, "overall_loss": overall}
-            for kind, weight, recent, overall in rows
-        ]
+        return kinds
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All that `restore` needs to go on bit for bit, as plain arrays."""

@@ -50,6 +50,11 @@ class DiagonalLearners:
             np.zeros((1, len(steps), 1)), np.zeros((1, len(steps), 1)), np.zeros(1), np.zeros(1)
         )
 
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return sum(array.nbytes for array in self.weights)
+
     def meet(self, classes: int) -> None:
         """Have so many classes: each new one has the weights of the class that never came."""
         more = classes + 1 - self.weights.W.shape[2]

@@ -122,6 +122,13 @@ class Learners:
         if self.diagonal is not None:
             self.diagonal.rescale(factor, shift)
 
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        own = sum(group.W.nbytes for group in self._groups()) + self.neighbours.nbytes
+        own += sum(one.P.nbytes + one.gains.nbytes for one in self.ridge)
+        return own + (0 if self.diagonal is None else self.diagonal.nbytes)
+
     def view(self) -> LearnersView:
         """The weights of all learners as they are now."""
         W = tuple(group.W for group in self._groups())

@@ -40,8 +40,13 @@ class Losses:
         total, count = _sums(self.recent[: self.next])
         return self.total + total, self.count + count
 
-    def means(self) -> tuple[list[float | None], list[float | None]]:
-        """Each learner's mean loss over the last RECENT samples and over all; None if none."""
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return self.recent.nbytes + self.total.nbytes + self.count.nbytes
+
+    def means(self) -> tuple[Float64Array, Float64Array]:
+        """Each learner's mean loss over the last RECENT samples and over all; NaN if none."""
         return _means(*_sums(self.recent)), _means(*self._over_all())
 
     def last(self, n: int) -> Float64Array:
@@ -71,6 +76,6 @@ def _sums(losses: Float64Array) -> tuple[Float64Array, Float64Array]:
     return np.where(there, losses, 0.0).sum(axis=0), there.sum(axis=0).astype(np.float64)
 
 
-def _means(total: Float64Array, count: Float64Array) -> list[float | None]:
-    pairs = zip(total.tolist(), count.tolist(), strict=True)
-    return [value / n if n else None for value, n in pairs]
+def _means(total: Float64Array, count: Float64Array) -> Float64Array:
+    mean: Float64Array = np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
+    return mean

@@ -85,6 +85,11 @@ class Neighbours:
         """Have every learner answer factor s + shift where it answered s."""
         self.memory.target[:] = factor * self.memory.target + shift
 
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return sum(array.nbytes for array in self.memory)
+
     def view(self, targets: int) -> "NeighboursView":
         """The memory as it is now, for `neighbour_scores` with K targets."""
         rows, target, said, stored = self.memory

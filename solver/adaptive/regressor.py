@@ -13,6 +13,7 @@ from solver.adaptive.learners import Learners, LearnersView, scores_of
 from solver.adaptive.losses import Losses
 from solver.adaptive.ridge import CHUNK
 from solver.adaptive.settings import REGRESSION, Settings
+from solver.adaptive.standing import Standing
 from solver.adaptive.target_scale import CENTRE_LIMIT, TargetScale
 from solver.arrays import Float64Array
 from solver.prepare.scale import (
@@ -69,6 +70,7 @@ class AdaptiveRegressor:
         self.inputs = Inputs(columns, seed, LAGS if temporal else 0)
         self._begin()
         self.losses = Losses(len(self.combination.weight))
+        self.kinds = self._kinds()
         self.scale = TargetScale()
         self.last, self.lag_moments = np.full(LAGS, np.nan), no_moments(LAGS)
         self.samples = 0
@@ -162,11 +164,22 @@ class AdaptiveRegressor:
             self.samples,
         )
 
-    def report(self) -> list[dict[str, Any]]:
-        """Parameters, weight, mean squared error (recent and overall) of each learner.
+    def standing(self) -> Standing:
+        """What each learner is worth.
 
-        Errors are those of targets in the units that they were learned in (`target_scale`).
+        Losses are squared errors of targets in the units that they were learned in
+        (`target_scale`).
         """
+        return Standing(self.kinds, self.combination.weight.copy(), *self.losses.means())
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes of what learning reads and writes."""
+        own = self.learners.nbytes + self.losses.nbytes + self.inputs.features.W.nbytes
+        return own + sum(array.nbytes for array in self.combination)
+
+    def _kinds(self) -> list[dict[str, Any]]:
+        """The parameters of each learner, in the order of the weights."""
         kinds: list[dict[str, Any]] = list(self.settings.learners(wide=self.inputs.wide))
         kinds += [{"learner": "last value"}] if self.temporal else []
         kinds += [{"learner": name, "external": True} for name in self.external]
@@ -174,11 +187,7 @@ class AdaptiveRegressor:
             {"learner": "stacker", "horizon": horizon if np.isfinite(horizon) else None}
             for horizon in self.settings.stackers
         ]
-        rows = zip(kinds, self.combination.weight.tolist(), *self.losses.means(), strict=True)
-        return [
-            {**kind, "weight": weight, "recent_loss": recent, "overall_loss": overall}
-            for kind, weight, recent, overall in rows
-        ]
+        return kinds
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All that `restore` needs to go on bit for bit, as plain arrays."""

@@ -101,7 +101,8 @@ def encoded(layout: Layout, X: Float64Array) -> Float64Array:
     parts += [_one_hot(X[:, j]) for j in layout.categories]
     if layout.indicators:
         parts.append(np.isnan(X[:, [*layout.numbers, *layout.categories]]).astype(np.float64))
-    return np.concatenate(parts, axis=1)
+    # Columns that are picked lie one after another, and sums over rows would round otherwise.
+    return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
 
 def _one_hot(codes: Float64Array) -> Float64Array:

@@ -185,7 +185,7 @@ class TestReport:
     def test_names_every_learner_with_weight_and_losses(self):
         X, codes = clusters(seed=15, n=1500)
         learner, _ = learned(X, codes, temporal=True, external_experts=("asset",))
-        report = learner.report()
+        report = learner.standing().rows()
         assert len(report) == len(learner.combination.weight)
         assert sum(line["weight"] for line in report) == pytest.approx(1.0)
         assert report[0]["horizon"] is None
@@ -201,7 +201,7 @@ class TestReport:
         for part in blocks(len(codes), 57):
             learner.absorb(X[part], codes[part])
         lost = np.concatenate(lost)
-        report = learner.report()
+        report = learner.standing().rows()
         recent, overall = ([line[f"{of}_loss"] for line in report] for of in ("recent", "overall"))
         np.testing.assert_allclose(recent, lost[-1000:].mean(axis=0))
         np.testing.assert_allclose(overall, np.nanmean(lost, axis=0))

@@ -119,7 +119,13 @@ def test_after_a_change_endless_learners_are_as_good_as_new_ones():
     learner.absorb(X, y)
     new.absorb(X[6000:], y[6000:])
     lost, lost_by_new = (
-        np.mean([line["recent_loss"] for line in one.report() if line.get("horizon", 0) is None])
+        np.mean(
+            [
+                line["recent_loss"]
+                for line in one.standing().rows()
+                if line.get("horizon", 0) is None
+            ]
+        )
         for one in (learner, new)
     )
     assert lost < 1.2 * lost_by_new

@@ -23,6 +23,12 @@ def test_numbers_alone_are_what_standardising_makes_of_them():
     np.testing.assert_array_equal(preparation.absorb(X), standardise(no_moments(4), X))
 
 
+def test_prepared_rows_lie_one_after_another():
+    """So that sums over them round alike before and after a restart."""
+    X = np.random.default_rng(0).standard_normal((5, 3))
+    assert Preparation(layout_of(["number"] * 3)).absorb(X).flags.c_contiguous
+
+
 def test_a_category_has_one_column_of_its_slots():
     codes = np.array([[0.0], [SLOTS - 1.0], [np.nan], [1e6]])
     columns = encoded(layout_of(["category"]), codes)
