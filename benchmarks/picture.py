@@ -1,8 +1,7 @@
 """Draw README's picture: a server's accuracy on the electricity stream, beside two simple rules.
 
-`python -m benchmarks.picture` starts a server, streams the bundled set through it in the order of
-time, and writes docs/electricity.svg. Each row is standardised by the mean and deviation of the
-rows up to and including it, so nothing later than a sample takes part in its prediction.
+`python -m benchmarks.picture` starts a server, streams the bundled set through the default model in
+the order of time, and writes docs/electricity.svg.
 """
 
 import tempfile
@@ -19,23 +18,11 @@ from benchmarks.demo_streams import PACKED, last_again, majority_so_far
 from wolfstream import Client
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "electricity.svg"
-SPEC = {"working_set": None, "asset": {"average": False}}
 WINDOW = 2000
 _STEP = 200
-_LARGEST_DEVIATION = 4.0
 
 # The same drawing gives the same bytes; letters stay letters, which takes fewer of them.
 mpl.rcParams |= {"svg.hashsalt": "wolfstream", "svg.fonttype": "none"}
-
-
-def standardised(X: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(x - mean)/deviation over the rows up to and including x, in [-4, 4]; 0 where constant."""
-    count = np.arange(1, len(X) + 1)[:, None]
-    mean = np.cumsum(X, axis=0) / count
-    variance = np.cumsum(X * X, axis=0) / count - mean * mean
-    varies = variance > 1e-12
-    z = np.where(varies, (X - mean) / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
-    return np.clip(z, -_LARGEST_DEVIATION, _LARGEST_DEVIATION)
 
 
 def recent_accuracy(right: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -51,15 +38,15 @@ def learned(X: NDArray[np.float64], y: NDArray[np.int64]) -> NDArray[np.int64]:
         running_server(Path(directory), Console()) as url,
         Client(url) as client,
     ):
-        client.create("electricity", SPEC)
-        predictions = client.learn("electricity", X, y, head="asset", batch=256).predictions
+        client.create("electricity")
+        predictions = client.learn("electricity", X, y, batch=256).predictions
     return np.array([-1 if label is None else label for label in predictions[1:]], np.int64)
 
 
 def draw(path: Path, y: NDArray[np.int64], predictions: NDArray[np.int64]) -> None:
     """Write the figure: accuracy over the last `WINDOW` samples, and over all of them."""
     curves = {
-        "wolfstream (ASSET)": (predictions, "#1f5fbf", 2.0),
+        "wolfstream": (predictions, "#1f5fbf", 2.0),
         "last label again": (last_again(y), "#c0561f", 1.2),
         "majority class": (majority_so_far(y), "#808080", 1.2),
     }
@@ -88,7 +75,7 @@ def draw(path: Path, y: NDArray[np.int64], predictions: NDArray[np.int64]) -> No
 def main() -> None:
     with np.load(PACKED / "elec2.npz") as data:
         X, y = data["X"].astype(np.float64), data["y"].astype(np.int64)
-    draw(PICTURE, y, learned(standardised(X), y))
+    draw(PICTURE, y, learned(X, y))
     print(f"{PICTURE}: {PICTURE.stat().st_size / 1024:.0f} kB")
 
 

@@ -47,7 +47,7 @@ def test_readme_is_one_session(tmp_path: Path):
     assert 'samples_learned_total{head="working_set",model="rooms"} 7.0' in mended.text
     trained = session.output("wolfstream train")
     assert "accuracy 100.00%" in trained.text
-    assert "working_set: 4 samples" in trained.text
+    assert "adaptive: 4 samples" in trained.text
     (online, support), (exact, gap) = (
         map(float, line.split()) for line in session.output("load_digits").lines
     )

@@ -217,7 +217,9 @@ def _predict(loaded: "LoadedModel", X: Any, file: Path, before: int) -> tuple[li
     from service.errors import InvalidSamples
 
     try:
-        return loaded.model.published.heads[loaded.model.spec.serve].predict(X)
+        published = loaded.model.published
+        predictions = published.predict(loaded.model.spec.serve, published.prepared(X))
+        return predictions.prediction, predictions.decision
     except InvalidSamples as error:
         first = error.errors[0]
         raise Failure(f"{file}: row {before + first['row'] + 1}: {first['detail']}") from None

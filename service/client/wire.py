@@ -31,6 +31,7 @@ LEARNING_CALLS = {
     "samples": "samples",
     "working_set": "samples",
     "semiparametric": "samples",
+    "adaptive": "samples",
     "asset": "asset",
 }
 Verify: TypeAlias = bool | str | Path | ssl.SSLContext

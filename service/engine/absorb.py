@@ -23,7 +23,7 @@ def absorb_block(
     """
     head = block[0].head
     absorbed = learner.absorb(head, samples)
-    learner.publish(learner.learning(head))
+    learner.publish()
     stats = learner.model.published.heads[head].stats
     answers: list[dict[str, Any]] = []
     start = 0

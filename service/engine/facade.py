@@ -177,15 +177,16 @@ class Engine:
             raise
         return answer
 
-    async def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
+    async def create(self, name: str, *specs: ModelSpec) -> tuple[Model, bool]:
         """A model of this spec and whether it is new; it waits until its code is compiled.
 
+        specs: a new model's, then others that an existing one may have instead.
         Raises ModelExists, TooManyModels, StorageFailed.
         """
         self._phase.check()
-        await self._warm_up.wait_for(spec)
+        await self._warm_up.wait_for(specs[0])
         created: tuple[Model, bool]
-        created = await self._in_order(lambda: self._writer.models.create(name, spec))
+        created = await self._in_order(lambda: self._writer.models.create(name, *specs))
         return created
 
     async def delete(self, name: str) -> None:

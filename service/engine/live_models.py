@@ -83,9 +83,10 @@ class LiveModels:
         self._learners[name] = loaded.learner
         logger.info("model %s: loaded %s, %s", name, path, describe(loaded))
 
-    def create(self, name: str, spec: ModelSpec) -> tuple[Model, bool]:
+    def create(self, name: str, spec: ModelSpec, *others: ModelSpec) -> tuple[Model, bool]:
         """The model of this name and spec, and whether it is new.
 
+        others: specs that an existing model may have instead.
         Raises ModelExists, TooManyModels, StorageFailed.
         """
         model = self.get(name)
@@ -99,7 +100,7 @@ class LiveModels:
                 learner = Learner(Model(model_id, name, spec))
             self._learners[name] = learner
             return learner.model, True
-        if model.spec != spec:
+        if model.spec not in (spec, *others):
             raise ModelExists(
                 f"model {name!r} exists with another spec; choose another name or DELETE it first"
             )

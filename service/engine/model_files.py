@@ -9,7 +9,7 @@ from service.heads.kinds import KINDS
 from service.model.learner import Learner
 from service.model.live import Model
 from service.spec.heads import ALGORITHMS
-from service.spec.model import ModelSpec, read_spec
+from service.spec.model import ModelSpec, read_stored_spec
 from service.storage.interfaces import Storage
 from service.storage.snapshot_format import DamagedSnapshot, State, read_state
 
@@ -99,7 +99,7 @@ def fill_model(model: Model, state: State, source: str) -> LoadedModel:
 def spec_in(state: State, source: str) -> ModelSpec:
     """The spec in a state. Raises ModelFileError, which calls the state `source`."""
     try:
-        return read_spec(state.plain["spec"])
+        return read_stored_spec(state.plain["spec"])
     except (KeyError, TypeError, WolfstreamError):
         raise ModelFileError(f"{source} holds no model that this version knows") from None
 

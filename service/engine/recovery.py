@@ -13,7 +13,7 @@ from service.errors import StartupError, StorageFailed
 from service.heads.fit import fit_from_record
 from service.model.learner import Learner
 from service.model.live import Model
-from service.spec.model import ModelSpec
+from service.spec.model import read_stored_spec
 from service.storage.entries import Entry, KeyedRequest
 from service.storage.interfaces import Journal, Snapshots, Storage
 from service.storage.snapshot_format import DamagedSnapshot, UnreadableSnapshot, decode_state
@@ -32,7 +32,7 @@ def recover(storage: Storage, use_threads: Callable[[int], None]) -> Iterator[Le
     Raises StartupError where that is impossible.
     """
     for model_id, name, spec in storage.catalogue.models():
-        yield _recover_model(Model(model_id, name, ModelSpec(**spec)), storage, use_threads)
+        yield _recover_model(Model(model_id, name, read_stored_spec(spec)), storage, use_threads)
 
 
 def _recover_model(model: Model, storage: Storage, use_threads: Callable[[int], None]) -> Learner:

@@ -146,7 +146,7 @@ class Writer:
         self._commits.append_fit(entry)
         try:
             learner.adopt(entry.head, fit_from_record(entry.record))
-            learner.publish([entry.head])
+            learner.publish()
         except Exception as error:
             raise mark_broken(learner, error) from None
         self._snapshot_if_due(model)

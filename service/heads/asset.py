@@ -47,11 +47,16 @@ class MachinesView(NamedTuple):
     features: int
 
     @property
+    def learners(self) -> list[dict[str, Any]]:
+        """It is one learner."""
+        return []
+
+    @property
     def gauges(self) -> dict[str, float | None]:
         """The memory of the learner."""
         return {"head_memory_bytes": self.stats["bytes"]}
 
-    def predict(self, X: Matrix) -> tuple[NDArray[Any], Float64Array]:
+    def predict(self, X: Matrix, _: object = None) -> tuple[NDArray[Any], Float64Array]:
         """Class numbers or values, and decisions, of finite rows. Raises InvalidSamples.
 
         Features of sparse rows that are new to Fourier's map are left out: it has no frequencies
@@ -81,6 +86,8 @@ class MachinesView(NamedTuple):
 class AssetLearner:
     """ASSET as the spec has it; a `ClassLearner` and a `ValueLearner`."""
 
+    voters = ()
+
     def __init__(self, spec: ModelSpec) -> None:
         assert spec.asset is not None
         self._own = spec.asset
@@ -91,9 +98,9 @@ class AssetLearner:
 
     def check(self, rows: Rows) -> None:
         """Refuse rows that no kernel value could hold. Raises InvalidSamples."""
-        check_norms(rows, self._learner.square_norm_limit())
+        self._learner.check(rows)
 
-    def absorb(self, X: Matrix, y: NDArray[Any]) -> list[AssetAbsorbed]:
+    def absorb(self, X: Matrix, y: NDArray[Any], _: object = None) -> list[AssetAbsorbed]:
         """Learn rows with class numbers or targets; returns ASSET's answers part by part."""
         return self._learner.absorb(X, y)
 

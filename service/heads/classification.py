@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from service.errors import InvalidSamples, Untrained
 from service.heads.protocol import Answers, LabelKey, Predictions
 from service.heads.scores import Hits
+from service.heads.votes import NO_VOTES, Votes, class_scores
 from service.samples.named_rows import Rows
 from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
+from service.spec.heads import HeadName
 from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix, n_rows, take_rows
 
@@ -35,8 +37,17 @@ class LearnerView(Protocol):
     def gauges(self) -> dict[str, float | None]:
         """As of `HeadView`."""
 
-    def predict(self, X: Matrix) -> tuple[NDArray[Any], Float64Array]:
-        """Class numbers or values, and decisions, of finite rows. Raises InvalidSamples."""
+    @property
+    def learners(self) -> list[dict[str, Any]]:
+        """As of `HeadView`."""
+
+    def predict(
+        self, X: Matrix, votes: Float64Array | None, /
+    ) -> tuple[NDArray[Any], Float64Array]:
+        """Class numbers or values, and decisions, of finite rows. Raises InvalidSamples.
+
+        votes: as of `OnlineLearner.absorb`.
+        """
 
     def cost(self, rows: int, entries: int) -> int:
         """As of `HeadView`."""
@@ -48,8 +59,15 @@ class OnlineLearner(Protocol):
     def check(self, rows: Rows, /) -> None:
         """Refuse rows that it could not learn. Raises InvalidSamples."""
 
-    def absorb(self, X: Matrix, y: NDArray[Any], /) -> list[Any]:
-        """Learn rows; answers part by part, each with `prediction` and `decision`."""
+    @property
+    def voters(self) -> tuple[HeadName, ...]:
+        """The heads that it listens to."""
+
+    def absorb(self, X: Matrix, y: NDArray[Any], votes: Float64Array | None, /) -> list[Any]:
+        """Learn rows; answers part by part, each with `prediction` and `decision`.
+
+        votes: (n, voters, K) scores, of numbers (n, voters) values; None if nobody votes.
+        """
 
     def relearning(self, samples: int, /) -> Relearn:
         """Learns parts of so many samples, which may have been learned before."""
@@ -86,11 +104,17 @@ class ClassificationView(NamedTuple):
     learner: LearnerView
     classes: tuple[Label, ...]
     stats: dict[str, Any]
+    voters: tuple[HeadName, ...]
 
     @property
     def gauges(self) -> dict[str, float | None]:
         """Those of the learner."""
         return self.learner.gauges
+
+    @property
+    def learners(self) -> list[dict[str, Any]]:
+        """Those of the learner."""
+        return self.learner.learners
 
     @property
     def source(self) -> dict[str, Any]:
@@ -105,11 +129,12 @@ class ClassificationView(NamedTuple):
         met = f"the class {self.classes[0]!r} only" if self.classes else "no sample"
         return f"has met {met}: two classes are needed"
 
-    def predict(self, X: Matrix) -> Predictions:
+    def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> Predictions:
         """Labels and decisions of finite rows. Raises Untrained, InvalidSamples."""
         if self.lacks:
             raise Untrained(f"the head {self.lacks}")
-        codes, decision = self.learner.predict(X)
+        scores = class_scores(votes, self.voters, self.classes)
+        codes, decision = self.learner.predict(X, scores)
         return Predictions([self.classes[code] for code in codes.tolist()], decision.tolist())
 
     def cost(self, rows: int, entries: int) -> int:
@@ -146,11 +171,12 @@ class ClassificationHead(Generic[L]):
         """Labels that this head has not met."""
         return {_key(label) for label in labels} - self._code_of.keys()
 
-    def absorb(self, X: Matrix, y: Targets) -> Answers:
+    def absorb(self, X: Matrix, y: Targets, votes: Votes = NO_VOTES) -> Answers:
         """Learn samples in order, test-then-train; the same for live requests and for replay."""
         assert isinstance(y, list)
         codes = np.array(self.meet(y), np.int64)
-        parts = self.learner.absorb(X, codes)
+        scores = class_scores(votes, self.learner.voters, self.classes)
+        parts = self.learner.absorb(X, codes, scores)
         predicted = np.concatenate([part.prediction for part in parts])
         self._score.count(*_judged(codes, predicted))
         decision = [value for part in parts for value in _decisions(part.decision)]
@@ -166,7 +192,7 @@ class ClassificationHead(Generic[L]):
         """What predictions and descriptions read from now on."""
         view = self.learner.view()
         stats = {**view.stats, "prequential": self._score.to_dict()}
-        return ClassificationView(view, tuple(self.classes), stats)
+        return ClassificationView(view, tuple(self.classes), stats, self.learner.voters)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""

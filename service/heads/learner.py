@@ -5,7 +5,8 @@ from typing import Any, Generic, TypeVar
 
 from numpy.typing import NDArray
 
-from service.heads.kernel import kernel_with, largest_product, square_norm_limit
+from service.heads.kernel import check_norms, kernel_with, largest_product, square_norm_limit
+from service.samples.named_rows import NamedRows, Rows
 from service.spec.kernel import has_auto_gamma
 from service.spec.model import ModelSpec
 from solver.kernels.bandwidth import AutoGamma, Learner
@@ -24,6 +25,7 @@ class HeadLearner(Generic[L]):
 
     def __init__(self, spec: ModelSpec, build: Callable[[Kernel], L]) -> None:
         self._kernel = spec.kernel
+        self._prepared = spec.prepare is not None
         self.features = 0
         self._auto: AutoGamma[L] | None = None
         self._fixed: L | None = None
@@ -56,6 +58,14 @@ class HeadLearner(Generic[L]):
         if isinstance(X, SparseRows):
             self.features = max(self.features, largest_feature(X) + 1)
         return answers
+
+    def check(self, rows: Rows) -> None:
+        """Refuse rows that no kernel value could hold. Raises InvalidSamples.
+
+        Preparation bounds the numbers of arrays, which are not prepared yet.
+        """
+        if not self._prepared or isinstance(rows, NamedRows):
+            check_norms(rows, self.square_norm_limit())
 
     def square_norm_limit(self) -> float:
         """The largest ||x||^2 of a row that the learner can take."""

@@ -6,7 +6,7 @@ head as data: which calls teach it, what else it can do, how its results are sho
 them all.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from service.heads.fit import Fit, Observe, Window
 from service.heads.scores import Errors, Hits
+from service.heads.votes import NO_VOTES, Votes
 from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
 from service.spec.heads import HeadName, LearningCall
@@ -66,6 +67,10 @@ class HeadView(Protocol):
         """Numbers to be watched, by the names of their metrics; None where there is none yet."""
 
     @property
+    def learners(self) -> list[dict[str, Any]]:
+        """What each of the head's learners is worth at present; empty if it is one learner."""
+
+    @property
     def source(self) -> dict[str, Any]:
         """Fields of a prediction's response that name what predicted, besides the head."""
 
@@ -73,8 +78,11 @@ class HeadView(Protocol):
     def lacks(self) -> str:
         """What must come before it can predict: "has met no sample: one is needed"; else ""."""
 
-    def predict(self, X: Matrix) -> Predictions:
-        """Predictions and decisions of finite rows. Raises Untrained, InvalidSamples."""
+    def predict(self, X: Matrix, votes: Votes = NO_VOTES, /) -> Predictions:
+        """Predictions and decisions of finite rows. Raises Untrained, InvalidSamples.
+
+        votes: what the other heads predict for them, if this one listens.
+        """
 
     def cost(self, rows: int, entries: int) -> int:
         """Multiplications of a prediction, to decide where it may run.
@@ -86,6 +94,10 @@ class HeadView(Protocol):
 class Head(Protocol):
     """A learner with its prequential score. Only the writer's thread uses it."""
 
+    @property
+    def classes(self) -> Sequence[Label] | None:
+        """The labels that were met, in that order; None where numbers are learned."""
+
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
         """Refuse what could not be learned, before it enters the journal.
 
@@ -93,8 +105,11 @@ class Head(Protocol):
         those that these bring. Raises InvalidSamples.
         """
 
-    def absorb(self, X: Matrix, y: Targets) -> Answers:
-        """Learn samples in order, test-then-train; the same for live requests and for replay."""
+    def absorb(self, X: Matrix, y: Targets, votes: Votes = NO_VOTES, /) -> Answers:
+        """Learn samples in order, test-then-train; the same for live requests and for replay.
+
+        votes: what the other heads said of each row before they learned it, if this one listens.
+        """
 
     def view(self) -> HeadView:
         """What predictions and descriptions read from now on."""
@@ -176,7 +191,8 @@ class Kind(Generic[H]):
 
     build: a fresh one, as the spec asks for it.
     calls: the learning calls whose journal entries and responses name it. learns_all: whether
-        samples of the other calls teach it, too.
+        samples of the other calls teach it, too. listens: whether it is given the others' votes.
+    prepared: whether it needs prepared rows.
     specs, exercise: models that between them reach all code that this kind compiles, and what
         compiles it for one of them, on dense or on sparse rows. code: what of a spec decides which
         compiled code its head runs.
@@ -197,6 +213,8 @@ class Kind(Generic[H]):
     outcome: Callable[[Mapping[str, Any]], str]
     summary: Callable[[Mapping[str, Any]], list[str]]
     learns_all: bool = False
+    listens: bool = False
+    prepared: bool = False
     passes: Callable[[H, Matrix, Targets], Passes] | None = None
     pairs: Pairs[H] | None = None
     refitting: Refitting[H] | None = None

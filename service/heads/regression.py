@@ -10,8 +10,10 @@ from service.errors import Untrained
 from service.heads.classification import LearnerView, OnlineLearner, Relearn
 from service.heads.protocol import Answers, LabelKey, Predictions
 from service.heads.scores import Errors
+from service.heads.votes import NO_VOTES, Votes, values
 from service.samples.targets import Targets
 from service.samples.validation import Samples
+from service.spec.heads import HeadName
 from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix, n_rows, take_rows
 
@@ -21,6 +23,7 @@ class RegressionView(NamedTuple):
 
     learner: LearnerView
     stats: dict[str, Any]
+    voters: tuple[HeadName, ...]
 
     @property
     def classes(self) -> None:
@@ -33,6 +36,11 @@ class RegressionView(NamedTuple):
         return self.learner.gauges
 
     @property
+    def learners(self) -> list[dict[str, Any]]:
+        """Those of the learner."""
+        return self.learner.learners
+
+    @property
     def source(self) -> dict[str, Any]:
         """The head alone."""
         return {}
@@ -42,11 +50,11 @@ class RegressionView(NamedTuple):
         """One sample must have been met."""
         return "has met no sample: one is needed" if self.learner.model is None else ""
 
-    def predict(self, X: Matrix) -> Predictions:
+    def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> Predictions:
         """A number for each row, twice. Raises Untrained, InvalidSamples."""
         if self.lacks:
             raise Untrained(f"the head {self.lacks}")
-        prediction, decision = self.learner.predict(X)
+        prediction, decision = self.learner.predict(X, values(votes, self.voters))
         return Predictions(prediction.tolist(), decision.tolist())
 
     def cost(self, rows: int, entries: int) -> int:
@@ -56,6 +64,8 @@ class RegressionView(NamedTuple):
 
 class RegressionHead:
     """A learner of targets, and its prequential score."""
+
+    classes = None
 
     def __init__(self, learner: OnlineLearner) -> None:
         self._learner = learner
@@ -68,10 +78,11 @@ class RegressionHead:
         self._learner.check(samples.X)
         return drafted
 
-    def absorb(self, X: Matrix, y: Targets) -> Answers:
+    def absorb(self, X: Matrix, y: Targets, votes: Votes = NO_VOTES) -> Answers:
         """Learn samples in order, test-then-train; the same for live requests and for replay."""
         assert not isinstance(y, list)
-        predicted = np.concatenate([part.prediction for part in self._learner.absorb(X, y)])
+        parts = self._learner.absorb(X, y, values(votes, self._learner.voters))
+        predicted = np.concatenate([part.prediction for part in parts])
         self._score.count(errors_of(predicted, y))
         column = [value if value == value else None for value in predicted.tolist()]
         return Answers(column, list(column))
@@ -84,7 +95,8 @@ class RegressionHead:
     def view(self) -> RegressionView:
         """What predictions and descriptions read from now on."""
         view = self._learner.view()
-        return RegressionView(view, {**view.stats, "prequential": self._score.to_dict()})
+        stats = {**view.stats, "prequential": self._score.to_dict()}
+        return RegressionView(view, stats, self._learner.voters)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""

@@ -20,6 +20,7 @@ from service.heads.kernel import check_norms, kernel_limit, square_norm_limit
 from service.heads.protocol import Answers, Asked, Kind, LabelKey, Predictions, Refitting
 from service.heads.regression import errors_of
 from service.heads.scores import Errors
+from service.heads.votes import NO_VOTES, Votes
 from service.heads.window import RecentSamples
 from service.samples.named_rows import NamedRows
 from service.samples.targets import LARGEST_TARGET, Targets
@@ -58,6 +59,11 @@ class FittedView(NamedTuple):
         }
 
     @property
+    def learners(self) -> list[dict[str, Any]]:
+        """It is one learner."""
+        return []
+
+    @property
     def source(self) -> dict[str, Any]:
         """Which refit predicts: its job, and the sequence of its window."""
         fit = self.stats["fit"]
@@ -68,11 +74,12 @@ class FittedView(NamedTuple):
         """There must have been a refit."""
         return "has not been fitted yet: a refit of its window is needed" if not self.model else ""
 
-    def predict(self, X: Matrix) -> Predictions:
+    def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> Predictions:
         """A number for each row, twice. Raises Untrained, InvalidSamples."""
         if self.model is None:
             raise Untrained(f"the head {self.lacks}")
         check_norms(_dense(X), kernel_limit(self.model.kernel))
+        del votes
         prediction = predict_semiparametric(self.model, X).tolist()
         return Predictions(prediction, list(prediction))
 
@@ -86,6 +93,8 @@ class FittedView(NamedTuple):
 
 class SemiparametricHead:
     """The window, the fit that is served, and its prequential score."""
+
+    classes = None
 
     def __init__(self, spec: ModelSpec) -> None:
         own = spec.semiparametric
@@ -126,9 +135,10 @@ class SemiparametricHead:
                 [{"row": 0, "pointer": "/x/0", "detail": detail}],
             )
 
-    def absorb(self, X: Matrix, y: Targets) -> Answers:
+    def absorb(self, X: Matrix, y: Targets, votes: Votes = NO_VOTES) -> Answers:
         """Judge the fit on samples, then add them to the window; live and in replay."""
         assert not isinstance(y, list)
+        del votes
         rows = _dense(X)
         predicted = self._predictions(rows)
         self._score.count(errors_of(predicted, y))

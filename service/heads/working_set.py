@@ -44,6 +44,11 @@ class SetView(NamedTuple):
     square_norm_limit: float
 
     @property
+    def learners(self) -> list[dict[str, Any]]:
+        """It is one learner."""
+        return []
+
+    @property
     def gauges(self) -> dict[str, float | None]:
         """The sizes of the set."""
         names = {"set_size": "size", "support_vectors": "support_vectors"}
@@ -51,7 +56,7 @@ class SetView(NamedTuple):
         sizes = {name: self.stats.get(key) for name, key in names.items()}
         return {**sizes, "indefinite": float(self.stats.get("warning") == _INDEFINITE)}
 
-    def predict(self, X: Matrix) -> tuple[NDArray[np.int64], Float64Array]:
+    def predict(self, X: Matrix, _: object = None) -> tuple[NDArray[np.int64], Float64Array]:
         """Class numbers and decisions of finite rows. Raises InvalidSamples."""
         assert self.model is not None
         check_norms(X, self.square_norm_limit)
@@ -64,6 +69,8 @@ class SetView(NamedTuple):
 
 class SetLearner:
     """A working set as the spec has it; a `ClassLearner`."""
+
+    voters = ()
 
     def __init__(self, spec: ModelSpec) -> None:
         own = spec.working_set
@@ -100,9 +107,9 @@ class SetLearner:
 
     def check(self, rows: Rows) -> None:
         """Refuse rows that no kernel value could hold. Raises InvalidSamples."""
-        check_norms(rows, self._learner.square_norm_limit())
+        self._learner.check(rows)
 
-    def absorb(self, X: Matrix, codes: NDArray[np.int64]) -> list[Absorbed]:
+    def absorb(self, X: Matrix, codes: NDArray[np.int64], _: object = None) -> list[Absorbed]:
         """Learn rows with class numbers; returns the set's answers part by part."""
         return self._learner.absorb(X, codes)
 

@@ -7,19 +7,23 @@ from numpy.typing import NDArray
 
 from service.heads import kinds
 from service.heads.fit import Fit, Window
-from service.heads.protocol import Answers, Refitting
+from service.heads.protocol import Answers, HeadView, Predictions, Refitting
+from service.heads.votes import Vote, vote_of
 from service.model.live import Model
-from service.model.published import Published
+from service.model.published import Published, predict_each
 from service.samples.named_rows import NamedRows, NameTable, Rows
 from service.samples.validation import Samples
-from service.spec.heads import HEADS, HeadName
-from solver.rows.matrix import Matrix
+from service.spec.heads import HeadName
+from solver.prepare.columns import Kind, Preparation, layout_of
+from solver.rows.matrix import Matrix, SparseRows
 
 
 class Learner:
     """Learns for one model, and publishes what it has learned. Used by one thread.
 
     sequence: of the last sample absorbed. dimension, names: as of `Published`, for this sequence.
+    preparation: of rows before any head learns them; None before the first, and where they are
+        learned as they come.
     snapshot_attempt: sequence at which a snapshot was last begun.
     fitted: samples in the windows of the fits since then.
     line: how often the model was rolled back in this process.
@@ -30,30 +34,69 @@ class Learner:
         self.sequence = 0
         self.dimension: int | None = None
         self.names: NameTable | None = None
+        self.preparation: Preparation | None = None
         self.heads = {head: kinds.build(head, model.spec) for head in model.spec.heads}
+        self._views: dict[HeadName, HeadView] = {}
         self.snapshot_attempt = 0
         self.fitted = 0
         self.line = 0
         self.publish()
 
     def absorb(self, head: HeadName, samples: Samples) -> Answers:
-        """Learn one block of the journal, live or in replay."""
+        """Learn one block of the journal, live or in replay.
+
+        The answers are those of the head that the samples were posted for, but what is predicted
+        is what the served head said.
+        """
         X = self._matrix(samples.X)
-        answers = [self.heads[name].absorb(X, samples.y) for name in self.learning(head)]
+        learning, serve = self.learning(head), self.model.spec.serve
+        others = self._predictions_of_others(X, learning)
+        votes = {name: self._vote(name, predicted.decision) for name, predicted in others.items()}
+        answers: dict[HeadName, Answers] = {}
+        for name in kinds.in_turn(learning):
+            answers[name] = self.heads[name].absorb(X, samples.y, votes)
+            self._views.pop(name, None)
+            if len(learning) > 1:
+                votes[name] = self._vote(name, answers[name].decision)
         self.sequence += len(samples.y)
-        return answers[0]
+        served = answers.get(serve) or others.get(serve)
+        blank: list[Any] = [None] * len(samples.y)
+        prediction, decision = (served.prediction, served.decision) if served else (blank, blank)
+        return answers[head]._replace(prediction=prediction, decision=decision)
+
+    def _vote(self, head: HeadName, decision: list[Any]) -> Vote:
+        return vote_of(self.heads[head].classes, decision)
+
+    def _predictions_of_others(
+        self, X: Matrix, learning: Iterable[HeadName]
+    ) -> dict[HeadName, Predictions]:
+        """What heads that do not learn a block predict for it, if anybody wants to know."""
+        others = [name for name in self.heads if name not in learning]
+        if not any(kinds.KINDS[name].listens for name in learning):
+            others = [name for name in others if name == self.model.spec.serve]
+        return predict_each({name: self._view(name) for name in others}, X)
+
+    def _view(self, head: HeadName) -> HeadView:
+        """A head's view, which is kept until the head changes."""
+        if head not in self._views:
+            self._views[head] = self.heads[head].view()
+        return self._views[head]
 
     def learning(self, head: HeadName) -> tuple[HeadName, ...]:
         """The heads that learn samples which are posted for one of them."""
         return kinds.learners(self.model.spec, head)
 
-    def publish(self, changed: Iterable[HeadName] = HEADS) -> None:
-        """Let readers see the present state; heads that did not change keep their view."""
-        views = {
-            name: head.view() if name in changed else self.model.published.heads[name]
-            for name, head in self.heads.items()
-        }
-        self.model.published = Published(self.sequence, self.dimension, self.names, views)
+    def forget_views(self) -> None:
+        """Have all views made anew, after a head was changed from outside."""
+        self._views.clear()
+
+    def publish(self) -> None:
+        """Let readers see the present state."""
+        views = {name: self._view(name) for name in self.heads}
+        preparation = None if self.preparation is None else self.preparation.view()
+        self.model.published = Published(
+            self.sequence, self.dimension, self.names, preparation, views
+        )
 
     def window(self) -> Window:
         """The samples that a refit is over, copied. Raises NoSuchHead."""
@@ -64,6 +107,7 @@ class Learner:
     def adopt(self, head: HeadName, fit: Fit) -> None:
         """Serve the result of a refit, live or in replay."""
         _refitting(head).adopt(self.heads[head], fit)
+        self._views.pop(head, None)
         self.fitted += fit.plain["samples"]
 
     def roll_back(self, source: "Learner", rolled_back: dict[str, Any]) -> None:
@@ -72,7 +116,9 @@ class Learner:
         rolled_back: see `Model`.
         """
         self.heads, self.names, self.dimension = source.heads, source.names, source.dimension
+        self.preparation = source.preparation
         self.sequence, self.model.rolled_back = rolled_back["at"], rolled_back
+        self._views.clear()
         self.line += 1
         self.model.broken = ""
 
@@ -84,11 +130,13 @@ class Learner:
             "dimension": self.dimension,
             "heads": {},
         }
+        arrays: dict[str, NDArray[Any]] = {}
         if self.names is not None:
             plain["names"] = self.names.names()
+        if self.preparation is not None:
+            arrays |= self.preparation.state()
         if self.model.rolled_back is not None:
             plain["rolled_back"] = self.model.rolled_back
-        arrays: dict[str, NDArray[Any]] = {}
         for name, head in self.heads.items():
             plain["heads"][name], of_head = head.state()
             arrays |= {f"{name}.{key}": array for key, array in of_head.items()}
@@ -106,17 +154,37 @@ class Learner:
                 key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)
             }
             head.restore(plain["heads"][name], own)
+        self.preparation = self._preparation()
+        if self.preparation is not None:
+            self.preparation.restore(arrays)
+        self._views.clear()
 
     def _matrix(self, rows: Rows) -> Matrix:
-        """Rows to learn; their names, if they have any, become known."""
+        """Rows to learn, prepared; their names, if they have any, become known."""
         if not isinstance(rows, NamedRows):
-            self.dimension = rows.shape[1]
-            return rows
+            return self.prepared(rows)
         if self.names is None:
             self.names = NameTable()
         self.names.add(rows.names)
         self.dimension = len(self.names)
         return self.names.matrix(rows, self.dimension)
+
+    def prepared(self, X: Matrix) -> Matrix:
+        """Rows prepared as the spec says, the next ones of the stream; sparse rows as they are."""
+        if isinstance(X, SparseRows):
+            return X
+        self.dimension = X.shape[1]
+        if self.preparation is None:
+            self.preparation = self._preparation()
+        return X if self.preparation is None else self.preparation.absorb(X)
+
+    def _preparation(self) -> Preparation | None:
+        """A fresh preparation of the model's rows, if its spec and their kind ask for one."""
+        prepare = self.model.spec.prepare
+        if prepare is None or self.dimension is None or self.names is not None:
+            return None
+        kinds_of_columns: list[Kind] = ["number"] * self.dimension
+        return Preparation(layout_of(kinds_of_columns, indicators=prepare.missing == "indicator"))
 
 
 def _refitting(head: HeadName) -> Refitting[Any]:

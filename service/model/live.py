@@ -29,7 +29,7 @@ class Model:
         self.id = model_id
         self.name = name
         self.spec = spec
-        self.published = Published(0, None, None, {})
+        self.published = Published(0, None, None, None, {})
         self.counts = {head: SampleCounts() for head in HEADS}
         self.broken = ""
         self.snapshot_sequence = 0
@@ -54,7 +54,7 @@ class Model:
 
     def describe(self) -> dict[str, Any]:
         """The model's description, from the published view."""
-        sequence, dimension, names, heads = self.published
+        sequence, dimension, names, _, heads = self.published
         kind = None if dimension is None else "arrays" if names is None else "named"
         return {
             "model": self.name,

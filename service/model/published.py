@@ -1,12 +1,17 @@
 """The published view of a model: what predictions and descriptions read."""
 
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from service.errors import InvalidSamples
-from service.heads.protocol import HeadView
+from service.heads.kinds import KINDS
+from service.heads.protocol import HeadView, Predictions
+from service.heads.votes import Votes, vote_of
 from service.samples.named_rows import NamedRows, NameTable, Rows
 from service.spec.heads import HeadName
-from solver.rows.matrix import Matrix
+from solver.prepare.columns import PreparationView, prepared
+from solver.rows.matrix import Matrix, SparseRows
 
 
 class Published(NamedTuple):
@@ -14,19 +19,56 @@ class Published(NamedTuple):
 
     dimension: numbers in a row, or names known; None before the first sample.
     names: the model's table if its rows are named; it may have grown since.
+    preparation: of rows before a head sees them; None where heads take them as they come.
     """
 
     sequence: int
     dimension: int | None
     names: NameTable | None
+    preparation: PreparationView | None
     heads: dict[HeadName, HeadView]
+
+    def predict(self, head: HeadName, X: Matrix) -> Predictions:
+        """What a head predicts for rows, told what the others predict if it listens to them.
+
+        Raises Untrained, InvalidSamples.
+        """
+        votes: Votes = {}
+        if KINDS[head].listens:
+            others = {name: view for name, view in self.heads.items() if name != head}
+            votes = {
+                name: vote_of(self.heads[name].classes, predicted.decision)
+                for name, predicted in predict_each(others, X).items()
+            }
+        return self.heads[head].predict(X, votes)
+
+    def prepared(self, X: Matrix) -> Matrix:
+        """Rows to predict as the heads learned them; sparse rows as they are."""
+        if self.preparation is None or isinstance(X, SparseRows):
+            return X
+        return prepared(self.preparation, X)
+
+    def cost(self, head: HeadName, rows: int, entries: int) -> int:
+        """Multiplications of a prediction; see `HeadView.cost`."""
+        heads = self.heads if KINDS[head].listens else (head,)
+        return sum(self.heads[name].cost(rows, entries) for name in heads)
 
     def matrix(self, rows: Rows) -> Matrix:
         """Rows to predict, in the form that the heads learned. Raises InvalidSamples."""
         check_rows(rows, self.dimension, self.names is not None)
         if not isinstance(rows, NamedRows):
-            return rows
+            return self.prepared(rows)
         return (self.names or NameTable()).matrix(rows, self.dimension or 0)
+
+
+def predict_each(views: Mapping[HeadName, HeadView], X: Matrix) -> dict[HeadName, Predictions]:
+    """What those of the views predict for rows that have learned enough and can take them."""
+    predictions: dict[HeadName, Predictions] = {}
+    for name, view in views.items():
+        if not view.lacks:
+            with suppress(InvalidSamples):
+                predictions[name] = view.predict(X)
+    return predictions
 
 
 def check_rows(rows: Rows, dimension: int | None, named: bool) -> None:

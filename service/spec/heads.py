@@ -5,7 +5,7 @@ Plain data that imports nothing: the command line offers these choices before it
 
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-HeadName: TypeAlias = Literal["working_set", "asset", "semiparametric"]
+HeadName: TypeAlias = Literal["working_set", "asset", "semiparametric", "adaptive"]
 Task: TypeAlias = Literal["classification", "regression"]
 # The calls that bring samples, by their names under /v1/models/{name}.
 LearningCall: TypeAlias = Literal["samples", "asset"]
@@ -40,12 +40,14 @@ ALGORITHMS: dict[str, Algorithm] = {
     "partan": Algorithm("working_set", "pairs", ("classification",)),
     "smo": Algorithm("working_set", "pairs", ("classification",)),
     "semiparametric": Algorithm("semiparametric", "fit", ("regression",)),
+    "adaptive": Algorithm("adaptive", "stream", ("classification", "regression")),
 }
 # Options of the command line that end in a head's part of the spec, or steer a way of training.
 HEAD_OPTIONS: dict[HeadName, tuple[str, ...]] = {
     "working_set": ("C", "class_weight", "corrective_steps", "max_size"),
     "asset": ("features", "dimension", "lambda", "epsilon", "horizon"),
     "semiparametric": ("C", "basis", "epsilon", "solver", "window"),
+    "adaptive": (),
 }
 # Of the objective, where a batch solver stops; of the KKT conditions, where a fit does.
 TOLERANCE: dict[Way, float] = {"pairs": 0.1, "fit": 1e-4}

@@ -26,6 +26,8 @@ MODEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 
 _DIMENSION = 512
 _EPSILON = 0.1
+# What a spec meant before these fields existed.
+_BEFORE: dict[str, Any] = {"prepare": None, "adaptive": None}
 _DEFAULT_FEATURES: dict[Any, FeatureMap] = {"polynomial": "nystrom", "linear": "identity"}
 
 
@@ -91,10 +93,38 @@ class AssetSpec(Part):
     )
 
 
+class PrepareSpec(Part):
+    """Rows are standardised before anything learns them, each by the rows up to it.
+
+    Sparse rows keep their zeros.
+    """
+
+    missing: Literal["mean", "indicator"] = Field(
+        "mean",
+        description="What a missing number becomes: the mean of its feature so far; indicator: "
+        "the mean, and one more feature that says so.",
+    )
+
+
+class AdaptiveSpec(Part):
+    """A bank of learners on shared features, weighted by how well each predicts at present.
+
+    It needs no parameter, and learns every sample that the model is sent.
+    """
+
+
 class ModelSpec(Part):
     """What a model is. `{}` is a valid spec; a head that is null does not exist."""
 
     task: Task = "classification"
+    prepare: PrepareSpec | None = Field(
+        default=PrepareSpec(), description="null: rows are learned as they come."
+    )
+    temporal: bool = Field(
+        False,
+        description="true: the labels before a row help to predict it. Wrong where labels come "
+        "late, or where many rows are predicted at once.",
+    )
     kernel: KernelSpec = Field(default_factory=RbfSpec, discriminator="type")
     working_set: WorkingSetSpec | None = Field(
         default=WorkingSetSpec(), description="null for regression."
@@ -103,7 +133,15 @@ class ModelSpec(Part):
     semiparametric: SemiparametricSpec | None = Field(
         default=None, description="Of regression, with rows that are arrays."
     )
-    serve: HeadName = "working_set"
+    adaptive: AdaptiveSpec | None = Field(
+        default=AdaptiveSpec(),
+        description="null by default where there is a semiparametric head, as is prepare: its "
+        "basis is in the rows' own units.",
+    )
+    serve: HeadName = Field(
+        "adaptive",
+        description="By default the first of adaptive, working_set, asset that is not null.",
+    )
     seed: int = Field(0, ge=0, lt=2**53)
 
     @model_validator(mode="before")
@@ -120,7 +158,13 @@ class ModelSpec(Part):
             given = given | {"asset": _with_defaults(asset, kind, regression)}
         if regression:
             given = {"working_set": None} | given
-        if given.get("working_set", ()) is None:
+        if given.get("semiparametric") is not None:
+            given = {"prepare": None, "adaptive": None} | given
+        if given.get("adaptive", ()) is not None:
+            return given
+        if given.get("working_set", ()) is not None:
+            given = {"serve": "working_set"} | given
+        else:
             only_fitted = given["asset"] is None and given.get("semiparametric") is not None
             given = {"serve": "semiparametric" if only_fitted else "asset"} | given
         return given
@@ -138,6 +182,24 @@ class ModelSpec(Part):
                 "/semiparametric",
                 "the semiparametric head learns numbers only: leave it out, or say "
                 '"task": "regression"',
+            )
+        if self.prepare is not None and self.semiparametric is not None:
+            raise contradiction(
+                "/prepare",
+                "the semiparametric head's basis is in the rows' own units: leave prepare out, "
+                "or set it to null",
+            )
+        if self.prepare is None and self.adaptive is not None:
+            raise contradiction(
+                "/prepare",
+                "the adaptive head learns prepared rows: leave prepare out, or set adaptive to "
+                "null, too",
+            )
+        if self.temporal and self.adaptive is None:
+            raise contradiction(
+                "/temporal",
+                "only the adaptive head uses the labels before a row: leave temporal out, or "
+                "adaptive in",
             )
         if self.asset is not None:
             _check_asset(self.asset, self.kernel.type, self.task)
@@ -198,6 +260,28 @@ def read_spec(given: Any) -> ModelSpec:
         return ModelSpec.model_validate(given)
     except ValidationError as error:
         raise Invalid("the spec is not valid", _REFUSALS.problems(error)) from None
+
+
+def readings(given: Any) -> tuple[ModelSpec, ...]:
+    """What a decoded body means, and what it meant before rows were prepared. Raises Invalid.
+
+    A model that was made with the same body then still has the spec that is asked for.
+    """
+    spec = read_spec(given)
+    if _BEFORE.keys() & given.keys():
+        return (spec,)
+    try:
+        return spec, read_spec(_BEFORE | given)
+    except Invalid:  # it serves a head that did not exist
+        return (spec,)
+
+
+def read_stored_spec(given: Any) -> ModelSpec:
+    """Check a spec that was stored with every default filled in, by this version or an older one.
+
+    Models that were made before rows were prepared go on without. Raises Invalid.
+    """
+    return read_spec(given if not isinstance(given, dict) else _BEFORE | given)
 
 
 # After the models that it describes.

@@ -141,6 +141,7 @@ def spec_for(
         {
             "task": plan.task,
             "kernel": plan.kernel if gamma is None else {**plan.kernel, "gamma": gamma},
+            "prepare": {} if KINDS[plan.head].prepared else None,
             **dict.fromkeys(HEADS),
             plan.head: KINDS[plan.head].spec_part(asked),
             "serve": plan.head,

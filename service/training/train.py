@@ -52,7 +52,7 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
     kind, way = KINDS[plan.head], ALGORITHMS[plan.algorithm].way
     if way == "stream":
         assert kind.passes is not None
-        passes = kind.passes(learner.heads[plan.head], data.X, y)
+        passes = kind.passes(learner.heads[plan.head], learner.prepared(data.X), y)
         report = learn_in_passes(passes, n_rows(data.X), plan, observe)
     elif way == "fit":
         report = fit_samples(learner, Samples(np.asarray(data.X), y), plan, observe)
@@ -61,6 +61,7 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
         learner, report = _batch(kind.pairs, spec, data, plan, observe)
     width = _width(data.X)
     learner.sequence, learner.dimension = report["samples"], width
+    learner.forget_views()
     learner.publish()
     plain, arrays = learner.state()
     if isinstance(data.X, SparseRows):

@@ -8,6 +8,7 @@ import numpy as np
 from service.samples.named_rows import NamedRows, named_rows
 from service.samples.targets import Label
 from service.samples.validation import Samples
+from tests.service.specs import PAPERS
 
 
 def two_classes(n: int, seed: int = 0, features: int = 4) -> Samples:
@@ -109,6 +110,7 @@ def asset_specs() -> dict[str, dict[str, Any]]:
             if features != "identity":
                 asset["dimension"] = 24
             found[f"{task} {algorithm} {kernel} {features}"] = {
+                **PAPERS,
                 "task": task,
                 "kernel": {"type": kernel},
                 "working_set": None,

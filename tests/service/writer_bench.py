@@ -9,8 +9,8 @@ from service.model.live import Model
 from service.samples.validation import Samples
 from service.settings import Settings
 from service.spec.heads import HeadName
-from service.spec.model import read_spec
 from service.storage.data_directory import open_storage
+from tests.service.specs import read_papers_spec
 
 
 class Bench:
@@ -29,7 +29,7 @@ class Bench:
 
     def create(self, spec: Any, name: str = "m") -> Model:
         """A new model."""
-        return self.writer.models.create(name, read_spec(spec))[0]
+        return self.writer.models.create(name, read_papers_spec(spec))[0]
 
     def learn(
         self,

@@ -8,6 +8,7 @@ from service.web.openapi.fields import (
     COUNT,
     FIELDS,
     HEAD,
+    NUMBER,
     OBJECT,
     SEQUENCE,
     TEXT,
@@ -25,9 +26,14 @@ _TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
 # What the description of a head may have, besides its name or classes.
 _HEAD_FIELDS = (
     "size support_vectors objective gap relative_gap warning bytes work_per_sample gamma algorithm "
-    "features steps dimension landmarks window fit prequential"
+    "features steps dimension landmarks learners window fit prequential"
 )
-_OF_HEAD = {"name": HEAD, "features": TEXT, "landmarks": object_of("used frozen")}
+_OF_HEAD = {
+    "name": HEAD,
+    "features": TEXT,
+    "landmarks": object_of("used frozen"),
+    "learners": COUNT,
+}
 
 
 def _of_spec() -> dict[str, Schema]:
@@ -106,6 +112,32 @@ COMPONENTS: dict[str, Schema] = {
             "status": _STATUS,
             "heads": OBJECT
             | {"additionalProperties": object_of("", f"classes {_HEAD_FIELDS}", _OF_HEAD)},
+        },
+    ),
+    "Learners": object_of(
+        "model sequence heads",
+        fields={
+            "heads": OBJECT
+            | {
+                "additionalProperties": array_of(
+                    object_of(
+                        "learner weight recent_loss overall_loss",
+                        "",
+                        {
+                            "learner": TEXT,
+                            "weight": NUMBER | {"description": "In the answer; they sum to 1."},
+                            "recent_loss": _NUMBER_OR_NULL
+                            | {
+                                "description": "Mean over the last 1,000 samples: of classes the "
+                                "log loss, of numbers the squared error in units of the target. "
+                                "null: it has had nothing to say."
+                            },
+                            "overall_loss": _NUMBER_OR_NULL,
+                        },
+                        description="Its parameters stand beside these fields.",
+                    )
+                )
+            }
         },
     ),
     "Models": object_of(

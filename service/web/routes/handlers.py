@@ -22,7 +22,7 @@ from service.model.published import Published
 from service.samples.named_rows import NamedRows, Rows, n_entries, n_rows
 from service.samples.validation import Samples
 from service.spec.heads import HEADS, HeadName, LearningCall
-from service.spec.model import MODEL_NAME_PATTERN, ModelSpec, read_spec
+from service.spec.model import MODEL_NAME_PATTERN, ModelSpec, readings
 from service.web.formats.problems import problem_of
 
 # A prediction of more multiplications than this (about a millisecond) leaves the event loop.
@@ -87,7 +87,8 @@ async def predict(
         "sequence": published.sequence,
         "head": name,
         **published.heads[name].source,
-        **predictions._asdict(),
+        "prediction": predictions.prediction,
+        "decision": predictions.decision,
     }
 
 
@@ -108,10 +109,10 @@ async def _predictions(
         if view.lacks:
             how = how_to_teach(model.name, model.spec, head)
             raise Untrained(f"the head {head} of model {model.name!r} {view.lacks}; {how}")
-        return view.predict(X)
+        return published.predict(head, X)
 
     entries = n_entries(rows)
-    inline = view.cost(n_rows(rows), entries) <= _INLINE_COST
+    inline = published.cost(head, n_rows(rows), entries) <= _INLINE_COST
     if isinstance(rows, NamedRows) and entries > _INLINE_NAMED:
         inline = False
     return compute() if inline else await asyncio.to_thread(compute)
@@ -132,7 +133,7 @@ async def create(engine: Engine, name: str, body: Any) -> tuple[dict[str, Any], 
             "a model's name has 1 to 63 letters, digits, dots, underscores and hyphens, "
             "the first a letter or digit"
         )
-    model, new = await engine.create(name, read_spec(body))
+    model, new = await engine.create(name, *readings(body))
     description = model.describe()
     short: dict[str, Any] = {key: description[key] for key in ("model", "sequence", "status")}
     return short | {"spec": _chosen(model.spec)}, new
@@ -166,6 +167,17 @@ async def describe(engine: Engine, name: str, min_sequence: int | None) -> dict[
     if min_sequence is not None:
         await engine.reached(model, min_sequence)
     return model.describe()
+
+
+def learners(engine: Engine, name: str) -> dict[str, Any]:
+    """What each learner of a model's heads is worth. Raises UnknownModel, NotReady."""
+    published = engine.model(name).published
+    heads = {head: view.learners for head, view in published.heads.items()}
+    return {
+        "model": name,
+        "sequence": published.sequence,
+        "heads": {head: rows for head, rows in heads.items() if rows},
+    }
 
 
 def list_models(engine: Engine, prefix: str) -> dict[str, Any]:

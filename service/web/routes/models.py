@@ -53,6 +53,15 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         min_sequence = handlers.read_min_sequence(request.query_params.get("min_sequence"))
         return respond(request, JSON, await handlers.describe(engine, name, min_sequence))
 
+    @app.get(
+        "/v1/models/{name}/learners",
+        tags=["models"],
+        responses={200: answer("Learners", "The learners."), **refusals(UnknownModel)},
+    )
+    async def list_learners(request: Request, name: str) -> Response:
+        """The learners of heads that have several: parameters, weight, and losses of each."""
+        return respond(request, JSON, handlers.learners(engine, name))
+
     @app.put(
         "/v1/models/{name}",
         tags=["models"],

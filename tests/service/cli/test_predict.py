@@ -17,9 +17,9 @@ from service.engine.model_files import load_model
 from service.files.labelled import Label
 from service.model.learner import Learner
 from service.model.live import Model
-from service.spec.model import read_spec
 from service.storage.snapshot_format import State, write_state
 from service.training.evaluation import Evaluation, tables
+from tests.service.specs import read_papers_spec
 from tests.service.streams import three_classes, two_classes
 
 STREAM = three_classes(300)
@@ -209,7 +209,7 @@ class TestPredict:
         assert "does not match its checksum" in error_line(run("predict", tmp_path / "m", file))
 
     def test_a_snapshot_of_a_server_that_has_met_one_class(self, tmp_path: Path):
-        untrained = Learner(Model(1, "m", read_spec({"asset": None})))
+        untrained = Learner(Model(1, "m", read_papers_spec({"asset": None})))
         write_state(tmp_path / "m", State(*untrained.state()))
         file = write_csv(tmp_path / "a.csv", HELD_BACK.X, None)
         assert "two classes are needed" in error_line(run("predict", tmp_path / "m", file))
@@ -234,7 +234,7 @@ class TestEvaluate:
             assert counts == [pairs.count((given, said)) for said in (0, 10, 20)]
 
     def test_a_server_snapshot_is_a_model_file_too(self, tmp_path: Path):
-        live = Learner(Model(1, "m", read_spec({})))
+        live = Learner(Model(1, "m", read_papers_spec({})))
         live.absorb("working_set", STREAM)
         write_state(tmp_path / "m", State(*live.state()))
         file = write_csv(tmp_path / "a.csv", HELD_BACK.X, HELD_BACK.y)

@@ -24,6 +24,8 @@ STREAM = curve(1500)
 HELD_BACK = curve(200, seed=1)
 LAMBDA = ["--lambda", "1e-3"]
 
+ASSET_ALONE = '{"task": "regression", "adaptive": null}'
+
 
 def run(command: str, *arguments: object) -> Result:
     return CliRunner().invoke(main, [command, *map(str, arguments)], prog_name="wolfstream")
@@ -275,7 +277,7 @@ class TestReplay:
         self, server: ServerProcess, name: str, folder: Path, transport: str
     ):
         common = ["--url", server.url, "--model", name, "--transport", transport]
-        spec = ["--spec", '{"task": "regression", "asset": {"lambda": 0.001}}']
+        spec = ["--spec", '{"task": "regression", "adaptive": null, "asset": {"lambda": 0.001}}']
         said = done(run("replay", folder / "a.csv", *common, *spec, "--limit", 1000))
         told = httpx.get(f"{server.url}/v1/models/{name}").json()["heads"]["asset"]
         mae = told["prequential"]["mae"]
@@ -295,7 +297,14 @@ class TestReplay:
 
     def test_labels_that_are_not_numbers(self, server: ServerProcess, name: str, tmp_path: Path):
         file = write_csv(tmp_path / "a.csv", HELD_BACK.X[:3], ["1.5", "2", "low"])
-        common = ["--url", server.url, "--model", name, "--spec", '{"task": "regression"}']
+        common = [
+            "--url",
+            server.url,
+            "--model",
+            name,
+            "--spec",
+            '{"task": "regression", "adaptive": null}',
+        ]
         line = error_line(run("replay", file, *common))
         assert "the task is regression, but the label of sample 3 is 'low', not a number" in line
         assert httpx.get(f"{server.url}/v1/models/{name}").json()["sequence"] == 0
@@ -305,6 +314,13 @@ class TestReplay:
         assert '"task": "regression"' in line
 
     def test_the_set_does_not_regress(self, server: ServerProcess, name: str, folder: Path):
-        common = ["--url", server.url, "--model", name, "--spec", '{"task": "regression"}']
+        common = [
+            "--url",
+            server.url,
+            "--model",
+            name,
+            "--spec",
+            '{"task": "regression", "adaptive": null}',
+        ]
         line = error_line(run("replay", folder / "a.csv", *common, "--head", "both"))
         assert "null for working_set" in line

@@ -29,6 +29,7 @@ from service.client.errors import AnswerLost, ClientError, Refused, Unreachable
 from service.client.stream import SUBPROTOCOL
 from service.files.labelled import open_data
 from tests.service.process import ServerProcess
+from tests.service.specs import PAPERS
 
 PENDIGITS = Path(__file__).parents[2] / "data" / "pendigits.npz"
 
@@ -50,7 +51,7 @@ class TestRealServer:
     @pytest.mark.parametrize("transport", [HttpConnection, WebsocketConnection])
     def test_both_heads_learn_all_in_order(self, server: ServerProcess, name: str, transport: Any):
         with HttpConnection(server.url, name) as http:
-            http.create({})
+            http.create(PAPERS)
         with transport(server.url, name) as connection:
             scores = Replay(connection, ["working_set", "asset"]).run(
                 open_data(PENDIGITS).batches(100, limit=1050)
@@ -60,9 +61,10 @@ class TestRealServer:
         for score in scores:
             assert score.samples == score.sent == 1050
             assert score.seconds > 0
-            prequential = model["heads"][score.head]["prequential"]
-            assert score.judged == prequential["samples"]
-            assert score.accuracy == pytest.approx(prequential["accuracy"])
+            assert model["heads"][score.head]["prequential"]["samples"] == 1048
+        prequential = model["heads"]["working_set"]["prequential"]  # the head that is served
+        assert scores[0].judged == prequential["samples"]
+        assert scores[0].accuracy == pytest.approx(prequential["accuracy"])
         assert scores[0].accuracy > 0.9
         assert scores[0].answer["size"] == model["heads"]["working_set"]["size"]
 
@@ -70,7 +72,7 @@ class TestRealServer:
         common = [str(PENDIGITS), "--url", server.url + "/", "--model", name]
         result = replay(*common, "--limit", "300", "--batch", "64")
         assert result.exit_code == 0, result.stderr
-        assert re.match(r"working_set: 300 samples in .* samples/s\), \d.*% of ", result.stdout)
+        assert re.match(r"adaptive: 300 samples in .* samples/s\), \d.*% of ", result.stdout)
         result = replay(*common, "--skip", "300", "--limit", "100", "--transport", "websocket")
         assert result.exit_code == 0, result.stderr
         assert described(server.url, name)["sequence"] == 400
@@ -81,7 +83,7 @@ class TestRealServer:
         rows = np.random.default_rng(0).normal(size=(60, 2))
         lines = [f"{a},{b},{'up' if a > 0 else 'down'}" for a, b in rows]
         (tmp_path / "a.csv").write_text("a,b,move\n" + "\n".join(lines))
-        spec = '{"kernel": {"type": "rbf", "gamma": 1.0}, "asset": null}'
+        spec = '{"kernel": {"type": "rbf", "gamma": 1.0}, "asset": null, "adaptive": null}'
         result = replay(
             str(tmp_path / "a.csv"), "--url", server.url, "--model", name, "--spec", spec
         )
@@ -100,7 +102,7 @@ class TestRealServer:
     )
     def test_model_refused(self, server: ServerProcess, name: str, options: list[str], says: str):
         with HttpConnection(server.url, name) as http:
-            http.create({})
+            http.create(PAPERS)
         result = replay(str(PENDIGITS), "--url", server.url, "--model", name, *options)
         assert result.exit_code == 1
         assert re.match(rf"Error: .*{says}.*; nothing was sent\n$", result.stderr)
@@ -115,8 +117,8 @@ class TestRealServer:
         result = replay(str(tmp_path / "a.csv"), *common, "--batch", "2")
         assert result.exit_code == 1
         assert "422" in result.stderr
-        assert "in samples 1 to 2 of what was sent to working_set" in result.stderr
-        assert result.stderr.endswith("working_set: 0 samples acknowledged; go on with --skip 0\n")
+        assert "in samples 1 to 2 of what was sent to adaptive" in result.stderr
+        assert result.stderr.endswith("adaptive: 0 samples acknowledged; go on with --skip 0\n")
         assert described(server.url, name)["sequence"] == 10
 
     def test_interrupted(self, server: ServerProcess, name: str):
@@ -138,7 +140,7 @@ class TestRealServer:
         out, err = process.communicate(timeout=30)
         assert process.returncode == 130
         assert out == ""
-        said = re.search(r"Error: interrupted; working_set: (\d+) samples acknowledged", err)
+        said = re.search(r"Error: interrupted; adaptive: (\d+) samples acknowledged", err)
         assert said
         assert 0 < int(said[1]) <= described(server.url, name)["sequence"] <= int(said[1]) + 5
 

@@ -203,7 +203,8 @@ def test_beside_a_running_server(tmp_path: Path) -> None:
             assert "m at sequence 60" in done(result)
             assert "was at 90: POST /v1/models/m/snapshot" in result.stderr
             exported = load_model(out).model
-            said = exported.published.heads["working_set"].predict(ROWS)
+            published = exported.published
+            said = published.predict("adaptive", published.matrix(ROWS))
             assert [*said] == [expected["prediction"], expected["decision"]]
             line = error_of(run("import", "--data", data, out, "--name", "again"))
             assert f"wolfstream serve --load again={out}" in line

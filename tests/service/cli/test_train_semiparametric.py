@@ -14,13 +14,13 @@ from service.heads.semiparametric import SemiparametricHead
 from service.model.learner import Learner
 from service.model.live import Model
 from service.samples.validation import Samples
-from service.spec.model import read_spec
 from service.storage.snapshot_format import State, read_state, write_state
 from solver.kernels.functions import Kernel
 from solver.semiparametric.basis import Basis, training_matrix
 from solver.semiparametric.regression import SemiparametricSettings, solve_semiparametric
 from tests.service.heads.test_refit_served import post, refitted, wave
 from tests.service.process import ServerProcess
+from tests.service.specs import read_papers_spec
 
 TURN = repr(2 * np.pi)
 BASES = ("--basis", f"sin:period={TURN}", "--basis", f"sinc:centre=5,scale={TURN}")
@@ -202,7 +202,7 @@ def test_a_replay_fills_the_window(server: ServerProcess, name: str, file: Path,
 
 
 def test_a_model_that_was_never_fitted_predicts_no_file(file: Path, tmp_path: Path):
-    spec = read_spec({"task": "regression", "asset": None, "semiparametric": {}})
+    spec = read_papers_spec({"task": "regression", "asset": None, "semiparametric": {}})
     learner = Learner(Model(1, "m", spec))
     learner.absorb("semiparametric", Samples(*wave(20)))
     write_state(tmp_path / "m.model", State(*learner.state()))

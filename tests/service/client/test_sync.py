@@ -55,7 +55,7 @@ class TestRealServer:
         assert result.head["name"] == "working_set"
         said = client.predict(name, samples.X, min_sequence=300)
         assert isinstance(said, Predictions)
-        assert (said.sequence, said.head) == (300, "working_set")
+        assert (said.sequence, said.head) == (300, "adaptive")
         assert said.classes is not None
         assert sorted(said.classes) == ["no", "yes"]
         assert np.mean(said.predictions == samples.y) > 0.8

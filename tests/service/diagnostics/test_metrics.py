@@ -28,6 +28,7 @@ from service.spec.model import ModelSpec
 from service.web.metrics.of_models import ModelCollector
 from tests.service.access.test_keys import problem, soon
 from tests.service.process import ServerProcess
+from tests.service.specs import PAPERS
 from tests.service.streams import two_classes
 
 DASHBOARD = Path(__file__).parents[3] / "docker" / "grafana-dashboard.json"
@@ -229,7 +230,7 @@ def counts(series: Series, model: str, head: str) -> tuple[float | None, ...]:
 
 
 def test_samples_are_counted_exactly(client: httpx.Client, server: ServerProcess, name: str):
-    client.put(f"/v1/models/{name}", json={}).raise_for_status()
+    client.put(f"/v1/models/{name}", json=PAPERS).raise_for_status()
     before = scrape(client)
     for part in range(10):
         answer = client.post(f"/v1/models/{name}/samples", json=rows(100, seed=part))
@@ -272,7 +273,7 @@ def test_samples_are_counted_exactly(client: httpx.Client, server: ServerProcess
 
 
 def test_samples_for_a_head_that_is_not_there_are_rejected(client: httpx.Client, name: str):
-    client.put(f"/v1/models/{name}", json={"asset": None}).raise_for_status()
+    client.put(f"/v1/models/{name}", json=PAPERS | {"asset": None}).raise_for_status()
     assert counts(scrape(client), name, "asset") == (None,) * 4
     answer = client.post(f"/v1/models/{name}/asset", json=rows(4))
     assert problem(answer) == (409, "no-such-head")

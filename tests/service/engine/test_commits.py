@@ -14,13 +14,13 @@ from service.engine.writer import Writer
 from service.errors import InDoubt, StorageFailed
 from service.model.live import Model
 from service.settings import Settings
-from service.spec.model import read_spec
 from service.web.formats.problems import problem_of
 from tests.service.memory_storage import MemoryStorage
+from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
 
 SAMPLES = two_classes(60)
-SPEC = read_spec({"working_set": {"max_size": 20}, "asset": {"dimension": 4}})
+SPEC = read_papers_spec({"working_set": {"max_size": 20}, "asset": {"dimension": 4}})
 
 
 class Server:

@@ -16,7 +16,6 @@ from service.model.live import Model
 from service.samples.named_rows import NamedRows, NameTable
 from service.samples.record import from_record, to_record
 from service.samples.validation import Samples
-from service.spec.model import read_spec
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.snapshot_format import State
 from solver.asset.learner import Asset
@@ -25,6 +24,7 @@ from solver.kernels.bandwidth import AutoGamma
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import take_rows
 from tests.service.process import ServerProcess
+from tests.service.specs import read_papers_spec
 from tests.service.streams import (
     asset_specs,
     body,
@@ -201,7 +201,7 @@ def test_a_restored_model_goes_on_bit_for_bit(
     spec: dict[str, Any], named: bool, learned: int, tmp_path: Path
 ) -> None:
     """Wherever it was saved: also while landmarks are collected and gamma is estimated."""
-    live, again = (Learner(Model(1, "m", read_spec(spec))) for _ in range(2))
+    live, again = (Learner(Model(1, "m", read_papers_spec(spec))) for _ in range(2))
     samples = stream(spec, named, 600)
     learn(live, samples, [learned] if learned else [])
     SnapshotFiles(tmp_path).save(1, State(*live.state()))
@@ -222,7 +222,7 @@ def test_a_restored_model_goes_on_bit_for_bit(
 @each_spec
 @each_kind_of_rows
 def test_the_log_gives_the_same_model_bit_for_bit(spec: dict[str, Any], named: bool) -> None:
-    live, replayed = (Learner(Model(1, "m", read_spec(spec))) for _ in range(2))
+    live, replayed = (Learner(Model(1, "m", read_papers_spec(spec))) for _ in range(2))
     samples = stream(spec, named, 400)
     sizes = [1, 12, 37, 150, 200]
     answers = learn(live, samples, sizes)
@@ -278,7 +278,7 @@ def test_kill_9_gives_every_model_back_bit_for_bit(tmp_path: Path, learned: int)
 @pytest.mark.parametrize("small", [1.0, 1e-3, 1e-30])
 def test_with_the_largest_rows_every_answer_is_finite(spec: dict[str, Any], small: float) -> None:
     """Rows of the largest norm that is taken, of them some shrunk; targets of the largest size."""
-    learner = Learner(Model(1, "m", read_spec(spec)))
+    learner = Learner(Model(1, "m", read_papers_spec(spec)))
     samples = stream(spec, False, 300)
     norm = np.linalg.norm(samples.X, axis=1)[:, None]
     y = samples.y if isinstance(samples.y, list) else samples.y * (1e100 / samples.y.max())

@@ -29,10 +29,10 @@ from service.errors import KeyReused, NotYetLearned, StartupError, StorageFailed
 from service.heads.kinds import fit_window
 from service.model.learner import Learner
 from service.settings import Settings
-from service.spec.model import read_spec
 from service.storage.data_directory import open_storage
 from service.storage.interfaces import Storage
 from service.storage.sqlite_answers import SqliteAnswers
+from tests.service.specs import read_papers_spec
 from tests.service.streams import curve, part, two_classes
 
 SPEC = {"working_set": {"max_size": 20}, "asset": {"dimension": 4}}
@@ -49,7 +49,7 @@ class Bench:
     def __init__(self, data: Path, **more: Any) -> None:
         self.settings = Settings(data=data, **more)
         self.start()
-        self.model, _ = self.writer.models.create("m", read_spec(SPEC))
+        self.model, _ = self.writer.models.create("m", read_papers_spec(SPEC))
 
     def start(self) -> None:
         self.replies: dict[Any, Any] = {}
@@ -263,7 +263,7 @@ def test_killed_behind_the_answer_and_before_it_is_written(bench: Bench) -> None
 
 
 def test_a_window_that_was_refitted_in_between(opened: Callable[..., Bench]) -> None:
-    spec = read_spec({"task": "regression", "asset": None, "semiparametric": {}})
+    spec = read_papers_spec({"task": "regression", "asset": None, "semiparametric": {}})
     bench = opened()
     bench.model, _ = bench.writer.models.create("window", spec)
 

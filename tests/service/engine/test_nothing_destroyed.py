@@ -19,12 +19,12 @@ from service.errors import StartupError
 from service.model.learner import Learner
 from service.model.live import Model
 from service.settings import Settings
-from service.spec.model import read_spec
 from service.storage.data_directory import JournalMissing, open_storage, owned
 from service.storage.snapshot_files import SnapshotFiles
+from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
 
-SPEC = read_spec({"working_set": {"max_size": 20}, "asset": None})
+SPEC = read_papers_spec({"working_set": {"max_size": 20}, "asset": None})
 SAMPLES = two_classes(100)
 
 

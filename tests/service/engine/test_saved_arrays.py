@@ -14,8 +14,9 @@ from service.heads.kinds import KINDS, fit_window
 from service.model.learner import Learner
 from service.model.live import Model
 from service.samples.validation import Samples
-from service.spec.model import ModelSpec, read_spec
+from service.spec.model import ModelSpec
 from service.storage.snapshot_format import State
+from tests.service.specs import read_papers_spec
 from tests.service.streams import few_words, part, three_classes
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -23,7 +24,7 @@ SET = {"working_set": {"max_size": 15}}
 
 
 def learned(given: dict[str, Any], samples: Samples) -> tuple[ModelSpec, State]:
-    spec = read_spec(given)
+    spec = read_papers_spec(given)
     learner = Learner(Model(1, "m", spec))
     for head in spec.heads:
         learner.absorb(head, samples)
@@ -84,7 +85,7 @@ VARIANTS: list[dict[str, Any]] = [
 def test_it_is_right_at_every_moment(kind: str, task: str, make: Any):
     """While rows, classes and names come, and samples leave the set."""
     plain = {"kernel": {"type": "rbf"}, "working_set": None, "task": task}
-    more = [read_spec({**plain, "asset": {"dimension": 8, **own}}) for own in VARIANTS]
+    more = [read_papers_spec({**plain, "asset": {"dimension": 8, **own}}) for own in VARIANTS]
     for spec in [*KINDS[kind].specs(), *(more if kind == "asset" else [])]:  # type: ignore[index]
         if spec.task != task:
             continue

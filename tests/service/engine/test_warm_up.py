@@ -11,9 +11,10 @@ import pytest
 
 from service.engine import warm_up
 from service.engine.warm_up import Unit, WarmUp, needed_first, units
-from service.spec.model import ModelSpec, read_spec
+from service.spec.model import ModelSpec
+from tests.service.specs import read_papers_spec
 
-LINEAR = read_spec({"kernel": {"type": "linear"}})
+LINEAR = read_papers_spec({"kernel": {"type": "linear"}})
 
 
 class Process:

@@ -14,8 +14,8 @@ from service.heads.scores import Hits
 from service.samples.targets import Label
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
-from service.spec.model import read_spec
 from solver.simplex.steps import STEP_NAMES
+from tests.service.specs import read_papers_spec
 from tests.service.streams import part
 from tests.solver.streams import sparse
 
@@ -28,7 +28,7 @@ NYSTROM = {"features": "nystrom", "dimension": 20}
 
 
 def head_of(name: HeadName, spec: dict[str, Any] | None = None) -> ClassificationHead[Any]:
-    head = build(name, read_spec(FIXED if spec is None else spec))
+    head = build(name, read_papers_spec(FIXED if spec is None else spec))
     assert isinstance(head, ClassificationHead)
     return head
 

@@ -10,13 +10,13 @@ from service.heads import decomposition
 from service.heads.decomposition import fit_window
 from service.heads.fit import Fit, Progress, Window, fit_from_record, fit_to_record
 from service.heads.semiparametric import SemiparametricHead
-from service.spec.model import read_spec
+from tests.service.specs import read_papers_spec
 
 
 def window(n: int, kernel: Any = None, **own: Any) -> Window:
     spec = {"task": "regression", "asset": None, "kernel": kernel or {}, "semiparametric": own}
     X = np.random.default_rng(n).standard_normal((n, 2))
-    return Window("semiparametric", n, X, np.sin(2.0 * X[:, 0]) + X[:, 1], read_spec(spec))
+    return Window("semiparametric", n, X, np.sin(2.0 * X[:, 0]) + X[:, 1], read_papers_spec(spec))
 
 
 def test_progress_is_told_down_to_the_tolerance() -> None:

@@ -10,8 +10,8 @@ from service.errors import InvalidSamples
 from service.heads.kernel import check_norms, estimated_gamma, kernel_with
 from service.samples.named_rows import NamedRows, NameTable, named_rows
 from service.spec.kernel import has_auto_gamma
-from service.spec.model import read_spec
 from solver.rows.matrix import SparseRows
+from tests.service.specs import read_papers_spec
 
 LIMIT = 100.0
 
@@ -48,20 +48,22 @@ def test_a_row_beyond_it_is_named(of_kind: Callable[..., Any], value: float):
 
 class TestGamma:
     def test_an_estimate_fills_in_auto(self):
-        spec = read_spec({}).kernel
+        spec = read_papers_spec({}).kernel
         assert has_auto_gamma(spec)
         assert kernel_with(spec, 0.25) == ("rbf", 0.25, 3, 0.0)
-        spec = read_spec({"kernel": {"type": "polynomial", "degree": 2, "coef0": 0.5}}).kernel
+        spec = read_papers_spec(
+            {"kernel": {"type": "polynomial", "degree": 2, "coef0": 0.5}}
+        ).kernel
         assert has_auto_gamma(spec)
         assert kernel_with(spec, 0.25) == ("polynomial", 0.25, 2, 0.5)
 
     def test_a_given_gamma_stays(self):
-        spec = read_spec({"kernel": {"gamma": 3.0}}).kernel
+        spec = read_papers_spec({"kernel": {"gamma": 3.0}}).kernel
         assert not has_auto_gamma(spec)
         assert kernel_with(spec, 0.25).gamma == 3.0
 
     def test_linear_has_no_gamma(self):
-        spec = read_spec({"kernel": {"type": "linear"}}).kernel
+        spec = read_papers_spec({"kernel": {"type": "linear"}}).kernel
         assert not has_auto_gamma(spec)
         assert kernel_with(spec, 0.25).type == "linear"
 

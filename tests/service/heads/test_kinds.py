@@ -9,7 +9,7 @@ from service.heads.kinds import head_of_call, how_to_teach, learners
 from service.model.learner import Learner
 from service.model.live import Model
 from service.spec.heads import HeadName, LearningCall
-from service.spec.model import read_spec
+from tests.service.specs import read_papers_spec
 from tests.service.streams import curve
 
 BOTH: dict[str, Any] = {}
@@ -32,8 +32,8 @@ FITTED_ALONE = FITTED | {"asset": None}
 def test_who_learns_what(
     spec: dict[str, Any], call: LearningCall, named: HeadName, taught: tuple[HeadName, ...]
 ) -> None:
-    assert head_of_call(read_spec(spec), call) == named
-    assert learners(read_spec(spec), named) == taught
+    assert head_of_call(read_papers_spec(spec), call) == named
+    assert learners(read_papers_spec(spec), named) == taught
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_who_learns_what(
 def test_a_call_that_no_head_learns_names_the_one_that_is_missing(
     spec: dict[str, Any], call: LearningCall, missing: HeadName
 ) -> None:
-    assert head_of_call(read_spec(spec), call) == missing
+    assert head_of_call(read_papers_spec(spec), call) == missing
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,11 @@ def test_a_call_that_no_head_learns_names_the_one_that_is_missing(
     ],
 )
 def test_how_to_teach(spec: dict[str, Any], head: HeadName, how: str) -> None:
-    assert how_to_teach("m", read_spec(spec), head) == f"teach it with {how}"
+    assert how_to_teach("m", read_papers_spec(spec), head) == f"teach it with {how}"
 
 
 def test_gauges_are_numbers_of_the_description() -> None:
-    learner = Learner(Model(1, "m", read_spec(FITTED)))
+    learner = Learner(Model(1, "m", read_papers_spec(FITTED)))
     assert learner.model.published.heads["semiparametric"].gauges["support_vectors"] is None
     learner.absorb("asset", curve(50))
     learner.publish()

@@ -7,7 +7,7 @@ import pytest
 
 from service.heads.kinds import build
 from service.heads.protocol import HeadView
-from service.spec.model import read_spec
+from tests.service.specs import read_papers_spec
 from tests.solver.streams import sparse
 
 MAPS = {
@@ -23,7 +23,7 @@ def view_of(spec: dict[str, Any], classes: int = 2, dimension: int = 64, n: int 
     asset = {"lambda": 1e-3} | spec.get("asset", {})
     if spec.get("kernel", {}).get("type") != "linear":
         asset["dimension"] = dimension
-    head = build("asset", read_spec({**spec, "working_set": None, "asset": asset}))
+    head = build("asset", read_papers_spec({**spec, "working_set": None, "asset": asset}))
     X = np.random.default_rng(0).standard_normal((n, 3))
     head.absorb(X, [i % classes for i in range(n)])
     return head.view()
@@ -50,16 +50,16 @@ def test_identity_costs_no_more_than_its_products():
 
 
 def test_sparse_landmarks_are_looked_up():
-    head = build("asset", read_spec({"asset": {"features": "nystrom", "dimension": 32}}))
+    head = build("asset", read_papers_spec({"asset": {"features": "nystrom", "dimension": 32}}))
     head.absorb(sparse(np.eye(3)[[0, 1] * 50]), ["a", "b"] * 50)
-    wide = build("asset", read_spec({"asset": {"features": "nystrom", "dimension": 32}}))
+    wide = build("asset", read_papers_spec({"asset": {"features": "nystrom", "dimension": 32}}))
     wide.absorb(sparse(np.eye(3)[[0, 1] * 50])._replace(width=10**9), ["a", "b"] * 50)
     assert 0 < head.view().cost(1, 3) < head.view().cost(20, 60)
     assert wide.view().cost(1, 3) == head.view().cost(1, 3)
 
 
 def test_a_regression_has_one_machine():
-    spec = read_spec({"task": "regression", "asset": {"dimension": 64, "lambda": 1e-3}})
+    spec = read_papers_spec({"task": "regression", "asset": {"dimension": 64, "lambda": 1e-3}})
     head = build("asset", spec)
     X = np.random.default_rng(0).standard_normal((300, 3))
     head.absorb(X, X[:, 0])

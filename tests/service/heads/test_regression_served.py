@@ -13,7 +13,7 @@ from service.model.draft import Draft, Limits
 from service.model.learner import Learner
 from service.model.live import Model
 from service.samples.validation import Samples
-from service.spec.model import read_spec
+from tests.service.specs import read_papers_spec
 from tests.service.streams import curve, part
 from tests.solver.streams import sparse
 
@@ -29,7 +29,7 @@ EMPTY = {"samples": 0, "mae": None, "rmse": None, "recent_mae": None, "recent_rm
 
 
 def head_of(spec: dict[str, Any] = SPEC) -> RegressionHead:
-    head = build("asset", read_spec(spec))
+    head = build("asset", read_papers_spec(spec))
     assert isinstance(head, RegressionHead)
     return head
 
@@ -134,7 +134,7 @@ class TestView:
             assert view.predict(samples.X[:20]) == said
 
     def test_a_description_of_the_model_has_no_classes(self):
-        learner = Learner(Model(1, "m", read_spec(AUTO)))
+        learner = Learner(Model(1, "m", read_papers_spec(AUTO)))
         learner.absorb("asset", curve(200))
         learner.publish()
         told = learner.model.describe()
@@ -167,7 +167,7 @@ class TestCheck:
         assert [item["row"] for item in caught.value.errors] == [3, 7]
 
     def test_no_number_of_targets_is_too_large(self):
-        learner = Learner(Model(1, "m", read_spec(SPEC)))
+        learner = Learner(Model(1, "m", read_papers_spec(SPEC)))
         Draft(learner, Limits(classes=2, features=10)).add("asset", curve(500))
 
     def test_checking_learns_nothing(self):

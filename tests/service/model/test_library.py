@@ -19,6 +19,7 @@ from solver.rows.matrix import take_rows
 from solver.working_set.learner import WorkingSet
 from solver.working_set.view import predict
 from tests.service.process import ServerProcess
+from tests.service.specs import PAPERS
 from tests.service.streams import body, few_words, plain_rows, three_classes, two_classes
 
 SPEC = {
@@ -65,7 +66,7 @@ def test_single_samples_are_absorbed_as_by_the_library(
     server: ServerProcess, client: httpx.Client, name: str, transport: Any, make: Any
 ) -> None:
     samples = make(250)
-    client.put(f"/v1/models/{name}", json=SPEC).raise_for_status()
+    client.put(f"/v1/models/{name}", json=PAPERS | SPEC).raise_for_status()
     results = transport(server, name, samples)
 
     learner = WorkingSet(Kernel("rbf", 0.25), 2.0, "msfw", 2, 100)
@@ -92,7 +93,8 @@ def test_single_samples_are_absorbed_as_by_the_library(
 def test_asset_steps_are_those_of_the_library(client: httpx.Client, name: str, make: Any) -> None:
     samples = make(300)
     X = matrix_of(samples)
-    client.put(f"/v1/models/{name}", json=SPEC).raise_for_status()
+    spec = PAPERS | SPEC | {"serve": "asset"}
+    client.put(f"/v1/models/{name}", json=spec).raise_for_status()
     told = client.post(f"/v1/models/{name}/asset", json=body(samples)).json()["results"]
 
     learner = Asset(Kernel("rbf", 0.25), dimension=64, lam=1e-3, seed=7)
@@ -108,7 +110,7 @@ def test_asset_steps_are_those_of_the_library(client: httpx.Client, name: str, m
 @pytest.mark.parametrize("make", [two_classes, few_words])
 def test_automatic_gamma_is_that_of_the_library(client: httpx.Client, name: str, make: Any) -> None:
     samples = make(200)
-    client.put(f"/v1/models/{name}", json={}).raise_for_status()
+    client.put(f"/v1/models/{name}", json=PAPERS).raise_for_status()
     client.post(f"/v1/models/{name}/samples", json=body(samples))
     head = client.get(f"/v1/models/{name}").json()["heads"]["working_set"]
 

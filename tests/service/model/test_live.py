@@ -21,11 +21,11 @@ from service.samples.record import from_record, to_record
 from service.samples.targets import Label
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
-from service.spec.model import read_spec
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.snapshot_format import State
 from service.web.formats.wire import JSON, MSGPACK
 from tests.service.decoding import BOUNDS
+from tests.service.specs import read_papers_spec
 from tests.service.streams import few_words, named, part, three_classes, two_classes
 
 HEADS: tuple[HeadName, ...] = ("working_set", "asset")
@@ -38,7 +38,7 @@ def classes(most: int) -> Limits:
 
 
 def model_of(spec: dict[str, Any] | None = None) -> Learner:
-    return Learner(Model(1, "m", read_spec(SMALL if spec is None else spec)))
+    return Learner(Model(1, "m", read_papers_spec(SMALL if spec is None else spec)))
 
 
 def of(labels: list[Label], features: int = 2) -> Samples:
@@ -58,7 +58,7 @@ def learn(learner: Learner, requests: Iterable[tuple[HeadName, Samples]]) -> lis
     for head, samples in requests:
         Draft(learner, LIMITS).add(head, samples)
         answers.append(learner.absorb(head, samples))
-        learner.publish([head])
+        learner.publish()
     return answers
 
 
@@ -166,6 +166,7 @@ class TestCheck:
             "working_set": set(),
             "asset": {(str, "b")},
             "semiparametric": set(),
+            "adaptive": set(),
         }
         assert (draft.sequence, draft._dimension) == (4, 2)
         assert learner.model.describe() == before
@@ -459,7 +460,7 @@ class TestPublish:
         description = learner.model.describe()
         assert description == {
             "model": "m",
-            "spec": read_spec(spec).plain(),
+            "spec": read_papers_spec(spec).plain(),
             "sequence": 0,
             "rows": None,
             "features": None,
@@ -584,7 +585,7 @@ class TestState:
 
     def test_the_spec_is_part_of_it(self):
         plain, _ = model_of().state()
-        assert read_spec(plain["spec"]) == read_spec(SMALL)
+        assert read_papers_spec(plain["spec"]) == read_papers_spec(SMALL)
 
     def test_it_is_a_copy(self):
         learner = model_of()
@@ -627,7 +628,7 @@ class TestReplay:
 
 @pytest.mark.parametrize(("seconds", "age"), [(3600.0, 3600.0), (-3600.0, 0.0)])
 def test_the_age_of_a_snapshot_whatever_the_clock_does(seconds: float, age: float) -> None:
-    model = Model(1, "m", read_spec(SMALL))
+    model = Model(1, "m", read_papers_spec(SMALL))
     assert model.snapshot_time is None
     model.note_snapshot(7, datetime.now(UTC) - timedelta(seconds=seconds))
     assert model.snapshot_sequence == 7

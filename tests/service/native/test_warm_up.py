@@ -17,7 +17,7 @@ from service.model.live import Model
 from service.samples.named_rows import NamedRows
 from service.samples.record import from_record, to_record
 from service.samples.validation import Samples
-from service.spec.model import read_spec
+from tests.service.specs import read_papers_spec
 from tests.service.streams import asset_specs, few_words, part, three_classes, two_classes
 
 
@@ -55,7 +55,7 @@ SPECS = SETS | asset_specs() | OTHERS
 def test_traffic_compiles_nothing(spec: Any, make: Any) -> None:
     before = compiled_signatures()
     assert before
-    spec = read_spec(spec)
+    spec = read_papers_spec(spec)
     head = spec.serve
     samples = make(900)
     put_far_away(samples, 500)
@@ -83,7 +83,9 @@ def test_traffic_compiles_nothing(spec: Any, make: Any) -> None:
 def test_refits_compile_nothing(kernel: str, solver: str) -> None:
     before = compiled_signatures()
     own = {"solver": solver, "tol": 0.5, "window": 800, "basis": [{"type": "sin", "period": 3.0}]}
-    spec = read_spec({"task": "regression", "kernel": {"type": kernel}, "semiparametric": own})
+    spec = read_papers_spec(
+        {"task": "regression", "kernel": {"type": kernel}, "semiparametric": own}
+    )
     X = np.random.default_rng(0).standard_normal((900, 3))
     learner, other = Learner(Model(1, "m", spec)), Learner(Model(1, "m", spec))
     for stop in (40, 900):

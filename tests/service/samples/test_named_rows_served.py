@@ -14,6 +14,7 @@ from websockets.typing import Subprotocol
 
 from service.cli.replay_connections import HttpConnection, WebsocketConnection
 from tests.service.process import ServerProcess
+from tests.service.specs import PAPERS
 from tests.service.streams import body, few_words, named, part, plain_rows, three_classes
 
 SPEC = {"kernel": {"gamma": 0.25}, "asset": {"dimension": 64}}
@@ -90,7 +91,7 @@ def test_the_model_is_that_of_the_same_arrays(client: httpx.Client, name: str) -
     samples = three_classes(300)
     answers = []
     for model, sent in ((name, samples), (f"{name}n", named(samples))):
-        client.put(f"/v1/models/{model}", json=SPEC)
+        client.put(f"/v1/models/{model}", json=PAPERS | SPEC)
         for start in range(0, 300, 50):
             answer = client.post(
                 f"/v1/models/{model}/samples", json=body(part(sent, start, start + 50))

@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.errors import Invalid
-from service.spec.model import ModelSpec, read_spec
+from service.spec.model import ModelSpec, read_spec, read_stored_spec, readings
 
 DEFAULTS = {
     "task": "classification",
+    "prepare": {"missing": "mean"},
+    "temporal": False,
     "kernel": {"type": "rbf", "gamma": "auto"},
     "working_set": {
         "algorithm": "msfw",
@@ -32,7 +34,8 @@ DEFAULTS = {
         "horizon": None,
     },
     "semiparametric": None,
-    "serve": "working_set",
+    "adaptive": {},
+    "serve": "adaptive",
     "seed": 0,
 }
 POLYNOMIAL = {"type": "polynomial", "degree": 3, "gamma": "auto", "coef0": 1.0}
@@ -94,7 +97,7 @@ class TestDefaults:
             "kernel": {"type": "rbf", "gamma": "auto"},
             "working_set": working_set,
             "asset": asset,
-            "serve": "working_set",
+            "serve": "adaptive",
             "seed": 0,
         }
         read = plain(**given_spec)
@@ -146,9 +149,9 @@ class TestWhatFollows:
         assert problem["pointer"] == f"/asset/{pointer}"
         assert re.search(detail, problem["detail"])
 
-    def test_regression_is_asset_alone(self):
+    def test_regression_has_no_working_set(self):
         regression = DEFAULTS["asset"] | {"epsilon": 0.1}
-        expected = {"task": "regression", "working_set": None, "serve": "asset"}
+        expected = {"task": "regression", "working_set": None}
         assert plain(task="regression") == DEFAULTS | expected | {"asset": regression}
         assert plain(task="regression", working_set=None) == plain(task="regression")
 
@@ -163,12 +166,37 @@ class TestWhatFollows:
         assert problem["pointer"] == "/working_set"
         assert "classes only" in problem["detail"]
 
-    def test_regression_needs_asset(self):
-        assert pointers({"task": "regression", "asset": None}) == {"/serve"}
+    def test_regression_needs_asset_or_the_adaptive_head(self):
+        assert pointers({"task": "regression", "asset": None, "adaptive": None}) == {"/serve"}
 
-    def test_the_only_head_serves(self):
-        assert plain(working_set=None)["serve"] == "asset"
-        assert plain(asset=None)["serve"] == "working_set"
+    def test_without_the_adaptive_head_the_first_other_one_serves(self):
+        assert plain(adaptive=None)["serve"] == "working_set"
+        assert plain(adaptive=None, working_set=None)["serve"] == "asset"
+
+    def test_the_adaptive_head_needs_prepared_rows(self):
+        assert pointers({"prepare": None}) == {"/prepare"}
+        assert plain(prepare=None, adaptive=None)["prepare"] is None
+
+    def test_labels_before_a_row_are_of_the_adaptive_head(self):
+        assert pointers({"temporal": True, "adaptive": None}) == {"/temporal"}
+        assert plain(temporal=True)["temporal"] is True
+
+    def test_a_semiparametric_head_learns_rows_as_they_come(self):
+        read = plain(task="regression", semiparametric={})
+        assert (read["prepare"], read["adaptive"], read["serve"]) == (None, None, "asset")
+        given_spec = {"task": "regression", "semiparametric": {}, "prepare": {}}
+        assert pointers(given_spec) == {"/prepare"}
+
+    def test_a_stored_spec_without_the_adaptive_head_goes_on_without(self):
+        before = {name: DEFAULTS[name] for name in ("task", "kernel", "working_set", "asset")}
+        stored = read_stored_spec(before | {"serve": "working_set", "seed": 0}).plain()
+        alone = {"prepare": None, "adaptive": None, "serve": "working_set"}
+        assert stored == DEFAULTS | alone
+
+    def test_a_body_also_means_what_it_meant_before(self):
+        now, before = readings({"seed": 1})
+        assert (now.serve, before.serve) == ("adaptive", "working_set")
+        assert len(readings({"adaptive": {}})) == 1
 
     def test_both_heads_can_serve(self):
         assert plain(serve="asset")["serve"] == "asset"
@@ -190,7 +218,7 @@ class TestWhatFollows:
         [{"working_set": None, "asset": None}, {"asset": None, "task": "regression"}],
     )
     def test_there_must_be_a_head(self, given_spec: Any):
-        refused(given_spec)
+        refused(given_spec | {"adaptive": None})
 
     def test_what_was_given_is_not_changed(self):
         body = {"kernel": {"type": "linear"}, "working_set": {}}

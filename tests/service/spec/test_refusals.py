@@ -51,8 +51,8 @@ def regression(**own: Any) -> dict[str, Any]:
         (
             {"colour": "red"},
             "/colour",
-            'unknown field "colour"; the fields of the spec are "task", "kernel", "working_set", '
-            '"asset", "semiparametric", "serve" and "seed"',
+            'unknown field "colour"; the fields of the spec are "task", "prepare", "temporal", '
+            '"kernel", "working_set", "asset", "semiparametric", "adaptive", "serve" and "seed"',
         ),
         (
             {"kernel": {"type": "linear", "gamma": 1}},

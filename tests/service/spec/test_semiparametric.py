@@ -84,7 +84,7 @@ class TestWhatFollows:
     def test_samples_feed_it_where_it_exists(self):
         specs = [read_spec(given) for given in (regression(semiparametric={}), regression(), {})]
         heads = [head_of_call(spec, "samples") for spec in specs]
-        assert heads == ["semiparametric", "working_set", "working_set"]
+        assert heads == ["semiparametric", "adaptive", "working_set"]
 
 
 class TestRefusals:

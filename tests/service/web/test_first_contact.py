@@ -133,7 +133,7 @@ def test_creating_a_model_is_answered_in_a_line(client: httpx.Client, name: str)
         "model": name,
         "sequence": 0,
         "status": "ok",
-        "spec": {"task": "classification", "serve": "working_set"},
+        "spec": {"task": "classification", "serve": "adaptive"},
     }
 
 
@@ -152,7 +152,7 @@ def test_creating_a_model_is_answered_in_a_line(client: httpx.Client, name: str)
 )
 def test_it_shows_what_is_not_the_default(client: httpx.Client, name: str, given, changed):
     told = client.put(f"/v1/models/{name}", json=given).json()
-    assert told["spec"] == {"task": "classification", "serve": "working_set"} | changed
+    assert told["spec"] == {"task": "classification", "serve": "adaptive"} | changed
 
 
 @pytest.mark.parametrize(

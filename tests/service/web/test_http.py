@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from service.web.formats.wire import JSON
+from tests.service.specs import PAPERS
 from tests.service.streams import body, curve, part, three_classes, two_classes
 
 MSGPACK = {"Content-Type": "application/vnd.msgpack", "Accept": "application/vnd.msgpack"}
@@ -40,7 +41,8 @@ def test_an_empty_spec_is_a_model_with_every_default(client: httpx.Client, name:
     assert spec["kernel"] == {"type": "rbf", "gamma": "auto"}
     assert spec["working_set"]["max_size"] == 5000
     assert spec["asset"]["lambda"] == 1e-4
-    assert spec["serve"] == "working_set"
+    assert spec["serve"] == "adaptive"
+    assert spec["prepare"] == {"missing": "mean"}
 
 
 def test_creating_needs_no_body(client: httpx.Client, name: str) -> None:
@@ -124,7 +126,7 @@ def test_learn_then_predict_in_json(client: httpx.Client, name: str) -> None:
     assert answer["head"]["size"] <= 400
     told = client.post(f"/v1/models/{name}/predict", json={"x": samples.X.tolist()}).json()
     assert told["sequence"] == 400
-    assert told["head"] == "working_set"
+    assert told["head"] == "adaptive"
     agreed = [p == y for p, y in zip(told["prediction"], samples.y, strict=True)]
     assert np.mean(agreed) > 0.9
     positive = told["classes"][1]
@@ -224,7 +226,7 @@ def test_an_untrained_model_says_so(client: httpx.Client, name: str) -> None:
 
 
 def test_a_null_head_says_so(client: httpx.Client, name: str) -> None:
-    create(client, name, {"asset": None})
+    create(client, name, {"asset": None, "adaptive": None})
     samples = body(two_classes(10))
     problem(client.post(f"/v1/models/{name}/asset", json=samples), 409, "no-such-head")
     client.post(f"/v1/models/{name}/samples", json=samples)
@@ -280,7 +282,7 @@ def test_bad_samples_are_refused_as_a_whole(
     client: httpx.Client, name: str, head: str, wrong: str
 ) -> None:
     content, status, slug = BAD_BODIES[wrong]
-    create(client, name)
+    create(client, name, PAPERS)
     path = f"/v1/models/{name}/{head}"
     assert client.post(path, content=GOOD).status_code == 200
     before = client.get(f"/v1/models/{name}").json()
@@ -377,7 +379,7 @@ def test_a_large_common_offset_changes_nothing(
 
 def test_two_far_clusters_with_fine_structure(client: httpx.Client, name: str) -> None:
     """Within each cluster distances are about 1, between them 1e8: float32 sees only the latter."""
-    create(client, name, {"kernel": {"type": "rbf", "gamma": 0.5}, "asset": None})
+    create(client, name, PAPERS | {"kernel": {"type": "rbf", "gamma": 0.5}, "asset": None})
     random = np.random.default_rng(0)
     fine = random.integers(0, 2, 200)
     X = np.round(random.standard_normal((200, 2)) * 8) / 64 + fine[:, None] * 3.0
@@ -462,7 +464,7 @@ class TestRegression:
         assert '"task": "regression"' in refused.json()["errors"][0]["detail"]
 
     def test_there_is_no_working_set(self, client: httpx.Client, name: str) -> None:
-        client.put(f"/v1/models/{name}", json=REGRESSION).raise_for_status()
+        client.put(f"/v1/models/{name}", json=PAPERS | REGRESSION).raise_for_status()
         refused = client.post(f"/v1/models/{name}/samples", json={"x": [[0, 1]], "y": [1.5]})
         assert refused.status_code == 409
         url = f"/v1/models/{name}/predict"

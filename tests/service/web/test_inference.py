@@ -19,6 +19,7 @@ from service.samples.named_rows import NamedRows, n_rows
 from service.web.formats.inference import read_inference
 from tests.service.decoding import BOUNDS
 from tests.service.process import ServerProcess
+from tests.service.specs import PAPERS
 from tests.service.streams import body, few_words, plain_rows, three_classes, two_classes
 
 LENGTH = "Inference-Header-Content-Length"
@@ -27,7 +28,7 @@ X = two_classes(5, seed=1).X
 
 def create(client: httpx.Client, name: str, samples: dict[str, Any] | None = None) -> str:
     """A model of these samples; the path of its metadata."""
-    assert client.put(f"/v1/models/{name}", json={}).status_code == 201
+    assert client.put(f"/v1/models/{name}", json=PAPERS).status_code == 201
     if samples:
         answer = client.post(f"/v1/models/{name}/samples", json=samples)
         assert answer.status_code == 200, answer.text

@@ -28,6 +28,7 @@ INTERFACE = [
     ("GET /v1/models/{name}/jobs", "", f"200 404 {KEY}"),
     ("GET /v1/models/{name}/jobs/{job}", "", f"200 404 {KEY}"),
     ("GET /v1/models/{name}/history", "", f"200 404 {KEY}"),
+    ("GET /v1/models/{name}/learners", "", f"200 404 {KEY}"),
     ("POST /v1/models/{name}/snapshot", "", f"201 404 {BODY}"),
     ("POST /v1/models/{name}/rollback", "", f"200 404 {BODY}"),
     ("GET /v2", "", f"200 {KEY}"),

@@ -23,6 +23,7 @@ from service.samples.validation import Samples, read_rows, read_samples
 from service.web.formats.lines import DECODERS
 from service.web.formats.wire import SAMPLE_MEDIA_TYPES, format_of_body
 from tests.service.decoding import BOUNDS
+from tests.service.specs import PAPERS
 from tests.service.streams import curve, few_words, part, plain_rows, three_classes, two_classes
 
 NDJSON, CSV, SVMLIGHT = "application/x-ndjson", "text/csv", "text/x-libsvm"
@@ -181,8 +182,9 @@ class TestTheSameSamples:
             read_samples(decoded(SVMLIGHT, content.encode()))
 
 
-def create(client: httpx.Client, name: str) -> str:
-    assert client.put(f"/v1/models/{name}", json={}).status_code == 201
+def create(client: httpx.Client, name: str, serve: str = "working_set") -> str:
+    spec = PAPERS | {"serve": serve}
+    assert client.put(f"/v1/models/{name}", json=spec).status_code == 201
     return f"/v1/models/{name}"
 
 
@@ -195,10 +197,11 @@ class TestOverHttp:
     def test_arrays_make_the_same_model(self, client: httpx.Client, name: str, head: str):
         samples = two_classes(200)
         x, y = plain_rows(samples), samples.y
-        first = create(client, name)
+        serve = "asset" if head == "asset" else "working_set"
+        first = create(client, name, serve)
         told = client.post(f"{first}/{head}", json={"x": x, "y": y}).json()
         for number, (media_type, write) in enumerate(OF_ARRAYS.values()):
-            path = create(client, f"{name}.{number}")
+            path = create(client, f"{name}.{number}", serve)
             answer = post(client, f"{path}/{head}", media_type, write(x, y))
             assert answer.status_code == 200, answer.text
             answer = client.get(path)

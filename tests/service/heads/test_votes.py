@@ -1,0 +1,43 @@
+"""What heads say of rows, in the order of another head's classes."""
+
+import numpy as np
+
+from service.heads.votes import class_scores, values, vote_of
+
+
+def test_a_decision_of_two_classes_is_for_the_second_one():
+    vote = vote_of(["a", "b"], [2.0, None])
+    np.testing.assert_array_equal(vote.scores, [[-1.0, 1.0], [np.nan, np.nan]])
+
+
+def test_a_row_of_scores_may_lack_the_classes_that_were_met_later():
+    vote = vote_of(["a", "b", "c"], [[1.0, 2.0], [3.0, 4.0, 5.0], None])
+    expected = [[1.0, 2.0, np.nan], [3.0, 4.0, 5.0], [np.nan] * 3]
+    np.testing.assert_array_equal(vote.scores, expected)
+
+
+def test_numbers_have_no_classes():
+    np.testing.assert_array_equal(vote_of(None, [1.5, None]).scores, [1.5, np.nan])
+
+
+def test_scores_are_put_in_the_order_of_the_listener():
+    votes = {"working_set": vote_of(["b", "a"], [4.0])}
+    scores = class_scores(votes, ("working_set", "asset"), ["a", "b", "c"])
+    expected = [[[2.0, -2.0, np.nan], [np.nan] * 3]]
+    np.testing.assert_array_equal(scores, expected)
+
+
+def test_labels_of_different_types_are_different_classes():
+    scores = class_scores({"asset": vote_of([True, 0], [1.0])}, ("asset",), [1, 0])
+    np.testing.assert_array_equal(scores, [[[np.nan, 0.5]]])
+
+
+def test_without_votes_there_is_nothing():
+    assert class_scores({}, ("asset",), ["a"]) is None
+    assert values({}, ("asset",)) is None
+
+
+def test_a_voter_that_is_silent_has_no_value():
+    votes = {"asset": vote_of(None, [1.0, 2.0])}
+    found = values(votes, ("semiparametric", "asset"))
+    np.testing.assert_array_equal(found, [[np.nan, 1.0], [np.nan, 2.0]])
