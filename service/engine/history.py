@@ -50,7 +50,7 @@ class History:
         try:
             learner.roll_back(source, rolled_back)
             learner.publish()
-        except Exception as error:
+        except Exception as error:  # the journal has the rollback: no state between is served
             raise mark_broken(learner, error) from None
         logger.info("model %s: rolled back to %d at sequence %d", model.name, sequence, at)
         return model.describe()

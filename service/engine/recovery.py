@@ -95,7 +95,7 @@ def replay(
         use_threads(block[0].threads)
         try:
             found = _replay_block(learner, block, unanswered)
-        except Exception as error:
+        except Exception as error:  # one model that fails must not keep the others from starting
             logger.exception("model %s: replay failed at sequence %d", model.name, learner.sequence)
             model.broken = f"replay failed after sequence {learner.sequence}: {error}"
             break

@@ -79,7 +79,7 @@ class SnapshotSchedule:
             if learner.sequence > learner.model.snapshot_sequence:
                 try:
                     self._start(learner)
-                except Exception:
+                except Exception:  # the journal has all that a snapshot would
                     logger.exception("model %s: no snapshot", learner.model.name)
         self.finish(wait=True)
         self._saver.shutdown()

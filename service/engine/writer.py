@@ -147,7 +147,7 @@ class Writer:
         try:
             learner.adopt(entry.head, fit_from_record(entry.record))
             learner.publish()
-        except Exception as error:
+        except Exception as error:  # the journal has the fit: no state between is served
             raise mark_broken(learner, error) from None
         self._snapshot_if_due(model)
         return fit.plain
@@ -157,7 +157,7 @@ class Writer:
             result = order.run()
         except Refusal as error:
             self._acknowledge([(order.answer, error)], ())
-        except Exception as failure:
+        except Exception as failure:  # the writer serves everybody else, too
             logger.exception("an order of the writer failed")
             unknown = InDoubt(f"the server failed: {failure!r}; look at the model before you go on")
             self._acknowledge([(order.answer, unknown)], ())
@@ -171,7 +171,7 @@ class Writer:
         duplicates = Duplicates(self._keys)
         try:
             admitted, replies = admit(requests, duplicates, self._settings, self.models.usable)
-        except Exception as failure:
+        except Exception as failure:  # everyone who waits gets an answer
             logger.exception("requests could not be admitted")
             failed = ServerFailed(f"{failure!r}; nothing was learned")
             for request in requests:
@@ -232,7 +232,7 @@ class Writer:
             self.models.usable(model)  # an earlier block of this commit may have broken it
             samples = one_after_another([item.samples for item in block])
             answers = absorb_block(learner, [item.entry for item in block], samples)
-        except Exception as error:
+        except Exception as error:  # its samples are durable: only this model stops
             broken = isinstance(error, ModelBroken)
             failed = not_yet_learned(model) if broken else mark_broken(learner, error)
             for item in block:
