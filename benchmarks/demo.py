@@ -45,10 +45,15 @@ _STOP_SECONDS = 30
 
 
 class Result(NamedTuple):
-    """One line of a table. held_back: share of right predictions, or mean absolute error."""
+    """One line of a table.
+
+    prequential: the head's scores as the model's description has them. held_back: share of right
+    predictions, or mean absolute error.
+    """
 
     stream: Stream
     score: Score
+    prequential: dict[str, Any]
     held_back: float
 
 
@@ -128,7 +133,8 @@ def _learn_with(head: str, stream: Stream, url: str, console: Console) -> Result
         with Display(console, f"{stream.name:<9}", [head], len(stream.y)) as display:
             (score,) = Replay(model, [head]).run(batches, display)
         start = time.monotonic()
-        result = Result(stream, score, held_back(stream, model, head))
+        scores = model.describe()["heads"][head]["prequential"]
+        result = Result(stream, score, scores, held_back(stream, model, head))
         console.print(
             f"{stream.name:<9} {len(stream.y_held):,} held-back samples predicted by {head} in "
             f"{time.monotonic() - start:.1f} s",
@@ -153,14 +159,15 @@ def table(results: list[Result]) -> Table:
         "One pass over each stream, in order",
         f"Over HTTP, {BATCH} samples a request, each durable before its response. adaptive is\n"
         "the default model, which has a working set, too; the others have one head alone.\n"
-        "Prequential: right predictions, each before its sample is learned. Held back:\n"
-        "right predictions of samples never learned, after the pass. Size: samples in the\n"
+        "Right: predictions, each before its sample is learned. Saved: the share of the\n"
+        "errors of the label before that are not made (kappa temporal). Held back: right\n"
+        "predictions of samples never learned, after the pass. Size: samples in the\n"
         "working set; features of ASSET, which keeps no samples. A model is worth its\n"
         "cost where it beats the two rules in italics, which learn nothing.",
         ("stream", "predicted by"),
-        ("samples/s", "prequential", "held back", "size"),
+        ("samples/s", "right", "saved", "log loss", "held back", "size"),
     )
-    for stream, score, accuracy in results:
+    for stream, score, scores, accuracy in results:
         first, last = score.head == HEADS[0], score.head == HEADS[-1]
         size = score.answer.get("size", score.answer.get("dimension"))
         grid.add_row(
@@ -168,6 +175,8 @@ def table(results: list[Result]) -> Table:
             score.head,
             f"{score.rate:,.0f}",
             "-" if score.accuracy is None else f"{score.accuracy:.2%}",
+            "-" if scores["kappa_temporal"] is None else f"{scores['kappa_temporal']:.2f}",
+            "-" if scores["log_loss"] is None else f"{scores['log_loss']:.3f}",
             f"{accuracy:.2%}",
             f"{size:,}",
         )
@@ -176,8 +185,10 @@ def table(results: list[Result]) -> Table:
             majority = f"{np.mean(majority_so_far(y) == y[1:]):.2%}"
             held = f"{np.mean(stream.y_held == most_frequent):.2%}"
             again = f"{np.mean(last_again(y) == y[1:]):.2%}"
-            grid.add_row("", "[italic]majority class[/]", "", majority, held, "")
-            grid.add_row("", "[italic]last label again[/]", "", again, "", "", end_section=True)
+            grid.add_row("", "[italic]majority class[/]", "", majority, "", "", held, "")
+            grid.add_row(
+                "", "[italic]last label again[/]", "", again, "", "", "", "", end_section=True
+            )
     return grid
 
 
@@ -187,21 +198,22 @@ def regression_table(results: list[Result]) -> Table:
         "Regression: mean absolute errors",
         "Running mean: of all numbers so far; for the part held back, of the whole pass.",
         ("stream", "predicted by"),
-        ("samples/s", "prequential", "held back"),
+        ("samples/s", "prequential", "R2", "held back"),
     )
-    for stream, score, held in results:
+    for stream, score, scores, held in results:
         mae = "-" if score.mae is None else f"{score.mae:.1f}"
+        r2 = "-" if scores["r2"] is None else f"{scores['r2']:.3f}"
         first, last = score.head == stream.heads[0], score.head == stream.heads[-1]
         about = f"[bold]{stream.name}[/]" if first else stream.about
-        grid.add_row(about, score.head, f"{score.rate:,.0f}", mae, f"{held:.1f}")
+        grid.add_row(about, score.head, f"{score.rate:,.0f}", mae, r2, f"{held:.1f}")
         if not last:
             continue
         y = stream.y
         mean = f"{np.abs(mean_so_far(y) - y[1:]).mean():.1f}"
         of_held = f"{np.abs(stream.y_held - y.mean()).mean():.1f}"
         again = f"{np.abs(last_again(y) - y[1:]).mean():.1f}"
-        grid.add_row("", "[italic]running mean[/]", "", mean, of_held)
-        grid.add_row("", "[italic]last number again[/]", "", again, "", end_section=True)
+        grid.add_row("", "[italic]running mean[/]", "", mean, "", of_held)
+        grid.add_row("", "[italic]last number again[/]", "", again, "", "", end_section=True)
     return grid
 
 
@@ -215,6 +227,7 @@ def _grid(title: str, caption: str, words: tuple[str, ...], numbers: tuple[str, 
         title_style="bold",
         caption_style="dim",
         box=box.SIMPLE_HEAD,
+        collapse_padding=True,
     )
     for column in words:
         grid.add_column(column, no_wrap=True)

@@ -128,6 +128,12 @@ class BankLearner:
         """There is no more to answer than a prediction and its decision."""
         return {}
 
+    def probability(self, parts: list[Any]) -> Float64Array | None:
+        """The bank's own."""
+        (answers,) = parts
+        found: Float64Array = answers.probability
+        return found
+
     def relearning(self, _: int) -> Relearn:
         """Learns parts of a stream, whether or not they were learned before."""
 

@@ -108,6 +108,9 @@ class AssetLearner:
         """There is no more to answer than a prediction and its decision."""
         return {}
 
+    def probability(self, _: list[AssetAbsorbed]) -> None:
+        """A decision is not a probability."""
+
     def relearning(self, _: int) -> Relearn:
         """Learns parts of a stream, whether or not they were learned before."""
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import InvalidSamples, Untrained
+from service.heads.hits import Hits
 from service.heads.protocol import Answers, LabelKey, Predictions
-from service.heads.scores import Hits
 from service.heads.votes import NO_VOTES, Votes, class_scores
 from service.samples.named_rows import Rows
 from service.samples.targets import Label, Targets
@@ -94,6 +94,9 @@ class ClassLearner(OnlineLearner, Protocol):
     def columns(self, parts: list[Any], /) -> dict[str, list[Any]]:
         """Columns of `Answers` besides prediction and decision."""
 
+    def probability(self, parts: list[Any], /) -> Float64Array | None:
+        """(n, K) probabilities of the classes in its answers; None if it has none."""
+
 
 L = TypeVar("L", bound=ClassLearner)
 
@@ -103,8 +106,13 @@ class ClassificationView(NamedTuple):
 
     learner: LearnerView
     classes: tuple[Label, ...]
-    stats: dict[str, Any]
+    score: Hits
     voters: tuple[HeadName, ...]
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Those of the learner, and its prequential scores."""
+        return {**self.learner.stats, "prequential": self.score.to_dict()}
 
     @property
     def gauges(self) -> dict[str, float | None]:
@@ -178,7 +186,7 @@ class ClassificationHead(Generic[L]):
         scores = class_scores(votes, self.learner.voters, self.classes)
         parts = self.learner.absorb(X, codes, scores)
         predicted = np.concatenate([part.prediction for part in parts])
-        self._score.count(*_judged(codes, predicted))
+        self._score.count(codes, predicted, self.learner.probability(parts))
         decision = [value for part in parts for value in _decisions(part.decision)]
         labels = [self.classes[code] if code >= 0 else None for code in predicted.tolist()]
         return Answers(labels, decision, **self.learner.columns(parts))
@@ -190,9 +198,8 @@ class ClassificationHead(Generic[L]):
 
     def view(self) -> ClassificationView:
         """What predictions and descriptions read from now on."""
-        view = self.learner.view()
-        stats = {**view.stats, "prequential": self._score.to_dict()}
-        return ClassificationView(view, tuple(self.classes), stats, self.learner.voters)
+        view, score = self.learner.view(), self._score.copy()
+        return ClassificationView(view, tuple(self.classes), score, self.learner.voters)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""
@@ -225,21 +232,13 @@ class ClassPasses:
         self.standing: Callable[[], dict[str, Any]] = head.learner.standing
 
     def learn(self, part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """Learn samples; returns labels and predictions, as class numbers, of those predicted."""
+        """Learn samples; returns labels and predictions, as class numbers."""
         codes = np.array(self._head.meet(self._labels[i] for i in part), np.int64)
-        return _judged(codes, self._relearn(part, take_rows(self._X, part), codes))
+        return codes, self._relearn(part, take_rows(self._X, part), codes)
 
 
 def _key(label: Label) -> LabelKey:
     return type(label), label
-
-
-def _judged(
-    codes: NDArray[np.int64], predicted: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Labels and predictions without the samples that could not be predicted."""
-    judged = predicted >= 0
-    return codes[judged], predicted[judged]
 
 
 def _decisions(decision: Float64Array) -> list[Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.heads.fit import Fit, Observe, Window
-from service.heads.scores import Errors, Hits
+from service.heads.scores import Score
 from service.heads.votes import NO_VOTES, Votes
 from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
@@ -125,7 +125,7 @@ class Passes(Protocol):
     """Learning the same samples again and again, without a server."""
 
     @property
-    def score(self) -> Hits | Errors:
+    def score(self) -> Score:
         """A score that has counted nothing yet."""
 
     def learn(self, part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:

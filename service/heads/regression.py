@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from service.errors import Untrained
 from service.heads.classification import LearnerView, OnlineLearner, Relearn
 from service.heads.protocol import Answers, LabelKey, Predictions
-from service.heads.scores import Errors
+from service.heads.value_errors import Errors
 from service.heads.votes import NO_VOTES, Votes, values
 from service.samples.targets import Targets
 from service.samples.validation import Samples
@@ -22,13 +22,18 @@ class RegressionView(NamedTuple):
     """An immutable picture of the head."""
 
     learner: LearnerView
-    stats: dict[str, Any]
+    score: Errors
     voters: tuple[HeadName, ...]
 
     @property
     def classes(self) -> None:
         """Numbers have none."""
         return
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Those of the learner, and its prequential scores."""
+        return {**self.learner.stats, "prequential": self.score.to_dict()}
 
     @property
     def gauges(self) -> dict[str, float | None]:
@@ -83,7 +88,7 @@ class RegressionHead:
         assert not isinstance(y, list)
         parts = self._learner.absorb(X, y, values(votes, self._learner.voters))
         predicted = np.concatenate([part.prediction for part in parts])
-        self._score.count(errors_of(predicted, y))
+        self._score.count(y, predicted)
         column = [value if value == value else None for value in predicted.tolist()]
         return Answers(column, list(column))
 
@@ -94,9 +99,7 @@ class RegressionHead:
 
     def view(self) -> RegressionView:
         """What predictions and descriptions read from now on."""
-        view = self._learner.view()
-        stats = {**view.stats, "prequential": self._score.to_dict()}
-        return RegressionView(view, stats, self._learner.voters)
+        return RegressionView(self._learner.view(), self._score.copy(), self._learner.voters)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""
@@ -119,12 +122,6 @@ class ValuePasses:
         self.standing: Callable[[], dict[str, Any]] = learner.standing
 
     def learn(self, part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """Learn samples; returns the errors of those that could be predicted before."""
+        """Learn samples; returns targets and what was predicted before."""
         y = self._y[part]
-        return (errors_of(self._relearn(part, take_rows(self._X, part), y), y),)
-
-
-def errors_of(predicted: Float64Array, y: Float64Array) -> Float64Array:
-    """Predictions minus targets, without the samples that could not be predicted (NaN)."""
-    errors: Float64Array = predicted - y
-    return errors[~np.isnan(predicted)]
+        return y, self._relearn(part, take_rows(self._X, part), y)

@@ -18,8 +18,7 @@ from service.heads.exercise import KERNELS, rows_to_learn
 from service.heads.fit import Fit, Window
 from service.heads.kernel import check_norms, kernel_limit, square_norm_limit
 from service.heads.protocol import Answers, Asked, Kind, LabelKey, Predictions, Refitting
-from service.heads.regression import errors_of
-from service.heads.scores import Errors
+from service.heads.value_errors import Errors
 from service.heads.votes import NO_VOTES, Votes
 from service.heads.window import RecentSamples
 from service.samples.named_rows import NamedRows
@@ -41,7 +40,13 @@ class FittedView(NamedTuple):
     """An immutable picture of the head. model: None before the first refit."""
 
     model: SemiparametricView | None
-    stats: dict[str, Any]
+    own: dict[str, Any]
+    score: Errors
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """The window, the fit, and the prequential scores."""
+        return {**self.own, "prequential": self.score.to_dict()}
 
     @property
     def classes(self) -> None:
@@ -51,11 +56,11 @@ class FittedView(NamedTuple):
     @property
     def gauges(self) -> dict[str, float | None]:
         """The size of the window, and of the fit."""
-        fit = self.stats["fit"]
+        fit = self.own["fit"]
         return {
-            "window_samples": self.stats["window"],
+            "window_samples": self.own["window"],
             "support_vectors": fit and fit["support_vectors"],
-            "head_memory_bytes": self.stats["bytes"],
+            "head_memory_bytes": self.own["bytes"],
         }
 
     @property
@@ -66,7 +71,7 @@ class FittedView(NamedTuple):
     @property
     def source(self) -> dict[str, Any]:
         """Which refit predicts: its job, and the sequence of its window."""
-        fit = self.stats["fit"]
+        fit = self.own["fit"]
         return {"fit": {"job": fit["job"], "sequence": fit["sequence"]}} if fit else {}
 
     @property
@@ -141,7 +146,7 @@ class SemiparametricHead:
         del votes
         rows = _dense(X)
         predicted = self._predictions(rows)
-        self._score.count(errors_of(predicted, y))
+        self._score.count(y, predicted)
         self._window.add(rows, y)
         column = [value if value == value else None for value in predicted.tolist()]
         return Answers(column, list(column))
@@ -166,13 +171,12 @@ class SemiparametricHead:
 
     def view(self) -> FittedView:
         """What predictions and descriptions read from now on."""
-        stats = {
+        own = {
             "window": len(self._window),
             "bytes": self._window.nbytes,
             "fit": self._fit.plain if self._fit else None,
-            "prequential": self._score.to_dict(),
         }
-        return FittedView(self._model, stats)
+        return FittedView(self._model, own, self._score.copy())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""

@@ -113,6 +113,9 @@ class SetLearner:
         """Learn rows with class numbers; returns the set's answers part by part."""
         return self._learner.absorb(X, codes)
 
+    def probability(self, _: list[Absorbed]) -> None:
+        """A decision is not a probability."""
+
     def columns(self, parts: list[Absorbed]) -> dict[str, list[Any]]:
         """Which samples entered the set, and by which kind of step."""
         return {

@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from service.files.labelled import Label
-from service.heads.scores import kappa
+from service.heads.hits import kappa
 
 # A larger confusion matrix is no longer read, and no longer fits a screen.
 _LARGEST_MATRIX = 20

@@ -102,27 +102,44 @@ def _heads(models: list[Model]) -> Iterator[Metric]:
         yield family
 
 
+# Metric: its text, and for each value of its second label the score that it shows. Accuracy is
+# shown as the share of errors.
+_SCORES: dict[str, tuple[str, dict[str, str]]] = {
+    "error_ratio": ("Share of samples whose label was predicted wrongly", {"": "accuracy"}),
+    "log_loss": ("Mean of -log p of the true label", {"": "log_loss"}),
+    "kappa": ("Agreement with the labels beyond chance", {"": "kappa"}),
+    "kappa_temporal": ("Errors saved of those of the label before", {"": "kappa_temporal"}),
+    "absolute_error": ("Mean absolute error", {"": "mae"}),
+    "root_mean_square_error": ("Root of the mean square error", {"": "rmse"}),
+    "r_squared": ("Share of the variance that is explained", {"": "r2"}),
+    "baseline_error_ratio": (
+        "Share of samples whose label a rule without features predicted wrongly",
+        {rule: f"{rule}_accuracy" for rule in ("majority", "last_label")},
+    ),
+    "baseline_absolute_error": (
+        "Mean absolute error of a rule without features",
+        {rule: f"{rule}_mae" for rule in ("last_value", "running_mean")},
+    ),
+}
+
+
 def _scores(models: list[Model]) -> Iterator[Metric]:
-    """Prequential errors: over all samples, and over the last 1,000."""
-    for name, text, key in (
-        ("error_ratio", "Share of samples whose label was predicted wrongly", "accuracy"),
-        ("absolute_error", "Mean absolute error", "mae"),
-        ("root_mean_square_error", "Root of the mean square error", "rmse"),
-    ):
+    """Prequential scores: over all samples, and over the last 1,000."""
+    scores = [(model, head, view.stats["prequential"]) for model, head, view in _views(models)]
+    for name, (text, keys) in _SCORES.items():
+        rules = [] if "" in keys else ["rule"]
         family = gauges(
             f"prequential_{name}",
             f"{text} just before learning: over all samples, or over the last 1,000.",
-            (*_HEAD, "over"),
+            (*_HEAD, *rules, "over"),
         )
-        for model, head, view in _views(models):
-            scores = view.stats["prequential"]
-            for over, value in (
-                ("all", scores.get(key)),
-                ("recent", scores.get(f"recent_{key}")),
-            ):
-                if value is not None:
-                    error = 1.0 - value if key == "accuracy" else value
-                    family.add_metric((model, head, over), error)
+        for model, head, of_head in scores:
+            for rule, key in keys.items():
+                for over, prefix in (("all", ""), ("recent", "recent_")):
+                    if (value := of_head.get(f"{prefix}{key}")) is not None:
+                        shown = 1.0 - value if key.endswith("accuracy") else value
+                        labels = (model, head, rule, over) if rules else (model, head, over)
+                        family.add_metric(labels, shown)
         yield family
 
 

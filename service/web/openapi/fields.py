@@ -119,8 +119,11 @@ FIELDS: dict[str, Schema] = {
     "window": COUNT | {"description": "Number of samples that a refit would use."},
     "prequential": {
         "type": "object",
-        "description": "Quality of the predictions made just before learning each sample: accuracy "
-        "and Cohen's kappa (null if all labels are the same), or of a regression mae and rmse.",
+        "description": "Quality of the predictions made just before learning each sample, over all "
+        "and, as recent_..., over the last 1,000: accuracy, kappa (Cohen's), kappa_temporal (the "
+        "share of the last label's errors that is saved), log_loss, and the accuracy of the most "
+        "frequent label and of the last one; of a regression mae, rmse, r2, and mae and rmse of "
+        "the last value and of the running mean.",
         "additionalProperties": _MAYBE_NUMBER,
     },
     # Refits.

@@ -181,7 +181,7 @@ def test_names_follow_the_rules_of_the_ecosystem(client: httpx.Client, used: str
             assert name.endswith("_duration_seconds")
         assert helps[name].strip().endswith(".")
     labels = {key for family in families(text) for s in family.samples for key in s.labels}
-    told = {"model", "head", "over", "part", "route", "method", "status", "le"}
+    told = {"model", "head", "rule", "over", "part", "route", "method", "status", "le"}
     assert labels - told == {"version", "python", "numpy", "numba"}
 
 
@@ -290,6 +290,10 @@ def test_a_head_stands_as_it_is_described(client: httpx.Client, used: str) -> No
         for over, accuracy in (("all", "accuracy"), ("recent", "recent_accuracy")):
             error = of(series, "prequential_error_ratio", over=over, **labels)
             assert error == pytest.approx(1 - scores[accuracy])
+            rule = of(
+                series, "prequential_baseline_error_ratio", rule="majority", over=over, **labels
+            )
+            assert rule == pytest.approx(1 - scores[accuracy.replace("acc", "majority_acc")])
     own = {"model": used, "head": "working_set"}
     assert of(series, "set_size", **own) == heads["working_set"]["size"]
     assert of(series, "support_vectors", **own) == heads["working_set"]["support_vectors"]
@@ -306,6 +310,8 @@ def test_a_regression_and_its_refits(client: httpx.Client, used: str) -> None:
             mean = of(series, "prequential_absolute_error", **labels)
             root = of(series, "prequential_root_mean_square_error", **labels)
             assert (mean, root) == (scores[f"{prefix}mae"], scores[f"{prefix}rmse"])
+            rule = of(series, "prequential_baseline_absolute_error", rule="last_value", **labels)
+            assert rule == scores[f"{prefix}last_value_mae"]
     own = {"model": "fitted", "head": "semiparametric"}
     assert of(series, "window_samples", **own) == heads["semiparametric"]["window"]
     fit = heads["semiparametric"]["fit"]

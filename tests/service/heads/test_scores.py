@@ -7,18 +7,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import cohen_kappa_score
+from sklearn.metrics import cohen_kappa_score, log_loss, r2_score
 
-from service.heads.scores import Errors, Hits, kappa
+from service.heads.hits import Hits, kappa
+from service.heads.scores import score_in
+from service.heads.value_errors import Errors
 
 RECENT = 1000
 
 
-def in_parts(score: Any, values: Any, size: int) -> Any:
-    """Count numbers, or pairs of a label and a prediction."""
-    for start in range(0, len(values), size):
-        part = values[start : start + size]
-        score.count(*part.T) if part.ndim == 2 else score.count(part)
+def in_parts(score: Any, columns: Any, size: int) -> Any:
+    """Count parts of so many samples; each column is an array of all of them."""
+    for start in range(0, len(columns[0]), size):
+        score.count(*(column[start : start + size] for column in columns))
     return score
 
 
@@ -26,70 +27,116 @@ def pairs(n: int, classes: int, seed: int = 0) -> Any:
     """Labels of some classes, the first the most frequent, and predictions that mostly agree."""
     random = np.random.default_rng(seed)
     labels = random.integers(0, classes, n) * random.integers(0, 2, n)
-    said = np.where(random.random(n) < 0.6, labels, random.integers(0, classes, n))
-    return np.stack([labels, said], axis=1)
+    predicted = np.where(random.random(n) < 0.6, labels, random.integers(0, classes, n))
+    return labels, predicted
 
 
-def test_nothing_is_judged_at_first():
-    assert Hits().to_dict() == {
-        "samples": 0,
-        "accuracy": None,
-        "recent_accuracy": None,
-        "kappa": None,
-        "recent_kappa": None,
-    }
-    assert Errors().to_dict() == {
-        "samples": 0,
-        "mae": None,
-        "rmse": None,
-        "recent_mae": None,
-        "recent_rmse": None,
-    }
+def values(n: int, seed: int = 0) -> Any:
+    """A random walk, and predictions of it."""
+    random = np.random.default_rng(seed)
+    y = random.standard_normal(n).cumsum() + 1e3
+    return y, y + random.standard_normal(n) * np.linspace(1.0, 30.0, n)
+
+
+@pytest.mark.parametrize("score", [Hits, Errors])
+def test_nothing_is_judged_at_first(score: Any):
+    plain = score().to_dict()
+    assert plain.pop("samples") == 0
+    assert set(plain.values()) == {None}
 
 
 @pytest.mark.parametrize("n", [1, 999, 1000, 1001, 2500])
 @pytest.mark.parametrize("classes", [2, 7, 100])
 def test_hits_are_shares_of_right_predictions_and_their_excess_over_chance(n: int, classes: int):
-    values = pairs(n, classes)
-    if n > RECENT:
-        values[:RECENT] = pairs(RECENT, classes, seed=1) // 2  # other frequencies than of late
-    hits = values[:, 0] == values[:, 1]
-    alone = len(np.unique(values)) == 1
-    assert in_parts(Hits(), values, 400).to_dict() == {
-        "samples": n,
-        "accuracy": hits.mean(),
-        "recent_accuracy": hits[-RECENT:].mean(),
-        "kappa": None if alone else pytest.approx(cohen_kappa_score(*values.T)),
-        "recent_kappa": None if alone else pytest.approx(cohen_kappa_score(*values[-RECENT:].T)),
-    }
+    labels, predicted = pairs(n, classes)
+    if n > RECENT:  # other frequencies than of late
+        labels[:RECENT], predicted[:RECENT] = (c // 2 for c in pairs(RECENT, classes, seed=1))
+    scores = in_parts(Hits(), (labels, predicted), 400).to_dict()
+    assert scores["samples"] == n
+    for prefix, part in (("", slice(None)), ("recent_", slice(-RECENT, None))):
+        of_part = labels[part], predicted[part]
+        alone = len(np.unique(of_part)) == 1
+        agreement = None if alone else pytest.approx(cohen_kappa_score(*of_part))
+        assert scores[f"{prefix}accuracy"] == np.equal(*of_part).mean()
+        assert scores[f"{prefix}kappa"] == agreement
 
 
-def said_of(labels: list[int], said: list[int]) -> float | None:
-    told = in_parts(Hits(), np.stack([labels, said], axis=1), len(labels)).to_dict()
-    assert told["kappa"] == told["recent_kappa"]
-    kappa: float | None = told["kappa"]
-    return kappa
+def test_the_rules_without_features_are_judged_on_the_same_samples():
+    labels = np.sort(np.random.default_rng(0).integers(0, 5, 2500))  # long runs of a label
+    labels[1000:1400] = np.arange(400) % 3
+    predicted = np.where(np.arange(2500) < 40, -1, labels)  # nothing is predicted at first
+    scores = in_parts(Hits(), (labels, predicted), 77).to_dict()
+    last = labels[1:] == labels[:-1]
+    # Doubled counts: of labels that are equally frequent, the one that was so first stays.
+    majority, most = [], int(labels[0])
+    for i in range(1, 2500):
+        counts = 2 * np.bincount(labels[:i], minlength=5)
+        counts[most] += 1
+        most = int(np.argmax(counts))
+        majority.append(most == labels[i])
+    assert scores["samples"] == 2460
+    assert scores["last_label_accuracy"] == last[39:].mean()
+    assert scores["recent_last_label_accuracy"] == last[-RECENT:].mean()
+    assert scores["majority_accuracy"] == np.mean(majority[39:])
+    assert scores["recent_majority_accuracy"] == np.mean(majority[-RECENT:])
+
+
+def test_kappa_temporal_is_the_share_of_the_last_labels_errors_that_is_saved():
+    labels = np.array([0, 0, 1, 1, 0, 0])
+    assert in_parts(Hits(), (labels, labels), 6).to_dict()["kappa_temporal"] == 1.0
+    before = np.array([-1, 0, 0, 1, 1, 0])
+    assert in_parts(Hits(), (labels, before), 6).to_dict()["kappa_temporal"] == 0.0
+    always = np.array([-1, 1, 1, 1, 1, 1])  # 3 errors, the label before makes 2
+    assert in_parts(Hits(), (labels, always), 6).to_dict()["kappa_temporal"] == -0.5
+    assert in_parts(Hits(), (labels[1:2], labels[1:2]), 1).to_dict()["kappa_temporal"] == 1.0
+
+
+def test_log_loss_is_that_of_the_labels_probabilities():
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 3, 1500)
+    probability = random.dirichlet(np.ones(3), 1500)
+    columns = labels, np.argmax(probability, axis=1), probability
+    scores = in_parts(Hits(), columns, 64).to_dict()
+    assert scores["log_loss"] == pytest.approx(log_loss(labels, probability))
+    recent = log_loss(labels[-RECENT:], probability[-RECENT:])
+    assert scores["recent_log_loss"] == pytest.approx(recent)
+    none = in_parts(Hits(), columns[:2], 64).to_dict()
+    assert none["log_loss"] is none["recent_log_loss"] is None
+
+
+def test_a_label_of_no_probability_costs_what_it_can_at_most():
+    score = Hits()
+    score.count(np.array([1]), np.array([0]), np.array([[1.0, 0.0]]))
+    assert score.to_dict()["log_loss"] == pytest.approx(-np.log(1e-15))
+
+
+def agreement_of(labels: list[int], predicted: list[int]) -> float | None:
+    columns = np.array(labels), np.array(predicted)
+    scores = in_parts(Hits(), columns, len(labels)).to_dict()
+    assert scores["kappa"] == scores["recent_kappa"]
+    found: float | None = scores["kappa"]
+    return found
 
 
 def test_kappa_where_it_is_known_without_counting():
-    assert said_of([0, 1, 2, 0], [0, 1, 2, 0]) == 1.0
-    assert said_of([0, 1, 0, 1], [1, 0, 1, 0]) == -1.0
-    assert said_of([0, 0, 1, 1], [0, 1, 0, 1]) == 0.0
-    assert said_of([0, 1, 1, 1], [1, 1, 1, 1]) == 0.0  # always the most frequent class
-    assert said_of([0, 0], [1, 1]) == 0.0
+    assert agreement_of([0, 1, 2, 0], [0, 1, 2, 0]) == 1.0
+    assert agreement_of([0, 1, 0, 1], [1, 0, 1, 0]) == -1.0
+    assert agreement_of([0, 0, 1, 1], [0, 1, 0, 1]) == 0.0
+    assert agreement_of([0, 1, 1, 1], [1, 1, 1, 1]) == 0.0  # always the most frequent class
+    assert agreement_of([0, 0], [1, 1]) == 0.0
 
 
 def test_kappa_says_nothing_where_all_is_of_one_class():
-    assert said_of([0, 0, 0], [0, 0, 0]) is None
-    assert said_of([3], [3]) is None
+    assert agreement_of([0, 0, 0], [0, 0, 0]) is None
+    assert agreement_of([3], [3]) is None
 
 
 def test_a_class_that_left_the_last_thousand_is_not_in_their_kappa():
-    values = np.zeros((2 * RECENT, 2), int)
-    values[:RECENT, 0] = 1
-    told = in_parts(Hits(), values, 7).to_dict()
-    assert (told["kappa"], told["recent_kappa"]) == (0.0, None)
-    assert (told["accuracy"], told["recent_accuracy"]) == (0.5, 1.0)
+    labels, predicted = np.zeros((2, 2 * RECENT), int)
+    labels[:RECENT] = 1
+    scores = in_parts(Hits(), (labels, predicted), 7).to_dict()
+    assert (scores["kappa"], scores["recent_kappa"]) == (0.0, None)
+    assert (scores["accuracy"], scores["recent_accuracy"]) == (0.5, 1.0)
 
 
 def test_kappa_is_exact_where_the_counts_are_beyond_float64():
@@ -99,50 +146,82 @@ def test_kappa_is_exact_where_the_counts_are_beyond_float64():
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=30),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(-1, 4)), min_size=1, max_size=30),
     st.integers(1, 30),
 )
 def test_the_cutting_of_hits_does_not_matter(given_pairs: list[tuple[int, int]], size: int):
-    values = np.array(given_pairs)
-    whole = in_parts(Hits(), values, len(values))
-    assert in_parts(Hits(), values, size).state() == whole.state()
+    labels, predicted = np.array(given_pairs).T
+    columns = labels, predicted, np.random.default_rng(0).dirichlet(np.ones(5), len(labels))
+    whole = in_parts(Hits(), columns, len(labels))
+    assert in_parts(Hits(), columns, size).state() == whole.state()
     value = whole.to_dict()["kappa"]
     assert value is None or -1.0 <= value <= 1.0
 
 
-def test_a_state_from_before_kappa_begins_anew():
+def test_a_state_from_before_the_rules_were_counted_begins_anew():
     score = Hits()
-    score.restore({"judged": 3, "correct": 2, "recent": [1, 0, 1]})
+    score.restore({"judged": 3, "correct": 2, "counts": [[1], [1]], "recent": [1, 0, 1]})
     assert score.to_dict() == Hits().to_dict()
+    assert score_in({"judged": 3, "sums": [1.0, 1.0], "recent": []}).to_dict() == Errors().to_dict()
 
 
-def test_errors_are_mean_and_root_of_mean_square():
-    errors = np.random.default_rng(0).standard_normal(2500) * np.linspace(1, 30, 2500)
-    told = in_parts(Errors(), errors, 400).to_dict()
-    assert told["samples"] == 2500
-    assert told["mae"] == pytest.approx(np.abs(errors).mean())
-    assert told["rmse"] == pytest.approx(np.sqrt(np.square(errors).mean()))
-    assert told["recent_mae"] == pytest.approx(np.abs(errors[-RECENT:]).mean())
-    assert told["recent_rmse"] == pytest.approx(np.sqrt(np.square(errors[-RECENT:]).mean()))
+def test_errors_are_mean_and_root_of_mean_square_and_unexplained_variance():
+    y, predicted = values(2500)
+    scores = in_parts(Errors(), (y, predicted), 400).to_dict()
+    assert scores["samples"] == 2500
+    for prefix, part in (("", slice(None)), ("recent_", slice(-RECENT, None))):
+        errors = (predicted - y)[part]
+        assert scores[f"{prefix}mae"] == pytest.approx(np.abs(errors).mean())
+        assert scores[f"{prefix}rmse"] == pytest.approx(np.sqrt(np.square(errors).mean()))
+        assert scores[f"{prefix}r2"] == pytest.approx(r2_score(y[part], predicted[part]))
 
 
-@given(st.lists(st.floats(-2e100, 2e100), min_size=1, max_size=30), st.integers(1, 30))
-def test_the_cutting_into_parts_does_not_matter(errors: list[float], size: int):
-    values = np.array(errors)
-    told = in_parts(Errors(), values, len(values)).to_dict()
-    assert in_parts(Errors(), values, size).to_dict() == told
-    assert all(np.isfinite(value) for value in told.values())
+def test_errors_of_the_rules_without_features_are_of_the_same_samples():
+    y, predicted = values(2500)
+    predicted[:3] = np.nan
+    scores = in_parts(Errors(), (y, predicted), 71).to_dict()
+    last = y[2:-1] - y[3:]
+    mean = y.cumsum()[2:-1] / np.arange(3, 2500) - y[3:]
+    assert scores["samples"] == 2497
+    for rule, errors in (("last_value", last), ("running_mean", mean)):
+        for prefix, of_part in (("", errors), ("recent_", errors[-RECENT:])):
+            root = np.sqrt(np.square(of_part).mean())
+            assert scores[f"{prefix}{rule}_mae"] == pytest.approx(np.abs(of_part).mean())
+            assert scores[f"{prefix}{rule}_rmse"] == pytest.approx(root)
+
+
+def test_equal_targets_have_no_variance_to_explain():
+    y = np.full(5, 3.0)
+    assert in_parts(Errors(), (y, y + 1.0), 5).to_dict()["r2"] is None
+
+
+@given(st.lists(st.floats(-1e100, 1e100), min_size=1, max_size=30), st.integers(1, 30))
+def test_the_cutting_into_parts_does_not_matter(targets: list[float], size: int):
+    y = np.array(targets)
+    scores = in_parts(Errors(), (y, -y), len(y)).to_dict()
+    assert in_parts(Errors(), (y, -y), size).to_dict() == scores
+    assert all(value is None or np.isfinite(value) for value in scores.values())
 
 
 @pytest.mark.parametrize(
-    ("score", "values"),
-    [(Hits, pairs(1500, 3)), (Errors, np.random.default_rng(0).standard_normal(1500))],
+    ("score", "columns"), [(Hits, pairs(1500, 3)), (Errors, values(1500))], ids=["Hits", "Errors"]
 )
-def test_a_state_goes_through_json_to_the_last_bit(score: Any, values: Any):
-    live, again = in_parts(score(), values, 100), score()
-    again.restore(json.loads(json.dumps(live.state())))
+def test_a_state_goes_through_json_to_the_last_bit(score: Any, columns: Any):
+    live = in_parts(score(), columns, 100)
+    again = score_in(json.loads(json.dumps(live.state(), allow_nan=False)))
     assert again.to_dict() == live.to_dict()
     for one in (live, again):
-        in_parts(one, values[:70], 70)
+        in_parts(one, [column[:70] for column in columns], 70)
     assert again.to_dict() == live.to_dict()
     assert again.state() == live.state()
+
+
+@pytest.mark.parametrize(
+    ("score", "columns"), [(Hits, pairs(100, 3)), (Errors, values(100))], ids=["Hits", "Errors"]
+)
+def test_a_copy_stays_as_it_was(score: Any, columns: Any):
+    live = in_parts(score(), columns, 100)
+    kept = live.copy()
+    before = kept.state()
+    in_parts(live, columns, 50)
+    assert kept.state() == before

@@ -1,0 +1,177 @@
+"""Prequential scores of classes, beside those of two rules that know no features."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.heads.recent import RecentColumns
+from solver.arrays import Float64Array
+
+# A class that was given less, or that was not known yet, costs -log of this.
+_LEAST_PROBABILITY = 1e-15
+_NAMES = (
+    "accuracy",
+    "kappa",
+    "kappa_temporal",
+    "log_loss",
+    "majority_accuracy",
+    "last_label_accuracy",
+)
+
+
+class Hits:
+    """Scores of all predictions that were judged, and of the last 1,000 of them.
+
+    With p_o the accuracy: kappa = (p_o - p_e) / (1 - p_e), p_e being the accuracy that predictions
+    as frequent as these would have by chance (Cohen 1960, eq. 1); kappa_temporal =
+    (p_o - p_l) / (1 - p_l), p_l being that of "the label before again" (Bifet et al. 2013);
+    log_loss = -mean log p of the true label, where the head has probabilities. majority_accuracy
+    is that of "the most frequent label so far", of equals the one that was so first. A few numbers
+    for each class are kept, however long the stream is.
+    """
+
+    def __init__(self) -> None:
+        self.judged = self.correct = 0
+        self._rule_hits = [0, 0]  # of the label before, and of the most frequent one
+        self._log_loss = 0.0
+        self._lossy = 0  # judged samples with a log loss
+        # Of each class: how often it was a judged label, how often predicted, how often met.
+        self._counts: list[list[int]] = [[], [], []]
+        self._last = self._majority = -1
+        # Label, prediction, whether the label before was right, whether the most frequent was,
+        # log loss.
+        self._recent = RecentColumns(5)
+
+    def count(
+        self,
+        codes: NDArray[np.int64],
+        predicted: NDArray[np.int64],
+        probability: Float64Array | None = None,
+    ) -> None:
+        """Add labels and their predictions, both (n,) class numbers; -1 for no prediction.
+
+        probability: (n, K) of each class, if the head has them. Samples are added one after
+        another, so that sums do not depend on the parts.
+        """
+        self._meet(max(int(codes.max(initial=-1)), int(predicted.max(initial=-1))) + 1)
+        labels, guesses, met = self._counts
+        last, majority = self._last, self._majority
+        losses = _log_losses(probability, codes)
+        columns = []
+        for code, guess, loss in zip(codes.tolist(), predicted.tolist(), losses, strict=True):
+            if guess >= 0:
+                columns.append((code, guess, code == last, code == majority, loss))
+                labels[code] += 1
+                guesses[guess] += 1
+                if loss == loss:
+                    self._log_loss += loss
+                    self._lossy += 1
+            met[code] += 1
+            last = code
+            if majority < 0 or met[code] > met[majority]:
+                majority = code
+        self._last, self._majority = last, majority
+        if columns:
+            self._add(np.array(columns, np.float64).T)
+
+    def _add(self, columns: Float64Array) -> None:
+        """Count what was judged."""
+        self.judged += columns.shape[1]
+        self.correct += int((columns[0] == columns[1]).sum())
+        self._rule_hits[0] += int(columns[2].sum())
+        self._rule_hits[1] += int(columns[3].sum())
+        self._recent.add(columns)
+
+    def _meet(self, classes: int) -> None:
+        for counts in self._counts:
+            counts += [0] * (classes - len(counts))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The scores as plain data; None where there is nothing to tell.
+
+        kappa is None where p_e is 1, all being of one class, and kappa_temporal where p_l is.
+        """
+        recent = self._recent.columns()
+        n = recent.shape[1]
+        hits = [int((recent[0] == recent[1]).sum()), *recent[2:4].sum(axis=1).astype(int).tolist()]
+        lossy = recent[4][~np.isnan(recent[4])]
+        loss = float(lossy.mean()) if len(lossy) else None
+        total_loss = self._log_loss / self._lossy if self._lossy else None
+        total = _scores(self.judged, [self.correct, *self._rule_hits], self._counts[:2], total_loss)
+        of_late = _scores(n, hits, _counts(recent[:2]), loss)
+        return {
+            "samples": self.judged,
+            **dict(zip(_NAMES, total, strict=True)),
+            **{f"recent_{name}": value for name, value in zip(_NAMES, of_late, strict=True)},
+        }
+
+    def copy(self) -> "Hits":
+        """An independent copy."""
+        other = copy.copy(self)
+        other._rule_hits, other._recent = self._rule_hits.copy(), self._recent.copy()
+        other._counts = [counts.copy() for counts in self._counts]
+        return other
+
+    def state(self) -> dict[str, Any]:
+        """Plain data for `restore`; JSON keeps every bit of a number."""
+        return {
+            "judged": self.judged,
+            "correct": self.correct,
+            "counts": self._counts,
+            "rules": [*self._rule_hits, self._last, self._majority],
+            "log_loss": [self._log_loss, self._lossy],
+            "recent": self._recent.state(),
+        }
+
+    def restore(self, plain: Mapping[str, Any]) -> None:
+        """Take over a state; one that was saved before rules were counted begins anew."""
+        if "rules" not in plain:
+            return
+        self.judged, self.correct = plain["judged"], plain["correct"]
+        self._counts = [list(counts) for counts in plain["counts"]]
+        *self._rule_hits, self._last, self._majority = plain["rules"]
+        self._log_loss, self._lossy = plain["log_loss"]
+        self._recent.restore(self.judged, plain["recent"])
+
+
+def kappa(labels: Sequence[int], predicted: Sequence[int], correct: int) -> float | None:
+    """Cohen's kappa from how often each class was the label, how often it was predicted.
+
+    With n = sum(labels) and c = sum(labels_k predicted_k) it is (n correct - c) / (n^2 - c), in
+    whole numbers until the division. None where all is of one class, or n is zero.
+    """
+    n = sum(labels)
+    chance = sum(a * b for a, b in zip(labels, predicted, strict=True))
+    return (n * correct - chance) / (n * n - chance) if n * n > chance else None
+
+
+def _scores(
+    n: int, hits: Sequence[int], counts: Sequence[Sequence[int]], log_loss: float | None
+) -> tuple[float | None, ...]:
+    """The values of `_NAMES`, of n samples. hits: of the head, of the label before, of the most."""
+    if not n:
+        return (None,) * len(_NAMES)
+    right, last, majority = hits
+    temporal = (right - last) / (n - last) if n > last else None
+    labels, predicted = counts
+    agreement = kappa(labels, predicted, right)
+    return right / n, agreement, temporal, log_loss, majority / n, last / n
+
+
+def _log_losses(probability: Float64Array | None, codes: NDArray[np.int64]) -> list[float]:
+    """-log p of the label of each sample; NaN without probabilities."""
+    if probability is None:
+        return [np.nan] * len(codes)
+    of_label = probability[np.arange(len(codes)), codes]
+    losses: list[float] = (-np.log(np.maximum(of_label, _LEAST_PROBABILITY))).tolist()
+    return losses
+
+
+def _counts(pairs: Float64Array) -> list[list[int]]:
+    """Counts of each class in each row of (2, n)."""
+    codes = pairs.astype(np.int64)
+    classes = int(codes.max(initial=-1)) + 1
+    return [np.bincount(row, minlength=classes).tolist() for row in codes]
