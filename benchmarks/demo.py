@@ -227,7 +227,8 @@ def _grid(title: str, caption: str, words: tuple[str, ...], numbers: tuple[str, 
         title_style="bold",
         caption_style="dim",
         box=box.SIMPLE_HEAD,
-        collapse_padding=True,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
     )
     for column in words:
         grid.add_column(column, no_wrap=True)
