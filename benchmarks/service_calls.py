@@ -98,7 +98,7 @@ async def seconds(send: Send, path: str, body: bytes) -> float:
 async def measure(folder: Path) -> None:
     """Print a table of microseconds for each call."""
     settings = Settings(data=folder)
-    engine = Engine(settings, open_storage(folder), WarmUp(), {})
+    engine = Engine(settings, open_storage(folder), WarmUp(None), {})
     ring = KeyRing(KeyFile(folder))
     await engine.ready
     send = sender(create_app(engine, settings, Streams(), ring, MemoryBudget(0)))

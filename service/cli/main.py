@@ -159,16 +159,16 @@ def serve(loads: dict[str, Path], recover: bool, **options: str | bool | None) -
     except ValidationError as error:
         raise click.UsageError(_wrong_settings(error, given)) from None
     # The server takes a second to import, which help and wrong settings need not wait for.
-    from service.native.compile_cache import use_compile_cache
+    from service.engine.compilation import compiling
 
-    use_compile_cache()
-    from service.errors import StartupError
-    from service.web.server import serve as run
+    with compiling() as process:
+        from service.errors import StartupError
+        from service.web.server import serve as run
 
-    try:
-        run(settings, loads, recover)
-    except StartupError as error:
-        raise Failure(str(error)) from None
+        try:
+            run(settings, loads, recover, process)
+        except StartupError as error:
+            raise Failure(str(error)) from None
 
 
 def _wrong_settings(error: ValidationError, given: dict[str, Any]) -> str:

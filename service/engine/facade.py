@@ -23,6 +23,7 @@ from service.engine.writer_thread import WriterThread
 from service.errors import (
     InDoubt,
     ModelBroken,
+    NotReady,
     Refusal,
     ServerFailed,
     SnapshotFailed,
@@ -30,7 +31,7 @@ from service.errors import (
 )
 from service.heads.fit import Fit, Window
 from service.model.live import Model
-from service.samples.named_rows import n_bytes
+from service.samples.named_rows import NamedRows, Rows, n_bytes
 from service.samples.validation import Samples
 from service.settings import Settings
 from service.spec.heads import HeadName
@@ -72,6 +73,9 @@ class Engine:
             self._writer, self._queue, self._phase, loads, warm_up, self._fail
         )
         self.ready = self._thread.ready
+        # Ready, or never to be.
+        self._settled = asyncio.Event()
+        self.ready.add_done_callback(lambda _: self._settled.set())
 
     async def stop(self) -> bool:
         """Accept nothing more, learn what was accepted, save a snapshot of each model.
@@ -82,14 +86,13 @@ class Engine:
         self.refuse()
         prepared = self.ready.done()
         await self.refits.stop()
-        self._warm_up.stop()
         self._queue.close()
         if prepared:
             await self._thread.join()
         return prepared
 
     def abandon(self) -> None:
-        """End the processes beside this one, which ends at once. On any thread."""
+        """End the processes beside this one, which ends at once."""
         self._warm_up.stop()
 
     def refuse(self) -> None:
@@ -99,11 +102,23 @@ class Engine:
     def _end(self, phase: str) -> None:
         self._phase.end(phase)
         self.refits.ask_to_stop()
+        self._warm_up.stop()
+        self._settled.set()
 
     @property
     def accepting(self) -> bool:
-        """Whether requests are taken: recovered, warm and not stopping."""
+        """Whether requests are taken: recovered and not stopping."""
         return self._phase.accepting
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether requests are worked on at once: accepting, and the default model compiled."""
+        return self._phase.ready
+
+    @property
+    def progress(self) -> str:
+        """How much of the code for all kinds of models is compiled; empty once all is."""
+        return self._warm_up.progress
 
     @property
     def failed(self) -> bool:
@@ -177,14 +192,32 @@ class Engine:
             raise
         return answer
 
+    async def compiled(self, model: Model, rows: Rows, seconds: float | None = None) -> None:
+        """Wait until what a model runs on rows of this kind is compiled.
+
+        It is to be called before such rows are learned or predicted. Raises NotReady, also after
+        so many seconds.
+        """
+        sparse = isinstance(rows, NamedRows)
+        if self._phase.ready and self._warm_up.is_compiled(model.spec, sparse):
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._settled.wait()
+                await self._warm_up.wait_for(model.spec, sparse)
+        except TimeoutError:
+            raise NotReady(
+                f"the server is compiling what this model needs ({self.progress}); try again"
+            ) from None
+        self._phase.check_readable()
+
     async def create(self, name: str, *specs: ModelSpec) -> tuple[Model, bool]:
-        """A model of this spec and whether it is new; it waits until its code is compiled.
+        """A model of this spec and whether it is new.
 
         specs: a new model's, then others that an existing one may have instead.
         Raises ModelExists, TooManyModels, StorageFailed.
         """
         self._phase.check()
-        await self._warm_up.wait_for(specs[0])
         created: tuple[Model, bool]
         created = await self._in_order(lambda: self._writer.models.create(name, *specs))
         return created
@@ -239,6 +272,8 @@ class Engine:
 
     async def _in_order(self, run: Callable[[], Any], samples: int = 1) -> Any:
         """The result of a function that the writer calls when its turn comes in the queue."""
+        self._phase.check()
+        await self._settled.wait()
         self._phase.check()
         answer: asyncio.Future[Any] = self._loop.create_future()
         self._queue.put(Order(run, answer), samples, 0)

@@ -1,4 +1,4 @@
-"""The phases of a server: recovering, ready, then draining or broken."""
+"""The phases of a server: recovering, compiling, ready, then draining or broken."""
 
 from service.errors import NotReady
 
@@ -8,12 +8,14 @@ class Phase:
 
     text: what the server is doing: "ready", or what keeps it from that.
     accepting: whether requests are taken: everything is recovered, and nothing has ended it.
+    ready: whether they are worked on at once: what they need is compiled as well.
     failed: whether the writer has ended by an error: predictions go on, nothing is learned.
     """
 
     def __init__(self) -> None:
         self.text = "starting"
         self.accepting = False
+        self.ready = False
         self.failed = False
         self._ended = False
 
@@ -22,21 +24,25 @@ class Phase:
         if not self._ended:
             self.text = text
 
+    def accept(self) -> None:
+        """Take requests from now on, which may wait until `open`; unless the end came before."""
+        self.accepting = not self._ended
+
     def open(self) -> None:
-        """Take requests from now on, unless the end has come before."""
+        """Work on requests from now on, unless the end came before."""
         if not self._ended:
-            self.text, self.accepting = "ready", True
+            self.text, self.accepting, self.ready = "ready", True, True
 
     def end(self, text: str) -> None:
         """Take no requests any more; the first reason counts."""
-        self.accepting = self.failed = False
+        self.accepting = self.ready = self.failed = False
         if not self._ended:
             self.text, self._ended = text, True
 
     def fail(self, text: str) -> None:
         """Learn nothing any more; what is published goes on being served until the end."""
         if not self._ended:
-            self.accepting, self.failed, self.text = False, True, text
+            self.accepting, self.ready, self.failed, self.text = False, False, True, text
 
     def check(self) -> None:
         """Raise NotReady unless requests are taken."""

@@ -1,115 +1,125 @@
 """Compilation: the default model's code before the server is ready, the rest beside it.
 
-The rest is compiled by a process of its own (`engine.compilation`), at a low priority, into the
-cache that the server loads from. A thread would hold the interpreter lock, and with it the event
-loop, most of the time.
+Half of the former and all of the rest is compiled by a process of its own (`engine.compilation`)
+into the cache that the server loads from. A thread would hold the interpreter lock, and with it
+the event loop, most of the time.
 """
 
 import asyncio
+import contextlib
 import logging
-import subprocess
-import sys
+import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
 
-from service.heads.kinds import KINDS
-from service.native.compile_cache import is_complete
-from service.spec.heads import HeadName
+from service.engine.compilation import Process, end
+from service.engine.compiled_parts import (
+    Part,
+    collecting_seldom,
+    compile_all,
+    needed_first,
+    parts,
+    parts_of,
+)
 from service.spec.model import ModelSpec
 
 logger = logging.getLogger(__name__)
 
-
-class Unit(NamedTuple):
-    """What is compiled at a time: a kind of head, for a spec, on rows of one kind."""
-
-    head: HeadName
-    spec: ModelSpec
-    sparse: bool
-
-    def compile(self) -> None:
-        """Learn, predict, save and restore a little."""
-        KINDS[self.head].exercise(self.spec, self.sparse)
-
-
-def code_of(spec: ModelSpec) -> set[tuple[HeadName, Hashable]]:
-    """What decides which compiled code a model of this spec runs."""
-    return {(name, KINDS[name].code(spec)) for name in spec.heads}
-
-
-def units() -> Iterator[Unit]:
-    """Everything that a request can reach."""
-    for name, kind in KINDS.items():
-        for spec in kind.specs():
-            yield from (Unit(name, spec, sparse) for sparse in (False, True))
-
-
-def needed_first(unit: Unit) -> bool:
-    """Whether the default model on dense rows needs it."""
-    code = unit.head, KINDS[unit.head].code(unit.spec)
-    return code in code_of(ModelSpec()) and not unit.sparse
-
-
-def warm_up() -> None:
-    """Compile everything.
-
-    A server that starts meanwhile compiles what is needed first from the front; coming from the
-    back, this seldom compiles the same.
-    """
-    everything = list(units())
-    first = [unit for unit in everything if needed_first(unit)]
-    rest = [unit for unit in everything if not needed_first(unit)]
-    for unit in [*first[:0:-1], *rest, first[0]]:
-        unit.compile()
+# The rest is logged each time that so many parts more are compiled.
+_LOG_EVERY = 10
 
 
 class WarmUp:
-    """What a server compiles, and the process that compiles the rest."""
+    """What a server compiles, and what it knows of the process that compiles beside it.
 
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._ended = asyncio.Event()
-        self._watching: asyncio.Task[None] | None = None
-        if is_complete():
-            self._ended.set()
-            return
-        command = [sys.executable, "-m", "service.engine.compilation"]
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
-        self._watching = asyncio.create_task(self._watch(self._process))
+    Created on the event loop. process: None where everything is compiled already.
+    """
 
-    def before_ready(self, specs: Iterable[ModelSpec], report: Callable[[str], None]) -> None:
-        """Compile what the default model and the models of these specs need, on any thread."""
-        of_models = set().union(*map(code_of, specs))
-        needed = [
-            unit
-            for unit in units()
-            if needed_first(unit) or (unit.head, KINDS[unit.head].code(unit.spec)) in of_models
-        ]
-        for i, unit in enumerate(needed, 1):
-            report(f"compiling, part {i} of {len(needed)}")
-            unit.compile()
+    def __init__(self, process: Process | None) -> None:
+        self._process = process
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+        self._began = time.monotonic()
+        self._compiled: set[str] = set()
+        self._ended = process is None
+        if process is not None:
+            threading.Thread(target=self._watch, args=(process,), daemon=True).start()
 
-    async def wait_for(self, spec: ModelSpec) -> None:
-        """Return once what a model of this spec runs is in the cache."""
-        if not code_of(spec) <= code_of(ModelSpec()):
-            await self._ended.wait()
+    @property
+    def progress(self) -> str:
+        """How much is compiled of what can be; empty once everything is."""
+        if self._ended:
+            return ""
+        return f"{len(self._compiled)} of {len(parts())} parts of the code are compiled"
+
+    def before_ready(
+        self, models: Iterable[tuple[ModelSpec, bool]], report: Callable[[str], None]
+    ) -> None:
+        """Compile what the default model and these models need, on any thread.
+
+        models: specs, and whether their rows are sparse.
+        """
+        needed = needed_first()
+        for spec, sparse in models:
+            needed += [part for part in parts_of(spec, sparse) if part not in needed]
+        left = list(needed)
+
+        def compiled(part: Part) -> None:
+            left.remove(part)
+            report(f"compiling: {len(left)} of {len(needed)} parts are left")
+            logger.info("compiled: %s; %d of %d parts are left", part, len(left), len(needed))
+
+        report(f"compiling: {len(needed)} of {len(needed)} parts are left")
+        with collecting_seldom():
+            if not self._ended:
+                # The process beside this one begins at the other end.
+                compile_all(reversed(needed), compiled)
+            for part in needed:
+                part.compile()
+
+    def is_compiled(self, spec: ModelSpec, sparse: bool) -> bool:
+        """Whether all that a model of this spec runs on such rows is in the cache."""
+        return self._ended or all(part.key in self._compiled for part in parts_of(spec, sparse))
+
+    async def wait_for(self, spec: ModelSpec, sparse: bool) -> None:
+        """Return once `is_compiled`, or once nothing more will be."""
+        while not self.is_compiled(spec, sparse):
+            await self._changed.wait()
 
     def stop(self) -> None:
         """End the process; what it has compiled stays in the cache."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
+        if self._process is not None:
+            end(self._process)
+        self._ended = True
+        self._wake()
 
-    async def _watch(self, process: subprocess.Popen[bytes]) -> None:
-        began = time.monotonic()
-        logger.info("other kinds of models are being compiled in the background")
-        code = await asyncio.to_thread(process.wait)
+    def _watch(self, process: Process) -> None:
+        """Read what the process has compiled, on a thread of its own, until it ends."""
+        assert process.stdout is not None
+        # Once the loop is closed, the server is gone.
+        with process.stdout, contextlib.suppress(RuntimeError):
+            for line in process.stdout:
+                self._loop.call_soon_threadsafe(self._note, line.rstrip("\n"))
+            self._loop.call_soon_threadsafe(self._end, process.wait())
+
+    def _note(self, key: str) -> None:
+        self._compiled.add(key)
+        if len(self._compiled) % _LOG_EVERY == 0:
+            logger.info("%s, in the background", self.progress)
+        self._wake()
+
+    def _end(self, code: int) -> None:
+        self._ended = True
         if code == 0:
-            logger.info("everything is compiled, after %.0f s", time.monotonic() - began)
+            logger.info("everything is compiled, after %.0f s", time.monotonic() - self._began)
         elif code > 0:
             logger.warning(
                 "compilation in the background failed with exit code %d; "
                 "what is missing is compiled when a model first needs it",
                 code,
             )
-        self._ended.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()

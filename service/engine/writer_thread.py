@@ -69,10 +69,12 @@ class WriterThread:
         for i, (name, path) in enumerate(self._loads.items(), 1):
             self._phase.report(f"loading model {i} of {len(self._loads)}")
             self._writer.models.load(name, path)
-        self._phase.report("compiling")
         models = self._writer.models.all()
         logger.info("%d models; compiling", len(models))
-        self._warm_up.before_ready([model.spec for model in models], self._phase.report)
+        self._phase.report("compiling")
+        self._loop.call_soon_threadsafe(self._phase.accept)
+        kinds = [(model.spec, model.published.names is not None) for model in models]
+        self._warm_up.before_ready(kinds, self._phase.report)
 
     def _open(self) -> None:
         self._phase.open()

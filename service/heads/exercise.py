@@ -25,14 +25,22 @@ def rows_to_learn() -> Float64Array:
     return X
 
 
+def rows_of_kind(sparse: bool) -> Matrix:
+    """The rows as a head gets them, from arrays or from named numbers."""
+    X = rows_to_learn()
+    if not sparse:
+        return X
+    named = named_rows([dict(zip("abc", row, strict=True)) for row in X.tolist()])
+    return NameTable("abc").matrix(named, 3)
+
+
 def exercise(build: Callable[[ModelSpec], Head], spec: ModelSpec, sparse: bool) -> None:
     """Learn, predict, save and restore a little with rows of one kind."""
     X = rows_to_learn()
-    named = named_rows([dict(zip("abc", row, strict=True)) for row in X.tolist()])
     y: Targets = [["a", "b", "c"][i % 3] for i in range(len(X))]
     if spec.task == "regression":
         y = np.sin(X[:, 0])
-    _use(build(spec), build(spec), NameTable("abc").matrix(named, 3) if sparse else X, y)
+    _use(build(spec), build(spec), rows_of_kind(sparse), y)
 
 
 def _use(head: Head, restored: Head, X: Matrix, y: Targets) -> None:

@@ -193,9 +193,10 @@ class Kind(Generic[H]):
     calls: the learning calls whose journal entries and responses name it. learns_all: whether
         samples of the other calls teach it, too. listens: whether it is given the others' votes.
     prepared: whether it needs prepared rows.
-    specs, exercise: models that between them reach all code that this kind compiles, and what
-        compiles it for one of them, on dense or on sparse rows. code: what of a spec decides which
-        compiled code its head runs.
+    specs, exercises: models that between them reach all code that this kind compiles, and what
+        compiles it for one of them, on dense or on sparse rows; several, by name, where they can
+        be compiled side by side, the longest first. code: what of a spec decides which compiled
+        code its head runs.
     spec_part: its part of the spec for `wolfstream train`.
     reported: what a report of training takes from its description. outcome, summary: a report's
         result in a phrase, and in a few lines.
@@ -206,7 +207,7 @@ class Kind(Generic[H]):
     build: Callable[[ModelSpec], H]
     calls: tuple[LearningCall, ...]
     specs: Callable[[], Iterator[ModelSpec]]
-    exercise: Callable[[ModelSpec, bool], None]
+    exercises: Mapping[str, Callable[[ModelSpec, bool], None]]
     code: Callable[[ModelSpec], Hashable]
     spec_part: Callable[[Asked], dict[str, Any]]
     reported: tuple[str, ...]

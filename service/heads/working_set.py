@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from service.heads.certificate import NO_CERTIFICATE, certificate, in_words
 from service.heads.classification import ClassificationHead, Relearn
 from service.heads.cost import cost_of_expansion
-from service.heads.exercise import KERNELS, exercise
+from service.heads.exercise import KERNELS, exercise, rows_of_kind
 from service.heads.kernel import check_norms
 from service.heads.learner import HeadLearner
 from service.heads.protocol import Asked, Kind, LabelKey, Pairs, PairsProblem
+from service.heads.set_members import exercise_members
 from service.samples.named_rows import Rows
 from service.samples.targets import Label
 from service.spec.model import DEFAULT_SET, LARGEST_SET, ModelSpec
@@ -188,6 +189,11 @@ def _specs() -> Iterator[ModelSpec]:
         yield ModelSpec.model_validate(given)
 
 
+def _exercise_members(spec: ModelSpec, sparse: bool) -> None:
+    fresh, restored = SetLearner(spec).current, SetLearner(spec).current
+    exercise_members(fresh, restored, rows_of_kind(sparse))
+
+
 def _code(spec: ModelSpec) -> tuple[str, str]:
     """The kernel, and the type of its values."""
     return spec.kernel.type, SetLearner(spec).current.precision.dtype.name
@@ -249,7 +255,10 @@ KIND = Kind(
     build=_build,
     calls=("samples",),
     specs=_specs,
-    exercise=lambda spec, sparse: exercise(_build, spec, sparse),
+    exercises={
+        "steps": lambda spec, sparse: exercise(_build, spec, sparse),
+        "members": _exercise_members,
+    },
     code=_code,
     spec_part=_spec_part,
     reported=("size", "support_vectors"),

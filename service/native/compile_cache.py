@@ -9,11 +9,13 @@ used, and everything is compiled anew.
 """
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import stat
 import sys
 import tempfile
+from collections.abc import Callable
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,12 +34,48 @@ def use_compile_cache() -> Path:
 
 def is_complete() -> bool:
     """Whether everything was compiled into the directory."""
-    return (use_compile_cache() / _COMPLETE).exists()
+    return (_marks() / _COMPLETE).exists()
 
 
 def mark_complete() -> None:
     """Note that everything is compiled, for the next start."""
-    (use_compile_cache() / _COMPLETE).touch()
+    directory = _marks()
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / _COMPLETE).touch()
+
+
+def compile_once(unit: str, compile_it: Callable[[], None], wait: bool) -> bool:
+    """Compile a part of the code, unless another process has; whether it is compiled now.
+
+    wait: for another process that is at it. One that is killed leaves the part to the next.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            mark = stack.enter_context(_mark_of(unit).open("ab"))
+            fcntl.flock(mark, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:  # a directory that cannot be written, or locked, keeps no marks
+            compile_it()
+            return True
+        if not os.fstat(mark.fileno()).st_size:
+            compile_it()
+            mark.write(f"{unit}\n".encode())
+    return True
+
+
+def _mark_of(unit: str) -> Path:
+    directory = _marks()
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory / hashlib.sha256(unit.encode()).hexdigest()[:16]
+
+
+def _marks() -> Path:
+    """Where it is noted what is compiled, for these sources and no others.
+
+    A directory that the environment names may have seen others.
+    """
+    return use_compile_cache() / f"parts-{_sources_hash()}"
 
 
 def _user_cache() -> Path:
@@ -67,6 +105,8 @@ def _sources_hash() -> str:
     digest = hashlib.sha256(f"{sys.version}{metadata.version('numba')}".encode())
     spec = find_spec("solver")
     for folder in spec.submodule_search_locations or () if spec else ():
+        # numba knows a function by the path of its file.
+        digest.update(folder.encode())
         for file in sorted(Path(folder).rglob("*.py")):
             digest.update(str(file.relative_to(folder)).encode() + file.read_bytes())
     return digest.hexdigest()[:16]

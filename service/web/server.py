@@ -20,6 +20,7 @@ from service.access.key_file import KeyFile
 from service.access.key_ring import KeyRing
 from service.access.keys import KeysError
 from service.diagnostics.logging_setup import set_up_logging
+from service.engine.compilation import Process
 from service.engine.facade import Engine
 from service.engine.salvage import recover_directory
 from service.engine.warm_up import WarmUp
@@ -44,11 +45,17 @@ _SWITCH_SECONDS = 0.001
 _KEYS_SECONDS = 0.5
 
 
-def serve(settings: Settings, loads: Mapping[str, Path], recover: bool = False) -> None:
+def serve(
+    settings: Settings,
+    loads: Mapping[str, Path],
+    recover: bool = False,
+    compiling: Process | None = None,
+) -> None:
     """Run the server until SIGTERM or SIGINT. Raises StartupError.
 
     loads: model files by the names of the models that they become.
     recover: whether what is lost of the data directory is given up.
+    compiling: see `WarmUp`.
     """
     set_up_logging(settings.log_format)
     check_tls(settings.tls_cert, settings.tls_key)
@@ -79,19 +86,20 @@ def serve(settings: Settings, loads: Mapping[str, Path], recover: bool = False) 
             ssl_keyfile=settings.tls_key,
         )
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-            runner.run(_serve(settings, loads, config, listener, ring, memory))
+            runner.run(_serve(settings, loads, compiling, config, listener, ring, memory))
 
 
 async def _serve(
     settings: Settings,
     loads: Mapping[str, Path],
+    compiling: Process | None,
     config: uvicorn.Config,
     listener: socket.socket,
     ring: KeyRing,
     memory: MemoryBudget,
 ) -> None:
     storage = open_storage(settings.data, settings.snapshots)
-    engine, streams = Engine(settings, storage, WarmUp(), loads), Streams()
+    engine, streams = Engine(settings, storage, WarmUp(compiling), loads), Streams()
     config.app = create_app(engine, settings, streams, ring, memory)
     server = _Server(config, engine, streams)
     engine.ready.add_done_callback(lambda _: server.recovery_ended())

@@ -179,7 +179,15 @@ COMPONENTS: dict[str, Schema] = {
         "model sequence rolled_back snapshots",
         fields={"snapshots": array_of(ref("Snapshot"), description="Newest first.")},
     ),
-    "Status": object_of("status", fields={"status": TEXT}),
+    "Status": object_of(
+        "status",
+        "compiling",
+        {
+            "status": TEXT,
+            "compiling": TEXT
+            | {"description": "How much of the code for all kinds of models is compiled."},
+        },
+    ),
     "Problem": object_of(
         "type title status detail",
         "errors retry_after_seconds outcome request_id",

@@ -76,6 +76,7 @@ async def predict(
     if name not in model.spec.heads:
         raise NoSuchHead(f"the spec of model {model.name!r} has null for {name}")
     _check_intact(model)
+    await engine.compiled(model, rows)
     if min_sequence is not None:
         await engine.reached(model, min_sequence)
     published = model.published
@@ -92,9 +93,10 @@ async def predict(
     }
 
 
-async def check_predicts(model: Model, row: Rows) -> None:
+async def check_predicts(engine: Engine, model: Model, row: Rows) -> None:
     """Raise ModelBroken or Untrained unless the served head can predict a row."""
     _check_intact(model)
+    await engine.compiled(model, row)
     await _predictions(model, model.published, model.spec.serve, row)
 
 

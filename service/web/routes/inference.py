@@ -147,7 +147,7 @@ def _add_models(app: FastAPI, engine: Engine) -> None:
         return await _ready(_of_version(engine, name, version))
 
     async def _ready(model: Model) -> Response:
-        await handlers.check_predicts(model, _row_of_zeros(model))
+        await handlers.check_predicts(engine, model, _row_of_zeros(model))
         return respond_json({"name": model.name, "ready": True})
 
 

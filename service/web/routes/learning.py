@@ -78,6 +78,7 @@ def add_learning(
                 request, body_format, data, settings, model.spec.task, lease
             )
             del data  # the samples are counted in the queue
+            await engine.compiled(model, samples.X, preference and preference.wait)
         durable = asyncio.get_running_loop().create_future() if preference else None
         waiting = handlers.learn(engine, grant, model, call, samples, key, durable)
         return respond(request, body_format, *await acknowledged(waiting, durable, preference))

@@ -159,6 +159,7 @@ class Session:
                 samples = await beside_the_loop(
                     lambda: _read_samples(frame, model.spec.task), n_bytes, lease
                 )
+                await self._engine.compiled(model, samples.X)
                 self._learn(of_frame, model, samples, "asset" if op == "asset" else "samples")
         except Refusal as error:
             if learns:

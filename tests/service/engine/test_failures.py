@@ -120,8 +120,8 @@ class NoWarmUp:
     def stop(self) -> None:
         pass
 
-    async def wait_for(self, _: Any) -> None:
-        pass
+    def is_compiled(self, *_: Any) -> bool:
+        return True
 
 
 @pytest.fixture

@@ -5,16 +5,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from tests.service.access.test_keys import soon
 from tests.service.process import ServerProcess
 
 # A server that is the real one, but waits in each phase for a file to appear.
@@ -42,6 +44,16 @@ warm_up.WarmUp.before_ready = gated("compile", lambda *_: None)
 writer.Writer.handle = gated("learn", writer.Writer.handle)
 main()
 """
+
+
+def soon(what: Callable[[], bool]) -> bool:
+    """Whether it becomes true before long, on a busy machine as well."""
+    deadline = time.monotonic() + 60
+    while not what():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 class Gated:
@@ -97,8 +109,8 @@ def gated(tmp_path: Path) -> Iterator[Gated]:
         yield running
 
 
-def not_ready(gated: Gated, phase: str) -> None:
-    """All that the interface says while the server is in a phase."""
+def probes_say(gated: Gated, phase: str) -> None:
+    """What probes are told while the server is in a phase."""
     assert soon(lambda: gated.detail() == f"the server is {phase}")
     client = gated.client
     assert client.get("/livez").status_code == 200
@@ -109,6 +121,12 @@ def not_ready(gated: Gated, phase: str) -> None:
     metrics = client.get("/metrics")
     assert metrics.status_code == 200
     assert "\nwolfstream_ready 0.0\n" in metrics.text
+
+
+def not_ready(gated: Gated, phase: str) -> None:
+    """All that the interface says while the server is in a phase that takes no requests."""
+    probes_say(gated, phase)
+    client = gated.client
     for method, path in (("GET", "/v1/models/a"), ("GET", "/v1/models"), ("PUT", "/v1/models/d")):
         answer = client.request(method, path)
         assert (answer.status_code, answer.json()["detail"]) == (503, f"the server is {phase}")
@@ -124,8 +142,9 @@ def test_recovering_compiling_ready_draining(gated: Gated) -> None:
     not_ready(gated, "recovering model 2 of 3")
     assert "\nwolfstream_models 1.0\n" in gated.client.get("/metrics").text
     gated.open("replay b", "replay c")
-    not_ready(gated, "compiling")
+    probes_say(gated, "compiling")
     assert "wolfstream_models 3.0" in gated.client.get("/metrics").text
+    assert gated.client.get("/v1/models/c").json()["sequence"] == 3
     gated.open("compile")
     assert soon(lambda: gated.detail() == "ready")
     assert gated.client.get("/v2/health/ready").json() == {"ready": True}
@@ -148,6 +167,63 @@ def test_recovering_compiling_ready_draining(gated: Gated) -> None:
         assert closed.value.rcvd.code == 1001
     assert gated.process.wait(30) == 0
     assert gated.detail() == "nothing"
+
+
+REQUESTS = {
+    "create": ("PUT", "/v1/models/d", {}),
+    "learn": ("POST", "/v1/models/a/samples", {"x": [[3]], "y": [1]}),
+    "predict": ("POST", "/v1/models/a/predict", {"x": [[0]]}),
+    "infer": (
+        "POST",
+        "/v2/models/a/infer",
+        {"inputs": [{"name": "x", "shape": [1, 1], "datatype": "FP64", "data": [0]}]},
+    ),
+    "delete": ("DELETE", "/v1/models/b", None),
+}
+
+
+@pytest.fixture
+def while_compiling(gated: Gated) -> Iterator[dict[str, Future[httpx.Response]]]:
+    """Requests that came while the server compiles, with their answers to be."""
+
+    def send(method: str, path: str, body: Any) -> httpx.Response:
+        return httpx.request(method, gated.url + path, json=body, timeout=30)
+
+    gated.open("replay a", "replay b", "replay c", "learn")
+    assert soon(lambda: gated.detail() == "the server is compiling")
+    with ThreadPoolExecutor() as threads:
+        sent = {name: threads.submit(send, *request) for name, request in REQUESTS.items()}
+        late = {"prefer": "wait=1"}
+        refused = httpx.post(
+            f"{gated.url}/v1/models/a/samples", json=REQUESTS["learn"][2], headers=late, timeout=30
+        )
+        assert (refused.status_code, refused.json()["type"]) == (503, "urn:wolfstream:not-ready")
+        assert "is compiling what this model needs" in refused.json()["detail"]
+        assert not any(answer.done() for answer in sent.values())
+        yield sent
+
+
+def test_what_comes_while_the_server_compiles_waits(
+    gated: Gated, while_compiling: dict[str, Future[httpx.Response]]
+) -> None:
+    """Only a client that prefers not to wait so long is refused."""
+    gated.open("compile")
+    answers = {name: answer.result() for name, answer in while_compiling.items()}
+    assert {name: answer.status_code for name, answer in answers.items()} == {
+        **dict.fromkeys(REQUESTS, 200),
+        "create": 201,
+        "delete": 204,
+    }
+    assert answers["learn"].json()["sequence"] == 4
+
+
+def test_what_waits_for_compilation_is_refused_when_the_server_stops(
+    gated: Gated, while_compiling: dict[str, Future[httpx.Response]]
+) -> None:
+    gated.process.terminate()
+    for answer in while_compiling.values():
+        assert answer.result().status_code == 503
+    assert gated.process.wait(30) == 0
 
 
 def test_the_log_tells_the_phases_but_not_each_probe(gated: Gated) -> None:

@@ -4,135 +4,235 @@ import asyncio
 import os
 import subprocess
 import sys
-import time
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from service.engine import warm_up
-from service.engine.warm_up import Unit, WarmUp, needed_first, units
+from service.engine import compilation
+from service.engine.compilation import Process
+from service.engine.compiled_parts import Part, compile_all, needed_first, parts, parts_of
+from service.engine.warm_up import WarmUp
+from service.native.compile_cache import compile_once, is_complete, mark_complete
 from service.spec.model import ModelSpec
 from tests.service.specs import read_papers_spec
 
 LINEAR = read_papers_spec({"kernel": {"type": "linear"}})
 
 
-class Process:
-    """Instead of a process that compiles: it ends when it is told to."""
+class Compiling:
+    """Instead of a process that compiles: it names parts, and ends, when it is told to."""
 
-    def __init__(self, *_: object, **__: object) -> None:
-        self.code: int | None = None
+    def __init__(self) -> None:
+        read, write = os.pipe()
+        self.stdout, self._lines = os.fdopen(read), os.fdopen(write, "w")
+        self._code: int | None = None
+        self._ended = threading.Event()
+
+    def compile(self, *compiled: Part) -> None:
+        self._lines.writelines(f"{part.key}\n" for part in compiled)
+        self._lines.flush()
+
+    def end(self, code: int) -> None:
+        self._code = code
+        self._lines.close()
+        self._ended.set()
 
     def poll(self) -> int | None:
-        return self.code
+        return self._code
 
     def wait(self) -> int:
-        """Ends by itself after some seconds, so that a test that fails ends as well."""
-        for _ in range(500):
-            if self.code is not None:
-                return self.code
-            time.sleep(0.01)
-        return 0
+        self._ended.wait(10)
+        return self._code or 0
 
     def terminate(self) -> None:
-        self.code = -15
+        self.end(-15)
 
 
 @pytest.fixture
-def process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Process:
-    """The process of the next WarmUp, whose cache is empty."""
-    started = Process()
+def process() -> Iterator[Compiling]:
+    started = Compiling()
+    yield started
+    if started.poll() is None:
+        started.terminate()
+    started.stdout.close()
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty one."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: started)
-    return started
+    return tmp_path
 
 
 @pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Unit]:
-    """The units that are asked for, and not compiled."""
-    seen: list[Unit] = []
-    monkeypatch.setattr(Unit, "compile", lambda unit: seen.append(unit))
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Part]:
+    """The parts that are asked for, and not compiled."""
+    seen: list[Part] = []
+    monkeypatch.setattr(Part, "compile", lambda part: seen.append(part))
     return seen
 
 
+def warm_up(process: Compiling | None) -> WarmUp:
+    return WarmUp(cast(Process | None, process))
+
+
+def keys(those: list[Part]) -> set[str]:
+    return {part.key for part in those}
+
+
 def test_the_default_model_is_needed_first() -> None:
-    first = [unit for unit in units() if needed_first(unit)]
-    assert {unit.head for unit in first} == set(ModelSpec().heads)
-    assert not any(unit.sparse for unit in first)
-    assert {unit.spec.kernel.type for unit in first} == {"rbf"}
-    assert len(first) < len(list(units())) / 4
+    first = needed_first()
+    assert {part.name.split()[0] for part in first} == {*ModelSpec().heads, "preparation"}
+    assert not any(part.sparse for part in first)
+    assert {part.spec.kernel.type for part in first} == {"rbf"}
+    assert keys(first) == keys(list(parts()[: len(first)]))
+    assert len(first) < len(parts()) / 4
 
 
-def test_everything_is_compiled_once(compiled: list[Unit]) -> None:
-    warm_up.warm_up()
-    assert len(compiled) == len(list(units()))
-    assert {(u.head, u.spec.model_dump_json(), u.sparse) for u in compiled} == {
-        (u.head, u.spec.model_dump_json(), u.sparse) for u in units()
-    }
+def test_every_part_has_a_key_of_its_own() -> None:
+    assert len(keys(list(parts()))) == len(parts())
 
 
-@pytest.mark.usefixtures("process")
-def test_models_that_exist_are_compiled_before_the_server_is_ready(compiled: list[Unit]) -> None:
+def test_sparse_rows_are_not_prepared_and_have_parts_of_their_own() -> None:
+    of_sparse = parts_of(ModelSpec(), sparse=True)
+    assert len(of_sparse) == len(needed_first()) - 1
+    assert all(part.sparse for part in of_sparse)
+
+
+def test_models_that_exist_are_compiled_before_the_server_is_ready(
+    process: Compiling, compiled: list[Part]
+) -> None:
     async def run() -> None:
         phases: list[str] = []
-        started = WarmUp()
+        started = warm_up(process)
         started.before_ready([], phases.append)
-        assert compiled == [unit for unit in units() if needed_first(unit)]
-        assert phases[-1] == f"compiling, part {len(phases)} of {len(phases)}"
+        assert keys(compiled) == keys(needed_first())
+        n = len(needed_first())
+        assert phases[0] == f"compiling: {n} of {n} parts are left"
+        assert phases[-1] == f"compiling: 0 of {n} parts are left"
         compiled.clear()
-        started.before_ready([LINEAR], phases.append)
-        assert {unit.spec.kernel.type for unit in compiled} == {"rbf", "linear"}
-        assert any(unit.sparse for unit in compiled)
-        started.stop()
+        started.before_ready([(LINEAR, False), (ModelSpec(), True)], phases.append)
+        others = parts_of(LINEAR, sparse=False) + parts_of(ModelSpec(), sparse=True)
+        assert keys(compiled) == keys(needed_first() + others)
 
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("code", [0, 1], ids=["compiled", "failed"])
-def test_a_model_of_another_kind_waits_for_the_rest(process: Process, code: int) -> None:
+def test_what_another_process_has_compiled_is_loaded(compiled: list[Part]) -> None:
     async def run() -> None:
-        started = WarmUp()
-        await asyncio.wait_for(started.wait_for(ModelSpec()), 1)
-        waiting = asyncio.create_task(started.wait_for(LINEAR))
+        for part in needed_first():
+            assert compile_once(part.key, lambda: None, wait=False)
+        warm_up(None).before_ready([], lambda _: None)
+        assert keys(compiled) == keys(needed_first())
+
+    asyncio.run(run())
+
+
+def test_a_part_is_compiled_once(compiled: list[Part]) -> None:
+    told: list[Part] = []
+    for _ in range(2):
+        compile_all(parts(), told.append)
+    assert len(compiled) == len(parts())
+    assert len(told) == 2 * len(parts())
+
+
+def test_a_part_that_another_is_at_comes_last(compiled: list[Part]) -> None:
+    """One that waits for it would compile it after the other has failed."""
+    first, second = parts()[:2]
+    told: list[Part] = []
+
+    def fail() -> None:
+        thread.start()
+        while not told:
+            pass
+        raise MemoryError
+
+    thread = threading.Thread(target=compile_all, args=((first, second), told.append))
+    with pytest.raises(MemoryError):
+        compile_once(first.key, fail, wait=True)
+    thread.join()
+    assert told == compiled == [second, first]
+
+
+def test_a_cache_that_cannot_be_written_keeps_no_marks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    ran: list[int] = []
+    for i in range(2):
+        assert compile_once("part", lambda i=i: ran.append(i), wait=True)  # type: ignore[misc]
+    assert ran == [0, 1]
+    assert not is_complete()
+
+
+@pytest.mark.parametrize("code", [0, 1], ids=["compiled", "failed"])
+def test_a_model_of_another_kind_waits_for_its_parts(process: Compiling, code: int) -> None:
+    async def run() -> None:
+        started = warm_up(process)
+        waiting = asyncio.create_task(started.wait_for(LINEAR, False))
+        whole = asyncio.create_task(started.wait_for(LINEAR, True))
+        process.compile(*parts_of(LINEAR, sparse=False)[:-1])
         await asyncio.sleep(0.05)
         assert not waiting.done()
-        process.code = code
+        process.compile(parts_of(LINEAR, sparse=False)[-1])
+        await asyncio.wait_for(waiting, 10)
+        n = len(parts_of(LINEAR, sparse=False))
+        assert started.progress == f"{n} of {len(parts())} parts of the code are compiled"
+        assert not whole.done()
+        process.end(code)
+        await asyncio.wait_for(whole, 10)
+        assert not started.progress
+
+    asyncio.run(run())
+
+
+def test_a_stop_ends_the_process_and_the_wait(process: Compiling) -> None:
+    async def run() -> None:
+        started = warm_up(process)
+        waiting = asyncio.create_task(started.wait_for(LINEAR, False))
+        await asyncio.sleep(0)
+        started.stop()
+        assert process.poll() == -15
         await asyncio.wait_for(waiting, 10)
 
     asyncio.run(run())
 
 
-def test_a_stop_ends_the_process(process: Process) -> None:
-    async def run() -> None:
-        started = WarmUp()
-        started.stop()
-        assert process.code == -15
-        await asyncio.wait_for(started.wait_for(LINEAR), 10)
-
-    asyncio.run(run())
-
-
-def test_a_complete_cache_needs_no_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def refuse(*_: object, **__: object) -> None:
+def test_a_complete_cache_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> Any:
         raise AssertionError("a process was started")
 
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(subprocess, "Popen", refuse)
-    (tmp_path / "complete").touch()
+    mark_complete()
+    with compilation.compiling() as process:
+        assert process is None
 
     async def run() -> None:
-        await asyncio.wait_for(WarmUp().wait_for(LINEAR), 1)
+        started = warm_up(None)
+        await asyncio.wait_for(started.wait_for(LINEAR, True), 1)
+        assert not started.progress
 
     asyncio.run(run())
 
 
-def test_the_process_leaves_a_complete_cache_alone(tmp_path: Path) -> None:
-    (tmp_path / "complete").touch()
+def test_a_server_that_does_not_start_leaves_no_process() -> None:
+    with compilation.compiling() as process:
+        assert process is not None
+        assert process.poll() is None
+    assert process.wait(30) == -15
+
+
+def test_the_process_leaves_a_complete_cache_alone(cache: Path) -> None:
+    mark_complete()
     done = subprocess.run(
         [sys.executable, "-m", "service.engine.compilation"],
-        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        env={**os.environ, "NUMBA_CACHE_DIR": str(cache)},
         check=True,
         timeout=60,
     )
     assert done.returncode == 0
-    assert list(tmp_path.rglob("*.nbi")) == []
+    assert list(cache.rglob("*.nbi")) == []

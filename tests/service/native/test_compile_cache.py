@@ -59,6 +59,15 @@ class TestSources:
             os.utime(file, (0, 0))
         assert directory() == before
 
+    def test_another_folder_with_the_same_sources_has_its_own(
+        self, sources: Path, directory: Directory, monkeypatch: pytest.MonkeyPatch
+    ):
+        """numba knows a function by the path of its file, and would find nothing there."""
+        before = directory()
+        sources.parent.rename(sources.parent.with_name("elsewhere"))
+        monkeypatch.syspath_prepend(sources.parent.with_name("elsewhere"))
+        assert directory() != before
+
     def test_an_edit_of_any_file_changes_it(self, sources: Path, directory: Directory):
         seen = {directory()}
         files = sorted(sources.rglob("*.py"))

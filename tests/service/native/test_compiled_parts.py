@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import solver
-from service.engine.warm_up import warm_up
+from service.engine.compiled_parts import parts
 from service.heads.fit import fit_from_record, fit_to_record
 from service.heads.kinds import fit_window
 from service.model.draft import Draft, Limits
@@ -33,7 +33,8 @@ def compiled_signatures() -> dict[str, list[Any]]:
 
 @pytest.fixture(scope="module", autouse=True)
 def warm() -> None:
-    warm_up()
+    for part in parts():
+        part.compile()
 
 
 SETS = {

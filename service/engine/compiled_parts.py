@@ -1,0 +1,127 @@
+"""The parts in which code is compiled, and which of them a model runs."""
+
+import contextlib
+import functools
+import gc
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import NamedTuple
+
+from service.heads.exercise import rows_to_learn
+from service.heads.kinds import KINDS
+from service.model.learner import Learner
+from service.model.live import Model
+from service.native.compile_cache import compile_once
+from service.spec.model import ModelSpec
+
+# Compiled first, in this order; the other kinds of models follow.
+_OFTEN = (
+    (ModelSpec(), False),
+    (ModelSpec(), True),
+    (ModelSpec.model_validate({"task": "regression"}), False),
+)
+_PREPARATION = "preparation", None
+# Compilation allocates much that lives on, and each full collection visits all of it.
+_COLLECT_AFTER = 100_000, 50, 1000
+
+
+class Part(NamedTuple):
+    """What is compiled at a time.
+
+    code: with `sparse`, the kind of rows, it decides which models run this part.
+    exercise: learns and predicts a little with a model of the spec, on rows of this kind.
+    """
+
+    name: str
+    code: tuple[str, Hashable]
+    spec: ModelSpec
+    sparse: bool
+    exercise: Callable[[ModelSpec, bool], None]
+
+    def compile(self) -> None:
+        """Compile it into this process and the cache, or load it from there."""
+        self.exercise(self.spec, self.sparse)
+
+    def compile_once(self, wait: bool) -> bool:
+        """Compile it unless another process has; see `native.compile_cache.compile_once`."""
+        return compile_once(self.key, self.compile, wait)
+
+    @property
+    def key(self) -> str:
+        """A text that no other part has."""
+        return f"{self}, {self.spec.model_dump_json()}"
+
+    def __str__(self) -> str:
+        rows = "sparse rows" if self.sparse else "dense rows"
+        return f"{self.name}, {self.spec.task}, {self.spec.kernel.type}, {rows}"
+
+
+@functools.cache
+def parts() -> tuple[Part, ...]:
+    """Everything that a request can reach, in the order in which it is compiled."""
+    return tuple(sorted(_parts(), key=_rank))
+
+
+def parts_of(spec: ModelSpec, sparse: bool) -> list[Part]:
+    """What a model of this spec runs on rows of one kind."""
+    codes = _codes_of(spec)
+    return [part for part in parts() if part.sparse == sparse and part.code in codes]
+
+
+def needed_first() -> list[Part]:
+    """What the default model runs on dense rows."""
+    return parts_of(*_OFTEN[0])
+
+
+def compile_all(those: Iterable[Part], compiled: Callable[[Part], None]) -> None:
+    """Compile parts that no other process has compiled; those that one is at come last.
+
+    compiled: called for each, whoever compiled it.
+    """
+    busy = []
+    for part in those:
+        if part.compile_once(wait=False):
+            compiled(part)
+        else:
+            busy.append(part)
+    for part in busy:
+        part.compile_once(wait=True)
+        compiled(part)
+
+
+@contextlib.contextmanager
+def collecting_seldom() -> Iterator[None]:
+    """Collect garbage so seldom that compilation takes an eighth less time."""
+    usual = gc.get_threshold()
+    gc.set_threshold(*_COLLECT_AFTER)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
+
+
+def _parts() -> Iterator[Part]:
+    yield Part("preparation", _PREPARATION, ModelSpec(), False, _prepare)
+    for head, kind in KINDS.items():
+        for spec in kind.specs():
+            code = head, kind.code(spec)
+            for sparse in (False, True):
+                for name, exercise in kind.exercises.items():
+                    yield Part(f"{head} ({name})", code, spec, sparse, exercise)
+
+
+def _rank(part: Part) -> int:
+    of_often = (part.sparse == sparse and part.code in _codes_of(spec) for spec, sparse in _OFTEN)
+    return next((rank for rank, often in enumerate(of_often) if often), len(_OFTEN))
+
+
+def _codes_of(spec: ModelSpec) -> set[tuple[str, Hashable]]:
+    """What decides which compiled code a model of this spec runs."""
+    codes: set[tuple[str, Hashable]] = {(name, KINDS[name].code(spec)) for name in spec.heads}
+    return codes if spec.prepare is None else codes | {_PREPARATION}
+
+
+def _prepare(spec: ModelSpec, _: bool) -> None:
+    learner = Learner(Model(0, "exercise", spec))
+    learner.prepared(rows_to_learn())
+    learner.publish()
+    learner.model.published.prepared(rows_to_learn())
