@@ -9,14 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from service.engine import compilation
 from service.engine.compilation import Process
 from service.engine.compiled_parts import Part, compile_all, needed_first, parts, parts_of
+from service.engine.facade import Engine
 from service.engine.warm_up import WarmUp
+from service.errors import NotReady
 from service.native.compile_cache import compile_once, is_complete, mark_complete
+from service.samples.named_rows import named_rows
+from service.settings import Settings
 from service.spec.model import ModelSpec
+from service.storage.data_directory import open_storage
 from tests.service.specs import read_papers_spec
 
 LINEAR = read_papers_spec({"kernel": {"type": "linear"}})
@@ -198,6 +204,30 @@ def test_a_stop_ends_the_process_and_the_wait(process: Compiling) -> None:
         started.stop()
         assert process.poll() == -15
         await asyncio.wait_for(waiting, 10)
+
+    asyncio.run(run())
+
+
+@pytest.mark.usefixtures("compiled")
+def test_sparse_rows_of_a_default_model_wait_and_dense_ones_do_not(
+    process: Compiling, tmp_path: Path
+) -> None:
+    async def run() -> None:
+        settings = Settings(data=tmp_path)
+        engine = Engine(settings, open_storage(tmp_path), warm_up(process), {})
+        await engine.ready
+        model, _ = await engine.create("m", ModelSpec())
+        sparse = named_rows([{"a": 1.0}])
+        process.compile(*needed_first())
+        await asyncio.wait_for(engine.compiled(model, np.ones((1, 1))), 10)
+        with pytest.raises(NotReady, match=r"compiling what this model needs \(5 of \d+ parts"):
+            await engine.compiled(model, sparse, 0.01)
+        waiting = asyncio.create_task(engine.compiled(model, sparse))
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        process.compile(*parts_of(ModelSpec(), sparse=True))
+        await asyncio.wait_for(waiting, 10)
+        await engine.stop()
 
     asyncio.run(run())
 

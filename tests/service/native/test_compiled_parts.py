@@ -33,8 +33,8 @@ def compiled_signatures() -> dict[str, list[Any]]:
 
 @pytest.fixture(scope="module", autouse=True)
 def warm() -> None:
-    for part in parts():
-        part.compile()
+    for each in parts():
+        each.compile()
 
 
 SETS = {
