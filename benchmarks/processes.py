@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -27,11 +27,15 @@ class Server(NamedTuple):
 
 
 @contextmanager
-def wolfstream(data: Path) -> Iterator[Server]:
-    """`wolfstream serve` over a data directory."""
+def wolfstream(
+    data: Path, python: str = sys.executable, environment: Mapping[str, str] = os.environ
+) -> Iterator[Server]:
+    """`wolfstream serve` over a data directory, of this or another installation."""
     port = _free_port()
     arguments = ["-m", "service", "serve", "--port", str(port), "--data", str(data)]
-    with _running(arguments, port, data.parent / "wolfstream.log") as server:
+    log = data.parent / "wolfstream.log"
+    # Elsewhere than where the repository's packages would be found before the installed ones.
+    with _running([python, *arguments], port, log, environment, data.parent) as server:
         yield server
 
 
@@ -40,32 +44,35 @@ def uvicorn(app: str, log: Path) -> Iterator[Server]:
     """An application of these benchmarks under uvicorn, as a peer."""
     port = _free_port()
     arguments = ["-m", "uvicorn", app, "--port", str(port), "--no-access-log"]
-    with _running(arguments, port, log) as server:
+    with _running([sys.executable, *arguments], port, log, os.environ, None) as server:
         yield server
 
 
 @contextmanager
-def _running(arguments: list[str], port: int, log: Path) -> Iterator[Server]:
+def _running(
+    command: list[str], port: int, log: Path, environment: Mapping[str, str], folder: Path | None
+) -> Iterator[Server]:
     url = f"http://127.0.0.1:{port}"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, *arguments], stdout=output, stderr=output, env=os.environ
+            command, stdout=output, stderr=output, env=environment, cwd=folder
         )
     try:
         deadline = time.monotonic() + 300
-        while not _answers(url):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"the server did not start:\n{log.read_text()}")
-            time.sleep(0.05)
+        with httpx.Client(base_url=url, timeout=5) as client:
+            while not _is_ready(client):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(f"the server did not start:\n{log.read_text()}")
+                time.sleep(0.05)
         yield Server(url, process.pid)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
 
 
-def _answers(url: str) -> bool:
+def _is_ready(client: httpx.Client) -> bool:
     try:
-        return httpx.get(f"{url}/readyz", timeout=5).status_code == 200
+        return client.get("/readyz").status_code == 200
     except httpx.TransportError:
         return False
 

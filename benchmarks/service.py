@@ -8,18 +8,25 @@ six minutes on two cores.
 """
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.machine import machine_line
 from benchmarks.service_latency import mixed_and_latency
-from benchmarks.service_rates import batches, singles_and_streams
+from benchmarks.service_rates import batches, in_process, singles_and_streams
 from benchmarks.service_river import beside_river
 from benchmarks.service_soak import soak
-from benchmarks.service_start import in_process, start_seconds
+from benchmarks.service_start import first_fits, starts
 
 PARTS = ("start", "singles", "batches", "latency", "river", "soak")
+
+
+def start(folder: Path) -> None:
+    """Starts of a server, and first fits of the estimators."""
+    starts(folder, sys.executable)
+    first_fits(folder, sys.executable)
 
 
 def main() -> None:
@@ -34,10 +41,7 @@ def main() -> None:
         parser.error(f"no such parts: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     print(f"## The service under load\n\n{machine_line()}\n", flush=True)
     runs: dict[str, Callable[[Path], None]] = {
-        "start": lambda folder: print(
-            f"An empty server, kernels cached, is ready after {start_seconds(folder):.2f} s.\n",
-            flush=True,
-        ),
+        "start": start,
         "singles": singles_and_streams,
         "batches": lambda folder: batches(folder, in_process()),
         "latency": mixed_and_latency,

@@ -1,8 +1,11 @@
 """How many requests, frames and samples a second: the service beside a bare FastAPI endpoint."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+
+import threadpoolctl
 
 from benchmarks.bodies import (
     batch_requests,
@@ -15,6 +18,8 @@ from benchmarks.bodies import (
 from benchmarks.frames import stream_all
 from benchmarks.load import Load, post_all
 from benchmarks.processes import uvicorn, wolfstream
+from service.heads.kinds import build
+from service.spec.model import ModelSpec
 
 CONNECTIONS = (1, 32, 256)
 ROUNDS = 3
@@ -24,6 +29,7 @@ FULL, SMALL = 5_000, 500
 STREAMS, WINDOW = 32, 8
 BATCHES = (64, 256)
 BATCH_CONNECTIONS, BATCH_SAMPLES = 4, 20_480
+_BATCH = 256
 
 Contender = Callable[[int], Load]
 
@@ -125,3 +131,19 @@ def batches(folder: Path, in_process: float) -> None:
                     flush=True,
                 )
     print()
+
+
+def in_process() -> float:
+    """Samples per second of a full set without a server; best of three."""
+    head = build("working_set", ModelSpec.model_validate({"asset": None}))
+    first, samples = two_classes(4 * FULL, 99), two_classes(BATCH_SAMPLES, 2)
+    rates = []
+    with threadpoolctl.threadpool_limits(1):
+        for i in range(0, len(first.y), _BATCH):
+            head.absorb(first.X[i : i + _BATCH], first.y[i : i + _BATCH])
+        for _ in range(3):
+            start = time.perf_counter()
+            for i in range(0, BATCH_SAMPLES, _BATCH):
+                head.absorb(samples.X[i : i + _BATCH], samples.y[i : i + _BATCH])
+            rates.append(BATCH_SAMPLES / (time.perf_counter() - start))
+    return max(rates)

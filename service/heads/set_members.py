@@ -27,6 +27,7 @@ def exercise_members(learner: WorkingSet, restored: WorkingSet, X: Matrix) -> No
     of_pair = (codes == classes[:, :1]) | (codes == classes[:, 1:])
     # The last row is the one that is far away.
     learner.adopt(take_rows(X, slice(-n, None)), codes, of_pair / of_pair.sum(axis=1)[:, None])
+    learner.problems.reserve(np.full(len(classes), n))
     store, pairs = learner.store, learner.problems.arrays
     enter_slots(pairs, store.used, np.arange(n))
     ridges = np.array([learner.ridge_of(code) for code in range(_CLASSES)])

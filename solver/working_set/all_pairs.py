@@ -64,7 +64,8 @@ def walk_all(
             sign[k] = 1.0 if code == b else (-1.0 if code == a else 0.0)
             own += 1 if sign[k] != 0.0 else 0
         if own == 0:
-            predict_run(problem, values, block.by_column, 0, n, trace, scratch.total)
+            # A variable: with the literal 0 numba compiles `predict_run` twice.
+            predict_run(problem, values, block.by_column, own, n, trace, scratch.total)
             continue
         ridge = Ridge(rules.ridges[a], rules.ridges[b])
         rule = Rule(ridge, rules.away_steps, rules.corrective_steps)

@@ -154,11 +154,13 @@ def _arrays_for(room: NDArray[np.int64]) -> PairArrays:
 def _copy_all(old: PairArrays, new: PairArrays) -> None:
     for i in range(len(old.size)):
         n, a, b = old.size[i], old.first[i], new.first[i]
-        new.alpha[b : b + n] = old.alpha[a : a + n]
-        new.gradient[b : b + n] = old.gradient[a : a + n]
-        new.sign[b : b + n] = old.sign[a : a + n]
-        new.column[b : b + n] = old.column[a : a + n]
-        new.diagonal[b : b + n] = old.diagonal[a : a + n]
+        # Slices take several times as long to compile.
+        for m in range(n):
+            new.alpha[b + m] = old.alpha[a + m]
+            new.gradient[b + m] = old.gradient[a + m]
+            new.sign[b + m] = old.sign[a + m]
+            new.column[b + m] = old.column[a + m]
+            new.diagonal[b + m] = old.diagonal[a + m]
         new.q[i], new.size[i] = old.q[i], n
         new.steps[i], new.indefinite[i] = old.steps[i], old.indefinite[i]
 
