@@ -7,15 +7,18 @@ from typing import Any
 from service.engine.live_models import LiveModels, mark_broken
 from service.engine.model_files import ModelFileError, fill_model
 from service.engine.remembered_keys import RememberedKeys
-from service.errors import UnknownSnapshot, UnusableSnapshot
+from service.errors import StartupError, StorageFailed, UnknownSnapshot, UnusableSnapshot
 from service.heads.scores import score_in
 from service.model.learner import Learner
 from service.model.live import Model
-from service.storage.entries import Rollback
+from service.storage.entries import Rollback, new_epoch
 from service.storage.interfaces import Snapshots, Storage
 from service.storage.snapshot_format import DamagedSnapshot, decode_state
 
 logger = logging.getLogger(__name__)
+
+# So many rollbacks keep what they went back to, for a restore to a time between them.
+_PINNED = 4
 
 
 class History:
@@ -45,15 +48,34 @@ class History:
         rolled_back = {"to": sequence, "at": at, "time": _rfc3339(datetime.now(UTC))}
         # What comes before a rollback is not replayed, so its answers must be written.
         self._keys.write()
-        self._journal.append_rollback(model.id, Rollback(rolled_back, content), learned)
+        rollback = Rollback(rolled_back, self._pinned(model, content), new_epoch())
+        self._journal.append_rollback(model.id, rollback, learned)
         self._keys.forget_unlearned(model.id, learned)
         try:
-            learner.roll_back(source, rolled_back)
+            learner.roll_back(source, rolled_back, rollback.epoch)
             learner.publish()
         except Exception as error:  # the journal has the rollback: no state between is served
             raise mark_broken(learner, error) from None
         logger.info("model %s: rolled back to %d at sequence %d", model.name, sequence, at)
+        self._unpin(model)
         return model.describe()
+
+    def _pinned(self, model: Model, content: bytes) -> str:
+        """The digest of a state that is pinned. Raises StorageFailed."""
+        try:
+            return self._snapshots.pin(model.id, content)
+        except OSError as error:
+            raise StorageFailed(
+                f"the state to go back to could not be kept: {error.strerror or error}"
+            ) from None
+
+    def _unpin(self, model: Model) -> None:
+        """Forget states that only older rollbacks went back to: of each distinct one a file."""
+        try:
+            last = self._journal.rollbacks(model.id)[:_PINNED]
+            self._snapshots.unpin_others(model.id, {rollback.digest for rollback in last})
+        except (OSError, StartupError) as error:
+            logger.error("model %s: states of older rollbacks are kept: %s", model.name, error)
 
 
 def _describe(model: Model, snapshots: Snapshots, sequence: int) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ from service.errors import (
 from service.model.learner import Learner
 from service.model.live import Model
 from service.spec.model import ModelSpec
+from service.storage.entries import new_epoch
 from service.storage.interfaces import Storage
 
 logger = logging.getLogger(__name__)
@@ -96,8 +97,9 @@ class LiveModels:
                     f"this server has {len(self)} models and may have {self._most}; "
                     "DELETE one that nobody uses"
                 )
-            with self._storage.catalogue.creating(name, spec.plain()) as model_id:
-                learner = Learner(Model(model_id, name, spec))
+            epoch = new_epoch()
+            with self._storage.catalogue.creating(name, spec.plain(), epoch) as model_id:
+                learner = Learner(Model(model_id, name, spec), epoch)
             self._learners[name] = learner
             return learner.model, True
         if model.spec not in (spec, *others):

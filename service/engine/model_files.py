@@ -10,6 +10,7 @@ from service.model.learner import Learner
 from service.model.live import Model
 from service.spec.heads import ALGORITHMS
 from service.spec.model import ModelSpec, read_stored_spec
+from service.storage.entries import new_epoch
 from service.storage.interfaces import Storage
 from service.storage.snapshot_format import DamagedSnapshot, State, read_state
 
@@ -60,10 +61,12 @@ def add_state(name: str, state: State, source: str, storage: Storage) -> LoadedM
     Raises ModelFileError, StorageFailed, OSError.
     """
     spec, model_id, snapshots = spec_in(state, source), None, storage.snapshots
+    own = {"model": name, "epoch": new_epoch()}
+    state = state._replace(plain={**state.plain, **own})
     try:
-        with storage.catalogue.creating(name, spec.plain()) as model_id:
+        with storage.catalogue.creating(name, spec.plain(), own["epoch"]) as model_id:
             loaded = fill_model(Model(model_id, name, spec), state, source)
-            snapshots.save(model_id, state._replace(plain={**state.plain, "model": name}))
+            snapshots.save(model_id, state)
     except InDoubt:
         raise  # it may exist
     except BaseException:

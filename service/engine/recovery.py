@@ -16,7 +16,7 @@ from service.model.live import Model
 from service.spec.model import read_stored_spec
 from service.storage.entries import Entry, KeyedRequest
 from service.storage.interfaces import Journal, Snapshots, Storage
-from service.storage.snapshot_format import DamagedSnapshot, UnreadableSnapshot, decode_state
+from service.storage.snapshot_format import DamagedSnapshot, UnreadableSnapshot
 
 logger = logging.getLogger(__name__)
 
@@ -31,15 +31,19 @@ def recover(storage: Storage, use_threads: Callable[[int], None]) -> Iterator[Le
 
     Raises StartupError where that is impossible.
     """
-    for model_id, name, spec in storage.catalogue.models():
-        yield _recover_model(Model(model_id, name, read_stored_spec(spec)), storage, use_threads)
+    for found in storage.catalogue.models():
+        model = Model(found.number, found.name, read_stored_spec(found.spec))
+        yield _recover_model(Learner(model, found.epoch), storage, use_threads)
 
 
-def _recover_model(model: Model, storage: Storage, use_threads: Callable[[int], None]) -> Learner:
-    learner, journal = Learner(model), storage.journal
+def _recover_model(
+    learner: Learner, storage: Storage, use_threads: Callable[[int], None]
+) -> Learner:
+    model, journal = learner.model, storage.journal
     damaged, found = list[int](), list[KeyedRequest]()
     if _may_begin(learner, journal, _RESTORING):
         damaged = restore_newest(learner, journal, storage.snapshots)
+        learner.epoch = journal.epoch_since(model.id, learner.sequence) or learner.epoch
         rows_of_blocks = replay(
             learner, storage, use_threads, lambda after: _may_begin(learner, journal, after)
         )
@@ -88,7 +92,9 @@ def replay(
     model is broken from there on. Raises StartupError.
     """
     model = learner.model
-    unanswered = {row.sequence: row for row in storage.answers.unanswered(model.id)}
+    unanswered = {
+        row.sequence: row for row in storage.answers.unanswered(model.id, learner.sequence)
+    }
     blocks = storage.journal.blocks(model.id, learner.sequence)
     while may_begin(learner.sequence) and (block := next(blocks, None)):
         _check_continuous(learner, block)
@@ -142,25 +148,25 @@ def restore_newest(learner: Learner, journal: Journal, snapshots: Snapshots) -> 
         model.note_snapshot(sequence, snapshots.written(model.id, sequence))
         return damaged
     if rolled_back_at is not None:
-        _restore_rollback(learner, journal)
+        _restore_rollback(learner, journal, snapshots)
         whole = set(snapshots.sequences(model.id)) - {*damaged, *unreadable}
         model.snapshot_sequence = max(whole, default=0)
     return damaged
 
 
-def _restore_rollback(learner: Learner, journal: Journal) -> None:
-    model = learner.model
-    rollback = journal.rollback(model.id)
+def _restore_rollback(learner: Learner, journal: Journal, snapshots: Snapshots) -> None:
+    model, rollback = learner.model, journal.rollbacks(learner.model.id)[0]
     try:
-        state = decode_state(rollback.content, "the record of its rollback")
+        state = snapshots.pinned(model.id, rollback.digest)
     except DamagedSnapshot as error:
         raise StartupError(
-            f"model {model.name!r}: {error}. Restore the journal of the data directory from a "
-            "backup; without it the model would be what it was before it was rolled back"
+            f"model {model.name!r}: the state that it was rolled back to: {error}. Restore the "
+            "data directory from a backup (`wolfstream restore`); without that state the model "
+            "would be what it was before it was rolled back"
         ) from None
-    source = Learner(Model(model.id, model.name, model.spec))
+    source = Learner(Model(model.id, model.name, model.spec), learner.epoch)
     source.restore(state.plain, state.arrays)
-    learner.roll_back(source, rollback.description)
+    learner.roll_back(source, rollback.description, rollback.epoch)
 
 
 def _check_complete(learner: Learner, journal: Journal) -> None:

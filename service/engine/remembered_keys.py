@@ -141,7 +141,7 @@ class RememberedKeys:
             if row is not None and row.answer is not None:
                 rows.append(row._replace(answer=_shrunk(row.answer)))
         try:
-            self._answers.write(rows)
+            self._answers.replace(rows)
         except StorageFailed as error:
             logger.error("model %d: its oldest answers are kept: %s", model, error)
             return

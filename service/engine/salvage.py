@@ -16,6 +16,7 @@ from service.storage.data_directory import (
     open_storage,
     set_aside,
 )
+from service.storage.entries import new_epoch
 from service.storage.interfaces import Storage
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.snapshot_format import DamagedSnapshot
@@ -30,9 +31,23 @@ def recover_directory(data: Path) -> None:
         return
     try:
         forget_high_water(data)
-    except OSError as error:
+        with closing(open_storage(data)) as storage:
+            begin_epochs(storage)
+    except (OSError, StorageFailed) as error:
         raise StartupError(f"{data} cannot be written: {error}") from None
     logger.warning("commits that the journal may have lost at its end are given up")
+
+
+def begin_epochs(storage: Storage) -> None:
+    """Let another epoch of each model begin at its end, where sequences may be given out again.
+
+    Raises StartupError, StorageFailed.
+    """
+    for model, *_ in storage.catalogue.models():
+        ends = (storage.journal.end(model), storage.journal.rolled_back_at(model) or 0)
+        storage.journal.append_epoch(
+            model, max(*ends, *storage.snapshots.sequences(model)[:1]), new_epoch()
+        )
 
 
 def salvage(data: Path) -> None:

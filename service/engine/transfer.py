@@ -11,7 +11,7 @@ from service.errors import WolfstreamError
 from service.model.learner import Learner
 from service.model.live import Model
 from service.native.threads import Threads
-from service.spec.model import ModelSpec
+from service.spec.model import read_stored_spec
 from service.storage.data_directory import (
     DirectoryInUse,
     check_journal_end,
@@ -59,8 +59,8 @@ def export_model(
         else:
             check_journal_end(data)
         storage = stack.enter_context(closing(open_storage(data, read_only=True)))
-        model = _model(data, storage.catalogue, name)
-        learner = Learner(model)
+        learner = _empty_learner(data, storage.catalogue, name)
+        model = learner.model
         end, snapshots = storage.journal.end(model.id), storage.snapshots
         if sequence is not None:
             return Exported(_kept(model, snapshots, sequence), end, beside)
@@ -88,7 +88,7 @@ def import_model(data: Path, path: Path, name: str) -> LoadedModel:
     """
     try:
         with owned(data), closing(open_storage(data)) as storage:
-            if name in (other for _, other, _ in storage.catalogue.models()):
+            if name in (found.name for found in storage.catalogue.models()):
                 raise TransferError(
                     f"{data} has a model {name!r}; choose another --name, or DELETE that one"
                 )
@@ -100,12 +100,12 @@ def import_model(data: Path, path: Path, name: str) -> LoadedModel:
         ) from None
 
 
-def _model(data: Path, catalogue: Catalogue, name: str) -> Model:
+def _empty_learner(data: Path, catalogue: Catalogue, name: str) -> Learner:
     models = catalogue.models()
-    for model_id, other, spec in models:
-        if other == name:
-            return Model(model_id, name, ModelSpec(**spec))
-    names = ", ".join(other for _, other, _ in models) or "none"
+    for found in models:
+        if found.name == name:
+            return Learner(Model(found.number, name, read_stored_spec(found.spec)), found.epoch)
+    names = ", ".join(found.name for found in models) or "none"
     raise TransferError(f"{data} has no model {name!r}; it has {names}")
 
 

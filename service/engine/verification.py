@@ -49,7 +49,7 @@ def _verify_directory(data: Path, watch: Watch) -> Iterator[str]:
             models = storage.catalogue.models()
             for fault in storage.journal.damage():
                 yield f"{path}: {fault}; restore the data directory from a backup"
-            for model, name, _ in models:
+            for model, name, *_ in models:
                 yield from _verify_model(model, name, storage, watch)
     except StartupError as error:
         yield str(error)
@@ -67,9 +67,12 @@ def _verify_model(model: int, name: str, storage: Storage, watch: Watch) -> Iter
     if at is not None:
         kept = [sequence for sequence in kept if sequence > at] + [at]
         try:
-            decode_state(journal.rollback(model).content, "the record of its rollback")
+            snapshots.pinned(model, journal.rollbacks(model)[0].digest)
         except DamagedSnapshot as error:
-            yield (f"{journal.name}: model {name!r}: {error}; restore the journal from a backup")
+            yield (
+                f"{snapshots.name(model, at)}: model {name!r}: the state that it was rolled back "
+                f"to: {error}; restore it from a backup"
+            )
     # The journal is kept for the newest snapshot and for the one before, to fall back on.
     bases = [sequence for sequence in kept[:2] if sequence not in damaged]
     bases = bases or [sequence for sequence in kept if sequence not in damaged][:1] or [0]

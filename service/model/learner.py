@@ -21,7 +21,8 @@ from solver.rows.matrix import Matrix, SparseRows
 class Learner:
     """Learns for one model, and publishes what it has learned. Used by one thread.
 
-    sequence: of the last sample absorbed. dimension, names: as of `Published`, for this sequence.
+    sequence: of the last sample absorbed. epoch: the life of the model that it counts in.
+    dimension, names: as of `Published`, for this sequence.
     preparation: of rows before any head learns them; None before the first, and where they are
         learned as they come.
     snapshot_attempt: sequence at which a snapshot was last begun.
@@ -29,9 +30,10 @@ class Learner:
     line: how often the model was rolled back in this process.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, epoch: str = "") -> None:
         self.model = model
         self.sequence = 0
+        self.epoch = epoch
         self.dimension: int | None = None
         self.names: NameTable | None = None
         self.preparation: Preparation | None = None
@@ -95,7 +97,7 @@ class Learner:
         views = {name: self._view(name) for name in self.heads}
         preparation = None if self.preparation is None else self.preparation.view()
         self.model.published = Published(
-            self.sequence, self.dimension, self.names, preparation, views
+            self.sequence, self.epoch, self.dimension, self.names, preparation, views
         )
 
     def window(self) -> Window:
@@ -110,14 +112,15 @@ class Learner:
         self._views.pop(head, None)
         self.fitted += fit.plain["samples"]
 
-    def roll_back(self, source: "Learner", rolled_back: dict[str, Any]) -> None:
-        """Take the state of `source`, except for the sequence, which goes on.
+    def roll_back(self, source: "Learner", rolled_back: dict[str, Any], epoch: str) -> None:
+        """Take the state of `source`, except for the sequence, which goes on in another epoch.
 
         rolled_back: see `Model`.
         """
         self.heads, self.names, self.dimension = source.heads, source.names, source.dimension
         self.preparation = source.preparation
         self.sequence, self.model.rolled_back = rolled_back["at"], rolled_back
+        self.epoch = epoch
         self._views.clear()
         self.line += 1
         self.model.broken = ""
@@ -127,6 +130,7 @@ class Learner:
         plain: dict[str, Any] = {
             "spec": self.model.spec.plain(),
             "sequence": self.sequence,
+            "epoch": self.epoch,
             "dimension": self.dimension,
             "heads": {},
         }
@@ -145,6 +149,7 @@ class Learner:
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take the state of a snapshot."""
         self.sequence, self.dimension = plain["sequence"], plain["dimension"]
+        self.epoch = plain.get("epoch", self.epoch)  # older versions had none
         self.names = NameTable(plain["names"]) if "names" in plain else None
         self.model.snapshot_sequence = self.sequence
         self.model.rolled_back = plain.get("rolled_back")

@@ -29,7 +29,7 @@ class Model:
         self.id = model_id
         self.name = name
         self.spec = spec
-        self.published = Published(0, None, None, None, {})
+        self.published = Published(0, "", None, None, None, {})
         self.counts = {head: SampleCounts() for head in HEADS}
         self.broken = ""
         self.snapshot_sequence = 0
@@ -54,12 +54,13 @@ class Model:
 
     def describe(self) -> dict[str, Any]:
         """The model's description, from the published view."""
-        sequence, dimension, names, _, heads = self.published
+        sequence, epoch, dimension, names, _, heads = self.published
         kind = None if dimension is None else "arrays" if names is None else "named"
         return {
             "model": self.name,
             "spec": self.spec.plain(),
             "sequence": sequence,
+            "epoch": epoch,
             "rows": kind,
             "features": dimension,
             "heads": {name: {**_classes(view), **view.stats} for name, view in heads.items()},

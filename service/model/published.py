@@ -17,12 +17,14 @@ from solver.rows.matrix import Matrix, SparseRows
 class Published(NamedTuple):
     """A model as readers see it: replaced as a whole after each block, never changed.
 
+    epoch: the life of the model that the sequence counts in.
     dimension: numbers in a row, or names known; None before the first sample.
     names: the model's table if its rows are named; it may have grown since.
     preparation: of rows before a head sees them; None where heads take them as they come.
     """
 
     sequence: int
+    epoch: str
     dimension: int | None
     names: NameTable | None
     preparation: PreparationView | None

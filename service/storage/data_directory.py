@@ -54,9 +54,9 @@ def open_storage(data: Path, snapshots_kept: int = 4, read_only: bool = False) -
     """
     if not read_only:
         _check_journal_is_there(data)
-    file = SqliteFile(journal_path(data), read_only)
-    high_water = HighWater(high_water_path(data), read_only)
     snapshots = SnapshotFiles(snapshots_path(data), snapshots_kept)
+    file = SqliteFile(journal_path(data), read_only, snapshots.pin)
+    high_water = HighWater(high_water_path(data), read_only)
     replays = None if read_only else ReplayMarks(_replays_path(data))
     journal = SqliteJournal(file, high_water, replays)
     return Storage(journal, SqliteCatalogue(file), SqliteAnswers(file), snapshots)

@@ -1,27 +1,33 @@
-"""What a journal holds of a model: its entries, the keys of requests, and its last rollback.
+"""What a journal holds of a model: its entries, the keys of requests, and its rollbacks.
 
-An entry is one accepted request. Entries with the same `block` were absorbed together; replay
-keeps these boundaries and the thread setting, because the rounding of a matrix product depends on
-both.
+An entry of samples is one accepted request. Entries with the same `block` were absorbed together;
+replay keeps these boundaries and the thread setting, because the rounding of a matrix product
+depends on both.
 
-An entry without samples is a fit: the result of a refit, to be served from this place on. It is a
-block of its own and shares its sequence with the sample before it. A fit replaces an earlier one
-at the same sequence, and applying it twice is the same as applying it once; so replay may begin
-with the fit at a snapshot's own sequence, whether it came before the snapshot or after it.
+A fit is the result of a refit, to be served from this place on. It is a block of its own and shares
+its sequence with the sample before it. A later fit at the same sequence replaces it, and applying
+one twice is the same as applying it once; so replay may begin with the fits at a snapshot's own
+sequence, whether they came before the snapshot or after it.
 
-A rollback holds the whole state that a model went back to. Nothing before it matters any longer,
-so a model has at most one, the last, and recovery begins with it unless there is a snapshot of a
-later sequence. It shares its sequence with the sample before it and with the fits after it; the
-fits before it are forgotten with it.
+A rollback names by its digest the state that a model went back to, which is pinned among the
+snapshots. Nothing before the last rollback matters any longer, and recovery begins with it unless
+there is a snapshot of a later sequence. It shares its sequence with the sample before it, and with
+fits before and after it.
+
+An epoch tells which life of a model a sequence belongs to: after a rollback, and after a part of
+the journal was given up, the same sequence is another state, and the epoch is another one.
 """
 
-from typing import Any, NamedTuple
+import secrets
+from typing import Any, Literal, NamedTuple
 
 from service.spec.heads import HeadName
 
+_EPOCH_BYTES = 6
+
 
 class Entry(NamedTuple):
-    """One accepted request of one model, or a fit.
+    """One accepted request of one model, or a fit, which has no samples.
 
     sequence: of its last sample. block: sequence of the block's last sample. threads: of a matrix
     product when it was learned. record: the samples or the fit, as bytes.
@@ -34,6 +40,11 @@ class Entry(NamedTuple):
     head: HeadName
     threads: int
     record: bytes
+
+    @property
+    def kind(self) -> Literal["samples", "fit"]:
+        """Whether it is a request's or a fit."""
+        return "samples" if self.samples else "fit"
 
 
 class KeyedRequest(NamedTuple):
@@ -53,8 +64,23 @@ class Rollback(NamedTuple):
     """A model's last rollback.
 
     description: what the model's description says of it: `to` a snapshot's sequence, `at` a
-    sequence, at a `time`. content: the snapshot's bytes.
+    sequence, at a `time`. digest: of the state, which is pinned. epoch: from here on.
     """
 
     description: dict[str, Any]
-    content: bytes
+    digest: str
+    epoch: str
+
+
+class CatalogueEntry(NamedTuple):
+    """A model that exists. epoch: the first one that it had."""
+
+    number: int
+    name: str
+    spec: dict[str, Any]
+    epoch: str
+
+
+def new_epoch() -> str:
+    """A text that no model had before."""
+    return secrets.token_hex(_EPOCH_BYTES)

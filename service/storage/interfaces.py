@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from service.errors import StorageFailed
-from service.storage.entries import Entry, KeyedRequest, Rollback
+from service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
 from service.storage.snapshot_format import State
 
 
@@ -37,9 +37,9 @@ class Journal(Protocol):
         everything that is appended to it fails until `settle` returns.
 
         entries: of any number of models, each model's in ascending order of sequences. A fit
-            replaces the model's fit of the same sequence.
-        keys: those of the entries, and earlier ones whose answers are known by now. A key that
-            is already there has its answer written and nothing else.
+            comes behind everything else at its sequence.
+        keys: those of the entries, without answers, and earlier ones whose answers are known by
+            now.
         """
 
     def settle(self, model: int, /) -> None:
@@ -53,14 +53,23 @@ class Journal(Protocol):
         """Write a rollback after everything else of its model; durable on return.
 
         learned: the sequence up to which the model has learned its entries. What comes after it
-        will never be learned, so the keys of these entries are forgotten, as are the fits at the
-        rollback's sequence. Raises StorageFailed.
+        will never be learned, so the keys of these entries are forgotten. Raises StorageFailed.
+        """
+
+    def append_epoch(self, model: int, sequence: int, epoch: str) -> None:
+        """Write that another epoch begins; durable on return. Raises StorageFailed."""
+
+    def epoch_since(self, model: int, sequence: int) -> str | None:
+        """The last epoch that began at a sequence or after it, but for the first of the model.
+
+        Raises StartupError.
         """
 
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
         """A model's entries after a sequence, block by block in their order.
 
-        Fits at the sequence itself are among them. Raises StartupError.
+        Fits at the sequence itself are among them, those after a rollback there. Raises
+        StartupError.
         """
 
     def begin(self, model: int) -> int | None:
@@ -90,13 +99,16 @@ class Journal(Protocol):
     def rolled_back_at(self, model: int) -> int | None:
         """The sequence of a model's last rollback; None if later snapshots replaced it."""
 
-    def rollback(self, model: int) -> Rollback:
-        """A model's last rollback, which must exist. Raises StartupError."""
+    def rollbacks(self, model: int) -> list[Rollback]:
+        """A model's rollbacks that later snapshots have not replaced, the last one first.
+
+        Raises StartupError.
+        """
 
     def drop(self, model: int, up_to: int) -> None:
         """Forget what a snapshot at a sequence makes superfluous, keys excepted.
 
-        Those are entries up to the sequence, and fits and rollbacks before it.
+        Those are entries up to the sequence, and fits, rollbacks and epochs before it.
         Raises StorageFailed.
         """
 
@@ -108,13 +120,15 @@ class Journal(Protocol):
 
 
 class Catalogue(Protocol):
-    """The models that exist: the name of each, its number and its spec."""
+    """The models that exist."""
 
-    def models(self) -> list[tuple[int, str, dict[str, Any]]]:
-        """(number, name, spec) of all models, oldest first. Raises StartupError."""
+    def models(self) -> list[CatalogueEntry]:
+        """All models, oldest first. Raises StartupError."""
 
-    def creating(self, name: str, spec: dict[str, Any]) -> AbstractContextManager[int]:
+    def creating(self, name: str, spec: dict[str, Any], epoch: str) -> AbstractContextManager[int]:
         """Add a model, whose number the context manager yields.
+
+        epoch: the first one of the model.
 
         The model exists, durably, once the `with` block has ended without an error. Raises
         StorageFailed, also where the name is taken.
@@ -139,11 +153,17 @@ class Answers(Protocol):
     def find(self, model: int, sequence: int) -> KeyedRequest | None:
         """The key of the entry at a sequence. Raises StorageFailed."""
 
-    def unanswered(self, model: int) -> list[KeyedRequest]:
-        """A model's keys whose answers were not written. Raises StartupError."""
+    def unanswered(self, model: int, after: int) -> list[KeyedRequest]:
+        """A model's keys after a sequence whose answers were not written. Raises StartupError."""
 
     def write(self, answered: Sequence[KeyedRequest]) -> None:
-        """Write the answers of keys that are there; durable on return. Raises StorageFailed."""
+        """Write the answers of keys that are there; durable on return. Raises StorageFailed.
+
+        Of a key that has an answer, that one stays.
+        """
+
+    def replace(self, shorter: Sequence[KeyedRequest]) -> None:
+        """Forget the answers of keys that are there, and write these. Raises StorageFailed."""
 
     def drop(self, model: int, up_to: int) -> None:
         """Forget the keys of a model's entries up to a sequence. Raises StorageFailed."""
@@ -189,6 +209,18 @@ class Snapshots(Protocol):
 
     def set_aside(self, model: int, sequence: int) -> None:
         """Keep a damaged snapshot where it is no longer counted as one."""
+
+    def pin(self, model: int, content: bytes) -> str:
+        """Keep the bytes of a snapshot for a rollback; their digest. Raises OSError.
+
+        Durable on return.
+        """
+
+    def pinned(self, model: int, digest: str) -> State:
+        """The state that was pinned under a digest. Raises DamagedSnapshot."""
+
+    def unpin_others(self, model: int, digests: set[str]) -> None:
+        """Forget what is pinned of a model, but for these. Raises OSError."""
 
     def delete(self, model: int) -> None:
         """Forget all snapshots of a model."""

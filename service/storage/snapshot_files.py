@@ -1,6 +1,10 @@
-"""Snapshots in files: `DIR/snapshots/<model>/<sequence>.snapshot`."""
+"""Snapshots in files: `DIR/snapshots/<model>/<sequence>.snapshot`.
+
+What a rollback went back to is pinned beside them, in `<digest>.pinned`.
+"""
 
 import contextlib
+import hashlib
 import logging
 import shutil
 from datetime import UTC, datetime
@@ -14,13 +18,17 @@ from service.storage.snapshot_format import (
     decode_state,
     read_content,
     read_plain,
+    write_content,
     write_state,
 )
 
 logger = logging.getLogger(__name__)
 
 _SUFFIX = ".snapshot"
+_PINNED = ".pinned"
 _DELETED = ".deleted"
+# Of a digest in a file's name.
+_DIGITS = 32
 
 
 class SnapshotFiles:
@@ -91,6 +99,27 @@ class SnapshotFiles:
         with contextlib.suppress(OSError):
             path.rename(path.with_suffix(".damaged"))
 
+    def pin(self, model: int, content: bytes) -> str:
+        """Keep the bytes of a snapshot until `unpin_others`; their digest."""
+        digest = hashlib.sha256(content).hexdigest()[:_DIGITS]
+        make_directory(self._folder(model))
+        write_content(self._pinned_path(model, digest), content)
+        return digest
+
+    def pinned(self, model: int, digest: str) -> State:
+        """The state in the bytes that were pinned. Raises DamagedSnapshot."""
+        path = self._pinned_path(model, digest)
+        content = read_content(path)
+        if hashlib.sha256(content).hexdigest()[:_DIGITS] != digest:
+            raise DamagedSnapshot(path.name, "does not match its digest")
+        return decode_state(content, path.name)
+
+    def unpin_others(self, model: int, digests: set[str]) -> None:
+        """Forget what is pinned of a model, but for these."""
+        for path in self._folder(model).glob(f"*{_PINNED}"):
+            if path.stem not in digests:
+                path.unlink(missing_ok=True)
+
     def delete(self, model: int) -> None:
         """Delete all snapshots of a model.
 
@@ -121,6 +150,9 @@ class SnapshotFiles:
 
     def _path(self, model: int, sequence: int) -> Path:
         return self._folder(model) / f"{sequence:020d}{_SUFFIX}"
+
+    def _pinned_path(self, model: int, digest: str) -> Path:
+        return self._folder(model) / f"{digest}{_PINNED}"
 
     def _folder(self, model: int) -> Path:
         return self._directory / str(model)

@@ -51,11 +51,16 @@ def write_state(path: Path, state: State) -> None:
     plain = np.frombuffer(json.dumps(state.plain).encode(), np.uint8)
     np.savez(archive, allow_pickle=False, plain=plain, **state.arrays)
     content = archive.getbuffer()
+    write_content(path, _MAGIC, hashlib.sha256(content).digest(), content)
+
+
+def write_content(path: Path, *parts: bytes | memoryview) -> None:
+    """Write the bytes of one file: complete and fsynced, or not at all. Raises OSError."""
     partial = path.with_suffix(".partial")
     try:
         with partial.open("wb") as file:
-            file.write(_MAGIC + hashlib.sha256(content).digest())
-            file.write(content)
+            for part in parts:
+                file.write(part)
             file.flush()
             os.fsync(file.fileno())
         partial.rename(path)

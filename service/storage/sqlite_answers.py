@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 from service.errors import StorageFailed
 from service.storage.entries import KeyedRequest
-from service.storage.seals import BrokenSeal, unseal
-from service.storage.sqlite_file import SqliteFile
-from service.storage.sqlite_rows import seal_key, unseal_key
+from service.storage.seals import BrokenSeal
+from service.storage.sqlite_file import SqliteFile, now
+from service.storage.sqlite_rows import ANSWER, KEY, answer_row, key_row, read_key
 
 
 class SqliteAnswers:
@@ -19,53 +19,75 @@ class SqliteAnswers:
     def all_keys(self) -> Iterator[tuple[int, int, bytes]]:
         """(model, sequence, key) of all keys, each model's oldest first."""
         with self._file.reading():
-            for model, sequence, key, digest in self._file.db.execute(
-                "SELECT model, sequence, key, digest FROM keys ORDER BY model, sequence"
+            for row in self._file.db.execute(
+                "SELECT * FROM log WHERE kind = 'key' ORDER BY model, sequence, place"
             ):
-                unseal(digest, model, sequence, key)
+                model, sequence, key, *_ = read_key(row, None)
                 yield model, sequence, key
 
     def sizes(self, above: int) -> Iterator[tuple[int, int, int]]:
         """(model, sequence, bytes) of all answers of more bytes than a number, oldest first."""
         with self._file.reading():
             yield from self._file.db.execute(
-                "SELECT model, sequence, length(answer) FROM keys WHERE length(answer) > ? "
-                "ORDER BY model, sequence",
+                "SELECT model, sequence, length(record) FROM log "
+                "WHERE kind = 'answer' AND length(record) > ? ORDER BY model, sequence, place",
                 (above,),
             )
 
     def find(self, model: int, sequence: int) -> KeyedRequest | None:
         """The key of the entry at a sequence."""
         try:
-            row = self._file.db.execute(
-                "SELECT * FROM keys WHERE model = ? AND sequence = ?", (model, sequence)
-            ).fetchone()
-            return row and unseal_key(row)
+            return self._find(model, sequence)
         except (sqlite3.Error, BrokenSeal) as error:
             raise StorageFailed(f"the journal could not be read: {error}") from error
 
-    def unanswered(self, model: int) -> list[KeyedRequest]:
-        """A model's keys whose answers were not written."""
+    def _find(self, model: int, sequence: int) -> KeyedRequest | None:
+        at = "SELECT * FROM log WHERE model = ? AND sequence = ? AND place = ?"
+        key, answer = (
+            self._file.db.execute(at, (model, sequence, place)).fetchone()
+            for place in (KEY, ANSWER)
+        )
+        return None if key is None else read_key(key, answer)
+
+    def unanswered(self, model: int, after: int) -> list[KeyedRequest]:
+        """A model's keys after a sequence whose answers were not written."""
         with self._file.reading():
             rows = self._file.db.execute(
-                "SELECT * FROM keys WHERE model = ? AND answer IS NULL", (model,)
+                "SELECT * FROM log AS keyed WHERE model = ? AND sequence > ? AND kind = 'key' "
+                "AND NOT EXISTS (SELECT 1 FROM log WHERE model = keyed.model AND "
+                "sequence = keyed.sequence AND place = ?)",
+                (model, after, ANSWER),
             )
-            return [unseal_key(row) for row in rows]
+            return [read_key(row, None) for row in rows]
 
     def write(self, answered: Sequence[KeyedRequest]) -> None:
-        """Write the answers of keys that are there."""
+        """Write the answers of keys that are there; the first answer of each counts."""
         with self._file.transaction():
             insert_keys(self._file, answered)
 
+    def replace(self, shorter: Sequence[KeyedRequest]) -> None:
+        """Write shorter answers, and forget the first ones."""
+        with self._file.transaction():
+            for row in shorter:
+                self._file.run(
+                    "DELETE FROM log WHERE model = ? AND sequence = ? AND place = ?",
+                    (row.model, row.sequence, ANSWER),
+                )
+            insert_keys(self._file, shorter)
+
     def drop(self, model: int, up_to: int) -> None:
         """Forget the keys of a model's entries up to a sequence."""
-        self._file.run("DELETE FROM keys WHERE model = ? AND sequence <= ?", (model, up_to))
+        kinds = "kind IN ('key', 'answer')"
+        self._file.run(
+            f"DELETE FROM log WHERE model = ? AND sequence <= ? AND {kinds}", (model, up_to)
+        )
 
 
 def insert_keys(file: SqliteFile, keys: Sequence[KeyedRequest]) -> None:
-    """Insert keys; of one that is there already, only the answer is written.
+    """Insert keys that have no answer yet, and the answers to those that are there.
 
-    Raises StorageFailed.
+    A key or an answer that is there already stays as it is. Raises StorageFailed.
     """
-    known = "ON CONFLICT (model, sequence) DO UPDATE SET answer = excluded.answer"
-    file.insert("INSERT OR REPLACE INTO keys", [seal_key(row) for row in keys], known)
+    time = now()
+    rows = [answer_row(row, time) if row.answer is not None else key_row(row, time) for row in keys]
+    file.insert("INSERT OR IGNORE INTO log", rows)

@@ -1,12 +1,23 @@
-"""The catalogue of models in SQLite."""
+"""The catalogue of models in SQLite: what the journal says of their making and deletion."""
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from service.storage.seals import BrokenSeal, seal, unseal_if_marked
-from service.storage.sqlite_file import SqliteFile
+from service.errors import StorageFailed
+from service.storage.entries import CatalogueEntry
+from service.storage.sqlite_file import SqliteFile, now
+from service.storage.sqlite_rows import (
+    OF_SERVER,
+    SAMPLES,
+    created_record,
+    event_row,
+    read_created,
+)
+
+# Deletions are remembered, of this many events of the catalogue.
+_EVENTS_KEPT = 10_000
 
 
 class SqliteCatalogue:
@@ -14,34 +25,52 @@ class SqliteCatalogue:
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
+        self._names: dict[str, int] | None = None
 
-    def models(self) -> list[tuple[int, str, dict[str, Any]]]:
-        """(number, name, spec) of all models, oldest first."""
+    def models(self) -> list[CatalogueEntry]:
+        """All models, oldest first."""
         with self._file.reading():
-            rows = list(self._file.db.execute("SELECT id, name, spec FROM models ORDER BY id"))
-            return [(model, name, _read_spec(model, name, sealed)) for model, name, sealed in rows]
+            rows = self._file.db.execute(
+                "SELECT * FROM log WHERE model = ? AND kind = 'created' ORDER BY sequence",
+                (OF_SERVER,),
+            )
+            return [read_created(row) for row in rows]
 
     @contextmanager
-    def creating(self, name: str, spec: dict[str, Any]) -> Iterator[int]:
+    def creating(self, name: str, spec: dict[str, Any], epoch: str) -> Iterator[int]:
         """Add a model that exists once the block has ended without an error."""
+        if name in self._known():
+            raise StorageFailed(f"the journal has a model {name!r}")
         with self._file.transaction():
-            self._file.run("INSERT INTO models (name, spec) VALUES (?, ?)", (name, ""))
-            of_name = "SELECT id FROM models WHERE name = ?"
-            model = int(self._file.db.execute(of_name, (name,)).fetchone()[0])
-            sealed = seal(json.dumps(spec).encode(), model, name)
-            self._file.run("UPDATE models SET spec = ? WHERE id = ?", (sealed, model))
+            model = self._next_event()
+            self._insert("created", model, created_record(name, spec, epoch))
             yield model
+        self._known()[name] = model
 
     def delete(self, model: int) -> None:
-        """Remove a model with its entries and keys."""
-        self._file.run("DELETE FROM models WHERE id = ?", (model,))
+        """Remove a model: its deletion is written, and all else that the journal has of it goes."""
+        names = [name for name, number in self._known().items() if number == model]
+        with self._file.transaction():
+            event = self._next_event()
+            for name in names:
+                record = json.dumps({"model": model, "name": name}).encode()
+                self._insert("deleted", event, record)
+            self._file.run("DELETE FROM log WHERE model = ?", (model,))
+            gone = "DELETE FROM log WHERE model = ? AND (sequence = ? OR kind = 'deleted' AND "
+            self._file.run(f"{gone} sequence < ?)", (OF_SERVER, model, event - _EVENTS_KEPT))
+        for name in names:
+            del self._known()[name]
 
+    def _known(self) -> dict[str, int]:
+        if self._names is None:
+            self._names = {found.name: found.number for found in self.models()}
+        return self._names
 
-def _read_spec(model: int, name: str, sealed: Any) -> dict[str, Any]:
-    """The spec in a row. Raises BrokenSeal."""
-    text = sealed.encode() if isinstance(sealed, str) else sealed  # text in older versions
-    try:
-        spec: dict[str, Any] = json.loads(unseal_if_marked(text, model, name))
-    except ValueError:
-        raise BrokenSeal from None
-    return spec
+    def _next_event(self) -> int:
+        """The sequence of the next event, which was never given before."""
+        last = "SELECT coalesce(max(sequence), 0) FROM log WHERE model = ?"
+        return 1 + int(self._file.db.execute(last, (OF_SERVER,)).fetchone()[0])
+
+    def _insert(self, kind: str, event: int, record: bytes) -> None:
+        row = event_row(OF_SERVER, event, SAMPLES, kind, now(), record)
+        self._file.insert("INSERT INTO log", [row])

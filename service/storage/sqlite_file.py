@@ -5,7 +5,8 @@ SQLite runs in write-ahead mode with synchronous=FULL: what has been committed h
 
 import logging
 import sqlite3
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,16 @@ from typing import Any
 from service.errors import InDoubt, StartupError, StorageFailed
 from service.storage.directories import make_private, sync_directory
 from service.storage.seals import BrokenSeal
-from service.storage.sqlite_rows import COLUMNS, FORMAT, READABLE_FORMATS, SCHEMA
+from service.storage.sqlite_migration import migrate
+from service.storage.sqlite_rows import (
+    FORMAT,
+    KINDS,
+    LATER,
+    OF_SERVER,
+    READABLE_FORMATS,
+    SCHEMA,
+    Row,
+)
 from service.storage.wal_check import check_write_ahead, write_ahead_path
 
 logger = logging.getLogger(__name__)
@@ -31,13 +41,20 @@ class SqliteFile:
     """The database of the journal, the catalogue and the answers. Used by one thread at a time.
 
     path: of the file. db: the connection, for reading. read_only: opens a view of the present
-    moment, of a file that a server may be writing. Raises StartupError where the file cannot be
-    opened or read.
+    moment, of a file that a server may be writing. pin: keeps the bytes of a model's state that an
+    older version wrote into the file, and returns their digest. Raises StartupError where the file
+    cannot be opened or read.
     """
 
-    def __init__(self, path: Path, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        read_only: bool = False,
+        pin: Callable[[int, bytes], str] | None = None,
+    ) -> None:
         self.path = path
         self._read_only = read_only
+        self._pin = pin
         self._in_doubt = False
         if not read_only and check_write_ahead(write_ahead_path(path)):
             logger.warning(
@@ -77,28 +94,64 @@ class SqliteFile:
                     "`wolfstream serve` on the directory once"
                 )
             self.db.execute("BEGIN")
+            self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()  # its moment is now
             return
         self.db.execute("PRAGMA journal_mode = WAL")
         self.db.execute("PRAGMA synchronous = FULL")
-        self.db.execute("PRAGMA foreign_keys = ON")
         self.db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         if version != FORMAT:  # else a table whose name is damaged would be made anew, empty
-            self.db.executescript(SCHEMA)
-            self.db.execute(f"PRAGMA user_version = {FORMAT}")
-            sync_directory(self.path.parent)
-        self._check_pages()
+            self._check_structure()
+            self._make_tables()
+        self._check_structure()
+        self._check_rows()
 
-    def _check_pages(self) -> None:
+    def _make_tables(self) -> None:
+        """Make the table of a new journal, and fill it from those of an older version."""
+        with self._transaction_at_start():
+            self.db.execute(SCHEMA)
+            migrate(self.db, self._pin)
+            self.db.execute(f"PRAGMA user_version = {FORMAT}")
+        sync_directory(self.path.parent)
+
+    @contextmanager
+    def _transaction_at_start(self) -> Iterator[None]:
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.db.execute("COMMIT")
+        except BaseException:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+            raise
+
+    def _check_structure(self) -> None:
         """Raise StartupError for damage that would hide rows silently."""
         result = self.db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        stray = self.db.execute("PRAGMA foreign_key_check").fetchone()
         if result != "ok":
             raise self._damaged(result)
-        for table, columns in COLUMNS.items():
-            rows = self.db.execute(f"PRAGMA table_info({table})")
-            if tuple(name for _, name, *_ in rows) != columns:
-                raise self._damaged(f"its table {table} has other columns than it was made with")
-        if stray:
+
+    def _check_rows(self) -> None:
+        """Raise StartupError for rows that this version would pass over."""
+        columns = tuple(name for _, name, *_ in self.db.execute("PRAGMA table_info(log)"))
+        if columns != Row._fields:
+            raise self._damaged("its table has other columns than it was made with")
+        found = self.db.execute(
+            "SELECT DISTINCT model, kind, min(place, ?) FROM log", (LATER,)
+        ).fetchall()
+        unknown = sorted({kind for _, kind, _ in found} - KINDS.keys())
+        if unknown:
+            raise StartupError(
+                f"{self.path} has entries of the kind {unknown[0]!r}, which this version does not "
+                "know; start the version that wrote them, or restore the data directory from a "
+                "backup (`wolfstream restore`)"
+            )
+        if any(KINDS[kind] != place for _, kind, place in found):
+            raise self._damaged("entries stand where others should")
+        of_models = {model for model, *_ in found} - {OF_SERVER}
+        made = self.db.execute(
+            "SELECT sequence FROM log WHERE model = ? AND kind = 'created'", (OF_SERVER,)
+        )
+        if not of_models <= {number for (number,) in made}:
             raise self._damaged("it has entries of a model that it does not have")
 
     def _damaged(self, detail: str) -> StartupError:
@@ -197,3 +250,8 @@ class SqliteFile:
         except sqlite3.Error as error:
             return [str(error)]
         return [] if rows == ["ok"] else rows
+
+
+def now() -> int:
+    """The time of an entry, in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000

@@ -1,11 +1,9 @@
 """The journal in SQLite: durable, in one file, with one commit for all models.
 
 Each row is sealed (`storage.seals`) and checked when it is read; the structure of the pages is
-checked when the file is opened. As a rollback's row holds the state itself, a rollback is one
-transaction and needs no other file, which could be lost or damaged.
+checked when the file is opened. Rows are added, and none is changed.
 """
 
-import heapq
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -15,13 +13,17 @@ from service.errors import StorageFailed
 from service.storage.entries import Entry, KeyedRequest, Rollback
 from service.storage.high_water import HighWater
 from service.storage.replay_marks import ReplayMarks
-from service.storage.seals import seal, unseal
 from service.storage.sqlite_answers import insert_keys
-from service.storage.sqlite_file import ROWS_PER_STATEMENT, SqliteFile
-from service.storage.sqlite_rows import seal_entry, unseal_entry
-
-# SQLite takes a billion bytes in a value.
-_PART_BYTES = 1 << 28
+from service.storage.sqlite_file import ROWS_PER_STATEMENT, SqliteFile, now
+from service.storage.sqlite_rows import (
+    LATER,
+    entry_row,
+    event_row,
+    read_entry,
+    read_rollback,
+    rollback_record,
+    unsealed,
+)
 
 
 class SqliteJournal:
@@ -86,13 +88,27 @@ class SqliteJournal:
         self._high_water.sync()
 
     def _append(self, entries: Sequence[Entry], keys: Sequence[KeyedRequest]) -> None:
-        samples = [entry for entry in entries if entry.samples]
+        time = now()
+        samples = [entry_row(entry, time) for entry in entries if entry.samples]
         fits = [entry for entry in entries if not entry.samples]
-        several = keys or (samples and fits) or len(entries) > ROWS_PER_STATEMENT
+        several = keys or fits or len(entries) > ROWS_PER_STATEMENT
         with self._file.transaction() if several else nullcontext():
-            self._file.insert("INSERT INTO entries", [seal_entry(row) for row in samples])
-            self._file.insert("INSERT OR REPLACE INTO fits", [seal_entry(row) for row in fits])
+            self._file.insert("INSERT INTO log", samples)
+            for fit in fits:
+                place = self._next_place(fit.model, fit.sequence)
+                self._file.insert("INSERT INTO log", [entry_row(fit, time, place)])
             insert_keys(self._file, keys)
+
+    def _next_place(self, model: int, sequence: int) -> int:
+        """The place of the next row at a sequence, behind samples, key and answer."""
+        last = "SELECT coalesce(max(place), 0) FROM log WHERE model = ? AND sequence = ?"
+        (place,) = self._file.db.execute(last, (model, sequence)).fetchone()
+        return max(1 + int(place), LATER)
+
+    def _append_event(self, model: int, sequence: int, kind: str, record: bytes) -> None:
+        place = self._next_place(model, sequence)
+        row = event_row(model, sequence, place, kind, now(), record)
+        self._file.insert("INSERT INTO log", [row])
 
     def settle(self, _model: int, /) -> None:
         """Make sure that the last commit, if it failed, does not come back."""
@@ -100,79 +116,91 @@ class SqliteJournal:
 
     def append_rollback(self, model: int, rollback: Rollback, learned: int) -> None:
         """Write a rollback; see `Journal.append_rollback`."""
-        at, description = rollback.description["at"], json.dumps(rollback.description).encode()
-        content = memoryview(rollback.content)
+        at = rollback.description["at"]
         with self._file.transaction():
-            self._file.run("DELETE FROM fits WHERE model = ? AND sequence >= ?", (model, at))
-            self._file.run("DELETE FROM keys WHERE model = ? AND sequence > ?", (model, learned))
-            self._file.run("DELETE FROM rollbacks WHERE model = ?", (model,))
-            for part, start in enumerate(range(0, len(content), _PART_BYTES)):
-                sealed = seal(description, model, part, at)
-                self._file.run(
-                    "INSERT INTO rollbacks VALUES (?, ?, ?, ?, ?)",
-                    (model, part, at, sealed, content[start : start + _PART_BYTES]),
-                )
+            self._append_event(model, at, "rollback", rollback_record(rollback))
+            self._file.run(
+                "DELETE FROM log WHERE model = ? AND sequence > ? AND kind IN ('key', 'answer')",
+                (model, learned),
+            )
         self._high_water.note(model, at)
 
     def rolled_back_at(self, model: int) -> int | None:
         """The sequence of a model's last rollback; None if later snapshots replaced it."""
-        rollback = self._rollback_without_content(model)
-        return rollback and rollback.description["at"]
+        rollbacks = self.rollbacks(model)
+        return rollbacks[0].description["at"] if rollbacks else None
 
-    def rollback(self, model: int) -> Rollback:
-        """A model's last rollback, which must exist."""
-        first = self._rollback_without_content(model)
-        assert first is not None
+    def rollbacks(self, model: int) -> list[Rollback]:
+        """A model's rollbacks that later snapshots have not replaced, the last one first."""
         with self._file.reading():
-            parts = "SELECT record FROM rollbacks WHERE model = ? ORDER BY part"
-            records = [record for (record,) in self._file.db.execute(parts, (model,))]
-        return first._replace(content=b"".join(records))
+            rows = self._file.db.execute(
+                "SELECT * FROM log WHERE model = ? AND kind = 'rollback' "
+                "ORDER BY sequence DESC, place DESC",
+                (model,),
+            )
+            return [read_rollback(row) for row in rows]
 
-    def _rollback_without_content(self, model: int) -> Rollback | None:
-        first = "SELECT part, sequence, told FROM rollbacks WHERE model = ? ORDER BY part LIMIT 1"
+    def append_epoch(self, model: int, sequence: int, epoch: str) -> None:
+        """Write that a new epoch begins at a sequence."""
+        with self._file.transaction():
+            self._append_event(model, sequence, "epoch", json.dumps({"epoch": epoch}).encode())
+
+    def epoch_since(self, model: int, sequence: int) -> str | None:
+        """The last epoch that began at a sequence or after it."""
         with self._file.reading():
-            row = self._file.db.execute(first, (model,)).fetchone()
-            return row and Rollback(json.loads(unseal(row[2], model, *row[:2])), b"")
+            row = self._file.db.execute(
+                "SELECT * FROM log WHERE model = ? AND sequence >= ? "
+                "AND kind IN ('rollback', 'epoch') ORDER BY sequence DESC, place DESC LIMIT 1",
+                (model, sequence),
+            ).fetchone()
+            return None if row is None else str(json.loads(unsealed(row).record)["epoch"])
 
     def begin(self, model: int) -> int | None:
         """The sequence after which a model's entries begin; None if it has none."""
         with self._file.reading():
-            first = "SELECT min(sequence - samples) FROM entries WHERE model = ?"
-            begin: int | None = self._file.db.execute(first, (model,)).fetchone()[0]
-        return begin
+            row = self._file.db.execute(
+                "SELECT sequence - samples FROM log WHERE model = ? AND kind = 'samples' "
+                "ORDER BY sequence LIMIT 1",
+                (model,),
+            ).fetchone()
+            return row and int(row[0])
 
     def end(self, model: int) -> int:
         """The sequence of a model's last sample in the journal; 0 if it has none."""
         with self._file.reading():
-            last = "SELECT coalesce(max(sequence), 0) FROM entries WHERE model = ?"
-            return int(self._file.db.execute(last, (model,)).fetchone()[0])
+            row = self._file.db.execute(
+                "SELECT sequence FROM log WHERE model = ? AND kind = 'samples' "
+                "ORDER BY sequence DESC LIMIT 1",
+                (model,),
+            ).fetchone()
+            return int(row[0]) if row else 0
 
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
-        """A model's entries after a sequence, block by block; each fit is a block."""
+        """A model's entries after a sequence, block by block; each fit is a block.
+
+        Of the fits at the sequence itself, those after the last rollback there.
+        """
         with self._file.reading():
-            entries, fits = (
-                map(
-                    unseal_entry,
-                    self._file.db.execute(
-                        f"SELECT * FROM {rows} ORDER BY sequence", (model, after)
-                    ),
-                )
-                for rows in (
-                    "entries WHERE model = ? AND sequence > ?",
-                    "fits WHERE model = ? AND sequence >= ?",
-                )
+            back = "SELECT coalesce(max(place), 0) FROM log WHERE model = ? AND sequence = ?"
+            (place,) = self._file.db.execute(
+                f"{back} AND kind = 'rollback'", (model, after)
+            ).fetchone()
+            rows = self._file.db.execute(
+                "SELECT * FROM log WHERE model = ? AND kind IN ('samples', 'fit') "
+                "AND (sequence > ? OR sequence = ? AND kind = 'fit' AND place > ?) "
+                "AND sequence >= ? ORDER BY sequence, place",
+                (model, after, after, place, after),
             )
-            # Of the same sequence, merge yields the entry first.
-            merged = heapq.merge(entries, fits, key=lambda entry: entry.sequence)
-            for _, block in groupby(merged, lambda entry: (entry.block, entry.samples == 0)):
-                yield list(block)
+            by_block = groupby(map(read_entry, rows), lambda entry: (entry.block, entry.kind))
+            for (_, kind), group in by_block:
+                block = list(group)
+                yield from [[fit] for fit in block] if kind == "fit" else [block]
 
     def drop(self, model: int, up_to: int) -> None:
         """Forget what a snapshot at a sequence makes superfluous."""
+        of_model = "DELETE FROM log WHERE model = ? AND sequence"
+        others = "kind IN ('fit', 'rollback', 'epoch')"
         with self._file.transaction():
-            self._file.run("DELETE FROM entries WHERE model = ? AND sequence <= ?", (model, up_to))
-            for table in ("fits", "rollbacks"):
-                self._file.run(
-                    f"DELETE FROM {table} WHERE model = ? AND sequence < ?", (model, up_to)
-                )
+            self._file.run(f"{of_model} <= ? AND kind = 'samples'", (model, up_to))
+            self._file.run(f"{of_model} < ? AND {others}", (model, up_to))
         self._high_water.sync()

@@ -1,84 +1,144 @@
-"""The tables of the SQLite journal, and how its rows are sealed."""
+"""The rows of the SQLite journal: one table, to which rows are added and of which none is changed.
 
-from service.storage.entries import Entry, KeyedRequest
-from service.storage.seals import seal, unseal, unseal_if_marked
+A row stands at a model's sequence, in an order there: its samples, their key, their answer, then
+what else happened before the next sample, as it came. The rows of model 0 are the server's own:
+which models were made and deleted; there the sequence counts these events, and that of a creation
+is the model's number.
 
-# Format 1 had no fits, 2 neither keys nor rollbacks; they are read, and become 3 when opened.
-FORMAT = 3
-READABLE_FORMATS = (0, 1, 2, FORMAT)
-_ENTRY_COLUMNS = """
-    model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
-    sequence INTEGER NOT NULL,  -- of the request's last sample
+Rows go only as a whole: behind the snapshots that make them superfluous, with their model, and
+where keys or answers are too many.
+"""
+
+import json
+from typing import Any, NamedTuple
+
+from service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
+from service.storage.seals import seal, unseal
+
+# Before 4 there was a table for each kind of row. 1 had no fits, 2 neither keys nor rollbacks.
+FORMAT = 4
+READABLE_FORMATS = (0, 1, 2, 3, FORMAT)
+OF_SERVER = 0
+# Where the rows of a sequence stand in its order; LATER and behind it they come as they came.
+SAMPLES, KEY, ANSWER, LATER = range(4)
+# The kinds of rows, and where each stands.
+KINDS = {
+    "samples": SAMPLES,
+    "key": KEY,
+    "answer": ANSWER,
+    "fit": LATER,
+    "rollback": LATER,
+    "epoch": LATER,
+    "created": SAMPLES,
+    "deleted": SAMPLES,
+}
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS log (
+    model INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    place INTEGER NOT NULL,     -- the order of the rows of a sequence
+    kind TEXT NOT NULL,
+    time INTEGER NOT NULL,      -- in milliseconds since 1970; 0 where it is not known
     samples INTEGER NOT NULL,
     block INTEGER NOT NULL,     -- sequence of the block's last sample
     head TEXT NOT NULL,
     threads INTEGER NOT NULL,
     record BLOB NOT NULL,
-    PRIMARY KEY (model, sequence)
+    PRIMARY KEY (model, sequence, place)
+) WITHOUT ROWID
 """
-SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS models (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    name TEXT NOT NULL UNIQUE,
-    spec TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS entries ({_ENTRY_COLUMNS}) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS fits ({_ENTRY_COLUMNS});
-CREATE TABLE IF NOT EXISTS keys (
-    model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
-    sequence INTEGER NOT NULL,  -- of the entry
-    key BLOB NOT NULL,
-    digest BLOB NOT NULL,       -- of the request
-    answer BLOB,                -- null until it is known
-    PRIMARY KEY (model, sequence),
-    UNIQUE (model, key)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS rollbacks (
-    model INTEGER NOT NULL REFERENCES models ON DELETE CASCADE,
-    part INTEGER NOT NULL,
-    sequence INTEGER NOT NULL,  -- of the model when it went back
-    told BLOB NOT NULL,         -- what the model's description says of the rollback
-    record BLOB NOT NULL,       -- a part of the bytes of the snapshot that it went back to
-    PRIMARY KEY (model, part)
-);
-"""
-# The columns of each table in their order.
-COLUMNS = {
-    "models": ("id", "name", "spec"),
-    "entries": Entry._fields,
-    "fits": Entry._fields,
-    "keys": KeyedRequest._fields,
-    "rollbacks": ("model", "part", "sequence", "told", "record"),
-}
 
 
-def seal_entry(entry: Entry) -> Entry:
-    """An entry as its row holds it."""
-    *columns, record = entry
-    return entry._replace(record=seal(record, *columns))
+class Row(NamedTuple):
+    """A row of the journal, whose record is sealed together with the other columns."""
+
+    model: int
+    sequence: int
+    place: int
+    kind: str
+    time: int
+    samples: int
+    block: int
+    head: str
+    threads: int
+    record: bytes
 
 
-def unseal_entry(row: tuple[object, ...]) -> Entry:
+def entry_row(entry: Entry, time: int, place: int = SAMPLES) -> Row:
+    """The row of an entry."""
+    model, sequence, samples, block, head, threads, record = entry
+    row = Row(model, sequence, place, entry.kind, time, samples, block, head, threads, record)
+    return sealed(row)
+
+
+def key_row(keyed: KeyedRequest, time: int) -> Row:
+    """The row of a request's key."""
+    record = bytes([len(keyed.key)]) + keyed.key + keyed.digest
+    return event_row(keyed.model, keyed.sequence, KEY, "key", time, record)
+
+
+def answer_row(keyed: KeyedRequest, time: int) -> Row:
+    """The row of the answer to a request with a key."""
+    record = keyed.answer or b""
+    return event_row(keyed.model, keyed.sequence, ANSWER, "answer", time, record)
+
+
+def event_row(model: int, sequence: int, place: int, kind: str, time: int, record: bytes) -> Row:
+    """A row that brings no samples."""
+    return sealed(Row(model, sequence, place, kind, time, 0, sequence, "", 0, record))
+
+
+def sealed(row: Row) -> Row:
+    """A row as it is written."""
+    *columns, record = row
+    return row._replace(record=seal(record, *columns))
+
+
+def unsealed(values: tuple[Any, ...]) -> Row:
+    """A row as it was before it was written. Raises BrokenSeal."""
+    row = Row._make(values)
+    *columns, record = row
+    return row._replace(record=unseal(record, *columns))
+
+
+def read_entry(values: tuple[Any, ...]) -> Entry:
     """The entry in a row. Raises BrokenSeal."""
-    entry = Entry._make(row)
-    *columns, record = entry
-    return entry._replace(record=unseal_if_marked(record, *columns))
-
-
-def seal_key(keyed: KeyedRequest) -> KeyedRequest:
-    """A key as its row holds it."""
-    model, sequence, key, digest, answer = keyed
-    return keyed._replace(
-        digest=seal(digest, model, sequence, key),
-        answer=None if answer is None else seal(answer, model, sequence),
+    row = unsealed(values)
+    return Entry(
+        row.model,
+        row.sequence,
+        row.samples,
+        row.block,
+        row.head,  # type: ignore[arg-type]  # it was one when it was sealed
+        row.threads,
+        row.record,
     )
 
 
-def unseal_key(row: tuple[object, ...]) -> KeyedRequest:
-    """The key in a row. Raises BrokenSeal."""
-    keyed = KeyedRequest._make(row)
-    model, sequence, key, digest, answer = keyed
-    return keyed._replace(
-        digest=unseal(digest, model, sequence, key),
-        answer=None if answer is None else unseal(answer, model, sequence),
-    )
+def read_key(values: tuple[Any, ...], answer: tuple[Any, ...] | None) -> KeyedRequest:
+    """The key in a row, with the answer in another. Raises BrokenSeal."""
+    row = unsealed(values)
+    end = 1 + row.record[0]
+    told = None if answer is None else unsealed(answer).record
+    return KeyedRequest(row.model, row.sequence, row.record[1:end], row.record[end:], told)
+
+
+def rollback_record(rollback: Rollback) -> bytes:
+    """A rollback as bytes."""
+    return json.dumps(rollback._asdict()).encode()
+
+
+def read_rollback(values: tuple[Any, ...]) -> Rollback:
+    """The rollback in a row. Raises BrokenSeal."""
+    return Rollback(**json.loads(unsealed(values).record))
+
+
+def created_record(name: str, spec: dict[str, Any], epoch: str) -> bytes:
+    """The creation of a model as bytes."""
+    return json.dumps({"name": name, "spec": spec, "epoch": epoch}).encode()
+
+
+def read_created(values: tuple[Any, ...]) -> CatalogueEntry:
+    """The model whose creation is in a row. Raises BrokenSeal."""
+    row = unsealed(values)
+    return CatalogueEntry(row.sequence, **json.loads(row.record))

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 from service.errors import InDoubt, StorageFailed
-from service.storage.entries import Entry, KeyedRequest, Rollback
+from service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
 from service.storage.interfaces import SnapshotDescription, Storage
 from service.storage.snapshot_format import DamagedSnapshot, State
 
@@ -25,7 +25,7 @@ class MemoryStorage:
         self.unsettled: set[int] = set()
         self.entries: dict[int, list[Entry]] = {}
         self.keys: dict[tuple[int, int], KeyedRequest] = {}
-        self.specs: list[tuple[int, str, dict[str, Any]]] = []
+        self.specs: list[CatalogueEntry] = []
         self.saved: dict[int, dict[int, State]] = {}
         self.in_doubt: set[int] = set()
 
@@ -94,8 +94,14 @@ class _Journal(_Part):
     def rolled_back_at(self, _model: int) -> int | None:
         return None
 
-    def rollback(self, model: int) -> Rollback:
+    def rollbacks(self, _model: int) -> list[Rollback]:
+        return []
+
+    def append_epoch(self, model: int, sequence: int, epoch: str) -> None:
         raise NotImplementedError
+
+    def epoch_since(self, _model: int, _sequence: int) -> str | None:
+        return None
 
     def drop(self, model: int, up_to: int) -> None:
         entries = self.memory.entries
@@ -109,15 +115,15 @@ class _Journal(_Part):
 
 
 class _Catalogue(_Part):
-    def models(self) -> list[tuple[int, str, dict[str, Any]]]:
+    def models(self) -> list[CatalogueEntry]:
         return self.memory.specs
 
     @contextmanager
-    def creating(self, name: str, spec: dict[str, Any]) -> Iterator[int]:
+    def creating(self, name: str, spec: dict[str, Any], epoch: str) -> Iterator[int]:
         model = len(self.memory.specs) + 1
         self.memory.entries[model] = []
         yield model
-        self.memory.specs.append((model, name, spec))
+        self.memory.specs.append(CatalogueEntry(model, name, spec, epoch))
 
     def delete(self, model: int) -> None:
         self.memory.specs = [row for row in self.memory.specs if row[0] != model]
@@ -135,12 +141,15 @@ class _Answers(_Part):
     def find(self, model: int, sequence: int) -> KeyedRequest | None:
         return self.memory.keys.get((model, sequence))
 
-    def unanswered(self, model: int) -> list[KeyedRequest]:
-        rows = self.memory.keys.values()
+    def unanswered(self, model: int, after: int) -> list[KeyedRequest]:
+        rows = [row for row in self.memory.keys.values() if row.sequence > after]
         return [row for row in rows if row.model == model and row.answer is None]
 
     def write(self, answered: Sequence[KeyedRequest]) -> None:
         self.memory.keys |= {row[:2]: row for row in answered}
+
+    def replace(self, shorter: Sequence[KeyedRequest]) -> None:
+        self.write(shorter)
 
     def drop(self, model: int, up_to: int) -> None:
         for at in [at for at in self.memory.keys if at[0] == model and at[1] <= up_to]:
@@ -172,6 +181,15 @@ class _Snapshots(_Part):
 
     def set_aside(self, model: int, sequence: int) -> None:
         del self.memory.saved[model][sequence]
+
+    def pin(self, model: int, content: bytes) -> str:
+        raise NotImplementedError
+
+    def pinned(self, model: int, digest: str) -> State:
+        raise NotImplementedError
+
+    def unpin_others(self, model: int, digests: set[str]) -> None:
+        raise NotImplementedError
 
     def delete(self, model: int) -> None:
         self.memory.saved.pop(model, None)

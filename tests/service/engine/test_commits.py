@@ -87,9 +87,9 @@ def test_answers_of_a_model_that_could_not_be_written_are_written_later(server: 
     (first,) = server.send((server.a, 0, b"k"))
     server.memory.fate[server.a.id] = "refused"
     server.send((server.b, 0, b"l"))
-    assert server.memory.storage.answers.unanswered(server.a.id)
+    assert server.memory.storage.answers.unanswered(server.a.id, 0)
     server.send((server.b, 1, b"m"))
-    assert not server.memory.storage.answers.unanswered(server.a.id)
+    assert not server.memory.storage.answers.unanswered(server.a.id, 0)
     assert server.send((server.a, 0, b"k")) == [{**first, "replayed": True}]
 
 

@@ -189,13 +189,13 @@ def test_requests_without_a_key_cost_one_statement(bench: Bench) -> None:
     statements: list[str] = []
     bench.storage.journal._file.db.set_trace_callback(statements.append)
     bench.send((None, 0), (None, 1))
-    assert [text.split(" VALUES")[0] for text in statements] == ["INSERT INTO entries"]
+    assert [text.split(" VALUES")[0] for text in statements] == ["INSERT INTO log"]
     statements.clear()
     bench.send(("k", 0), (None, 1), ("l", 2))
     assert [text.split(" VALUES")[0].split("(")[0] for text in statements] == [
         "BEGIN IMMEDIATE",
-        "INSERT INTO entries",
-        "INSERT OR REPLACE INTO keys",
+        "INSERT INTO log",
+        "INSERT OR IGNORE INTO log",
         "COMMIT",
     ]
 
@@ -253,9 +253,9 @@ def test_killed_between_commit_and_answer(opened: Callable[..., Bench]) -> None:
 
 def test_killed_behind_the_answer_and_before_it_is_written(bench: Bench) -> None:
     first = [bench.ask(None, 0), bench.ask("k", 1), bench.ask("l", 2, "asset")]
-    assert len(bench.storage.answers.unanswered(bench.model.id)) == 1
+    assert len(bench.storage.answers.unanswered(bench.model.id, 0)) == 1
     bench.crash()
-    assert bench.storage.answers.unanswered(bench.model.id) == []
+    assert bench.storage.answers.unanswered(bench.model.id, 0) == []
     assert same(bench.ask("k", 1), first[1])
     assert same(bench.ask("l", 2, "asset"), first[2])
     assert isinstance(bench.ask("l", 2), KeyReused)
@@ -499,7 +499,8 @@ class TestSizeOfAnswers:
 
     def total(self, bench: Bench) -> int:
         (n_bytes,) = bench.storage.journal._file.db.execute(  # type: ignore[attr-defined]
-            "SELECT coalesce(sum(length(answer)), 0) FROM keys WHERE length(answer) > 256"
+            "SELECT coalesce(sum(length(record)), 0) FROM log "
+            "WHERE kind = 'answer' AND length(record) > 256"
         ).fetchone()
         return int(n_bytes)
 

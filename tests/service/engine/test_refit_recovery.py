@@ -170,8 +170,9 @@ def test_fits_make_snapshots_due_and_their_log_is_dropped(tmp_path: Path) -> Non
             assert server.terminate() == 0
         kept = sorted(int(path.stem) for path in server.data.glob("snapshots/*/*.snapshot"))
         assert len(kept) == 4
+        found = "SELECT sequence FROM log WHERE kind = 'fit'"
         with sqlite3.connect(server.data / "log.sqlite") as database:
-            fits = [row[0] for row in database.execute("SELECT sequence FROM fits")]
+            fits = [row[0] for row in database.execute(found)]
         database.close()
         assert len(fits) < 8
         assert all(sequence >= kept[-2] for sequence in fits)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from service.errors import StartupError, StorageFailed
 from service.spec.heads import HeadName
-from service.storage import sqlite_journal
 from service.storage.data_directory import open_storage
 from service.storage.entries import Entry, KeyedRequest, Rollback
 from service.storage.interfaces import Storage
@@ -84,7 +83,10 @@ class TestModels:
     def test_are_listed_oldest_first_with_their_specs(self, storage: Storage):
         spec = {"seed": 2**53 - 1, "kernel": {"gamma": 0.1}, "asset": None, "x": "é\0"}
         second, first = create(storage, "b", spec), create(storage, "a", {})
-        assert storage.catalogue.models() == [(second, "b", spec), (first, "a", {})]
+        assert [item[:3] for item in storage.catalogue.models()] == [
+            (second, "b", spec),
+            (first, "a", {}),
+        ]
 
     def test_a_name_is_taken_once(self, storage: Storage, model: int):
         with pytest.raises(StorageFailed):
@@ -114,15 +116,22 @@ class TestModels:
         storage.catalogue.delete(model)
         assert sequences(storage, model) == []
         assert sequences(storage, other) == [[1]]
-        assert storage.journal._file.db.execute("SELECT count(*) FROM entries").fetchone() == (1,)
+        count = "SELECT count(*) FROM log WHERE kind = 'samples'"
+        assert storage.journal._file.db.execute(count).fetchone() == (1,)
 
     def test_deleting_what_is_not_there_is_nothing(self, storage: Storage, model: int):
         storage.catalogue.delete(model + 1)
         assert len(storage.catalogue.models()) == 1
 
-    def test_an_entry_needs_its_model(self, storage: Storage, model: int):
-        with pytest.raises(StorageFailed):
-            append(storage, [entry(model + 1, 1)])
+    def test_a_deletion_is_an_entry_and_the_spec_goes(self, storage: Storage, model: int):
+        storage.catalogue.delete(model)
+        rows = storage.journal._file.db.execute("SELECT kind FROM log").fetchall()
+        assert rows == [("deleted",)]
+
+    def test_a_deleted_name_may_be_taken_again(self, storage: Storage, model: int):
+        storage.catalogue.delete(model)
+        again = create(storage, "m", {})
+        assert [item[:2] for item in storage.catalogue.models()] == [(again, "m")]
 
 
 class TestEntries:
@@ -224,7 +233,7 @@ class TestRestart:
             model = create(storage, "m", {"seed": 1})
             append(storage, [entry(model, 1, block=2), entry(model, 2)])
         with opened(path) as storage:
-            assert storage.catalogue.models() == [(model, "m", {"seed": 1})]
+            assert [item[:3] for item in storage.catalogue.models()] == [(model, "m", {"seed": 1})]
             append(storage, [entry(model, 3)])
             assert sequences(storage, model) == [[1, 2], [3]]
 
@@ -271,7 +280,7 @@ class TestStorageFails:
         with pytest.raises(StorageFailed, match="readonly"):
             call(storage, model)
         pragma(storage, "query_only = 0")
-        assert [name for _, name, _ in storage.catalogue.models()] == ["m"]
+        assert [item.name for item in storage.catalogue.models()] == ["m"]
         assert sequences(storage, model) == [[1]]
 
     @calls
@@ -361,11 +370,11 @@ class TestFits:
         append(storage, [entry(model, 3, record=b"3")])
         assert self.records(storage, model) == [[b"f0"], [b"1", b"2"], [b"f2"], [b"3"]]
 
-    def test_replace_the_one_before_at_the_same_sequence(self, storage: Storage, model: int):
+    def test_of_one_sequence_stand_in_their_order(self, storage: Storage, model: int):
         append(storage, [entry(model, 1, record=b"1")])
         for record in (b"first", b"second"):
             append(storage, [self.fit(model, 1, record)])
-        assert self.records(storage, model) == [[b"1"], [b"second"]]
+        assert self.records(storage, model) == [[b"1"], [b"first"], [b"second"]]
 
     def test_are_read_from_the_sequence_of_a_snapshot_on(self, storage: Storage, model: int):
         append(storage, [entry(model, 1), entry(model, 2)])
@@ -385,7 +394,8 @@ class TestFits:
         with opened(path) as storage:
             assert self.records(storage, model) == [[b"fit"]]
             storage.catalogue.delete(model)
-            assert storage.journal._file.db.execute("SELECT count(*) FROM fits").fetchone() == (0,)
+            count = "SELECT count(*) FROM log WHERE kind = 'fit'"
+            assert storage.journal._file.db.execute(count).fetchone() == (0,)
 
     def test_that_cannot_be_written_leave_the_one_before(self, storage: Storage, model: int):
         append(storage, [self.fit(model, 0, b"small")])
@@ -393,17 +403,6 @@ class TestFits:
         with pytest.raises(StorageFailed):
             append(storage, [self.fit(model, 0, bytes(100_000))])
         assert self.records(storage, model) == [[b"small"]]
-
-    def test_a_log_without_a_table_of_them_is_read(self, path: Path):
-        with opened(path) as storage:
-            model = create(storage, "m", {})
-            append(storage, [entry(model, 1, record=b"1")])
-            storage.journal._file.db.execute("DROP TABLE fits")
-            pragma(storage, "user_version = 1")
-        with opened(path) as storage:
-            append(storage, [self.fit(model, 1)])
-            assert self.records(storage, model) == [[b"1"], [b"fit"]]
-            assert pragma(storage, "user_version") == 3
 
 
 class TestKeys:
@@ -433,20 +432,23 @@ class TestKeys:
             ]
             assert storage.answers.find(model, 5) == self.keyed(model, 5)
             assert storage.answers.find(model, 7) is None
-            assert storage.answers.unanswered(model) == [self.keyed(model, 2), self.keyed(model, 5)]
+            assert storage.answers.unanswered(model, 2) == [self.keyed(model, 5)]
 
     def test_have_their_answers_later(self, storage: Storage, model: int):
         append(storage, [entry(model, 1), entry(model, 2)], [self.keyed(model, n) for n in (1, 2)])
         append(storage, [entry(model, 3)], [self.keyed(model, 1, b"one"), self.keyed(model, 3)])
         append(storage, [], [self.keyed(model, 3, b"three")])
-        assert storage.answers.unanswered(model) == [self.keyed(model, 2)]
+        assert storage.answers.unanswered(model, 0) == [self.keyed(model, 2)]
         assert storage.answers.find(model, 1) == self.keyed(model, 1, b"one")
         assert storage.answers.find(model, 3) == self.keyed(model, 3, b"three")
 
-    def test_a_key_is_its_newest_entrys(self, storage: Storage, model: int):
-        append(storage, [entry(model, 1)], [self.keyed(model, 1, key=b"k")])
-        append(storage, [entry(model, 2)], [self.keyed(model, 2, key=b"k")])
-        assert list(storage.answers.all_keys()) == [(model, 2, b"k")]
+    def test_the_first_answer_stays_until_it_is_replaced(self, storage: Storage, model: int):
+        append(storage, [entry(model, 1)], [self.keyed(model, 1)])
+        for answer in (b"first", b"second"):
+            storage.answers.write([self.keyed(model, 1, answer)])
+            assert storage.answers.find(model, 1) == self.keyed(model, 1, b"first")
+        storage.answers.replace([self.keyed(model, 1, b"short")])
+        assert storage.answers.find(model, 1) == self.keyed(model, 1, b"short")
 
     @pytest.mark.parametrize("size", [1024, 1025, 3000])
     def test_a_group_may_have_any_number_of_them(self, storage: Storage, model: int, size: int):
@@ -482,55 +484,43 @@ class TestKeys:
         with pytest.raises(StorageFailed):
             storage.answers.find(model, 1)
         with pytest.raises(StartupError):
-            storage.answers.unanswered(model)
+            storage.answers.unanswered(model, 0)
         with pytest.raises(StartupError):
             list(storage.answers.all_keys())
-
-    @pytest.mark.parametrize("version", [0, 1, 2])
-    def test_a_log_without_a_table_of_them_is_read(self, path: Path, version: int):
-        with opened(path) as storage:
-            model = create(storage, "m", {})
-            append(storage, [entry(model, 1)])
-            storage.journal._file.db.execute("DROP TABLE keys")
-            pragma(storage, f"user_version = {version}")
-        with opened(path) as storage:
-            assert storage.answers.unanswered(model) == list(storage.answers.all_keys()) == []
-            append(storage, [entry(model, 2)], [self.keyed(model, 2)])
-            assert self.listed(storage) == [(model, 2)]
-            assert sequences(storage, model) == [[1], [2]]
-            assert pragma(storage, "user_version") == 3
 
 
 class TestRollbacks:
     def told(self, at: int) -> dict[str, object]:
         return {"to": 1, "at": at, "time": "2026-01-01T00:00:00Z"}
 
-    def back(self, storage: Storage, model: int, at: int, content: bytes = b"state") -> None:
-        storage.journal.append_rollback(model, Rollback(self.told(at), content), at)
+    def back(self, storage: Storage, model: int, at: int, digest: str = "d1") -> Rollback:
+        rollback = Rollback(self.told(at), digest, f"epoch of {digest}")
+        storage.journal.append_rollback(model, rollback, at)
+        return rollback
 
     def test_there_is_none_at_first(self, storage: Storage, model: int):
         assert storage.journal.rolled_back_at(model) is None
 
-    def test_the_last_one_is_kept_of_each_model(self, storage: Storage, model: int):
+    def test_the_last_one_comes_first_of_each_model(self, storage: Storage, model: int):
         other = create(storage, "other", {})
-        for at, content in ((3, b"first"), (3, b"second"), (7, b"third")):
-            self.back(storage, model, at, content)
+        written = list[Rollback]()
+        for at, digest in ((3, "d1"), (3, "d2"), (7, "d3")):
+            written.insert(0, self.back(storage, model, at, digest))
             assert storage.journal.rolled_back_at(model) == at
-            assert storage.journal.rollback(model) == Rollback(self.told(at), content)
+            assert storage.journal.rollbacks(model) == written
+            assert storage.journal.epoch_since(model, at) == f"epoch of {digest}"
+        assert storage.journal.epoch_since(model, 8) is None
         assert storage.journal.rolled_back_at(other) is None
         storage.catalogue.delete(model)
         assert storage.journal.rolled_back_at(model) is None
 
-    @pytest.mark.parametrize("size", [1, 9, 10, 11, 25])
-    def test_a_large_one_stands_in_parts(
-        self, storage: Storage, model: int, size: int, monkeypatch: pytest.MonkeyPatch
-    ):
-        monkeypatch.setattr(sqlite_journal, "_PART_BYTES", 10)
-        content = bytes(range(size))
-        for _ in range(2):
-            self.back(storage, model, 5, b"x" * 100)
-            self.back(storage, model, 5, content)
-        assert storage.journal.rollback(model).content == content
+    def test_an_epoch_may_begin_without_one(self, storage: Storage, model: int):
+        self.back(storage, model, 3)
+        storage.journal.append_epoch(model, 3, "another")
+        assert storage.journal.epoch_since(model, 3) == "another"
+        assert storage.journal.rolled_back_at(model) == 3
+        storage.journal.drop(model, 4)
+        assert storage.journal.epoch_since(model, 0) is None
 
     def test_the_fits_of_its_sequence_are_those_after_it(self, storage: Storage, model: int):
         append(storage, [entry(model, 1), entry(model, 2)])
@@ -548,7 +538,7 @@ class TestRollbacks:
         entries = [entry(model, 1), entry(model, 2), entry(other, 2)]
         keys = [KeyedRequest(e.model, e.sequence, b"k%d" % e.sequence, b"d", None) for e in entries]
         append(storage, entries, keys)
-        storage.journal.append_rollback(model, Rollback(self.told(2), b"state"), 1)
+        storage.journal.append_rollback(model, Rollback(self.told(2), "d", "e"), 1)
         assert [row[:2] for row in storage.answers.all_keys()] == [(model, 1), (other, 2)]
 
     def test_it_is_dropped_with_what_is_before_a_later_snapshot(self, storage: Storage, model: int):
@@ -562,16 +552,16 @@ class TestRollbacks:
         append(storage, [entry(model, 1, samples=0, head="semiparametric")])
         fill_disk(storage)
         with pytest.raises(StorageFailed):
-            self.back(storage, model, 1, bytes(100_000))
+            self.back(storage, model, 1, "d" * 100_000)
         assert storage.journal.rolled_back_at(model) is None
         assert len(list(storage.journal.blocks(model, 0))) == 1
 
     def test_it_is_there_for_the_next_process(self, path: Path):
         with opened(path) as storage:
             model = create(storage, "m", {})
-            self.back(storage, model, 4, b"\0" * 1000)
+            written = self.back(storage, model, 4)
         with opened(path) as storage:
-            assert storage.journal.rollback(model) == Rollback(self.told(4), b"\0" * 1000)
+            assert storage.journal.rollbacks(model) == [written]
 
     def test_the_end_is_the_last_sample(self, storage: Storage, model: int):
         assert storage.journal.end(model) == 0
@@ -585,7 +575,7 @@ class TestReadOnly:
             model = create(storage, "m", {})
             append(storage, [entry(model, 1)])
             looking = open_storage(path.parent, read_only=True)
-            assert [name for _, name, _ in looking.catalogue.models()] == ["m"]
+            assert [item.name for item in looking.catalogue.models()] == ["m"]
             append(storage, [entry(model, 2)])
             storage.journal.drop(model, 1)
             assert sequences(looking, model) == [[1]]
@@ -602,11 +592,11 @@ class TestReadOnly:
 
     def test_an_older_format_is_left_alone(self, path: Path):
         with opened(path) as storage:
-            pragma(storage, "user_version = 2")
+            pragma(storage, "user_version = 3")
         with pytest.raises(StartupError, match="start `wolfstream serve` on the directory once"):
             open_storage(path.parent, read_only=True)
         with contextlib.closing(sqlite3.connect(path)) as database:
-            assert database.execute("PRAGMA user_version").fetchone() == (2,)
+            assert database.execute("PRAGMA user_version").fetchone() == (3,)
 
     def test_a_missing_log_is_not_made(self, path: Path):
         with pytest.raises(StartupError):
@@ -634,7 +624,7 @@ class TestStartFails:
         path.write_bytes(b"\xff" * 16 + content[16:])
         self.refused(path)
 
-    @pytest.mark.parametrize("version", [4, 99, -1])
+    @pytest.mark.parametrize("version", [5, 99, -1])
     def test_on_a_log_of_another_format(self, path: Path, version: int):
         with opened(path) as storage:
             create(storage, "m", {})
@@ -642,6 +632,13 @@ class TestStartFails:
         said = self.refused(path)
         assert f"journal format {version}" in said
         assert "start the version that wrote it" in said
+
+    def test_on_an_entry_of_an_unknown_kind(self, path: Path):
+        with opened(path) as storage:
+            model = create(storage, "m", {})
+            append(storage, [entry(model, 1)])
+            storage.journal._file.db.execute("UPDATE log SET kind = 'term' WHERE sequence = 1")
+        assert "entries of the kind 'term'" in self.refused(path)
 
     def test_without_a_directory(self, tmp_path: Path):
         self.refused(tmp_path / "missing" / "log.sqlite")

@@ -9,7 +9,7 @@ from service.storage.interfaces import Storage
 
 def create(storage: Storage, name: str, spec: dict[str, Any]) -> int:
     """A new model."""
-    with storage.catalogue.creating(name, spec) as model:
+    with storage.catalogue.creating(name, spec, f"epoch of {name}") as model:
         return model
 
 
