@@ -22,6 +22,7 @@ WolfstreamError
     ├── UnusableSnapshot      it is damaged
     ├── TooManyModels         the server has reached its limit of models
     ├── ModelExists           under this name, with another spec
+    ├── AnotherState          the model is not in the state that the request is for
     ├── KeyReused             the idempotency key belongs to another request
     ├── NoSuchHead            the model's spec has null for it
     ├── Untrained             the model has not learned enough to predict
@@ -195,6 +196,12 @@ class ModelExists(Refusal):
     """The name is taken by a model with another spec."""
 
     slug, title = "model-exists", "The model exists with another spec"
+
+
+class AnotherState(Refusal):
+    """The model has another epoch or sequence than the request names."""
+
+    slug, title = "another-state", "The model is in another state"
 
 
 class KeyReused(Refusal):

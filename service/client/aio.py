@@ -79,9 +79,9 @@ class AsyncClient:
         """Return a model's description: spec, sequence, and the size and scores of each head."""
         return await self._run(self._calls.get(model_path(name)))
 
-    async def delete(self, name: str) -> None:
-        """Delete a model and everything that it has learned."""
-        await self._run(self._calls.delete(name))
+    async def delete(self, name: str, *, if_match: str | None = None) -> None:
+        """Delete a model and everything that it has learned. if_match: see `learn`."""
+        await self._run(self._calls.delete(name, if_match))
 
     async def learn(
         self,
@@ -92,12 +92,14 @@ class AsyncClient:
         head: str = "samples",
         batch: int = 1024,
         idempotency_key: str | None = None,
+        if_match: str | None = None,
     ) -> Learned:
         """Let a model learn samples, in order, each once; they are durable when this returns."""
-        return await self._run(self._calls.learn(name, X, y, head, batch, idempotency_key))
+        steps = self._calls.learn(name, X, y, head, batch, idempotency_key, if_match)
+        return await self._run(steps)
 
     async def predict(
-        self, name: str, X: Any, *, head: str | None = None, min_sequence: int | None = None
+        self, name: str, X: Any, *, head: str | None = None, min_sequence: int | str | None = None
     ) -> Predictions:
         """Return predictions for rows, or for one row; by default of the head that serves."""
         return await self._run(self._calls.predict(name, X, head, min_sequence))
@@ -110,9 +112,14 @@ class AsyncClient:
         """Return the states that a model can be rolled back to."""
         return await self._run(self._calls.get(model_path(name, "history")))
 
-    async def rollback(self, name: str, sequence: int) -> dict[str, Any]:
-        """Roll a model back to a sequence. The call is not retried after a lost response."""
-        return await self._run(self._calls.rollback(name, sequence))
+    async def rollback(
+        self, name: str, sequence: int, *, if_match: str | None = None
+    ) -> dict[str, Any]:
+        """Roll a model back to a sequence. The call is not retried after a lost response.
+
+        if_match: see `learn`.
+        """
+        return await self._run(self._calls.rollback(name, sequence, if_match))
 
     async def snapshot(self, name: str) -> dict[str, Any]:
         """Have the server write a snapshot of a model."""

@@ -74,7 +74,7 @@ class AsyncStream:
         return await self._run(self._session.learn(one_batch(X, y), head))
 
     async def predict(
-        self, X: Any, *, head: str | None = None, min_sequence: int | None = None
+        self, X: Any, *, head: str | None = None, min_sequence: int | str | None = None
     ) -> int:
         """Ask for predictions for rows, or for one row, and return the number of the request."""
         rows = rows_of(X)

@@ -1,7 +1,7 @@
 """The calls of a client as steps: the requests, when they are retried, what responses mean."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from service.client.batches import MOST_BYTES, Batches, rows_of
@@ -53,9 +53,9 @@ class Calls:
         body = packed({**(spec or {}), **fields})
         return self.ask(Request("PUT", model_path(name), body))
 
-    def delete(self, name: str) -> Steps[None]:
+    def delete(self, name: str, if_match: str | None = None) -> Steps[None]:
         """Delete a model. A 404 after a lost response means that the first attempt succeeded."""
-        request = Request("DELETE", model_path(name))
+        request = Request("DELETE", model_path(name), headers=_matching(if_match))
         patience, tries = Patience(self._patience), 0
         while True:
             tries += 1
@@ -69,9 +69,19 @@ class Calls:
             yield pause
 
     def learn(
-        self, name: str, X: Any, y: Any, head: str, batch: int, key: str | None
+        self,
+        name: str,
+        X: Any,
+        y: Any,
+        head: str,
+        batch: int,
+        key: str | None,
+        if_match: str | None = None,
     ) -> Steps[Learned]:
-        """Learn samples batch by batch, each under a key of its own."""
+        """Learn samples batch by batch, each under a key of its own.
+
+        if_match: the state for the first batch; each other one is for that after the one before.
+        """
         path = model_path(name, learning_call(head))
         key = uuid.uuid4().hex if key is None else key
         responses: list[dict[str, Any]] = []
@@ -83,7 +93,9 @@ class Calls:
                 while parts:
                     part = parts.pop()
                     try:
-                        responses.append((yield from self._learn_once(path, part, key, done)))
+                        headers = _matching(if_match, responses)
+                        answer = yield from self._learn_once(path, part, key, done, headers)
+                        responses.append(answer)
                     except Refused as refused:
                         if refused.status != 413 or len(part.y) == 1:
                             raise
@@ -101,16 +113,18 @@ class Calls:
             raise ValueError("there are no samples")
         return learned(responses)
 
-    def _learn_once(self, path: str, part: Any, key: str, first: int) -> Steps[dict[str, Any]]:
+    def _learn_once(
+        self, path: str, part: Any, key: str, first: int, matching: Mapping[str, str]
+    ) -> Steps[dict[str, Any]]:
         """Learn a batch. first: samples of the call before it, which make its key another one."""
         body = packed({"x": part.X, "y": part.y})
         if len(body) > MOST_BYTES and len(part.y) > 1:
             raise Refused(413, {"title": "Larger than this client sends"})
-        headers = {IDEMPOTENCY_KEY: f"{key}.{first}" if first else key}
+        headers = {IDEMPOTENCY_KEY: f"{key}.{first}" if first else key, **matching}
         return (yield from self.ask(Request("POST", path, body, headers=headers)))
 
     def predict(
-        self, name: str, X: Any, head: str | None, min_sequence: int | None
+        self, name: str, X: Any, head: str | None, min_sequence: int | str | None
     ) -> Steps[Predictions]:
         """Predict batch by batch; again from the start if a class appeared between two batches."""
         query = {} if head is None else {"head": head}
@@ -151,11 +165,23 @@ class Calls:
             raise Refused(job["error"].get("status", 0), job["error"])
         return job
 
-    def rollback(self, name: str, sequence: int) -> Steps[dict[str, Any]]:
+    def rollback(
+        self, name: str, sequence: int, if_match: str | None = None
+    ) -> Steps[dict[str, Any]]:
         """Roll back, and return the outcome. Never sent twice: others may have learned since."""
-        body = packed({"sequence": sequence})
-        return self.ask(Request("POST", model_path(name, "rollback"), body, again=False))
+        body, headers = packed({"sequence": sequence}), _matching(if_match)
+        path = model_path(name, "rollback")
+        return self.ask(Request("POST", path, body, headers=headers, again=False))
 
     def snapshot(self, name: str) -> Steps[dict[str, Any]]:
         """Have the server write a snapshot of the model."""
         return self.ask(Request("POST", model_path(name, "snapshot")))
+
+
+def _matching(if_match: str | None, responses: Sequence[Mapping[str, Any]] = ()) -> dict[str, str]:
+    """The header for a state: `if_match`, or where that has a sequence, after the last response."""
+    if if_match is None:
+        return {}
+    if responses and ":" in if_match:
+        if_match = f"{responses[-1]['epoch']}:{responses[-1]['sequence']}"
+    return {"if-match": f'"{if_match}"'}

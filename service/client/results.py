@@ -26,6 +26,8 @@ class Learned(NamedTuple):
     steps: the name of the step that each sample took; None from other heads.
     head: the description of the head after the last of them.
     replayed: whether the server had learned some of them before, under the same key.
+    epoch: of the sequence: another one after the model was rolled back or made anew; empty where
+        an older version of the server gave the answer.
     """
 
     sequence: int
@@ -36,6 +38,12 @@ class Learned(NamedTuple):
     steps: list[str] | None
     head: dict[str, Any]
     replayed: bool
+    epoch: str = ""
+
+    @property
+    def state(self) -> str:
+        """The model's state, as `min_sequence` and `if_match` take it."""
+        return f"{self.epoch}:{self.sequence}"
 
 
 class Predictions(NamedTuple):
@@ -47,6 +55,7 @@ class Predictions(NamedTuple):
         a regression.
     predictions: (n,) labels, or float64 for a regression.
     decisions: float64, (n,) or (n, classes).
+    epoch: of the sequence; over several requests that of the last.
     """
 
     sequence: int
@@ -54,6 +63,12 @@ class Predictions(NamedTuple):
     classes: list[Any] | None
     predictions: Array
     decisions: Array
+    epoch: str = ""
+
+    @property
+    def state(self) -> str:
+        """The model's state, as `min_sequence` and `if_match` take it."""
+        return f"{self.epoch}:{self.sequence}"
 
 
 def learned(responses: Sequence[Mapping[str, Any]]) -> Learned:
@@ -69,6 +84,7 @@ def learned(responses: Sequence[Mapping[str, Any]]) -> Learned:
             steps=_joined(results, "step") if all("step" in one for one in results) else None,
             head=responses[-1]["head"],
             replayed=any(response.get("replayed", False) for response in responses),
+            epoch=responses[-1].get("epoch", ""),
         )
     except (KeyError, TypeError) as error:
         raise ClientError(f"a response to learning lacks {error}: is this wolfstream?") from None
@@ -83,6 +99,7 @@ def predicted(responses: Sequence[Mapping[str, Any]]) -> Predictions:
             classes=responses[-1].get("classes"),
             predictions=_labels(_joined(responses, "prediction")),
             decisions=_decisions(_joined(responses, "decision")),
+            epoch=responses[-1].get("epoch", ""),
         )
     except (KeyError, TypeError) as error:
         raise ClientError(f"a response to predict lacks {error}: is this wolfstream?") from None

@@ -229,7 +229,9 @@ class Stream:
         """
         return self._run(self._session.learn(one_batch(X, y), head))
 
-    def predict(self, X: Any, *, head: str | None = None, min_sequence: int | None = None) -> int:
+    def predict(
+        self, X: Any, *, head: str | None = None, min_sequence: int | str | None = None
+    ) -> int:
         """Ask for predictions for rows, or for one row, and return the number of the request.
 
         Raises ClientError, ValueError, TypeError.

@@ -101,9 +101,9 @@ class Client:
         """Return a model's description: spec, sequence, and the size and scores of each head."""
         return self._run(self._calls.get(model_path(name)))
 
-    def delete(self, name: str) -> None:
-        """Delete a model and everything that it has learned."""
-        self._run(self._calls.delete(name))
+    def delete(self, name: str, *, if_match: str | None = None) -> None:
+        """Delete a model and everything that it has learned. if_match: see `learn`."""
+        self._run(self._calls.delete(name, if_match))
 
     def learn(
         self,
@@ -114,6 +114,7 @@ class Client:
         head: str = "samples",
         batch: int = 1024,
         idempotency_key: str | None = None,
+        if_match: str | None = None,
     ) -> Learned:
         """Let a model learn samples, in order, each once; they are durable when this returns.
 
@@ -123,18 +124,22 @@ class Client:
         batch: samples in a request at most. Each request is learned as a whole or not at all.
         idempotency_key: a call with the key of an earlier call continues it, and learns nothing
             twice. Without one the call makes a key of its own.
+        if_match: learn only if the model is in this state, a result's `state`, or in this epoch;
+            otherwise the call is refused with status 412.
 
         Raises ClientError, which says how many samples were `acknowledged`; ValueError and
         TypeError for anything that is not samples.
         """
-        return self._run(self._calls.learn(name, X, y, head, batch, idempotency_key))
+        steps = self._calls.learn(name, X, y, head, batch, idempotency_key, if_match)
+        return self._run(steps)
 
     def predict(
-        self, name: str, X: Any, *, head: str | None = None, min_sequence: int | None = None
+        self, name: str, X: Any, *, head: str | None = None, min_sequence: int | str | None = None
     ) -> Predictions:
         """Return predictions for rows, or for one row; by default of the head that serves.
 
-        min_sequence: the server waits until the model has learned at least so many samples.
+        min_sequence: the server waits until the model has learned at least so many samples; with
+            an epoch, "EPOCH:SEQUENCE", it refuses any other epoch with status 412.
         """
         return self._run(self._calls.predict(name, X, head, min_sequence))
 
@@ -149,9 +154,12 @@ class Client:
         """Return the states that a model can be rolled back to."""
         return self._run(self._calls.get(model_path(name, "history")))
 
-    def rollback(self, name: str, sequence: int) -> dict[str, Any]:
-        """Roll a model back to a sequence. The call is not retried after a lost response."""
-        return self._run(self._calls.rollback(name, sequence))
+    def rollback(self, name: str, sequence: int, *, if_match: str | None = None) -> dict[str, Any]:
+        """Roll a model back to a sequence. The call is not retried after a lost response.
+
+        if_match: see `learn`.
+        """
+        return self._run(self._calls.rollback(name, sequence, if_match))
 
     def snapshot(self, name: str) -> dict[str, Any]:
         """Have the server write a snapshot of a model."""

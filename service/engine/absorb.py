@@ -33,6 +33,7 @@ def absorb_block(
             {
                 "model": learner.model.name,
                 "sequence": entry.sequence,
+                "epoch": learner.epoch,
                 "learned": entry.samples,
                 "results": absorbed.part(start, stop),
                 "head": {"name": head, **stats},

@@ -16,6 +16,7 @@ from service.errors import ModelBroken, Refusal
 from service.model.draft import Draft, Limits
 from service.model.learner import Learner
 from service.model.live import Model
+from service.model.moment import Moment
 from service.samples.record import as_recorded, to_record
 from service.samples.validation import Samples
 from service.settings import Settings, usable_bytes
@@ -31,6 +32,7 @@ class LearnRequest(NamedTuple):
 
     submitted: time of the monotonic clock, in seconds. key: of `engine.idempotency`. durable:
         done as soon as the samples are on disk, if a client wants to know; never of a duplicate.
+    expected: the states of the model in which it is to be learned; nothing for any.
     """
 
     model: Model
@@ -40,6 +42,7 @@ class LearnRequest(NamedTuple):
     submitted: float
     key: bytes | None = None
     durable: "asyncio.Future[Answer] | None" = None
+    expected: tuple[Moment, ...] = ()
 
 
 class Admitted(NamedTuple):
@@ -105,6 +108,7 @@ def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> _Acc
     model, head, key = request.model, request.head, request.key
     samples = as_recorded(request.samples)
     if key is None:
+        draft.check(request.expected)
         draft.add(head, samples)
         return _Accepted(request, draft.sequence, to_record(samples), samples)
     record = to_record(samples)
@@ -112,6 +116,7 @@ def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> _Acc
     if duplicates.recognise(model.id, key, digest, request.answer):
         model.counts[head].count_duplicates(len(samples.y))
         return None
+    draft.check(request.expected)
     draft.add(head, samples)
     duplicates.add(model.id, draft.sequence, key, digest, request.answer)
     return _Accepted(request, draft.sequence, record, samples)

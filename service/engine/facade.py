@@ -7,7 +7,7 @@ Everything here runs on the event loop.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from service.errors import (
 )
 from service.heads.fit import Fit, Window
 from service.model.live import Model
+from service.model.moment import Moment
 from service.samples.named_rows import NamedRows, Rows, n_bytes
 from service.samples.validation import Samples
 from service.settings import Settings
@@ -167,11 +168,13 @@ class Engine:
         samples: Samples,
         key: bytes | None = None,
         durable: "asyncio.Future[Answer] | None" = None,
+        expected: tuple[Moment, ...] = (),
     ) -> "asyncio.Future[Answer]":
         """Queue samples; the future is done once they are on disk, learned and published.
 
         key: a request that came under it before is not learned again, but gets the first answer
         with `"replayed": true`. durable: done, with the sequence, once the samples are on disk.
+        expected: see `LearnRequest`.
 
         Requests are learned in the order of these calls. Raises NotReady, QueueFull and
         ModelBroken at once; the future raises what the writer finds.
@@ -185,7 +188,7 @@ class Engine:
             # One that is broken knows what was sent before under the key.
             self._phase.check() if key is not None else self._check_usable(model)
             now = time.monotonic()
-            request = LearnRequest(model, head, samples, answer, now, key, durable)
+            request = LearnRequest(model, head, samples, answer, now, key, durable, expected)
             self._queue.put(request, n_samples, size, model)
         except Refusal:
             counts.refused += n_samples
@@ -222,10 +225,18 @@ class Engine:
         created = await self._in_order(lambda: self._writer.models.create(name, *specs))
         return created
 
-    async def delete(self, name: str) -> None:
-        """Delete a model with its journal and snapshots. Raises UnknownModel, StorageFailed."""
+    async def delete(self, name: str, expected: Collection[Moment] = ()) -> None:
+        """Delete a model with its journal and snapshots.
+
+        expected: see `LearnRequest`. Raises UnknownModel, AnotherState, StorageFailed.
+        """
         model = self.model(name)
-        await self._in_order(lambda: self._writer.models.delete(model))
+
+        def delete() -> None:
+            self._writer.models.check(model, expected)
+            self._writer.models.delete(model)
+
+        await self._in_order(delete)
         self.refits.forget(model)
 
     def refit(self, model: Model) -> Job:
@@ -251,19 +262,29 @@ class Engine:
         await self._in_order(self._writer.snapshots.finish, 0)
         return int(sequence)
 
-    async def roll_back(self, model: Model, sequence: int) -> dict[str, Any]:
+    async def roll_back(
+        self, model: Model, sequence: int, expected: Collection[Moment] = ()
+    ) -> dict[str, Any]:
         """Go back to a snapshot; the model's description.
 
-        Raises StorageFailed, UnknownModel, UnknownSnapshot, UnusableSnapshot.
+        expected: see `LearnRequest`. Raises AnotherState, StorageFailed, UnknownModel,
+        UnknownSnapshot, UnusableSnapshot.
         """
-        description: dict[str, Any]
-        description = await self._in_order(lambda: self._writer.history.roll_back(model, sequence))
+
+        def roll_back() -> dict[str, Any]:
+            self._writer.models.check(model, expected)
+            return self._writer.history.roll_back(model, sequence)
+
+        description: dict[str, Any] = await self._in_order(roll_back)
         self.refits.rolled_back(model)
         return description
 
-    async def reached(self, model: Model, sequence: int) -> None:
-        """Wait until the published view of a model has a sequence. Raises NotReached."""
-        await self._waiters.reached(model, sequence)
+    async def reached(self, model: Model, awaited: Moment) -> None:
+        """Wait until the published view of a model has a sequence.
+
+        Raises NotReached, and AnotherState where the epoch is another one.
+        """
+        await self._waiters.reached(model, awaited)
 
     def _check_usable(self, model: Model) -> None:
         self._phase.check()

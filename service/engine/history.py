@@ -91,6 +91,7 @@ def _describe(model: Model, snapshots: Snapshots, sequence: int) -> dict[str, An
     heads = {} if plain is None else plain["heads"]
     return {
         "sequence": sequence,
+        "epoch": None if plain is None else plain.get("epoch"),
         "bytes": snapshot.n_bytes,
         "written": _rfc3339(snapshot.written),
         "samples_since": max(model.published.sequence - sequence, 0),

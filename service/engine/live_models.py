@@ -1,7 +1,7 @@
 """The models of a server: recovered at start, loaded from files, created, deleted."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from service.engine.model_files import ModelFileError, add_model, describe
@@ -18,6 +18,7 @@ from service.errors import (
 )
 from service.model.learner import Learner
 from service.model.live import Model
+from service.model.moment import Moment, check_moment
 from service.spec.model import ModelSpec
 from service.storage.entries import new_epoch
 from service.storage.interfaces import Storage
@@ -115,6 +116,11 @@ class LiveModels:
         self._keys.forget(model.id)
         del self._learners[model.name]
         self._storage.snapshots.delete(model.id)
+
+    def check(self, model: Model, expected: Collection[Moment]) -> None:
+        """Raise AnotherState unless a model is in one of these states, and UnknownModel."""
+        learner = self.learner(model)
+        check_moment(model.name, learner.epoch, learner.sequence, expected)
 
     def is_live(self, model: Model) -> bool:
         """Whether a model has not been deleted."""

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterator
 
 from service.engine.absorb import absorb_block, recorded_samples
+from service.engine.origin import difference
 from service.engine.remembered_keys import answered
 from service.errors import StartupError, StorageFailed
 from service.heads.fit import fit_from_record
@@ -16,7 +17,7 @@ from service.model.live import Model
 from service.spec.model import read_stored_spec
 from service.storage.entries import Entry, KeyedRequest
 from service.storage.interfaces import Journal, Snapshots, Storage
-from service.storage.snapshot_format import DamagedSnapshot, UnreadableSnapshot
+from service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSnapshot
 
 logger = logging.getLogger(__name__)
 
@@ -145,6 +146,7 @@ def restore_newest(learner: Learner, journal: Journal, snapshots: Snapshots) -> 
             (unreadable if isinstance(error, UnreadableSnapshot) else damaged).append(sequence)
             continue
         learner.restore(state.plain, state.arrays)
+        _note_origin(model, sequence, state)
         model.note_snapshot(sequence, snapshots.written(model.id, sequence))
         return damaged
     if rolled_back_at is not None:
@@ -167,6 +169,17 @@ def _restore_rollback(learner: Learner, journal: Journal, snapshots: Snapshots) 
     source = Learner(Model(model.id, model.name, model.spec), learner.epoch)
     source.restore(state.plain, state.arrays)
     learner.roll_back(source, rollback.description, rollback.epoch)
+
+
+def _note_origin(model: Model, sequence: int, state: State) -> None:
+    """Say where the bits of a replay may be others than those that were acknowledged."""
+    changed = difference(state.plain.get("made"))
+    if changed:
+        model.notice = (
+            f"its snapshot of sequence {sequence} was made with {changed}: what was learned after "
+            "it is replayed, and the last bits of predictions may differ from those of before"
+        )
+        logger.warning("model %s: %s", model.name, model.notice)
 
 
 def _check_complete(learner: Learner, journal: Journal) -> None:

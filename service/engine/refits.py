@@ -29,7 +29,7 @@ KEPT = 16
 class Job:
     """A refit, for its client to follow.
 
-    sequence: the model's when the window was taken. samples: how many the window had.
+    sequence, epoch: the model's when the window was taken. samples: how many the window had.
     progress: of the solver; replaced as a whole by the worker thread.
     result: the fit's description once the job is done. error: why it failed.
     """
@@ -39,6 +39,7 @@ class Job:
         self.model = model
         self.status: Literal["queued", "running", "done", "failed"] = "queued"
         self.sequence: int | None = None
+        self.epoch: str | None = None
         self.samples: int | None = None
         self.progress: Progress | None = None
         self.result: dict[str, Any] | None = None
@@ -180,7 +181,7 @@ class Refits:
 
     async def _refit(self, job: Job) -> None:
         window = await self._take(job.model)
-        job.sequence, job.samples = window.sequence, len(window.y)
+        job.sequence, job.epoch, job.samples = window.sequence, window.epoch, len(window.y)
         solving = self._worker.submit(fit_window, window, job.id, job.observe)
         fit = await asyncio.wrap_future(solving)
         job.result = await self._keep(job.model, window, fit)

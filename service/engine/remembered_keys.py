@@ -161,7 +161,8 @@ class RememberedKeys:
 def _shrunk(answer: bytes) -> bytes:
     """An encoded answer without its results and what it says of the head."""
     whole = msgpack.unpackb(answer)
-    kept = {name: whole[name] for name in ("model", "sequence", "learned")}
+    named = ("model", "sequence", "epoch", "learned")
+    kept = {name: whole[name] for name in named if name in whole}  # an older one has no epoch
     encoded: bytes = msgpack.packb({**kept, "results": {}, "head": {"name": whole["head"]["name"]}})
     return encoded
 

@@ -4,6 +4,7 @@ import asyncio
 
 from service.errors import NotReached
 from service.model.live import Model
+from service.model.moment import Moment, check_moment
 
 
 class SequenceWaiters:
@@ -16,8 +17,13 @@ class SequenceWaiters:
         self._seconds = seconds
         self._waiting: dict[Model, list[tuple[int, asyncio.Future[None]]]] = {}
 
-    async def reached(self, model: Model, sequence: int) -> None:
-        """Wait until the published view of a model has a sequence. Raises NotReached."""
+    async def reached(self, model: Model, awaited: Moment) -> None:
+        """Wait until the published view of a model has a sequence.
+
+        Raises NotReached, and AnotherState where the epoch is another one.
+        """
+        sequence = awaited.sequence or 0
+        _check_epoch(model, awaited)
         if model.published.sequence >= sequence:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -31,6 +37,7 @@ class SequenceWaiters:
             ) from None
         finally:
             self._remove(model, waiter)
+        _check_epoch(model, awaited)
 
     def wake(self, model: Model) -> None:
         """End the waiting for what the published view of a model has reached."""
@@ -44,3 +51,10 @@ class SequenceWaiters:
             self._waiting[model] = left
         else:
             self._waiting.pop(model, None)
+
+
+def _check_epoch(model: Model, awaited: Moment) -> None:
+    """Raise AnotherState where a model has another epoch than the one that is waited in."""
+    sequence, epoch, *_ = model.published
+    if awaited.epoch is not None:
+        check_moment(model.name, epoch, sequence, [awaited._replace(sequence=None)])

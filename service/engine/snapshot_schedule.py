@@ -5,6 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from service.diagnostics.metrics import Metrics
 from service.engine.live_models import LiveModels
+from service.engine.origin import present_origin
 from service.engine.remembered_keys import RememberedKeys
 from service.errors import SnapshotFailed, StorageFailed
 from service.model.learner import Learner
@@ -97,7 +98,7 @@ class SnapshotSchedule:
             return
         plain, arrays = learner.state()
         # The name is for the day on which the journal is lost.
-        state = State({**plain, "model": model.name}, arrays)
+        state = State({**plain, "model": model.name, "made": dict(present_origin())}, arrays)
         self._saving[model] = self._saver.submit(self._snapshots.save, model.id, state)
 
     def _finish(self, model: Model, saving: "Future[None]") -> None:

@@ -129,7 +129,7 @@ class Writer:
         Raises UnknownModel, ModelBroken, RefitFailed, StorageFailed.
         """
         learner = self.models.usable(model)
-        if window.line != learner.line:
+        if window.epoch != learner.epoch:
             raise RefitFailed(
                 f"model {model.name!r} was rolled back while the refit ran, which was over samples "
                 "that it no longer knows; ask for another refit"
@@ -220,8 +220,13 @@ class Writer:
         replies: list[Reply] = []
         for request, entry, _ in committed:
             if request.durable is not None:
-                answer = {"model": request.model.name, "sequence": entry.sequence}
-                replies.append((request.durable, {**answer, "samples": entry.samples}))
+                answer = {
+                    "model": request.model.name,
+                    "sequence": entry.sequence,
+                    "epoch": self.models.learner(request.model).epoch,
+                    "samples": entry.samples,
+                }
+                replies.append((request.durable, answer))
         if replies:
             self._acknowledge(replies, ())
 

@@ -16,7 +16,7 @@ class Window(NamedTuple):
     """Samples to be fitted: rows (n, d) and targets (n,), the oldest first.
 
     head: that will serve the fit. sequence: of the model when they were its most recent ones.
-    line: as of the model.
+    epoch: as of the model.
     """
 
     head: HeadName
@@ -24,7 +24,7 @@ class Window(NamedTuple):
     X: Float64Array
     y: Float64Array
     spec: ModelSpec
-    line: int = 0
+    epoch: str = ""
 
 
 class Progress(NamedTuple):

@@ -1,5 +1,6 @@
 """Checks before samples are written: what a model can learn after the requests before them."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from service.errors import InvalidSamples, NoSuchHead
@@ -7,6 +8,7 @@ from service.heads import kinds
 from service.heads.protocol import LabelKey
 from service.model.footprint import learning_bytes
 from service.model.learner import Learner
+from service.model.moment import Moment, check_moment
 from service.model.published import check_rows
 from service.samples.named_rows import NamedRows, NameTable
 from service.samples.validation import Samples
@@ -38,6 +40,10 @@ class Draft:
         self._named = learner.names is not None
         self._names: set[str] = set()
         self._labels: dict[HeadName, set[LabelKey]] = {name: set() for name in HEADS}
+
+    def check(self, expected: Collection[Moment]) -> None:
+        """Raise AnotherState unless the next request finds the model in one of these states."""
+        check_moment(self._learner.model.name, self._learner.epoch, self.sequence, expected)
 
     def add(self, head: HeadName, samples: Samples) -> None:
         """Include the samples of one more request, or refuse what could not be learned.

@@ -27,7 +27,6 @@ class Learner:
         learned as they come.
     snapshot_attempt: sequence at which a snapshot was last begun.
     fitted: samples in the windows of the fits since then.
-    line: how often the model was rolled back in this process.
     """
 
     def __init__(self, model: Model, epoch: str = "") -> None:
@@ -41,7 +40,6 @@ class Learner:
         self._views: dict[HeadName, HeadView] = {}
         self.snapshot_attempt = 0
         self.fitted = 0
-        self.line = 0
         self.publish()
 
     def absorb(self, head: HeadName, samples: Samples) -> Answers:
@@ -104,7 +102,7 @@ class Learner:
         """The samples that a refit is over, copied. Raises NoSuchHead."""
         name = self.model.refitted_head()
         samples = _refitting(name).window(self.heads[name])
-        return Window(name, self.sequence, *samples, self.model.spec, self.line)
+        return Window(name, self.sequence, *samples, self.model.spec, self.epoch)
 
     def adopt(self, head: HeadName, fit: Fit) -> None:
         """Serve the result of a refit, live or in replay."""
@@ -122,7 +120,6 @@ class Learner:
         self.sequence, self.model.rolled_back = rolled_back["at"], rolled_back
         self.epoch = epoch
         self._views.clear()
-        self.line += 1
         self.model.broken = ""
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

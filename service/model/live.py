@@ -19,6 +19,7 @@ class Model:
     Its learner (`model.learner`) changes it; any thread may read `published`.
 
     counts: samples for each head since the server started.
+    notice: what its clients should know of its recovery; empty if nothing.
     broken: why the model no longer learns; empty while it does.
     snapshot_sequence: of the newest snapshot; 0 without one.
     snapshot_time: when that was saved, on the monotonic clock; None without one.
@@ -32,6 +33,7 @@ class Model:
         self.published = Published(0, "", None, None, None, {})
         self.counts = {head: SampleCounts() for head in HEADS}
         self.broken = ""
+        self.notice = ""
         self.snapshot_sequence = 0
         self.snapshot_time: float | None = None
         self.rolled_back: dict[str, Any] | None = None
@@ -67,6 +69,7 @@ class Model:
             "snapshot_sequence": self.snapshot_sequence,
             "rolled_back": self.rolled_back,
             "status": "broken" if self.broken else "ok",
+            "notice": self.broken or self.notice or None,
         }
 
 

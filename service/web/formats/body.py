@@ -17,6 +17,7 @@ from service.web.formats.content_encoding import decompressor_of
 from service.web.formats.inference import JSON_LENGTH_HEADER, Inference, read_inference
 from service.web.formats.lines import Lines
 from service.web.formats.memory import DECODED_FACTOR, UNCOUNTED_BYTES, Lease
+from service.web.formats.moments import tag_of
 from service.web.formats.request_size import check_rows, check_size
 from service.web.formats.wire import JSON, Format, format_of_answer, format_of_body
 
@@ -142,6 +143,7 @@ def respond(
 ) -> Response:
     """A response in the format that Accept asks for, by default the body's."""
     answer_format = format_of_answer(request.headers.get("accept"), body_format)
+    headers = {**tag_of(data), **(headers or {})}
     return Response(answer_format.content(data), status, headers, answer_format.media_type)
 
 

@@ -22,6 +22,7 @@ from pydantic_core import to_json
 
 from service.errors import Invalid, Unreadable
 from service.model.live import Model
+from service.model.moment import Moment, read_awaited
 from service.samples.named_rows import Rows, named_columns
 from service.samples.validation import read_rows
 from service.web.formats.bounds import Bounds
@@ -49,7 +50,7 @@ class Inference(NamedTuple):
     id: str | None
     rows: Rows
     head: str | None
-    min_sequence: int | None
+    awaited: Moment | None
     outputs: list[tuple[str, bool]]
 
 
@@ -97,15 +98,13 @@ def read_inference(body: bytes, json_length: str | None, named: bool, bounds: Bo
         raise Invalid("id must be a string")
     tensors = _read_inputs(fields.get("inputs"), body[size:])
     parameters = _parameters(fields, "the request")
-    head, min_sequence = parameters.get("head"), parameters.get("min_sequence")
+    head, awaited = parameters.get("head"), read_awaited(parameters.get("min_sequence"))
     if head is not None and not isinstance(head, str):
         raise Invalid("parameter head must be a string")
-    if min_sequence is not None and not (type(min_sequence) is int and 0 <= min_sequence < 2**63):
-        raise Invalid("parameter min_sequence must be a whole number, zero or more")
     binary = _flag(parameters, "binary_data_output", False, "the request")
     outputs = _read_outputs(fields.get("outputs"), binary)
     rows = _named(tensors) if named else _dense(tensors)
-    return Inference(request_id, rows, head, min_sequence, outputs)
+    return Inference(request_id, rows, head, awaited, outputs)
 
 
 def write_inference(wanted: Inference, answer: dict[str, Any]) -> tuple[bytes, int | None]:
@@ -126,7 +125,7 @@ def write_inference(wanted: Inference, answer: dict[str, Any]) -> tuple[bytes, i
     response: dict[str, Any] = {"model_name": answer["model"], "model_version": VERSION}
     if wanted.id is not None:
         response["id"] = wanted.id
-    response["parameters"] = {"sequence": answer["sequence"], "head": answer["head"]}
+    response["parameters"] = {name: answer[name] for name in ("sequence", "epoch", "head")}
     for name in ("classes", "fit"):
         if name in answer:
             response["parameters"][name] = to_json(answer[name]).decode()

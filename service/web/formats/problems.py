@@ -38,6 +38,7 @@ _STATUS: dict[type[Refusal], int] = {
     errors.UnusableSnapshot: 409,
     errors.NoSuchHead: 409,
     errors.Untrained: 409,
+    errors.AnotherState: 412,
     errors.TooLarge: 413,
     errors.UnsupportedFormat: 415,
     errors.Invalid: 422,

@@ -46,6 +46,19 @@ COUNT: Schema = {"type": "integer", "minimum": 0}
 MODEL_NAME: Schema = {"type": "string", "pattern": MODEL_NAME_PATTERN}
 HEAD: Schema = {"type": "string", "enum": list(HEADS)}
 SEQUENCE = COUNT | {"description": "Number of samples logged so far, those for all heads together."}
+EPOCH: Schema = {
+    "type": "string",
+    "description": "Opaque: another text after the model was rolled back or made anew. A sequence "
+    "names a state within an epoch.",
+}
+MIN_SEQUENCE: Schema = {
+    "description": "A sequence, or EPOCH:SEQUENCE as in an ETag, which is refused in any other "
+    "epoch.",
+    "oneOf": [
+        COUNT | {"maximum": 10**18 - 1},
+        {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}:[0-9]{1,18}$"},
+    ],
+}
 _TIME: Schema = {"type": "string", "format": "date-time"}
 _MAYBE_NUMBER: Schema = {"type": ["number", "null"]}
 _MAYBE_INTEGER: Schema = {"type": ["integer", "null"]}
@@ -99,6 +112,7 @@ FIELDS: dict[str, Schema] = {
     "model": MODEL_NAME,
     "spec": ref("Spec"),
     "sequence": SEQUENCE,
+    "epoch": EPOCH,
     "snapshot_sequence": SEQUENCE,
     "rows": {"type": ["string", "null"], "enum": ["arrays", "named", None]},
     "head": HEAD,

@@ -5,6 +5,7 @@ from service.web.formats.tensors import NUMERIC
 from service.web.openapi.fields import (
     COUNT,
     FLAG,
+    MIN_SEQUENCE,
     MODEL_NAME,
     NUMBER,
     OBJECT,
@@ -46,7 +47,7 @@ _OF_REQUEST: dict[str, Schema] = {
     "parameters": object_of(
         "",
         "head min_sequence binary_data_output",
-        {"head": TEXT, "min_sequence": COUNT, "binary_data_output": FLAG},
+        {"head": TEXT, "min_sequence": MIN_SEQUENCE, "binary_data_output": FLAG},
     ),
 }
 _METADATA = array_of(object_of("name datatype shape", fields=_OF_TENSOR))

@@ -18,7 +18,8 @@ from service.web.formats.inference import JSON_LENGTH_HEADER
 from service.web.formats.problems import status_of
 from service.web.formats.wire import JSON, MEDIA_TYPES, PROBLEM_MEDIA_TYPE
 from service.web.openapi.examples import EXAMPLES
-from service.web.openapi.fields import COUNT, HEAD, SEQUENCE, TEXT, ref
+from service.web.openapi.fields import COUNT, HEAD, TEXT, ref
+from service.web.openapi.fields import MIN_SEQUENCE as OF_MIN_SEQUENCE
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -63,7 +64,15 @@ _MIN_SEQUENCE = {
     "name": "min_sequence",
     "in": "query",
     "description": "Wait until the model has this sequence: read your own writes.",
-    "schema": SEQUENCE | {"maximum": 10**18 - 1},
+    "schema": OF_MIN_SEQUENCE,
+}
+_IF_MATCH = {
+    "name": "If-Match",
+    "in": "header",
+    "description": "Entity tags: the request is carried out only while the model has this epoch "
+    'and sequence ("EPOCH:SEQUENCE", as in ETag), or this epoch ("EPOCH").',
+    "schema": TEXT,
+    "example": '"b2c9e0d4a1f7:2"',
 }
 _LENGTH = {"description": "Number of bytes of JSON, before binary data.", "schema": COUNT}
 _BINARY = {
@@ -145,7 +154,8 @@ NO_BODY = {
     }
 }
 MIN_SEQUENCE = {"parameters": [_MIN_SEQUENCE]}
-LEARN = {"parameters": [_KEY, _PREFER], "requestBody": rows_body("Samples")}
+IF_MATCH = {"parameters": [_IF_MATCH]}
+LEARN = {"parameters": [_KEY, _PREFER, _IF_MATCH], "requestBody": rows_body("Samples")}
 LEARNED: Responses = {
     200: answer("Learned", "The samples are durable and learned.")
     | {"headers": {"Idempotency-Replayed": _REPLAYED, "Preference-Applied": _APPLIED}},

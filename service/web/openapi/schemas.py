@@ -77,18 +77,18 @@ COMPONENTS: dict[str, Schema] = {
     "Rows": object_of("x", additionalProperties=False),
     "PackedRows": object_of("x", fields=_RAW, additionalProperties=False),
     "Learned": object_of(
-        "model sequence learned results head",
+        "model sequence epoch learned results head",
         fields={
             "results": object_of("", "prediction decision admitted step"),
             "head": object_of("name", _HEAD_FIELDS, _OF_HEAD),
         },
     ),
     "Accepted": object_of(
-        "model sequence samples",
+        "model sequence epoch samples",
         description="The model will have this sequence once it has learned these samples.",
     ),
     "Prediction": object_of(
-        "model sequence head prediction decision",
+        "model sequence epoch head prediction decision",
         "classes fit",
         {
             "fit": object_of(
@@ -99,7 +99,7 @@ COMPONENTS: dict[str, Schema] = {
         },
     ),
     "Created": object_of(
-        "model sequence status spec",
+        "model sequence epoch status spec",
         fields={
             "status": _STATUS,
             "spec": OBJECT
@@ -107,15 +107,20 @@ COMPONENTS: dict[str, Schema] = {
         },
     ),
     "Model": object_of(
-        "model spec sequence rows features heads snapshot_sequence rolled_back status",
+        "model spec sequence epoch rows features heads snapshot_sequence rolled_back status notice",
         fields={
             "status": _STATUS,
+            "notice": _TEXT_OR_NULL
+            | {
+                "description": "Why the model is broken, or that it was recovered where the last "
+                "bits of predictions may differ."
+            },
             "heads": OBJECT
             | {"additionalProperties": object_of("", f"classes {_HEAD_FIELDS}", _OF_HEAD)},
         },
     ),
     "Learners": object_of(
-        "model sequence heads",
+        "model sequence epoch heads",
         fields={
             "heads": OBJECT
             | {
@@ -141,7 +146,7 @@ COMPONENTS: dict[str, Schema] = {
         },
     ),
     "Models": object_of(
-        "models", fields={"models": array_of(object_of("model sequence features"))}
+        "models", fields={"models": array_of(object_of("model sequence epoch features"))}
     ),
     "Fit": object_of(
         "job sequence samples support_vectors kkt_violation n_iter gamma beta",
@@ -157,10 +162,11 @@ COMPONENTS: dict[str, Schema] = {
         description="The result of a refit: on disk, and used for predictions until the next one.",
     ),
     "Job": object_of(
-        "job model status href sequence samples seconds progress result error",
+        "job model status href sequence epoch samples seconds progress result error",
         fields=_sequence("The model's when the window was copied, to begin.", _COUNT_OR_NULL)
         | {
             "status": _JOB_STATUS,
+            "epoch": _TEXT_OR_NULL,
             "samples": _COUNT_OR_NULL | {"description": "Number of samples in the window."},
         },
     ),
@@ -174,9 +180,12 @@ COMPONENTS: dict[str, Schema] = {
         fields=_sequence("Of a snapshot in the model's history."),
         additionalProperties=False,
     ),
-    "Snapshot": object_of("sequence bytes written samples_since rolled_back scores"),
+    "Snapshot": object_of(
+        "sequence epoch bytes written samples_since rolled_back scores",
+        fields={"epoch": _TEXT_OR_NULL | {"description": "null of older versions."}},
+    ),
     "History": object_of(
-        "model sequence rolled_back snapshots",
+        "model sequence epoch rolled_back snapshots",
         fields={"snapshots": array_of(ref("Snapshot"), description="Newest first.")},
     ),
     "Status": object_of(

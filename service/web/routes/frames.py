@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 from service.errors import Invalid, SampleError, Unreadable
+from service.model.moment import read_awaited
 from service.web.formats.bounds import Bounds
 from service.web.formats.wire import JSON, MSGPACK, Format
 
@@ -54,7 +55,5 @@ def operation(frame: dict[str, Any]) -> Operation:
     ]
     if unknown:
         raise Invalid(f"{op} takes {', '.join(sorted(_FIELDS[op]))} and nothing else", unknown)
-    min_sequence = frame.get("min_sequence")
-    if min_sequence is not None and (type(min_sequence) is not int or min_sequence < 0):
-        raise Invalid("min_sequence must be a whole number, zero or more")
+    read_awaited(frame.get("min_sequence"))
     return cast(Operation, op)

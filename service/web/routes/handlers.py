@@ -18,6 +18,7 @@ from service.errors import Invalid, ModelBroken, NoSuchHead, Untrained
 from service.heads.kinds import head_of_call, how_to_teach
 from service.heads.protocol import Predictions
 from service.model.live import Model
+from service.model.moment import Moment
 from service.model.published import Published
 from service.samples.named_rows import NamedRows, Rows, n_entries, n_rows
 from service.samples.validation import Samples
@@ -40,16 +41,18 @@ def learn(
     samples: Samples,
     key: bytes | None = None,
     durable: "asyncio.Future[Answer] | None" = None,
+    expected: tuple[Moment, ...] = (),
 ) -> "asyncio.Future[Answer]":
     """Queue checked samples, in the order of the calls; the future is the answer.
 
-    key, durable: see `Engine.submit`.
+    key, durable, expected: see `Engine.submit`.
 
     Raises QuotaExceeded, NotReady, QueueFull, ModelBroken.
     """
     grant.check_quota()
     tracing.count_samples(len(samples.y))
-    answer = engine.submit(model, head_of_call(model.spec, call), samples, key, durable)
+    head = head_of_call(model.spec, call)
+    answer = engine.submit(model, head, samples, key, durable, expected)
     grant.spend(len(samples.y))
     return answer
 
@@ -59,14 +62,15 @@ async def predict(
     grant: Grant,
     model: Model,
     head: str | None,
-    min_sequence: int | None,
+    awaited: Moment | None,
     rows: Rows,
 ) -> dict[str, Any]:
     """Predict with the published view, without waiting for learning or disturbing it.
 
-    head: by default the one that the spec serves. min_sequence: to be waited for.
+    head: by default the one that the spec serves. awaited: what is to be waited for.
 
-    Raises QuotaExceeded, Invalid, InvalidSamples, ModelBroken, NoSuchHead, NotReached, Untrained.
+    Raises QuotaExceeded, AnotherState, Invalid, InvalidSamples, ModelBroken, NoSuchHead,
+    NotReached, Untrained.
     """
     grant.check_quota()
     grant.spend(n_rows(rows))
@@ -77,8 +81,8 @@ async def predict(
         raise NoSuchHead(f"the spec of model {model.name!r} has null for {name}")
     _check_intact(model)
     await engine.compiled(model, rows)
-    if min_sequence is not None:
-        await engine.reached(model, min_sequence)
+    if awaited is not None:
+        await engine.reached(model, awaited)
     published = model.published
     predictions = await _predictions(model, published, name, rows)
     model.counts[name].predicted += n_rows(rows)
@@ -86,6 +90,7 @@ async def predict(
     return {
         "model": model.name,
         "sequence": published.sequence,
+        "epoch": published.epoch,
         "head": name,
         **published.heads[name].source,
         "prediction": predictions.prediction,
@@ -137,7 +142,9 @@ async def create(engine: Engine, name: str, body: Any) -> tuple[dict[str, Any], 
         )
     model, new = await engine.create(name, *readings(body))
     description = model.describe()
-    short: dict[str, Any] = {key: description[key] for key in ("model", "sequence", "status")}
+    short: dict[str, Any] = {
+        key: description[key] for key in ("model", "sequence", "epoch", "status")
+    }
     return short | {"spec": _chosen(model.spec)}, new
 
 
@@ -163,11 +170,11 @@ def _difference(plain: dict[str, Any], default: dict[str, Any]) -> dict[str, Any
     return different
 
 
-async def describe(engine: Engine, name: str, min_sequence: int | None) -> dict[str, Any]:
-    """Describe a model. Raises UnknownModel, NotReady, NotReached."""
+async def describe(engine: Engine, name: str, awaited: Moment | None) -> dict[str, Any]:
+    """Describe a model. Raises UnknownModel, AnotherState, NotReady, NotReached."""
     model = engine.model(name)
-    if min_sequence is not None:
-        await engine.reached(model, min_sequence)
+    if awaited is not None:
+        await engine.reached(model, awaited)
     return model.describe()
 
 
@@ -178,18 +185,25 @@ def learners(engine: Engine, name: str) -> dict[str, Any]:
     return {
         "model": name,
         "sequence": published.sequence,
+        "epoch": published.epoch,
         "heads": {head: rows for head, rows in heads.items() if rows},
     }
 
 
 def list_models(engine: Engine, prefix: str) -> dict[str, Any]:
     """Name, sequence and number of features of every model whose name begins with the prefix."""
-    models = [
-        {"model": m.name, "sequence": m.published.sequence, "features": m.published.dimension}
-        for m in engine.models()
-        if m.name.startswith(prefix)
-    ]
-    return {"models": models}
+    models = [(m.name, m.published) for m in engine.models() if m.name.startswith(prefix)]
+    return {
+        "models": [
+            {
+                "model": name,
+                "sequence": published.sequence,
+                "epoch": published.epoch,
+                "features": published.dimension,
+            }
+            for name, published in models
+        ]
+    }
 
 
 def refit(engine: Engine, name: str) -> dict[str, Any]:
@@ -219,21 +233,13 @@ def _job(job: Job) -> dict[str, Any]:
         "status": job.status,
         "href": f"/v1/models/{job.model.name}/jobs/{job.id}",
         "sequence": job.sequence,
+        "epoch": job.epoch,
         "samples": job.samples,
         "seconds": round(job.seconds, 3),
         "progress": job.progress._asdict() if job.progress else None,
         "result": job.result,
         "error": problem_of(job.error) if job.error else None,
     }
-
-
-def read_min_sequence(given: str | None) -> int | None:
-    """The sequence that a query parameter asks for. Raises Invalid."""
-    if given is None:
-        return None
-    if not given.isascii() or not given.isdecimal() or len(given) > 18:
-        raise Invalid(f"min_sequence must be a whole number, zero or more, not {given[:40]!r}")
-    return int(given)
 
 
 def read_head(head: str | None) -> HeadName | None:

@@ -6,6 +6,7 @@ from fastapi import FastAPI, Request, Response
 
 from service.engine.facade import Engine
 from service.errors import (
+    AnotherState,
     Invalid,
     SampleError,
     SnapshotFailed,
@@ -17,8 +18,9 @@ from service.errors import (
 )
 from service.web.formats.body import read_body, respond
 from service.web.formats.bounds import Bounds
+from service.web.formats.moments import read_if_match
 from service.web.formats.wire import JSON, format_of_body
-from service.web.openapi.operations import BODY_REFUSALS, NO_BODY, answer, body, refusals
+from service.web.openapi.operations import BODY_REFUSALS, IF_MATCH, NO_BODY, answer, body, refusals
 
 _BODY_BYTES = 1 << 12
 _BOUNDS = Bounds(_BODY_BYTES, _BODY_BYTES)
@@ -40,10 +42,11 @@ def add_history(app: FastAPI, engine: Engine) -> None:
         `snapshots` says how many are kept.
         """
         model = engine.model(name)
-        snapshots = await engine.history(model)
+        snapshots, published = await engine.history(model), model.published
         history = {
             "model": name,
-            "sequence": model.published.sequence,
+            "sequence": published.sequence,
+            "epoch": published.epoch,
             "rolled_back": model.rolled_back,
             "snapshots": snapshots,
         }
@@ -77,10 +80,10 @@ def add_history(app: FastAPI, engine: Engine) -> None:
     @app.post(
         "/v1/models/{name}/rollback",
         tags=["history"],
-        openapi_extra=body("Rollback"),
+        openapi_extra=body("Rollback") | IF_MATCH,
         responses={
             200: answer("Model", "The model as it is now."),
-            **refusals(*_OF_SNAPSHOTS, StorageFailed),
+            **refusals(*_OF_SNAPSHOTS, AnotherState, StorageFailed),
         },
     )
     async def roll_back_model(request: Request, name: str) -> Response:
@@ -95,7 +98,9 @@ def add_history(app: FastAPI, engine: Engine) -> None:
         data = await read_body(request, _BODY_BYTES)
         body_format = format_of_body(request.headers.get("content-type"))
         sequence = _read_rollback(body_format.decode(data, _BOUNDS))
-        return respond(request, body_format, await engine.roll_back(engine.model(name), sequence))
+        expected = read_if_match(request.headers.getlist("if-match"))
+        rolled_back = await engine.roll_back(engine.model(name), sequence, expected)
+        return respond(request, body_format, rolled_back)
 
 
 def _read_rollback(given: Any) -> int:

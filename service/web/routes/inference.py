@@ -10,6 +10,7 @@ from fastapi import FastAPI, Path, Request, Response
 
 from service.engine.facade import Engine
 from service.errors import (
+    AnotherState,
     MemoryFull,
     ModelBroken,
     NoSuchHead,
@@ -63,7 +64,7 @@ def add_inference(
     of_predicting = INFERRED | refusals(
         *BODY_REFUSALS,
         *(UnknownModel, NoSuchHead, Untrained, QuotaExceeded, NotReached, ModelBroken),
-        MemoryFull,
+        *(AnotherState, MemoryFull),
         inference=True,
     )
 
@@ -83,7 +84,7 @@ def add_inference(
         with memory.lease() as lease:
             wanted = await receive_inference(request, settings, named, lease)
         predicted = await handlers.predict(
-            engine, request.state.grant, model, wanted.head, wanted.min_sequence, wanted.rows
+            engine, request.state.grant, model, wanted.head, wanted.awaited, wanted.rows
         )
         content, json_length = write_inference(wanted, predicted)
         if json_length is None:

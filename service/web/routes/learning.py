@@ -11,6 +11,7 @@ from starlette.datastructures import QueryParams
 from service.engine.facade import Engine
 from service.engine.idempotency import header_key
 from service.errors import (
+    AnotherState,
     KeyReused,
     MemoryFull,
     ModelBroken,
@@ -26,6 +27,7 @@ from service.settings import Settings
 from service.spec.heads import LearningCall
 from service.web.formats.body import decode_rows, decode_samples, receive, respond
 from service.web.formats.memory import MemoryBudget
+from service.web.formats.moments import read_if_match, read_min_sequence
 from service.web.formats.prefer import acknowledged, read_preference
 from service.web.formats.query import check_query, declared
 from service.web.layers.shortcut import Endpoint
@@ -52,9 +54,9 @@ def add_learning(
 ) -> dict[str, Endpoint]:
     """Add the routes; their endpoints by path."""
     refused = (*BODY_REFUSALS, UnknownModel, NoSuchHead, QuotaExceeded, ModelBroken, MemoryFull)
-    of_learning = LEARNED | refusals(*refused, KeyReused, QueueFull, StorageFailed)
+    of_learning = LEARNED | refusals(*refused, AnotherState, KeyReused, QueueFull, StorageFailed)
     predicted = {200: answer("Prediction", "The predictions of the model of this sequence.")}
-    of_predicting = predicted | refusals(*refused, Untrained, NotReached)
+    of_predicting = predicted | refusals(*refused, AnotherState, Untrained, NotReached)
 
     @app.post(_SAMPLES, tags=["learning"], openapi_extra=LEARN, responses=of_learning)
     async def learn(request: Request, name: str) -> Response:
@@ -71,6 +73,7 @@ def add_learning(
         headers, grant = request.headers, request.state.grant
         key = header_key(headers.getlist("idempotency-key"), grant.client)
         preference = read_preference(headers.getlist("prefer"), settings.wait_seconds)
+        expected = read_if_match(headers.getlist("if-match"))
         with memory.lease() as lease:
             body_format, data = await receive(request, settings.body_bytes, True, lease)
             model = engine.model(name)
@@ -80,7 +83,7 @@ def add_learning(
             del data  # the samples are counted in the queue
             await engine.compiled(model, samples.X, preference and preference.wait)
         durable = asyncio.get_running_loop().create_future() if preference else None
-        waiting = handlers.learn(engine, grant, model, call, samples, key, durable)
+        waiting = handlers.learn(engine, grant, model, call, samples, key, durable, expected)
         return respond(request, body_format, *await acknowledged(waiting, durable, preference))
 
     @app.post(_PREDICT, tags=["predicting"], openapi_extra=PREDICT, responses=of_predicting)
@@ -88,14 +91,14 @@ def add_learning(
         """Predict labels, or numbers of a regression, with the decisions of the current model."""
         check_query(request.scope["query_string"], _OF_PREDICT)
         query = request.query_params if request.scope["query_string"] else _NO_QUERY
-        min_sequence = handlers.read_min_sequence(query.get("min_sequence"))
+        awaited = read_min_sequence(query.get("min_sequence"))
         with memory.lease() as lease:
             body_format, data = await receive(request, settings.body_bytes, False, lease)
             rows = await decode_rows(request, body_format, data, settings, lease)
             del data
         model, grant = engine.model(name), request.state.grant
         head = query.get("head")
-        predicted = await handlers.predict(engine, grant, model, head, min_sequence, rows)
+        predicted = await handlers.predict(engine, grant, model, head, awaited, rows)
         return respond(request, body_format, predicted)
 
     return {_SAMPLES: learn, _ASSET: learn_asset, _PREDICT: predict}

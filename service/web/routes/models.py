@@ -4,6 +4,7 @@ from fastapi import FastAPI, Request, Response
 
 from service.engine.facade import Engine
 from service.errors import (
+    AnotherState,
     Invalid,
     ModelExists,
     NotReached,
@@ -14,9 +15,11 @@ from service.errors import (
 from service.settings import Settings
 from service.web.formats.body import read_body, respond
 from service.web.formats.bounds import Bounds
+from service.web.formats.moments import read_if_match, read_min_sequence
 from service.web.formats.wire import JSON, format_of_body
 from service.web.openapi.operations import (
     BODY_REFUSALS,
+    IF_MATCH,
     MIN_SEQUENCE,
     Responses,
     answer,
@@ -45,13 +48,13 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         openapi_extra=MIN_SEQUENCE,
         responses={
             200: answer("Model", "The model."),
-            **refusals(UnknownModel, Invalid, NotReached),
+            **refusals(UnknownModel, AnotherState, Invalid, NotReached),
         },
     )
     async def describe_model(request: Request, name: str) -> Response:
         """A model: its spec, its sequence, and the state of each head: size, steps, gap, scores."""
-        min_sequence = handlers.read_min_sequence(request.query_params.get("min_sequence"))
-        return respond(request, JSON, await handlers.describe(engine, name, min_sequence))
+        awaited = read_min_sequence(request.query_params.get("min_sequence"))
+        return respond(request, JSON, await handlers.describe(engine, name, awaited))
 
     @app.get(
         "/v1/models/{name}/learners",
@@ -85,9 +88,10 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         "/v1/models/{name}",
         tags=["models"],
         status_code=204,
-        responses=refusals(UnknownModel, StorageFailed),
+        openapi_extra=IF_MATCH,
+        responses=refusals(UnknownModel, AnotherState, Invalid, StorageFailed),
     )
-    async def delete_model(name: str) -> Response:
+    async def delete_model(request: Request, name: str) -> Response:
         """Delete a model with everything that it learned."""
-        await engine.delete(name)
+        await engine.delete(name, read_if_match(request.headers.getlist("if-match")))
         return Response(status_code=204)

@@ -24,6 +24,7 @@ from service.engine.facade import Engine
 from service.engine.idempotency import frame_key
 from service.errors import Refusal, Unavailable
 from service.model.live import Model
+from service.model.moment import read_awaited
 from service.samples.validation import Samples, read_rows, read_samples
 from service.settings import Settings
 from service.spec.heads import LearningCall, Task
@@ -189,12 +190,10 @@ class Session:
 
     async def _predict(self, of_frame: FrameId, model: Model, frame: dict[str, Any]) -> None:
         body = {"x": frame["x"]} if "x" in frame else {}
-        head, min_sequence = frame.get("head"), frame.get("min_sequence")
+        head, awaited = frame.get("head"), read_awaited(frame.get("min_sequence"))
         try:
             rows = read_rows(body)
-            answer = await handlers.predict(
-                self._engine, self.grant, model, head, min_sequence, rows
-            )
+            answer = await handlers.predict(self._engine, self.grant, model, head, awaited, rows)
         except Refusal as error:
             self._refuse(of_frame, error)
         else:
@@ -225,8 +224,9 @@ class Session:
             await self._websocket.send_bytes(encoded)
 
     def _greeting(self) -> dict[str, Any]:
-        sequence = self._model.published.sequence
-        return {"hello": {"model": self._model.name, "window": self._window, "sequence": sequence}}
+        sequence, epoch, *_ = self._model.published
+        told = {"model": self._model.name, "window": self._window}
+        return {"hello": {**told, "sequence": sequence, "epoch": epoch}}
 
 
 def _read_samples(frame: dict[str, Any], task: Task) -> Samples:

@@ -516,7 +516,8 @@ class TestSizeOfAnswers:
             assert oldest.pop("replayed")
             assert oldest.pop("results") == {}
             assert oldest.pop("head") == {"name": "working_set"}
-            assert oldest == {name: firsts[0][name] for name in ("model", "sequence", "learned")}
+            kept = ("model", "sequence", "epoch", "learned")
+            assert oldest == {name: firsts[0][name] for name in kept}
             assert isinstance(bench.ask("k0", 1), KeyReused)
             bench.crash()
         assert bench.model.published.sequence == 183

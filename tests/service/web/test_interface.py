@@ -10,7 +10,7 @@ from service.web.routes.stream import Streams
 PUBLIC = "431"
 KEY = "401 403 431 503"
 BODY = f"400 408 409 413 415 422 {KEY}"
-IDEMPOTENT = "Idempotency-Key Prefer"
+IDEMPOTENT = "Idempotency-Key Prefer If-Match"
 LENGTH = "Inference-Header-Content-Length"
 # Method and path, parameters that are not in the path, statuses.
 INTERFACE = [
@@ -19,27 +19,27 @@ INTERFACE = [
     ("GET /metrics", "", f"200 {KEY}"),
     ("GET /v1/models", "", f"200 {KEY}"),
     ("PUT /v1/models/{name}", "", f"200 201 {BODY}"),
-    ("GET /v1/models/{name}", "min_sequence", f"200 404 422 {KEY}"),
-    ("DELETE /v1/models/{name}", "", f"204 404 {KEY}"),
-    ("POST /v1/models/{name}/samples", IDEMPOTENT, f"200 202 404 429 {BODY}"),
-    ("POST /v1/models/{name}/asset", IDEMPOTENT, f"200 202 404 429 {BODY}"),
-    ("POST /v1/models/{name}/predict", "head min_sequence", f"200 404 429 {BODY}"),
+    ("GET /v1/models/{name}", "min_sequence", f"200 404 412 422 {KEY}"),
+    ("DELETE /v1/models/{name}", "If-Match", f"204 404 412 422 {KEY}"),
+    ("POST /v1/models/{name}/samples", IDEMPOTENT, f"200 202 404 412 429 {BODY}"),
+    ("POST /v1/models/{name}/asset", IDEMPOTENT, f"200 202 404 412 429 {BODY}"),
+    ("POST /v1/models/{name}/predict", "head min_sequence", f"200 404 412 429 {BODY}"),
     ("POST /v1/models/{name}/refit", "", f"202 404 {BODY}"),
     ("GET /v1/models/{name}/jobs", "", f"200 404 {KEY}"),
     ("GET /v1/models/{name}/jobs/{job}", "", f"200 404 {KEY}"),
     ("GET /v1/models/{name}/history", "", f"200 404 {KEY}"),
     ("GET /v1/models/{name}/learners", "", f"200 404 {KEY}"),
     ("POST /v1/models/{name}/snapshot", "", f"201 404 {BODY}"),
-    ("POST /v1/models/{name}/rollback", "", f"200 404 {BODY}"),
+    ("POST /v1/models/{name}/rollback", "If-Match", f"200 404 412 {BODY}"),
     ("GET /v2", "", f"200 {KEY}"),
     ("GET /v2/health/live", "", f"200 503 {PUBLIC}"),
     ("GET /v2/health/ready", "", f"200 503 {PUBLIC}"),
     ("GET /v2/models/{name}", "", f"200 404 {KEY}"),
     ("GET /v2/models/{name}/ready", "", f"200 404 409 {KEY}"),
-    ("POST /v2/models/{name}/infer", LENGTH, f"200 404 429 {BODY}"),
+    ("POST /v2/models/{name}/infer", LENGTH, f"200 404 412 429 {BODY}"),
     ("GET /v2/models/{name}/versions/{version}", "", f"200 404 {KEY}"),
     ("GET /v2/models/{name}/versions/{version}/ready", "", f"200 404 409 {KEY}"),
-    ("POST /v2/models/{name}/versions/{version}/infer", LENGTH, f"200 404 429 {BODY}"),
+    ("POST /v2/models/{name}/versions/{version}/infer", LENGTH, f"200 404 412 429 {BODY}"),
 ]
 
 

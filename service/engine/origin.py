@@ -1,0 +1,52 @@
+"""Where a snapshot was made: what the bits of a replay depend on besides the journal.
+
+A replay gives the same bits where the rules of replay, numpy, numba and the kind of the processor
+are those that the samples were learned with. Elsewhere a sum may be rounded in another order.
+"""
+
+import functools
+import platform
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+# Counts the changes of what replay does with the entries of a journal.
+_REPLAY_RULES = 1
+_CPUINFO = Path("/proc/cpuinfo")
+
+
+@functools.cache
+def present_origin() -> Mapping[str, Any]:
+    """What snapshots of this process say of where they were made."""
+    return {
+        "replay": _REPLAY_RULES,
+        "numpy": version("numpy"),
+        "numba": version("numba"),
+        "processor": _processor(),
+    }
+
+
+def difference(made: Mapping[str, Any] | None) -> str:
+    """What has changed since a snapshot was made; empty if nothing, or if it does not say.
+
+    made: what the snapshot says.
+    """
+    if made is None:
+        return ""
+    return ", ".join(
+        f"{name} {made.get(name)} (now {value})"
+        for name, value in present_origin().items()
+        if made.get(name) != value
+    )
+
+
+def _processor() -> str:
+    """The kind of the processor, as the system calls it."""
+    with suppress(OSError):
+        for line in _CPUINFO.read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() in ("model name", "CPU part"):
+                return f"{platform.machine()} {value.strip()}"
+    return platform.machine()

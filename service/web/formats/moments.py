@@ -1,0 +1,43 @@
+"""Which state of a model a request is for: `If-Match`, `min_sequence`, and the tag of a response.
+
+A response that names a model's epoch and sequence has them as its entity tag, "EPOCH:SEQUENCE". A
+request with that tag in `If-Match` is carried out only while the model is in that state, and one
+with `"EPOCH"` in any state of that epoch.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from service.errors import Invalid
+from service.model.moment import Moment, read_awaited, read_tag
+
+_MOST_TAGS, _MOST_DIGITS = 16, 18
+
+
+def read_min_sequence(given: str | None) -> Moment | None:
+    """What the query parameter asks to wait for: a number or EPOCH:SEQUENCE. Raises Invalid."""
+    if given is not None and given.isascii() and given.isdecimal() and len(given) <= _MOST_DIGITS:
+        return read_awaited(int(given))
+    return read_awaited(given)
+
+
+def read_if_match(values: Sequence[str]) -> tuple[Moment, ...]:
+    """The states that a request is for, of its `If-Match` headers; nothing for any state.
+
+    Raises Invalid.
+    """
+    if not values:
+        return ()
+    tags = [tag.strip() for tag in ",".join(values).split(",")]
+    if tags == ["*"]:
+        return ()
+    if len(tags) > _MOST_TAGS:
+        raise Invalid(f"If-Match takes at most {_MOST_TAGS} entity tags")
+    return tuple(read_tag(tag) for tag in tags)
+
+
+def tag_of(answer: Any) -> Mapping[str, str]:
+    """The header with the entity tag of an answer; none where it names no single state."""
+    if isinstance(answer, dict) and "epoch" in answer and "model" in answer:
+        return {"ETag": f'"{answer["epoch"]}:{answer["sequence"]}"'}
+    return {}
