@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from pydantic import ValidationError
 
+from service.cli.backup import backup, restore
 from service.cli.failures import Failure
 from service.cli.keys import keys
 from service.cli.predict import evaluate, predict
@@ -50,8 +51,9 @@ def main() -> None:
     `serve` runs the server. `replay` streams a file of labelled samples into a model of a running
     server, and shows how well the model predicts each sample just before it learns it. `keys`
     manages who may use a server. `snapshot` copies models between data directories and files, and
-    checks them for damage. `train`, `predict` and `evaluate` work with files alone; `serve --load`
-    serves what `train` writes.
+    checks them for damage. `backup` copies a data directory while a server runs on it, `restore`
+    brings it back, also as it was earlier. `train`, `predict` and `evaluate` work with files alone;
+    `serve --load` serves what `train` writes.
     """
 
 
@@ -195,5 +197,5 @@ def _needed(item: "ErrorDetails") -> str:
     return f"it must be {_TYPES[kind]}" if kind in _TYPES else item["msg"]
 
 
-for command in (train, predict, evaluate, replay, keys, snapshot):
+for command in (train, predict, evaluate, replay, keys, snapshot, backup, restore):
     main.add_command(command)

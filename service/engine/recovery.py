@@ -191,7 +191,8 @@ def _check_complete(learner: Learner, journal: Journal) -> None:
         raise StartupError(
             f"model {model.name!r}: {acknowledged} samples were acknowledged, but "
             f"its journal and its snapshots end at {reached}. Restore {journal.name} and what "
-            "belongs to it from a backup; `wolfstream serve --recover` goes on without what is lost"
+            "belongs to it from a backup (`wolfstream restore`); `wolfstream serve --recover` goes "
+            "on without what is lost"
         )
 
 
@@ -201,6 +202,6 @@ def _check_continuous(learner: Learner, block: list[Entry]) -> None:
         raise StartupError(
             f"model {learner.model.name!r}: its journal goes on after sample {first}, but the "
             f"newest undamaged snapshot ends at {learner.sequence}. Restore the snapshots of the "
-            "data directory from a backup; starting without them would silently lose acknowledged "
-            "samples"
+            "data directory from a backup (`wolfstream restore`); starting without them would "
+            "silently lose acknowledged samples"
         )

@@ -131,9 +131,9 @@ def _check_journal_is_there(data: Path) -> None:
     if has_lost_journal(data):
         path = journal_path(data)
         raise JournalMissing(
-            f"{data} has models, but their journal {path} is missing or empty. Restore it from a "
-            "backup; `wolfstream serve --recover` makes models of the newest snapshots, without "
-            "what was learned after them"
+            f"{data} has models, but their journal {path} is missing or empty. Restore the "
+            "directory from a backup (`wolfstream restore`); `wolfstream serve --recover` makes "
+            "models of the newest snapshots, without what was learned after them"
         )
 
 

@@ -157,7 +157,8 @@ class SqliteFile:
     def _damaged(self, detail: str) -> StartupError:
         return StartupError(
             f"the journal {self.path} is damaged: {detail}. Restore the data directory from a "
-            "backup; starting with it would silently lose acknowledged samples"
+            "backup (`wolfstream restore`); starting with it would silently lose acknowledged "
+            "samples"
         )
 
     @contextmanager
@@ -170,7 +171,7 @@ class SqliteFile:
         except (sqlite3.Error, OSError) as error:
             raise StartupError(
                 f"the journal {self.path} cannot be read: {error}; check the directory's "
-                "permissions and free space, or restore it from a backup"
+                "permissions and free space, or restore it from a backup (`wolfstream restore`)"
             ) from error
 
     def close(self) -> None:

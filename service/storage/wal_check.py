@@ -51,7 +51,8 @@ def check_write_ahead(path: Path) -> bool:
         what = "its header" if after is None else "a frame before later commits"
         raise StartupError(
             f"{path} is damaged: {what} does not match its checksum. Restore the data directory "
-            "from a backup; starting with this file would silently lose acknowledged samples"
+            "from a backup (`wolfstream restore`); starting with this file would silently lose "
+            "acknowledged samples"
         )
     return after > 0
 

@@ -13,7 +13,7 @@ import pytest
 from service.access.key_file import KeyFile
 from service.access.keys import KeysError, add_key
 from service.engine.absorb import recorded_samples
-from service.storage.entries import Entry
+from service.storage.sqlite_rows import read_entry
 from tests.hard.conftest import Report
 from tests.hard.faults import Poster, failing, fill, small_disk
 from tests.service.process import ServerProcess
@@ -52,8 +52,8 @@ def poster(server: ServerProcess) -> Iterator[Poster]:
 def held(server: ServerProcess) -> list[int]:
     """The numbers of the samples in the log, in its order, as the server left it."""
     with closing(sqlite3.connect(server.data / "log.sqlite")) as database:
-        rows = database.execute("SELECT * FROM entries ORDER BY sequence").fetchall()
-    blocks = [[Entry._make(row).unsealed()] for row in rows]
+        rows = database.execute("SELECT * FROM log WHERE kind = 'samples' ORDER BY sequence")
+        blocks = [[read_entry(row)] for row in rows]
     return [int(row[1]) for block in blocks for row in recorded_samples(block).X.tolist()]  # type: ignore[union-attr]
 
 

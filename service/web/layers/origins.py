@@ -32,7 +32,14 @@ from service.web.formats.paths import OPEN
 _PLAIN = ("GET", "HEAD")
 # Of Sec-Fetch-Site: the server's own page, or no page at all.
 _OWN_SITE = (b"same-origin", b"none")
-_EXPOSED = ("Retry-After", "Idempotency-Replayed", "Preference-Applied", "Location", "X-Request-ID")
+_EXPOSED = (
+    "ETag",
+    "Retry-After",
+    "Idempotency-Replayed",
+    "Preference-Applied",
+    "Location",
+    "X-Request-ID",
+)
 
 
 class Origins:

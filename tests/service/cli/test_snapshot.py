@@ -16,7 +16,7 @@ from service.engine.model_files import load_model
 from service.heads.kinds import head_of_call
 from service.model.live import Model
 from service.storage.snapshot_format import read_state
-from service.storage.sqlite_rows import seal_entry, unseal_entry
+from service.storage.sqlite_rows import sealed, unsealed
 from tests.service.process import ServerProcess
 from tests.service.streams import body, curve, few_words, three_classes
 from tests.service.writer_bench import Bench, state_of
@@ -109,6 +109,7 @@ def test_export_and_import_give_the_same_model_bit_for_bit(
     learned, expected = again.learn(copy, more, head), bench.learn(model, more, head)
     assert (learned["sequence"], learned["results"]) == (160, expected["results"])
     states = [bench.writer.models.learners()[0].state() for bench in (again, bench)]
+    assert states[0][0].pop("epoch") != states[1][0].pop("epoch")
     assert states[0][0] == states[1][0]
     assert {n: a.tobytes() for n, a in states[0][1].items()} == {
         n: a.tobytes() for n, a in states[1][1].items()
@@ -284,7 +285,7 @@ def test_samples_that_are_missing(data: Path, sequence: int, said: str) -> None:
     bench, model = filled(data)
     bench.learn(model, three_classes(10, 6))
     bench.kill()
-    change(data, f"DELETE FROM entries WHERE sequence = {sequence}")
+    change(data, f"DELETE FROM log WHERE kind = 'samples' AND sequence = {sequence}")
     (line,) = problems(data)
     assert f"model 'm': {'the ' if sequence == 90 else ''}{said}" in line
 
@@ -298,22 +299,23 @@ def test_records_that_cannot_be_learned(data: Path, changed: dict[str, Any], sai
     bench, _ = filled(data)
     bench.kill()
     with closing(sqlite3.connect(data / "log.sqlite", isolation_level=None)) as database:
-        row = database.execute("SELECT * FROM entries WHERE sequence = 120").fetchone()
-        entry = seal_entry(unseal_entry(row)._replace(**changed))
-        database.execute("DELETE FROM entries WHERE sequence = 120")
-        database.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", entry)
+        row = database.execute("SELECT * FROM log WHERE sequence = 120").fetchone()
+        entry = sealed(unsealed(row)._replace(**changed))
+        database.execute("DELETE FROM log WHERE sequence = 120")
+        database.execute(f"INSERT INTO log VALUES ({', '.join('?' * len(entry))})", entry)
     (line,) = problems(data)
     assert said in line
     assert "restore the data directory from a backup" in line
 
 
-def test_a_damaged_record_of_a_rollback(data: Path) -> None:
+def test_a_damaged_state_of_a_rollback(data: Path) -> None:
     bench, model = filled(data)
     bench.writer.history.roll_back(model, 60)
     bench.kill()
-    change(data, "UPDATE rollbacks SET record = substr(record, 1, 1000)")
+    (pinned,) = data.glob("snapshots/1/*.pinned")
+    pinned.write_bytes(pinned.read_bytes()[:1000])
     (line,) = problems(data)
-    assert "the record of its rollback does not match its checksum" in line
+    assert "does not match its digest; restore it from a backup" in line
     with pytest.raises(Exception, match="be what it was before it was rolled back"):
         Bench(data)
 
@@ -323,7 +325,7 @@ def test_a_damaged_database(data: Path) -> None:
     bench.close()
     log = data / "log.sqlite"
     pages = bytearray(log.read_bytes())
-    pages[4096 * 2 :] = b"\xff" * (len(pages) - 4096 * 2)
+    pages[4096:] = b"\xff" * (len(pages) - 4096)
     log.write_bytes(pages)
     assert any(str(log) in line for line in problems(data))
     log.write_bytes(b"nothing that SQLite knows" * 1000)

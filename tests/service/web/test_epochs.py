@@ -10,6 +10,7 @@ import pytest
 from service.client.errors import Refused
 from service.client.sync import Client
 from service.engine.admission import LearnRequest
+from service.engine.salvage import recover_directory
 from service.errors import AnotherState, Invalid
 from service.model.moment import Moment, check_moment, read_awaited, read_tag
 from service.web.formats.moments import read_if_match
@@ -117,6 +118,20 @@ def test_a_restart_keeps_it(tmp_path: Path) -> None:
         assert again.published.epoch == epoch, step
         model = again
     bench.close()
+
+
+def test_another_one_where_a_lost_end_is_given_up(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.learn(bench.create({"asset": None}), two_classes(10))
+    bench.kill()
+    epochs = set()
+    for _ in range(2):
+        recover_directory(tmp_path)
+        bench = Bench(tmp_path)
+        (model,) = bench.writer.models.all()
+        epochs.add(model.published.epoch)
+        bench.kill()
+    assert len(epochs) == 2
 
 
 class TestMinSequence:

@@ -1,0 +1,102 @@
+"""The commands `wolfstream backup` and `restore`, for a data directory as a whole."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from service.cli.failures import Failure
+
+# numpy is imported when a command runs: help is quick.
+if TYPE_CHECKING:
+    from service.storage.backup import Point, Reach
+
+_data = click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="WOLFSTREAM_DATA",
+    default=Path("wolfstream-data"),
+    help="The server's data directory.  [WOLFSTREAM_DATA; default: wolfstream-data]",
+)
+
+
+@click.command()
+@_data
+@click.argument("directory", type=click.Path(path_type=Path))
+def backup(data: Path, directory: Path) -> None:
+    """Copy a data directory into DIRECTORY, also while a server runs on it.
+
+    The backup has all that was acknowledged before it began, of all models, and the API keys. It
+    prints, for each model, the sequences that `wolfstream restore --to` can bring back.
+
+    \b
+    Example:
+      wolfstream backup --data ./models /mnt/backups/monday
+    """  # noqa: D301  (click wants the control character)
+    from service.errors import StartupError, WolfstreamError
+    from service.storage.backup import back_up
+
+    try:
+        reaches = back_up(data, directory, also=(data / "keys.json",))
+    except (WolfstreamError, StartupError) as error:
+        raise Failure(str(error)) from None
+    except OSError as error:
+        raise Failure(f"{error.filename or directory}: {error.strerror or error}") from None
+    _print(directory, reaches)
+
+
+@click.command()
+@_data
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--to",
+    metavar="MODEL@SEQUENCE|TIME",
+    help="Bring back an earlier point: of one model a sequence, or of all a time such as "
+    "2026-03-01T09:30:00Z (local without a zone).  [default: the end of the backup]",
+)
+def restore(data: Path, directory: Path, to: str | None) -> None:
+    """Make a data directory of the backup in DIRECTORY.
+
+    The data directory must not be there yet; start a server on it afterwards. Each model begins
+    another epoch. A sequence inside of what was learned at once is the one before it. A model that
+    was deleted before the backup was made is not in it.
+
+    \b
+    Examples:
+      wolfstream restore --data ./models-restored /mnt/backups/monday
+      wolfstream restore --data ./earlier /mnt/backups/monday --to rooms@1200
+    """  # noqa: D301  (click wants the control character)
+    from service.errors import StartupError, WolfstreamError
+    from service.storage.backup import restore as bring_back
+
+    point = None if to is None else _read_point(to)
+    try:
+        reaches = bring_back(directory, data, point)
+    except (WolfstreamError, StartupError) as error:
+        raise Failure(str(error)) from None
+    except OSError as error:
+        raise Failure(f"{error.filename or data}: {error.strerror or error}") from None
+    _print(data, reaches)
+
+
+def _read_point(text: str) -> "Point":
+    from service.storage.backup import Point
+
+    model, at, sequence = text.rpartition("@")
+    if at and model and sequence.isascii() and sequence.isdecimal():
+        return Point(model=model, sequence=int(sequence))
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is neither MODEL@SEQUENCE nor a time such as 2026-03-01T09:30:00Z",
+            param_hint="--to",
+        ) from None
+    return Point(time=int(moment.timestamp() * 1000))
+
+
+def _print(directory: Path, reaches: "list[Reach]") -> None:
+    click.echo(f"{directory}: {len(reaches)} models")
+    for reach in reaches:
+        click.echo(f"  {reach.model} at sequence {reach.newest}, back to {reach.oldest}")

@@ -1,0 +1,255 @@
+"""`wolfstream backup` and `restore`: a directory as a whole, under load, and as it was earlier."""
+
+import json
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner, Result
+
+from service.cli.main import main
+from service.model.live import Model
+from service.storage import backup
+from tests.service.process import ServerProcess
+from tests.service.specs import PAPERS
+from tests.service.streams import body, part, three_classes
+from tests.service.writer_bench import Bench, state_of
+
+SPEC = {"asset": None, "working_set": {"max_size": 60}, "kernel": {"type": "linear"}}
+ROWS = three_classes(20, 9).X
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [*map(str, arguments)], prog_name="wolfstream")
+
+
+def done(result: Result) -> str:
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def error_of(result: Result) -> str:
+    assert result.exit_code == 1, result.output
+    line: str = result.stderr.strip().splitlines()[-1]
+    assert line.startswith("Error: ")
+    return line
+
+
+def learn(bench: Bench, model: Model, n: int = 10, seed: int = 0) -> None:
+    bench.learn(model, three_classes(n, seed), key=b"%d" % seed)
+
+
+def twin(folder: Path, *seeds: int) -> list[Any]:
+    """What a model says that learned these samples and nothing else."""
+    bench = Bench(folder)
+    model = bench.create(SPEC)
+    for seed in seeds:
+        learn(bench, model, seed=seed)
+    said = state_of(model, ROWS)
+    bench.kill()
+    return said
+
+
+def brought_back(data: Path) -> tuple[int, list[Any], str]:
+    """The sequence of the model of a directory, what it says, and its epoch."""
+    bench = Bench(data)
+    (model,) = bench.writer.models.all()
+    told = model.published.sequence, state_of(model, ROWS), model.published.epoch
+    bench.kill()
+    return told
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """A backup of a model with a snapshot at 20 and at 40, and a journal from 20 to 60."""
+    bench = Bench(tmp_path / "data")
+    model = bench.create(SPEC)
+    for seed in range(6):
+        learn(bench, model, seed=seed)
+        if seed in (1, 3):
+            bench.snapshot(model)
+    said = done(run("backup", "--data", tmp_path / "data", tmp_path / "copy"))
+    assert "m at sequence 60, back to 20" in said
+    bench.close()
+    return tmp_path / "copy"
+
+
+def restored(copied: Path, *to: str) -> Path:
+    data = copied.parent / f"restored-{time.monotonic_ns()}"
+    done(run("restore", "--data", data, copied, *(("--to", *to) if to else ())))
+    return data
+
+
+def test_the_end_of_a_backup(copied: Path, tmp_path: Path) -> None:
+    sequence, said, epoch = brought_back(restored(copied))
+    assert (sequence, said) == (60, twin(tmp_path / "twin", *range(6)))
+    assert epoch != brought_back(tmp_path / "data")[2]
+    assert brought_back(restored(copied))[2] != epoch
+
+
+def test_keys_are_known_up_to_where_it_was_brought_back(copied: Path) -> None:
+    bench = Bench(restored(copied, "m@50"))
+    (model,) = bench.writer.models.all()
+    assert bench.learn(model, three_classes(10, 4), key=b"4")["replayed"]
+    assert bench.learn(model, three_classes(10, 5), key=b"5")["sequence"] == 60
+    bench.kill()
+
+
+@pytest.mark.parametrize(("to", "blocks"), [(50, 5), (59, 5), (40, 4), (33, 3), (20, 2), (60, 6)])
+def test_a_sequence_of_a_model(copied: Path, tmp_path: Path, to: int, blocks: int) -> None:
+    sequence, said, _ = brought_back(restored(copied, f"m@{to}"))
+    assert (sequence, said) == (10 * blocks, twin(tmp_path / "twin", *range(blocks)))
+
+
+@pytest.mark.parametrize("to", ["m@19", "m@5", "2020-01-01T00:00:00Z"])
+def test_a_point_that_it_does_not_reach(copied: Path, to: str) -> None:
+    data = copied.parent / "no"
+    result = run("restore", "--data", data, copied, "--to", to)
+    if "@" in to:
+        assert "model 'm': the backup" in error_of(result)
+        assert not data.exists()
+    else:  # there was no model then
+        assert done(result) == f"{data}: 0 models\n"
+
+
+def test_a_time(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "data")
+    model = bench.create(SPEC)
+    times = []
+    for seed in range(4):
+        learn(bench, model, seed=seed)
+        time.sleep(0.01)
+        times.append(datetime.now(UTC).isoformat())
+        time.sleep(0.01)
+        if seed == 1:
+            bench.snapshot(model)
+    bench.writer.history.roll_back(model, 20)
+    time.sleep(0.01)
+    times.append(datetime.now(UTC).isoformat())
+    time.sleep(0.01)
+    learn(bench, model, seed=4)
+    done(run("backup", "--data", tmp_path / "data", tmp_path / "copy"))
+    bench.kill()
+    learned = [(0,), (0, 1), (0, 1, 2), (0, 1, 2, 3), (0, 1)]
+    for at, (moment, seeds) in enumerate(zip(times, learned, strict=True)):
+        sequence, said, _ = brought_back(restored(tmp_path / "copy", moment))
+        assert (sequence, said) == (min(10 * (at + 1), 40), twin(tmp_path / f"twin-{at}", *seeds))
+
+
+def test_other_models_stay_at_their_end(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "data")
+    one, other = bench.create(SPEC, "one"), bench.create(SPEC, "other")
+    for seed in range(3):
+        for model in (one, other):
+            learn(bench, model, seed=seed)
+    done(run("backup", "--data", tmp_path / "data", tmp_path / "copy"))
+    bench.kill()
+    bench = Bench(restored(tmp_path / "copy", "one@10"))
+    found = {model.name: model.published.sequence for model in bench.writer.models.all()}
+    assert found == {"one": 10, "other": 30}
+    bench.kill()
+
+
+def test_what_it_takes_besides_models(copied: Path, tmp_path: Path) -> None:
+    keys = tmp_path / "data" / "keys.json"
+    keys.write_text("{}")
+    done(run("backup", "--data", tmp_path / "data", tmp_path / "again"))
+    data = restored(tmp_path / "again")
+    assert (data / "keys.json").read_text() == "{}"
+    assert not (data / "backup.json").exists()
+    told = json.loads((copied / "backup.json").read_text())
+    assert told["models"] == [{"model": "m", "oldest": 20, "newest": 60}]
+
+
+def test_what_is_refused(copied: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    assert "not empty" in error_of(run("backup", "--data", data, copied))
+    assert "not empty" in error_of(run("restore", "--data", data, copied))
+    assert "is no data directory" in error_of(run("backup", "--data", tmp_path, tmp_path / "x"))
+    assert "no complete backup" in error_of(run("restore", "--data", tmp_path / "x", data))
+    unknown = run("restore", "--data", tmp_path / "x", copied, "--to", "other@3")
+    assert "no model 'other'; it has m" in error_of(unknown)
+    neither = run("restore", "--data", tmp_path / "x", copied, "--to", "yesterday")
+    assert (neither.exit_code, (tmp_path / "x").exists()) == (2, False)
+
+
+def test_snapshots_that_go_while_they_are_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy begins again, as what the journal needs is newer than what was listed."""
+    bench = Bench(tmp_path / "data", snapshots=2)
+    model = bench.create(SPEC)
+    learn(bench, model)
+    bench.snapshot(model)
+    copy, times = backup._copy, []
+
+    def copy_late(source: Path, to: Path) -> None:
+        times.append(source)
+        with monkeypatch.context() as patch:
+            if len(times) == 1:
+                sequences = list(source.glob("snapshots/*/*.snapshot"))
+                patch.setattr(Path, "glob", lambda *_: iter(sequences))
+                for seed in range(1, 5):
+                    learn(bench, model, seed=seed)
+                    patch.undo()
+                    bench.snapshot(model)
+                    patch.setattr(Path, "glob", lambda *_: iter(sequences))
+            copy(source, to)
+
+    monkeypatch.setattr(backup, "_copy", copy_late)
+    done(run("backup", "--data", tmp_path / "data", tmp_path / "copy"))
+    bench.kill()
+    assert len(times) == 2
+    assert brought_back(restored(tmp_path / "copy"))[0] == 50
+
+
+def test_under_load(tmp_path: Path) -> None:
+    """Backups of a server that learns and saves snapshots all the while."""
+    server = ServerProcess(tmp_path / "data", snapshot_samples=50).start()
+    samples, acknowledged, stop = three_classes(3000, 3), [0], threading.Event()
+
+    def post() -> None:
+        with httpx.Client(base_url=server.url, timeout=60) as client:
+            for start in range(0, 3000, 5):
+                if stop.is_set():
+                    return
+                sent = body(part(samples, start, start + 5))
+                answer = client.post("/v1/models/m/samples", json=sent).raise_for_status()
+                acknowledged[0] = answer.json()["sequence"]
+
+    try:
+        httpx.put(f"{server.url}/v1/models/m", json=PAPERS | SPEC).raise_for_status()
+        thread = threading.Thread(target=post)
+        thread.start()
+        copies = []
+        for number in range(4):
+            time.sleep(0.3)
+            before, copy = acknowledged[0], tmp_path / f"copy-{number}"
+            done(run("backup", "--data", tmp_path / "data", copy))
+            copies.append((copy, before, acknowledged[0]))
+        stop.set()
+        thread.join()
+    finally:
+        server.close()
+    assert acknowledged[0] > 200
+    bench = Bench(tmp_path / "twin")
+    twin_model, said = bench.create(SPEC), dict[int, Any]()
+    for start in range(0, acknowledged[0], 5):
+        bench.learn(twin_model, part(samples, start, start + 5))
+        view = twin_model.published.heads["working_set"]
+        said[start + 5] = None if view.lacks else view.predict(ROWS)
+    bench.kill()
+    for copy, before, after in copies:
+        told = json.loads((copy / "backup.json").read_text())["models"][0]
+        assert before <= told["newest"] <= after + 5
+        for to in (told["newest"], (told["oldest"] + told["newest"]) // 2):
+            reopened = Bench(restored(copy, f"m@{to}"))
+            (model,) = reopened.writer.models.all()
+            assert model.published.sequence == to // 5 * 5
+            published = model.published
+            assert published.heads["working_set"].predict(ROWS) == said[published.sequence]
+            reopened.kill()
