@@ -30,8 +30,9 @@ WORLD = {
     "threading",
     "time",
 }
-# A fit that keeps a trace says when each point was reached; the solvers are handed the clock.
-EXEMPT = {"solver.estimators.batch": {"time"}}
+# A fit that keeps a trace says when each point was reached; the solvers are handed the clock. Dates
+# that are given are read, and none is asked for.
+EXEMPT = {"solver.estimators.batch": {"time"}, "solver.prepare.cells": {"datetime"}}
 # Names of well-known modules, which a reader would expect behind a module of ours.
 FAMOUS = {"http", "queue", "requests", "logging", "json", "sqlite3", "asyncio", "numpy"}
 

@@ -17,6 +17,7 @@ from service.model.draft import Draft, Limits
 from service.model.learner import Learner
 from service.model.live import Model
 from service.model.moment import Moment
+from service.samples.named_rows import form_of
 from service.samples.record import as_recorded, to_record
 from service.samples.validation import Samples
 from service.settings import Settings, usable_bytes
@@ -93,7 +94,10 @@ def admit(
             else:
                 if item is not None:
                     accepted.append(item)
-        for _, block in groupby(accepted, key=lambda item: item.request.head):
+        # Rows of different forms are not joined.
+        for _, block in groupby(
+            accepted, key=lambda item: (item.request.head, form_of(item.samples.X))
+        ):
             admitted += _entries(list(block), settings.threads)
     return admitted, refused
 

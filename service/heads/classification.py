@@ -1,7 +1,7 @@
 """A head of classes: the labels that it has met, a learner of their numbers, and its score."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,6 +195,10 @@ class ClassificationHead(Generic[L]):
         """Learning these samples again and again."""
         assert isinstance(y, list)
         return ClassPasses(self, X, y)
+
+    def keep_score(self, former: Self) -> None:
+        """Have the score of a head that learned the same samples in another form."""
+        self._score = former._score
 
     def view(self) -> ClassificationView:
         """What predictions and descriptions read from now on."""

@@ -8,7 +8,7 @@ them all.
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,16 @@ class Answers(NamedTuple):
         """The answers of one request within a block, without the columns this head lacks."""
         fields = self._asdict().items()
         return {name: column[start:stop] for name, column in fields if column is not None}
+
+
+def one_column_after_another(parts: Sequence[Answers]) -> Answers:
+    """The answers of one head to several blocks, as if they had been one."""
+    columns = {
+        name: [value for part in parts for value in getattr(part, name)]
+        for name, column in parts[0]._asdict().items()
+        if column is not None
+    }
+    return Answers(**columns)
 
 
 class Predictions(NamedTuple):
@@ -110,6 +120,9 @@ class Head(Protocol):
 
         votes: what the other heads said of each row before they learned it, if this one listens.
         """
+
+    def keep_score(self, former: Self, /) -> None:
+        """Have the score of a head that learned the same samples in another form."""
 
     def view(self) -> HeadView:
         """What predictions and descriptions read from now on."""

@@ -1,7 +1,7 @@
 """A head of numbers: an online learner of targets, and its score."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,6 +96,10 @@ class RegressionHead:
         """Learning these samples again and again."""
         assert not isinstance(y, list)
         return ValuePasses(self._learner, X, y)
+
+    def keep_score(self, former: Self) -> None:
+        """Have the score of a head that learned the same samples in another form."""
+        self._score = former._score
 
     def view(self) -> RegressionView:
         """What predictions and descriptions read from now on."""

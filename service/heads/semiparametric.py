@@ -6,7 +6,7 @@ refit, asked for by a client, solves the problem over a copy of the window on an
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from service.heads.protocol import Answers, Asked, Kind, LabelKey, Predictions, 
 from service.heads.value_errors import Errors
 from service.heads.votes import NO_VOTES, Votes
 from service.heads.window import RecentSamples
-from service.samples.named_rows import NamedRows
 from service.samples.targets import LARGEST_TARGET, Targets
 from service.samples.validation import Samples
 from service.spec.model import ModelSpec
@@ -114,7 +113,7 @@ class SemiparametricHead:
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
         """Refuse rows that no refit could take; there are no labels to meet."""
         del most_classes
-        if isinstance(samples.X, NamedRows):
+        if not isinstance(samples.X, np.ndarray):
             detail = "must be arrays of numbers: the bases of the semiparametric head count them"
             raise InvalidSamples(
                 "a model with a semiparametric head does not take named numbers",
@@ -168,6 +167,10 @@ class SemiparametricHead:
         """Serve this fit from now on."""
         self._model = view_from_arrays(fit.arrays, fit.model)
         self._fit = fit
+
+    def keep_score(self, former: Self) -> None:
+        """Have the score of a head that learned the same samples in another form."""
+        self._score = former._score
 
     def view(self) -> FittedView:
         """What predictions and descriptions read from now on."""

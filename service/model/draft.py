@@ -9,8 +9,8 @@ from service.heads.protocol import LabelKey
 from service.model.footprint import learning_bytes
 from service.model.learner import Learner
 from service.model.moment import Moment, check_moment
-from service.model.published import check_rows
-from service.samples.named_rows import NamedRows, NameTable
+from service.model.row_form import sparse_rows
+from service.samples.named_rows import NamedRows, NameTable, cells
 from service.samples.validation import Samples
 from service.spec.heads import HEADS, HeadName
 
@@ -36,8 +36,7 @@ class Draft:
         self.sequence = learner.sequence
         self._learner = learner
         self._limits = limits
-        self._dimension = learner.dimension
-        self._named = learner.names is not None
+        self._form = learner.form
         self._names: set[str] = set()
         self._labels: dict[HeadName, set[LabelKey]] = {name: set() for name in HEADS}
 
@@ -54,23 +53,28 @@ class Draft:
         if head not in heads:
             name = self._learner.model.name
             raise NoSuchHead(f"the spec of model {name!r} has null for {head}")
-        check_rows(samples.X, self._dimension, self._named)
+        form = self._form.after(samples.X)
+        if form.sparse:
+            samples = samples._replace(X=sparse_rows(samples.X))
+        elif form.schema is not None:
+            rows = cells(samples.X) if spec.prepare is not None else form.encoded(samples.X)
+            samples = samples._replace(X=rows)
         labels = {
             name: heads[name].check(samples, self._labels[name], self._limits.classes)
             for name in kinds.learners(spec, head)
         }
-        if isinstance(samples.X, NamedRows):
-            self._add_names(samples.X.names)
-        else:
-            if self._dimension is None:
-                self._check_bytes(samples.X.shape[1], named=False)
-            self._dimension = samples.X.shape[1]
+        names = self._new_names(samples.X) if isinstance(samples.X, NamedRows) else []
+        if form.layout is not None and form.layout != self._form.layout:
+            self._check_bytes(form.layout.width, named=False)
+        self._names.update(names)
+        self._form = form
         self._labels |= labels
         self.sequence += len(samples.y)
 
-    def _add_names(self, names: list[str]) -> None:
+    def _new_names(self, rows: NamedRows) -> list[str]:
+        """Names of sparse rows that are new. Raises InvalidSamples for too many."""
         known = self._learner.names or NameTable()
-        new = known.unknown(names, self._names)
+        new = known.unknown(rows.names, self._names)
         most, dimension = self._limits.features, len(known) + len(self._names) + len(new)
         if new and dimension > most:
             detail = (
@@ -84,8 +88,7 @@ class Draft:
             )
         if new:
             self._check_bytes(dimension, named=True)
-        self._names.update(new)
-        self._dimension, self._named = dimension, True
+        return new
 
     def _check_bytes(self, features: int, named: bool) -> None:
         """Raise InvalidSamples for rows of more features than there is memory for."""

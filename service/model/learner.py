@@ -1,20 +1,31 @@
 """The learner of a model: its heads, its place in the journal, and its state."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from numpy.typing import NDArray
 
 from service.heads import kinds
 from service.heads.fit import Fit, Window
-from service.heads.protocol import Answers, HeadView, Predictions, Refitting
+from service.heads.protocol import (
+    Answers,
+    Head,
+    HeadView,
+    Predictions,
+    Refitting,
+    one_column_after_another,
+)
 from service.heads.votes import Vote, vote_of
+from service.model.first_samples import FirstSamples
 from service.model.live import Model
 from service.model.published import Published, predict_each
-from service.samples.named_rows import NamedRows, NameTable, Rows
+from service.model.row_form import RowForm, sparse_rows
+from service.samples.named_rows import NameTable, Rows, rows_between
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
-from solver.prepare.columns import Kind, Preparation, layout_of
+from solver.arrays import Float64Array
+from solver.prepare.columns import Preparation
+from solver.prepare.schema import schema_from_plain
 from solver.rows.matrix import Matrix, SparseRows
 
 
@@ -22,7 +33,7 @@ class Learner:
     """Learns for one model, and publishes what it has learned. Used by one thread.
 
     sequence: of the last sample absorbed. epoch: the life of the model that it counts in.
-    dimension, names: as of `Published`, for this sequence.
+    form, names: as of `Published`, for this sequence.
     preparation: of rows before any head learns them; None before the first, and where they are
         learned as they come.
     snapshot_attempt: sequence at which a snapshot was last begun.
@@ -33,14 +44,20 @@ class Learner:
         self.model = model
         self.sequence = 0
         self.epoch = epoch
-        self.dimension: int | None = None
+        self.form = RowForm(model.spec.prepare)
         self.names: NameTable | None = None
+        self._first = FirstSamples()
         self.preparation: Preparation | None = None
-        self.heads = {head: kinds.build(head, model.spec) for head in model.spec.heads}
+        self.heads = self._fresh_heads()
         self._views: dict[HeadName, HeadView] = {}
         self.snapshot_attempt = 0
         self.fitted = 0
         self.publish()
+
+    @property
+    def dimension(self) -> int | None:
+        """As of `Published`."""
+        return self.form.features if self.names is None else len(self.names)
 
     def absorb(self, head: HeadName, samples: Samples) -> Answers:
         """Learn one block of the journal, live or in replay.
@@ -48,6 +65,44 @@ class Learner:
         The answers are those of the head that the samples were posted for, but what is predicted
         is what the served head said.
         """
+        answers = [self._learn(head, part) for part in self._settling(head, samples)]
+        self.sequence += len(samples.y)
+        return answers[0] if len(answers) == 1 else one_column_after_another(answers)
+
+    def _settling(self, head: HeadName, samples: Samples) -> Iterator[Samples]:
+        """The samples, cut where a row changes what heads see; they begin anew before that row."""
+        i, start, n = 0, 0, len(samples.y)
+        while i < n and not self.form.settled:
+            after = self.form.after(rows_between(samples.X, i, i + 1))
+            if (after.layout, after.sparse) != (self.form.layout, self.form.sparse):
+                if start < i:
+                    yield self._first.added(head, samples.part(start, i))
+                self._begin_anew(after)
+                start = i
+            self.form, i = after, i + 1
+        self.form = self.form.after(rows_between(samples.X, i, n)) if i < n else self.form
+        if self.form.settled:
+            self._first.clear()
+            yield samples.part(start, n)
+        else:
+            yield self._first.added(head, samples.part(start, n))
+
+    def _begin_anew(self, form: RowForm) -> None:
+        """Learn the first samples again in another form; what was predicted of them counts."""
+        self.form, self.names, self.preparation = form, None, None
+        if not self._first.parts:
+            return
+        former, self.heads = self.heads, self._fresh_heads()
+        self._views.clear()
+        for head, samples in self._first.parts:
+            self._learn(head, samples)
+        for name, head_anew in self.heads.items():
+            head_anew.keep_score(former[name])
+
+    def _fresh_heads(self) -> dict[HeadName, Head]:
+        return {head: kinds.build(head, self.model.spec) for head in self.model.spec.heads}
+
+    def _learn(self, head: HeadName, samples: Samples) -> Answers:
         X = self._matrix(samples.X)
         learning, serve = self.learning(head), self.model.spec.serve
         others = self._predictions_of_others(X, learning)
@@ -58,7 +113,6 @@ class Learner:
             self._views.pop(name, None)
             if len(learning) > 1:
                 votes[name] = self._vote(name, answers[name].decision)
-        self.sequence += len(samples.y)
         served = answers.get(serve) or others.get(serve)
         blank: list[Any] = [None] * len(samples.y)
         prediction, decision = (served.prediction, served.decision) if served else (blank, blank)
@@ -95,7 +149,7 @@ class Learner:
         views = {name: self._view(name) for name in self.heads}
         preparation = None if self.preparation is None else self.preparation.view()
         self.model.published = Published(
-            self.sequence, self.epoch, self.dimension, self.names, preparation, views
+            self.sequence, self.epoch, self.dimension, self.names, preparation, views, self.form
         )
 
     def window(self) -> Window:
@@ -115,8 +169,8 @@ class Learner:
 
         rolled_back: see `Model`.
         """
-        self.heads, self.names, self.dimension = source.heads, source.names, source.dimension
-        self.preparation = source.preparation
+        self.heads, self.names, self.form = source.heads, source.names, source.form
+        self.preparation, self._first = source.preparation, source._first
         self.sequence, self.model.rolled_back = rolled_back["at"], rolled_back
         self.epoch = epoch
         self._views.clear()
@@ -134,6 +188,9 @@ class Learner:
         arrays: dict[str, NDArray[Any]] = {}
         if self.names is not None:
             plain["names"] = self.names.names()
+        if self.form.schema is not None:
+            plain["schema"] = self.form.schema.plain()
+            arrays |= self._first.state()
         if self.preparation is not None:
             arrays |= self.preparation.state()
         if self.model.rolled_back is not None:
@@ -145,9 +202,17 @@ class Learner:
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take the state of a snapshot."""
-        self.sequence, self.dimension = plain["sequence"], plain["dimension"]
+        self.sequence = plain["sequence"]
         self.epoch = plain.get("epoch", self.epoch)  # older versions had none
         self.names = NameTable(plain["names"]) if "names" in plain else None
+        self.form = RowForm(self.model.spec.prepare)
+        if "schema" in plain:
+            self.form = self.form._replace(schema=schema_from_plain(plain["schema"]))
+        elif self.names is not None:
+            self.form = self.form._replace(sparse=True)
+        else:
+            self.form = self.form._replace(width=plain["dimension"])
+        self._first.restore(arrays)
         self.model.snapshot_sequence = self.sequence
         self.model.rolled_back = plain.get("rolled_back")
         for name, head in self.heads.items():
@@ -162,31 +227,33 @@ class Learner:
         self._views.clear()
 
     def _matrix(self, rows: Rows) -> Matrix:
-        """Rows to learn, prepared; their names, if they have any, become known."""
-        if not isinstance(rows, NamedRows):
-            return self.prepared(rows)
+        """Rows that fit the form, prepared; their names, if they are sparse, become known."""
+        if not self.form.sparse:
+            return self._prepared(self.form.encoded(rows))
+        named = sparse_rows(rows)
         if self.names is None:
             self.names = NameTable()
-        self.names.add(rows.names)
-        self.dimension = len(self.names)
-        return self.names.matrix(rows, self.dimension)
+        self.names.add(named.names)
+        return self.names.matrix(named, len(self.names))
 
     def prepared(self, X: Matrix) -> Matrix:
         """Rows prepared as the spec says, the next ones of the stream; sparse rows as they are."""
         if isinstance(X, SparseRows):
             return X
-        self.dimension = X.shape[1]
+        self.form = self.form.after(X)
+        return self._prepared(X)
+
+    def _prepared(self, X: Float64Array) -> Float64Array:
         if self.preparation is None:
             self.preparation = self._preparation()
         return X if self.preparation is None else self.preparation.absorb(X)
 
     def _preparation(self) -> Preparation | None:
-        """A fresh preparation of the model's rows, if its spec and their kind ask for one."""
-        prepare = self.model.spec.prepare
-        if prepare is None or self.dimension is None or self.names is not None:
+        """A fresh preparation of the model's rows, if its spec and their form ask for one."""
+        layout = self.form.layout
+        if self.model.spec.prepare is None or layout is None:
             return None
-        kinds_of_columns: list[Kind] = ["number"] * self.dimension
-        return Preparation(layout_of(kinds_of_columns, indicators=prepare.missing == "indicator"))
+        return Preparation(layout)
 
 
 def _refitting(head: HeadName) -> Refitting[Any]:

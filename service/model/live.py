@@ -9,6 +9,7 @@ from service.errors import NoSuchHead
 from service.heads.kinds import KINDS
 from service.heads.protocol import HeadView
 from service.model.published import Published
+from service.model.row_form import RowForm
 from service.spec.heads import HEADS, HeadName
 from service.spec.model import ModelSpec
 
@@ -56,21 +57,37 @@ class Model:
 
     def describe(self) -> dict[str, Any]:
         """The model's description, from the published view."""
-        sequence, epoch, dimension, names, _, heads = self.published
-        kind = None if dimension is None else "arrays" if names is None else "named"
+        published = self.published
+        form, heads = published.form, published.heads
         return {
             "model": self.name,
             "spec": self.spec.plain(),
-            "sequence": sequence,
-            "epoch": epoch,
-            "rows": kind,
-            "features": dimension,
+            "sequence": published.sequence,
+            "epoch": published.epoch,
+            "rows": _kind_of_rows(form),
+            "features": published.dimension,
+            "columns": _columns(form),
             "heads": {name: {**_classes(view), **view.stats} for name, view in heads.items()},
             "snapshot_sequence": self.snapshot_sequence,
             "rolled_back": self.rolled_back,
             "status": "broken" if self.broken else "ok",
             "notice": self.broken or self.notice or None,
         }
+
+
+def _kind_of_rows(form: RowForm) -> str | None:
+    if form.sparse:
+        return "named"
+    if form.schema is not None:
+        return "table"
+    return "arrays" if form.begun else None
+
+
+def _columns(form: RowForm) -> list[dict[str, Any]] | None:
+    """Names and kinds of a table's columns, in their order; None of other rows."""
+    if form.schema is None:
+        return None
+    return [{"name": column.name, "kind": column.kind} for column in form.schema.columns]
 
 
 def _classes(view: HeadView) -> dict[str, Any]:

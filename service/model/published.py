@@ -8,8 +8,10 @@ from service.errors import InvalidSamples
 from service.heads.kinds import KINDS
 from service.heads.protocol import HeadView, Predictions
 from service.heads.votes import Votes, vote_of
+from service.model.row_form import RowForm, sparse_rows
 from service.samples.named_rows import NamedRows, NameTable, Rows
 from service.spec.heads import HeadName
+from solver.prepare.cells import Cells
 from solver.prepare.columns import PreparationView, prepared
 from solver.rows.matrix import Matrix, SparseRows
 
@@ -18,9 +20,10 @@ class Published(NamedTuple):
     """A model as readers see it: replaced as a whole after each block, never changed.
 
     epoch: the life of the model that the sequence counts in.
-    dimension: numbers in a row, or names known; None before the first sample.
-    names: the model's table if its rows are named; it may have grown since.
+    dimension: values in a row, or names known; None before the first sample.
+    names: the model's names if its rows are sparse; there may be more since.
     preparation: of rows before a head sees them; None where heads take them as they come.
+    form: what its rows are.
     """
 
     sequence: int
@@ -29,6 +32,7 @@ class Published(NamedTuple):
     names: NameTable | None
     preparation: PreparationView | None
     heads: dict[HeadName, HeadView]
+    form: RowForm = RowForm(None)
 
     def predict(self, head: HeadName, X: Matrix) -> Predictions:
         """What a head predicts for rows, told what the others predict if it listens to them.
@@ -57,10 +61,13 @@ class Published(NamedTuple):
 
     def matrix(self, rows: Rows) -> Matrix:
         """Rows to predict, in the form that the heads learned. Raises InvalidSamples."""
-        check_rows(rows, self.dimension, self.names is not None)
-        if not isinstance(rows, NamedRows):
-            return self.prepared(rows)
-        return (self.names or NameTable()).matrix(rows, self.dimension or 0)
+        self.form.check(rows)
+        if self.form.sparse or (isinstance(rows, NamedRows) and not self.form.begun):
+            return (self.names or NameTable()).matrix(sparse_rows(rows), self.dimension or 0)
+        if self.form.begun:
+            return self.prepared(self.form.encoded(rows))
+        assert not isinstance(rows, NamedRows)
+        return rows.numbers if isinstance(rows, Cells) else rows
 
 
 def predict_each(views: Mapping[HeadName, HeadView], X: Matrix) -> dict[HeadName, Predictions]:
@@ -71,24 +78,3 @@ def predict_each(views: Mapping[HeadName, HeadView], X: Matrix) -> dict[HeadName
             with suppress(InvalidSamples):
                 predictions[name] = view.predict(X)
     return predictions
-
-
-def check_rows(rows: Rows, dimension: int | None, named: bool) -> None:
-    """Raise InvalidSamples for rows of another kind or length than a model's.
-
-    dimension: the model's, or None if it has no rows yet and takes any. named: its kind of rows.
-    """
-    if dimension is None:
-        return
-    if isinstance(rows, NamedRows) != named:
-        takes, given = "arrays of numbers", "objects of named numbers"
-        if named:
-            takes, given = given, takes
-        detail = f"the model's first sample decided that its rows are {takes}, these are {given}"
-        raise InvalidSamples(detail, [{"pointer": "/x", "detail": f"must be {takes}"}])
-    if not isinstance(rows, NamedRows) and rows.shape[1] != dimension:
-        detail = f"has {rows.shape[1]} numbers, the model's rows have {dimension}"
-        raise InvalidSamples(
-            f"each row must have {dimension} numbers",
-            [{"row": 0, "pointer": "/x/0", "detail": detail}],
-        )

@@ -1,56 +1,149 @@
-"""Rows of named numbers, and a model's table of the names it has met.
+"""Rows by name as requests have them, and a sparse model's table of the names it has met.
 
 A name has no number of its own: each model numbers the names as they first appear in its
 journal, which holds the names, so live learning and replay give them the same numbers.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain, compress
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
+from solver.prepare.cells import NO_TEXT, Cells, cells_of_numbers
+from solver.prepare.cells import joined as joined_cells
 from solver.rows.matrix import SparseRows, sparse_from_csr
 from solver.rows.matrix import square_norms as square_norms_of_matrix
 
 # A Python string without its letters, and its pointer in a list.
 _NAME_BYTES = 57
+_NO_TEXTS = np.empty(0, np.int32)
 
 
 class NamedRows(NamedTuple):
     """Rows as a request names them: lengths[i] of the entries are row i's, in any order.
 
-    names: those with a nonzero value in some row, in the order of their first appearance. A zero
-        means the same as an absent name, so it does not make its name known.
+    names: in the order of their first appearance.
     lengths: (n,) integers.
     place: (entries,) integers, each entry's place in the names, no two alike in a row.
-    value: (entries,) float64, finite, none of them zero.
+    value: (entries,) float64, finite; NaN where it is missing or a text.
+    texts: those that occur. text: (entries,) int32, each entry's place in the texts, NO_TEXT
+        where it is none; empty where there are no texts.
     """
 
     names: list[str]
     lengths: NDArray[np.integer[Any]]
     place: NDArray[np.integer[Any]]
     value: Float64Array
+    texts: Sequence[str] = ()
+    text: NDArray[np.int32] = _NO_TEXTS
+
+    def part(self, start: int, stop: int) -> "NamedRows":
+        """Some of the rows, with all names."""
+        ends = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
+        of_rows = slice(int(ends[start]), int(ends[stop]))
+        return self._replace(
+            lengths=self.lengths[start:stop],
+            place=self.place[of_rows],
+            value=self.value[of_rows],
+            text=self.text[of_rows] if len(self.texts) else self.text,
+        )
 
 
-Rows: TypeAlias = Float64Array | NamedRows
+Rows: TypeAlias = Float64Array | NamedRows | Cells
 
 
 def named_rows(rows: Sequence[Mapping[str, float]]) -> NamedRows:
-    """Rows of checked names and numbers. Raises OverflowError for a number beyond float64."""
+    """Rows of checked names and numbers without their zeros.
+
+    Raises OverflowError for a number beyond float64.
+    """
+    return without_zeros(named_values(rows))
+
+
+def named_values(rows: Sequence[Mapping[str, Any]]) -> NamedRows:
+    """Rows of checked names and numbers, booleans, texts, and None where a value is missing.
+
+    Raises OverflowError for a number beyond float64.
+    """
     lengths = np.array([len(row) for row in rows], np.int64)
     present = list(chain.from_iterable(rows))
-    value = np.array(list(chain.from_iterable(row.values() for row in rows)), np.float64)
-    nonzero = value != 0.0
-    if not nonzero.all():
-        row = np.repeat(np.arange(len(rows)), lengths)[nonzero]
-        lengths = np.bincount(row, minlength=len(rows))
-        present, value = list(compress(present, nonzero)), value[nonzero]
+    given = list(chain.from_iterable(row.values() for row in rows))
     place_of = {name: k for k, name in enumerate(dict.fromkeys(present))}
     place = np.fromiter(map(place_of.__getitem__, present), np.int64, len(present))
-    return NamedRows(list(place_of), lengths, place, value)
+    value, texts, text = values_and_texts(given)
+    return NamedRows(list(place_of), lengths, place, value, texts, text)
+
+
+def values_and_texts(given: Sequence[Any]) -> tuple[Float64Array, list[str], NDArray[np.int32]]:
+    """Values, texts and their places, as `NamedRows` has them, of checked values.
+
+    Raises OverflowError for a number beyond float64.
+    """
+    if str not in set(map(type, given)):
+        return np.array(given, np.float64), [], _NO_TEXTS  # None becomes NaN
+    place_of: dict[str, int] = {}
+    text = [
+        place_of.setdefault(value, len(place_of)) if type(value) is str else NO_TEXT
+        for value in given
+    ]
+    numbers = [None if type(value) is str else value for value in given]
+    return np.array(numbers, np.float64), list(place_of), np.array(text, np.int32)
+
+
+def without_zeros(rows: NamedRows) -> NamedRows:
+    """Sparse rows, of numbers: a zero, a missing value and an absent name mean the same.
+
+    So a zero does not make its name known.
+    """
+    kept = (rows.value != 0.0) & ~np.isnan(rows.value)
+    if kept.all():
+        return rows
+    row = np.repeat(np.arange(len(rows.lengths)), rows.lengths)[kept]
+    used, first, place = np.unique(rows.place[kept], return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty(len(used), np.int64)
+    number[order] = np.arange(len(used))
+    return NamedRows(
+        [rows.names[k] for k in used[order].tolist()],
+        np.bincount(row, minlength=len(rows.lengths)),
+        number[place],
+        rows.value[kept],
+    )
+
+
+def cells(rows: Rows) -> Cells:
+    """Rows as those of a table, for few names: each row has room for all of them."""
+    if isinstance(rows, Cells):
+        return rows
+    if not isinstance(rows, NamedRows):
+        return cells_of_numbers(None, rows)
+    shape = len(rows.lengths), len(rows.names)
+    row = np.repeat(np.arange(shape[0]), rows.lengths)
+    numbers, text = np.full(shape, np.nan), np.full(shape, NO_TEXT, np.int32)
+    given = np.zeros(shape, np.bool_)
+    numbers[row, rows.place], given[row, rows.place] = rows.value, True
+    if len(rows.texts):
+        text[row, rows.place] = rows.text
+    return Cells(tuple(rows.names), numbers, tuple(rows.texts), text, given, whole=False)
+
+
+def rows_between(rows: Rows, start: int, stop: int) -> Rows:
+    """Some of the rows."""
+    if isinstance(rows, Cells):
+        return rows.rows(start, stop)
+    if isinstance(rows, NamedRows):
+        return rows.part(start, stop)
+    return rows[start:stop]
+
+
+def form_of(rows: Rows) -> Hashable:
+    """What rows must have in common to be joined."""
+    if isinstance(rows, Cells):
+        return "table", rows.names, rows.numbers.shape[1]
+    return "named" if isinstance(rows, NamedRows) else "arrays"
 
 
 def named_columns(names: Sequence[str], columns: Float64Array) -> NamedRows:
@@ -62,42 +155,69 @@ def named_columns(names: Sequence[str], columns: Float64Array) -> NamedRows:
     return NamedRows([names[k] for k in used.tolist()], lengths, place, columns[row, place])
 
 
-def joined(parts: Sequence[NamedRows]) -> NamedRows:
-    """The rows of all parts, one after another."""
+def joined(parts: Sequence[Rows]) -> Rows:
+    """The rows of all parts, which have one form, one after another."""
+    named = [part for part in parts if isinstance(part, NamedRows)]
+    if named:
+        return _joined_named(named)
+    tables = [part for part in parts if isinstance(part, Cells)]
+    if tables:
+        return joined_cells(tables) if len(tables) > 1 else tables[0]
+    return np.concatenate([part for part in parts if isinstance(part, np.ndarray)])
+
+
+def _joined_named(parts: Sequence[NamedRows]) -> NamedRows:
     table = NameTable(chain.from_iterable(part.names for part in parts))
+    texts = NameTable(chain.from_iterable(part.texts for part in parts))
+    text = [
+        np.append(texts.numbers(part.texts, len(texts)), NO_TEXT)[
+            part.text if len(part.texts) else np.full(len(part.value), NO_TEXT)
+        ]
+        for part in parts
+    ]
     return NamedRows(
         table.names(),
         np.concatenate([part.lengths for part in parts]),
         np.concatenate([table.numbers(part.names, len(table))[part.place] for part in parts]),
         np.concatenate([part.value for part in parts]),
+        texts.names(),
+        np.concatenate(text).astype(np.int32) if len(texts) else _NO_TEXTS,
     )
 
 
 def n_rows(rows: Rows) -> int:
     """The number of rows."""
+    if isinstance(rows, Cells):
+        return len(rows.numbers)
     return len(rows.lengths if isinstance(rows, NamedRows) else rows)
 
 
 def n_entries(rows: Rows) -> int:
     """The number of values in all rows, including the zeros of arrays."""
+    if isinstance(rows, Cells):
+        return rows.numbers.size
     return rows.value.size if isinstance(rows, NamedRows) else rows.size
 
 
 def n_bytes(rows: Rows) -> int:
     """The approximate memory that rows take."""
-    if not isinstance(rows, NamedRows):
+    if isinstance(rows, np.ndarray):
         return rows.nbytes
-    columns = rows.lengths.nbytes + rows.place.nbytes + rows.value.nbytes
-    return columns + _NAME_BYTES * len(rows.names) + sum(map(len, rows.names))
+    words = [*(rows.names or ()), *rows.texts]
+    arrays = [array for array in rows if isinstance(array, np.ndarray)]
+    return sum(a.nbytes for a in arrays) + _NAME_BYTES * len(words) + sum(map(len, words))
 
 
 def square_norms(rows: Rows | SparseRows) -> Float64Array:
     """||x||^2 of each row, (n,); infinite where it overflows."""
     with np.errstate(over="ignore"):
+        if isinstance(rows, Cells):
+            return square_norms_of_matrix(np.nan_to_num(rows.numbers))
         if not isinstance(rows, NamedRows):
             return square_norms_of_matrix(rows)
         row = np.repeat(np.arange(n_rows(rows)), rows.lengths)
-        return np.bincount(row, rows.value * rows.value, n_rows(rows)).astype(np.float64)
+        value = np.nan_to_num(rows.value)
+        return np.bincount(row, value * value, n_rows(rows)).astype(np.float64)
 
 
 class NameTable:

@@ -1,16 +1,15 @@
 """Samples as the journal holds them: one record for each request."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgpack
 import numpy as np
 
-from service.samples.named_rows import NamedRows, joined
+from service.samples.named_rows import NamedRows, Rows, joined
 from service.samples.targets import Targets
 from service.samples.validation import Samples
-
-# Types of named rows in a record: lengths, places, values.
-_COLUMNS = ("<u4", "<u4", "<f8")
+from solver.prepare.cells import Cells
 
 
 def as_recorded(samples: Samples) -> Samples:
@@ -21,48 +20,85 @@ def as_recorded(samples: Samples) -> Samples:
     X, y = samples
     if not isinstance(y, list):
         y = np.ascontiguousarray(y, "<f8")
-    if not isinstance(X, NamedRows):
-        return Samples(np.ascontiguousarray(X, "<f8"), y)
-    names, *columns = X
-    return Samples(NamedRows(names, *map(np.ascontiguousarray, columns, _COLUMNS)), y)
+    if isinstance(X, NamedRows):
+        names, lengths, place, value, texts, text = X
+        lengths, place = (np.ascontiguousarray(part, "<u4") for part in (lengths, place))
+        value, text = np.ascontiguousarray(value, "<f8"), np.ascontiguousarray(text, "<i4")
+        return Samples(NamedRows(names, lengths, place, value, list(texts), text), y)
+    if isinstance(X, Cells):
+        numbers, text = np.ascontiguousarray(X.numbers, "<f8"), np.ascontiguousarray(X.text, "<i4")
+        return Samples(X._replace(numbers=numbers, text=text), y)
+    return Samples(np.ascontiguousarray(X, "<f8"), y)
 
 
 def to_record(samples: Samples) -> bytes:
     """The samples as one journal entry's payload.
 
-    Arrays: [shape, numbers, y]. Named rows: [names, lengths, places, numbers, y]. y is the
-    labels, or the targets' bytes.
+    Arrays: [shape, numbers, y]. Rows by name: [names, lengths, places, numbers, y], or with texts
+    [names, lengths, places, numbers, texts, places of texts, y]. Tables: [names, shape, numbers,
+    texts, places of texts, y]. y is the labels, or the targets' bytes.
     """
-    packed: bytes
-    y = samples.y if isinstance(samples.y, list) else samples.y.astype("<f8", copy=False).tobytes()
-    if isinstance(samples.X, NamedRows):
-        names, *columns = samples.X
-        as_bytes = [
-            c.astype(t, copy=False).tobytes() for c, t in zip(columns, _COLUMNS, strict=True)
-        ]
-        packed = msgpack.packb([names, *as_bytes, y])
-    else:
-        shape = list(samples.X.shape)
-        packed = msgpack.packb([shape, samples.X.astype("<f8", copy=False).tobytes(), y])
+    X, y = as_recorded(samples)
+    packed: bytes = msgpack.packb([*_parts_of(X), y if isinstance(y, list) else y.tobytes()])
     return packed
+
+
+def _parts_of(X: Rows) -> list[Any]:
+    if isinstance(X, Cells):
+        shape = list(X.numbers.shape)
+        return [X.names, shape, X.numbers.tobytes(), list(X.texts), X.text.tobytes()]
+    if not isinstance(X, NamedRows):
+        return [list(X.shape), X.tobytes()]
+    parts = [X.names, X.lengths.tobytes(), X.place.tobytes(), X.value.tobytes()]
+    return [*parts, list(X.texts), X.text.tobytes()] if len(X.texts) else parts
 
 
 def from_record(record: bytes) -> Samples:
     """Inverse of `to_record`."""
-    head, *columns, y = msgpack.unpackb(record)
+    *parts, y = msgpack.unpackb(record)
     # Copied, because compiled code takes a read-only array for another type.
     if isinstance(y, bytes):
         y = np.frombuffer(y, "<f8").copy()
-    if len(columns) == 1:
-        return Samples(np.frombuffer(columns[0], "<f8").reshape(head).copy(), y)
-    return Samples(NamedRows(head, *map(np.frombuffer, columns, _COLUMNS)), y)
+    rows_of: dict[int, Callable[..., Rows]] = {2: _arrays, 4: _named, 5: _table, 6: _named}
+    return Samples(rows_of[len(parts)](*parts), y)
+
+
+def _arrays(shape: list[int], numbers: bytes) -> Rows:
+    return np.frombuffer(numbers, "<f8").reshape(shape).copy()
+
+
+def _table(
+    names: list[str] | None, shape: list[int], numbers: bytes, texts: list[str], text: bytes
+) -> Rows:
+    return Cells(
+        None if names is None else tuple(names),
+        np.frombuffer(numbers, "<f8").reshape(shape),
+        tuple(texts),
+        np.frombuffer(text, "<i4").reshape(shape),
+        np.ones(shape, np.bool_),
+    )
+
+
+def _named(
+    names: list[str],
+    lengths: bytes,
+    place: bytes,
+    numbers: bytes,
+    texts: Sequence[str] = (),
+    text: bytes = b"",
+) -> Rows:
+    return NamedRows(
+        names,
+        np.frombuffer(lengths, "<u4"),
+        np.frombuffer(place, "<u4"),
+        np.frombuffer(numbers, "<f8"),
+        list(texts),
+        np.frombuffer(text, "<i4"),
+    )
 
 
 def one_after_another(parts: Sequence[Samples]) -> Samples:
-    """The samples of all parts, which have one kind of rows and are for one task."""
+    """The samples of all parts, whose rows have one form and which are for one task."""
     targets = [part.y for part in parts if not isinstance(part.y, list)]
     y: Targets = np.concatenate(targets) if targets else [y for part in parts for y in part.y]
-    arrays = [part.X for part in parts if not isinstance(part.X, NamedRows)]
-    if arrays:
-        return Samples(np.concatenate(arrays), y)
-    return Samples(joined([part.X for part in parts if isinstance(part.X, NamedRows)]), y)
+    return Samples(joined([part.X for part in parts]), y)

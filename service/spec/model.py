@@ -1,5 +1,6 @@
 """The spec of a model: what a client may choose, with a default for everything."""
 
+from contextlib import suppress
 from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
@@ -28,6 +29,7 @@ _DIMENSION = 512
 _EPSILON = 0.1
 # What a spec meant before these fields existed.
 _BEFORE: dict[str, Any] = {"prepare": None, "adaptive": None}
+_BEFORE_TABLES: dict[str, Any] = {"named": "sparse"}
 _DEFAULT_FEATURES: dict[Any, FeatureMap] = {"polynomial": "nystrom", "linear": "identity"}
 
 
@@ -96,13 +98,26 @@ class AssetSpec(Part):
 class PrepareSpec(Part):
     """Rows are standardised before anything learns them, each by the rows up to it.
 
-    Sparse rows keep their zeros.
+    Texts become categories. Sparse rows keep their zeros.
     """
 
     missing: Literal["mean", "indicator"] = Field(
         "mean",
         description="What a missing number becomes: the mean of its feature so far; indicator: "
         "the mean, and one more feature that says so.",
+    )
+    named: Literal["table", "sparse"] = Field(
+        "table",
+        description="What objects of named values are. table: each has the same names, and an "
+        "absent one is a missing value; unless the first rows show that they are sparse: new names "
+        "come at any time, and an absent one is zero.",
+    )
+    timestamps: list[str] = Field(
+        [],
+        max_length=16,
+        description="Names whose values are dates and times, in the form of ISO 8601 or as seconds "
+        "since 1970: the hour of the day, the day of the week and the time that has passed are "
+        "learned.",
     )
 
 
@@ -263,25 +278,32 @@ def read_spec(given: Any) -> ModelSpec:
 
 
 def readings(given: Any) -> tuple[ModelSpec, ...]:
-    """What a decoded body means, and what it meant before rows were prepared. Raises Invalid.
+    """What a decoded body means, and what it meant before. Raises Invalid.
 
     A model that was made with the same body then still has the spec that is asked for.
     """
     spec = read_spec(given)
-    if _BEFORE.keys() & given.keys():
-        return (spec,)
-    try:
-        return spec, read_spec(_BEFORE | given)
-    except Invalid:  # it serves a head that did not exist
-        return (spec,)
+    meanings = [spec]
+    if spec.prepare is not None and "named" not in (given.get("prepare") or {}):
+        prepare = spec.prepare.model_copy(update=_BEFORE_TABLES)
+        meanings.append(spec.model_copy(update={"prepare": prepare}))
+    if not _BEFORE.keys() & given.keys():
+        # It may serve a head that did not exist.
+        with suppress(Invalid):
+            meanings.append(read_spec(_BEFORE | given))
+    return tuple(meanings)
 
 
 def read_stored_spec(given: Any) -> ModelSpec:
     """Check a spec that was stored with every default filled in, by this version or an older one.
 
-    Models that were made before rows were prepared go on without. Raises Invalid.
+    Models that were made before rows were prepared, or were tables, go on without. Raises Invalid.
     """
-    return read_spec(given if not isinstance(given, dict) else _BEFORE | given)
+    if isinstance(given, dict):
+        given = _BEFORE | given
+        if isinstance(given["prepare"], dict):
+            given["prepare"] = _BEFORE_TABLES | given["prepare"]
+    return read_spec(given)
 
 
 # After the models that it describes.

@@ -60,7 +60,8 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
         assert kind.pairs is not None
         learner, report = _batch(kind.pairs, spec, data, plan, observe)
     width = _width(data.X)
-    learner.sequence, learner.dimension = report["samples"], width
+    learner.sequence = report["samples"]
+    learner.form = learner.form._replace(width=width)
     learner.forget_views()
     learner.publish()
     plain, arrays = learner.state()

@@ -1,11 +1,11 @@
 """Columns of different kinds as standardised numbers: the rows that learners take.
 
     number     one column, standardised (`scale`); NaN is missing and becomes the mean, 0
-    category   SLOTS columns, one of them 1, standardised likewise; the first SLOTS codes have
-               one each, others share them by a hash; NaN is missing and is 0 in all of them
+    category   slots, one of them 1, standardised likewise; the first codes have one each, all
+               others share the last quarter by a hash; NaN is missing and is 0 in all of them
 
-With `indicators`, each column has one more, which is 1 where its value is missing. The width is
-settled by the kinds and never changes, however many categories come.
+A column may have one more, which is 1 where its value is missing. The width is settled by the
+layout and never changes, however many categories come.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,33 +26,40 @@ from solver.prepare.scale import (
 )
 
 Kind = Literal["number", "category"]
-SLOTS = 32
+MOST_SLOTS = 32
 # Codes are float64 numbers: beyond it, not every integer is one.
-_LARGEST_CODE = 2.0**53
+LARGEST_CODE = 2.0**53
 
 
 class Layout(NamedTuple):
-    """What each column of a row is.
+    """What each column of an array of numbers and codes is.
 
-    numbers, categories: column numbers. indicators: whether there are any.
+    numbers, categories: column numbers. slots: of each category. indicators: numbers of the
+    columns whose missing values have a column of their own.
     """
 
     numbers: tuple[int, ...]
-    categories: tuple[int, ...]
-    indicators: bool
+    categories: tuple[int, ...] = ()
+    slots: tuple[int, ...] = ()
+    indicators: tuple[int, ...] = ()
 
     @property
     def width(self) -> int:
         """The number of prepared columns."""
-        columns = len(self.numbers) + len(self.categories)
-        return len(self.numbers) + SLOTS * len(self.categories) + columns * self.indicators
+        return len(self.numbers) + sum(self.slots) + len(self.indicators)
 
 
 def layout_of(kinds: Sequence[Kind], *, indicators: bool = False) -> Layout:
     """The layout of rows with columns of these kinds, in their order."""
     numbers = tuple(j for j, kind in enumerate(kinds) if kind == "number")
     categories = tuple(j for j, kind in enumerate(kinds) if kind == "category")
-    return Layout(numbers, categories, indicators)
+    slots = (MOST_SLOTS,) * len(categories)
+    return Layout(numbers, categories, slots, tuple(range(len(kinds))) if indicators else ())
+
+
+def own_codes(slots: int) -> int:
+    """How many codes have a slot that no other code shares."""
+    return slots - max(1, slots // 4)
 
 
 class PreparationView(NamedTuple):
@@ -98,23 +105,25 @@ def prepared(view: PreparationView, X: Float64Array) -> Float64Array:
 def encoded(layout: Layout, X: Float64Array) -> Float64Array:
     """Rows (n, d) as numbers (n, width) that are not standardised yet; NaN where missing."""
     parts = [X[:, list(layout.numbers)]]
-    parts += [_one_hot(X[:, j]) for j in layout.categories]
+    parts += [
+        _one_hot(X[:, j], slots) for j, slots in zip(layout.categories, layout.slots, strict=True)
+    ]
     if layout.indicators:
-        parts.append(np.isnan(X[:, [*layout.numbers, *layout.categories]]).astype(np.float64))
+        parts.append(np.isnan(X[:, list(layout.indicators)]).astype(np.float64))
     # Columns that are picked lie one after another, and sums over rows would round otherwise.
     return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
 
-def _one_hot(codes: Float64Array) -> Float64Array:
+def _one_hot(codes: Float64Array, slots: int) -> Float64Array:
     missing = np.isnan(codes)
     code = np.where(missing, 0.0, codes)
-    if np.any((code < 0.0) | (code > _LARGEST_CODE) | (code != np.floor(code))):
+    if np.any((code < 0.0) | (code > LARGEST_CODE) | (code != np.floor(code))):
         raise ValueError("a category's code must be one of 0, 1, 2, ...")
-    number = code.astype(np.int64)
+    number, own = code.astype(np.int64), own_codes(slots)
     # Multiplicative hashing (Knuth): the upper bits of a product with 2^64 / golden ratio.
     product = number.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    shared = (product >> np.uint64(64 - SLOTS.bit_length() + 1)).astype(np.int64)
-    columns = np.zeros((len(codes), SLOTS))
-    columns[np.arange(len(codes)), np.where(number < SLOTS, number, shared)] = 1.0
+    shared = own + ((product >> np.uint64(32)) % np.uint64(slots - own)).astype(np.int64)
+    columns = np.zeros((len(codes), slots))
+    columns[np.arange(len(codes)), np.where(number < own, number, shared)] = 1.0
     columns[missing] = np.nan
     return columns

@@ -69,7 +69,7 @@ def plain_rows(samples: Samples) -> list[Any]:
     """The rows as JSON has them."""
     if not isinstance(samples.X, NamedRows):
         return samples.X.tolist()
-    names, lengths, places, values = samples.X
+    names, lengths, places, values, *_ = samples.X
     entries = iter(zip(places.tolist(), values.tolist(), strict=True))
     return [{names[k]: value for k, value in islice(entries, n)} for n in lengths.tolist()]
 

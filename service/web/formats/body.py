@@ -11,7 +11,7 @@ from service.errors import TooLarge
 from service.samples.named_rows import Rows
 from service.samples.validation import Samples, read_rows, read_samples
 from service.settings import Settings
-from service.spec.heads import Task
+from service.spec.model import ModelSpec
 from service.web.formats.bounds import bounds_of
 from service.web.formats.content_encoding import decompressor_of
 from service.web.formats.inference import JSON_LENGTH_HEADER, Inference, read_inference
@@ -42,24 +42,40 @@ async def decode_samples(
     body_format: Format,
     data: bytes,
     settings: Settings,
-    task: Task,
+    spec: ModelSpec,
     lease: Lease,
 ) -> Samples:
-    """Samples for a model of this task. Raises Unreadable, InvalidSamples, TooLarge, MemoryFull."""
+    """Samples for a model of this spec. Raises Unreadable, InvalidSamples, TooLarge, MemoryFull."""
     return await beside_the_loop(
-        lambda: read_samples(_decode(request, body_format, data, settings), task),
-        len(data),
-        lease,
+        lambda: samples_for(spec, _decode(request, body_format, data, settings)), len(data), lease
     )
 
 
 async def decode_rows(
-    request: Request, body_format: Format, data: bytes, settings: Settings, lease: Lease
+    request: Request,
+    body_format: Format,
+    data: bytes,
+    settings: Settings,
+    spec: ModelSpec,
+    lease: Lease,
 ) -> Rows:
-    """Rows to predict. Raises Unreadable, InvalidSamples, TooLarge, MemoryFull."""
+    """Rows to predict with a model of this spec.
+
+    Raises Unreadable, InvalidSamples, TooLarge, MemoryFull.
+    """
     return await beside_the_loop(
-        lambda: read_rows(_decode(request, body_format, data, settings)), len(data), lease
+        lambda: rows_for(spec, _decode(request, body_format, data, settings)), len(data), lease
     )
+
+
+def samples_for(spec: ModelSpec, body: Any) -> Samples:
+    """Samples in plain data, for a model of this spec. Raises Invalid, InvalidSamples."""
+    return read_samples(body, spec.task, prepared=spec.prepare is not None)
+
+
+def rows_for(spec: ModelSpec, body: Any) -> Rows:
+    """Rows in plain data, for a model of this spec to predict. Raises Invalid, InvalidSamples."""
+    return read_rows(body, prepared=spec.prepare is not None)
 
 
 async def receive_inference(

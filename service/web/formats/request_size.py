@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from service.errors import InvalidSamples, TooLarge
-from service.samples.named_rows import NamedRows, Rows, n_rows
+from service.samples.named_rows import NamedRows, Rows, n_entries, n_rows
 from service.settings import Settings
 
 
@@ -21,7 +21,7 @@ def check_rows(rows: Rows, settings: Settings) -> None:
     if isinstance(rows, NamedRows):
         _check(n_rows(rows), rows.lengths.tolist(), settings)
     else:
-        _check(len(rows), [rows.shape[1]], settings)
+        _check(n_rows(rows), [n_entries(rows) // n_rows(rows)], settings)
 
 
 def _check(rows: int, widths: Iterable[int], settings: Settings) -> None:

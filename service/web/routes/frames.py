@@ -14,9 +14,9 @@ FrameId = int | str
 
 _LONGEST_ID = 128
 _FIELDS = {
-    "learn": {"id", "op", "x", "y"},
-    "asset": {"id", "op", "x", "y"},
-    "predict": {"id", "op", "x", "head", "min_sequence"},
+    "learn": {"id", "op", "x", "names", "y"},
+    "asset": {"id", "op", "x", "names", "y"},
+    "predict": {"id", "op", "x", "names", "head", "min_sequence"},
 }
 
 

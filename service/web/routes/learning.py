@@ -77,9 +77,7 @@ def add_learning(
         with memory.lease() as lease:
             body_format, data = await receive(request, settings.body_bytes, True, lease)
             model = engine.model(name)
-            samples = await decode_samples(
-                request, body_format, data, settings, model.spec.task, lease
-            )
+            samples = await decode_samples(request, body_format, data, settings, model.spec, lease)
             del data  # the samples are counted in the queue
             await engine.compiled(model, samples.X, preference and preference.wait)
         durable = asyncio.get_running_loop().create_future() if preference else None
@@ -94,9 +92,10 @@ def add_learning(
         awaited = read_min_sequence(query.get("min_sequence"))
         with memory.lease() as lease:
             body_format, data = await receive(request, settings.body_bytes, False, lease)
-            rows = await decode_rows(request, body_format, data, settings, lease)
+            model = engine.model(name)
+            rows = await decode_rows(request, body_format, data, settings, model.spec, lease)
             del data
-        model, grant = engine.model(name), request.state.grant
+        grant = request.state.grant
         head = query.get("head")
         predicted = await handlers.predict(engine, grant, model, head, awaited, rows)
         return respond(request, body_format, predicted)

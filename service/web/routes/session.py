@@ -25,10 +25,10 @@ from service.engine.idempotency import frame_key
 from service.errors import Refusal, Unavailable
 from service.model.live import Model
 from service.model.moment import read_awaited
-from service.samples.validation import Samples, read_rows, read_samples
+from service.samples.validation import Samples
 from service.settings import Settings
-from service.spec.heads import LearningCall, Task
-from service.web.formats.body import beside_the_loop
+from service.spec.heads import LearningCall
+from service.web.formats.body import beside_the_loop, rows_for, samples_for
 from service.web.formats.bounds import bounds_of
 from service.web.formats.memory import Lease, MemoryBudget
 from service.web.formats.problems import problem_of
@@ -39,6 +39,7 @@ from service.web.routes.frames import SUBPROTOCOLS, FrameId, decode_frame, frame
 
 # Codes with which the server closes a stream.
 GOING_AWAY, NOT_ALLOWED = 1001, 1008
+_SAMPLES = ("x", "names", "y")
 
 
 class Session:
@@ -158,7 +159,7 @@ class Session:
             else:
                 model = self._engine.model(self._model.name)
                 samples = await beside_the_loop(
-                    lambda: _read_samples(frame, model.spec.task), n_bytes, lease
+                    lambda: samples_for(model.spec, _fields(frame, _SAMPLES)), n_bytes, lease
                 )
                 await self._engine.compiled(model, samples.X)
                 self._learn(of_frame, model, samples, "asset" if op == "asset" else "samples")
@@ -189,10 +190,9 @@ class Session:
         task.add_done_callback(self._predictions.discard)
 
     async def _predict(self, of_frame: FrameId, model: Model, frame: dict[str, Any]) -> None:
-        body = {"x": frame["x"]} if "x" in frame else {}
         head, awaited = frame.get("head"), read_awaited(frame.get("min_sequence"))
         try:
-            rows = read_rows(body)
+            rows = rows_for(model.spec, _fields(frame, ("x", "names")))
             answer = await handlers.predict(self._engine, self.grant, model, head, awaited, rows)
         except Refusal as error:
             self._refuse(of_frame, error)
@@ -229,9 +229,8 @@ class Session:
         return {"hello": {**told, "sequence": sequence, "epoch": epoch}}
 
 
-def _read_samples(frame: dict[str, Any], task: Task) -> Samples:
-    """The samples in a frame. Raises InvalidSamples."""
-    return read_samples({name: frame[name] for name in ("x", "y") if name in frame}, task)
+def _fields(frame: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: frame[name] for name in names if name in frame}
 
 
 class _Order:

@@ -15,7 +15,7 @@ from service.errors import InvalidSamples, NoSuchHead, Refusal
 from service.model.draft import Draft, Limits
 from service.model.learner import Learner
 from service.model.live import Model
-from service.model.published import check_rows
+from service.model.row_form import RowForm
 from service.samples.named_rows import named_rows
 from service.samples.record import from_record, to_record
 from service.samples.targets import Label
@@ -49,7 +49,7 @@ def of(labels: list[Label], features: int = 2) -> Samples:
 def taken(draft: Draft) -> tuple[Any, ...]:
     """What a draft has reserved."""
     labels = {name: set(new) for name, new in draft._labels.items()}
-    return draft.sequence, draft._dimension, draft._named, set(draft._names), labels
+    return draft.sequence, draft._form, set(draft._names), labels
 
 
 def learn(learner: Learner, requests: Iterable[tuple[HeadName, Samples]]) -> list[Any]:
@@ -168,12 +168,12 @@ class TestCheck:
             "semiparametric": set(),
             "adaptive": set(),
         }
-        assert (draft.sequence, draft._dimension) == (4, 2)
+        assert (draft.sequence, draft._form.features) == (4, 2)
         assert learner.model.describe() == before
         assert (learner.sequence, learner.dimension) == (1, 2)
 
     def test_before_the_first_samples_any_dimension_will_do(self):
-        check_rows(np.ones((1, 7)), None, False)
+        RowForm(None).check(np.ones((1, 7)))
 
     @settings(max_examples=50)
     @given(
@@ -201,7 +201,7 @@ class TestCheck:
         for head, samples in accepted:
             learner.absorb(head, samples)
         assert learner.sequence == draft.sequence
-        assert learner.dimension == draft._dimension
+        assert learner.form == draft._form
         for name, head in learner.heads.items():
             assert {(type(label), label) for label in head.classes} == draft._labels[name]
             assert len(head.classes) <= 3
@@ -212,6 +212,10 @@ def words(*rows: str, label: Label = "a") -> Samples:
     return Samples(
         named_rows([dict.fromkeys(row, 1.0) for row in rows]), [label for _ in range(len(rows))]
     )
+
+
+def names_in(draft: Draft, learner: Learner) -> int:
+    return len(draft._names) + len(learner.names or ())
 
 
 def names_of(learner: Learner) -> list[str]:
@@ -300,7 +304,7 @@ class TestNames:
             draft.add("asset", words("abcd"))
         assert "WOLFSTREAM_MODEL_BYTES" in caught.value.errors[0]["detail"]
         draft.add("asset", words("cba"))
-        assert draft._dimension == 3
+        assert names_in(draft, learner) == 3
 
     def test_are_reserved_within_a_group_for_both_heads(self):
         learner = model_of()
@@ -311,7 +315,7 @@ class TestNames:
         with pytest.raises(InvalidSamples):
             draft.add("asset", words("d"))
         draft.add("asset", words("cba"))
-        assert draft._dimension == 3
+        assert names_in(draft, learner) == 3
 
     @pytest.mark.parametrize(
         "wrong",
@@ -407,7 +411,8 @@ class TestNames:
             accepted.append((head, words(*rows)))
         for head, samples in accepted:
             learner.absorb(head, samples)
-        assert (learner.sequence, learner.dimension) == (draft.sequence, draft._dimension)
+        assert (learner.sequence, learner.form) == (draft.sequence, draft._form)
+        assert len(learner.names or ()) == names_in(draft, model_of())
         if learner.names is not None:
             assert set(names_of(learner)) == draft._names
             assert len(draft._names) <= 3
@@ -464,6 +469,7 @@ class TestPublish:
             "sequence": 0,
             "rows": None,
             "features": None,
+            "columns": None,
             "heads": {"working_set": description["heads"]["working_set"]},
             "snapshot_sequence": 0,
             "rolled_back": None,

@@ -13,7 +13,7 @@ from service.spec.model import ModelSpec, read_spec, read_stored_spec, readings
 
 DEFAULTS = {
     "task": "classification",
-    "prepare": {"missing": "mean"},
+    "prepare": {"missing": "mean", "named": "table", "timestamps": []},
     "temporal": False,
     "kernel": {"type": "rbf", "gamma": "auto"},
     "working_set": {
@@ -194,9 +194,11 @@ class TestWhatFollows:
         assert stored == DEFAULTS | alone
 
     def test_a_body_also_means_what_it_meant_before(self):
-        now, before = readings({"seed": 1})
+        now, before_tables, before = readings({"seed": 1})
         assert (now.serve, before.serve) == ("adaptive", "working_set")
-        assert len(readings({"adaptive": {}})) == 1
+        assert before_tables == read_stored_spec(now.plain() | {"prepare": {"missing": "mean"}})
+        assert len(readings({"adaptive": {}})) == 2
+        assert len(readings({"prepare": {"named": "table"}})) == 1
 
     def test_both_heads_can_serve(self):
         assert plain(serve="asset")["serve"] == "asset"

@@ -3,10 +3,18 @@
 import numpy as np
 import pytest
 
-from solver.prepare.columns import SLOTS, Preparation, encoded, layout_of, prepared
+from solver.prepare.columns import (
+    Preparation,
+    encoded,
+    layout_of,
+    own_codes,
+    prepared,
+)
 from solver.prepare.scale import no_moments, standardise
 
-KINDS = ("number", "category", "number")
+SLOTS = 32
+MIXED = layout_of(["number", "category", "number"])
+CATEGORY = layout_of(["category"])
 RANDOM = np.random.default_rng(0)
 
 
@@ -30,24 +38,25 @@ def test_prepared_rows_lie_one_after_another():
 
 
 def test_a_category_has_one_column_of_its_slots():
-    codes = np.array([[0.0], [SLOTS - 1.0], [np.nan], [1e6]])
-    columns = encoded(layout_of(["category"]), codes)
-    np.testing.assert_array_equal(columns[:2], np.eye(SLOTS)[[0, SLOTS - 1]])
+    own = own_codes(SLOTS)
+    columns = encoded(CATEGORY, np.array([[0.0], [own - 1.0], [np.nan], [1e6]]))
+    np.testing.assert_array_equal(columns[:2], np.eye(SLOTS)[[0, own - 1]])
     assert np.isnan(columns[2]).all()
-    assert sorted(columns[3]) == [0.0] * (SLOTS - 1) + [1.0]
+    assert columns[3].sum() == columns[3, own:].sum() == 1.0
 
 
-def test_late_categories_spread_over_the_slots():
-    codes = np.arange(SLOTS, 100_000.0)[:, None]
-    share = encoded(layout_of(["category"]), codes).mean(axis=0)
-    assert share.min() > 0.9 / SLOTS
-    assert share.max() < 1.1 / SLOTS
+def test_late_categories_spread_over_the_shared_slots():
+    own = own_codes(SLOTS)
+    share = encoded(CATEGORY, np.arange(own, 100_000.0)[:, None]).mean(axis=0)
+    assert share[:own].max() == 0.0
+    assert share[own:].min() > 0.9 / (SLOTS - own)
+    assert share[own:].max() < 1.1 / (SLOTS - own)
 
 
-@pytest.mark.parametrize("indicators", [False, True])
+@pytest.mark.parametrize("indicators", [(), (0, 1, 2)])
 def test_the_width_is_that_of_the_layout(indicators):
-    layout = layout_of(KINDS, indicators=indicators)
-    assert layout.width == 2 + SLOTS + 3 * indicators
+    layout = MIXED._replace(indicators=indicators)
+    assert layout.width == 2 + SLOTS + len(indicators)
     Z = Preparation(layout).absorb(rows(100))
     assert Z.shape == (100, layout.width)
     assert np.isfinite(Z).all()
@@ -55,13 +64,13 @@ def test_the_width_is_that_of_the_layout(indicators):
 
 def test_indicators_say_what_is_missing():
     X = rows(50)
-    columns = encoded(layout_of(KINDS, indicators=True), X)[:, -3:]
-    np.testing.assert_array_equal(columns, np.isnan(X)[:, [0, 2, 1]])
+    columns = encoded(MIXED._replace(indicators=(0, 1, 2)), X)[:, -3:]
+    np.testing.assert_array_equal(columns, np.isnan(X))
 
 
 @pytest.mark.parametrize("code", [-1.0, 0.5, np.inf, 2.0**60])
 def test_what_is_no_code_is_refused_before_anything_is_taken_in(code):
-    preparation = Preparation(layout_of(KINDS))
+    preparation = Preparation(MIXED)
     X = rows(20)
     X[7, 1] = code
     before = preparation.state()
@@ -73,7 +82,7 @@ def test_what_is_no_code_is_refused_before_anything_is_taken_in(code):
 
 def test_a_view_and_a_restored_state_prepare_alike():
     X = rows(200)
-    preparation, twin = Preparation(layout_of(KINDS)), Preparation(layout_of(KINDS))
+    preparation, twin = Preparation(MIXED), Preparation(MIXED)
     preparation.absorb(X[:150])
     twin.restore(preparation.state())
     asked = prepared(preparation.view(), X[150:151])

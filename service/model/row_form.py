@@ -1,0 +1,223 @@
+"""What the rows of a model are: arrays of a length, a table, or sparse rows by name."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from service.errors import InvalidSamples, pointer_to
+from service.samples.named_rows import (
+    NamedRows,
+    Rows,
+    cells,
+    n_rows,
+    named_columns,
+    rows_between,
+    without_zeros,
+)
+from service.spec.model import PrepareSpec
+from solver.arrays import Float64Array
+from solver.prepare.cells import Cells
+from solver.prepare.columns import Layout, layout_of
+from solver.prepare.schema import (
+    Misfit,
+    Schema,
+    check,
+    encode,
+    extended,
+    layout,
+    settled_numbers,
+)
+
+T = TypeVar("T")
+
+_ARRAYS, _NAMED = "arrays of numbers", "objects of named numbers"
+_LONGEST_ECHO = 40
+
+
+class RowForm(NamedTuple):
+    """What a model's rows are after some samples; nothing is settled before the first.
+
+    prepare: of the model's spec. width: numbers in a row where rows are arrays. schema: where they
+    are a table. sparse: whether they are sparse rows by name.
+    """
+
+    prepare: PrepareSpec | None
+    width: int | None = None
+    schema: Schema | None = None
+    sparse: bool = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether there were any rows."""
+        return self.sparse or self.schema is not None or self.width is not None
+
+    @property
+    def settled(self) -> bool:
+        """Whether more rows of the same form change nothing that heads see."""
+        return self.begun and (self.schema is None or self.schema.settled)
+
+    @property
+    def features(self) -> int | None:
+        """Columns of arrays and tables; None before the first sample, and of sparse rows."""
+        return self.width if self.schema is None else len(self.schema.columns)
+
+    @property
+    def layout(self) -> Layout | None:
+        """Of the numbers and codes that `encoded` gives; None where there are none."""
+        indicators = self.prepare is not None and self.prepare.missing == "indicator"
+        if self.schema is not None:
+            return layout(self.schema, indicators=indicators)
+        if self.width is None:
+            return None
+        return layout_of(["number"] * self.width, indicators=indicators)
+
+    def after(self, rows: Rows) -> "RowForm":
+        """The form after some more rows to learn. Raises InvalidSamples for those that do not fit.
+
+        A sequence of blocks gives the same, however it is cut.
+        """
+        if isinstance(rows, np.ndarray) and self.schema is None:
+            self._check_arrays(rows)
+            return self._replace(width=rows.shape[1])
+        if self.sparse or self._begins_sparse(rows):
+            self._check_sparse(rows)
+            return self._replace(sparse=True)
+        form = self
+        if self.schema is None:
+            form = self._replace(width=None, schema=self._first_schema(rows))
+        return form._extended(rows)
+
+    def check(self, rows: Rows) -> None:
+        """Refuse rows to predict that do not fit. Raises InvalidSamples."""
+        if not self.begun:
+            return
+        if self.sparse:
+            self._check_sparse(rows)
+        elif self.schema is not None:
+            schema = self.schema
+            _fitting(rows, lambda: check(schema, _cells(rows, schema)))
+        elif isinstance(rows, np.ndarray):
+            self._check_arrays(rows)
+        else:
+            raise _another_kind(_ARRAYS)
+
+    def encoded(self, rows: Rows) -> Float64Array:
+        """Rows that fit as numbers and codes, (n, columns of the layout); NaN where missing."""
+        if self.schema is None:
+            assert isinstance(rows, np.ndarray)
+            return rows
+        return encode(self.schema, cells(rows))
+
+    def _extended(self, rows: Rows) -> "RowForm":
+        """With the rows in the schema, one by one while it settles: each has names of its own."""
+        schema, i, n = self.schema, 0, n_rows(rows)
+        assert schema is not None
+        while i < n:
+            stop = n if schema.settled else i + 1
+            part = rows_between(rows, i, stop)
+            grow = partial(_schema_after, schema, part)
+            wider = _fitting(part, grow, i)
+            if wider is None:
+                return RowForm(self.prepare, sparse=True).after(rows_between(rows, i, n))
+            schema, i = wider, stop
+        return self._replace(schema=schema)
+
+    def _begins_sparse(self, rows: Rows) -> bool:
+        """Whether the first rows are sparse without a look at them."""
+        if self.begun or isinstance(rows, np.ndarray) or rows.names is None:
+            return False
+        if self.prepare is None:
+            return isinstance(rows, NamedRows)
+        return self.prepare.named == "sparse"
+
+    def _first_schema(self, rows: Rows) -> Schema:
+        """The schema before rows that are the first, or the first with names after arrays."""
+        if self.prepare is not None and not self.begun:
+            return Schema(moments=frozenset(self.prepare.timestamps))
+        if not isinstance(rows, Cells):
+            raise _another_kind(_ARRAYS)
+        width = rows.numbers.shape[1]
+        if self.begun and width != self.width:
+            self._check_arrays(rows.numbers)
+        names = rows.names or tuple(map(str, range(width)))
+        schema = settled_numbers(names, strict=self.prepare is None)
+        return schema._replace(named=rows.names is not None)
+
+    def _check_arrays(self, rows: Float64Array) -> None:
+        if self.sparse:
+            raise _another_kind(_NAMED)
+        if self.width is not None and rows.shape[1] != self.width:
+            detail = f"has {rows.shape[1]} numbers, the model's rows have {self.width}"
+            raise InvalidSamples(
+                f"each row must have {self.width} numbers",
+                [{"row": 0, "pointer": "/x/0", "detail": detail}],
+            )
+
+    def _check_sparse(self, rows: Rows) -> None:
+        if isinstance(rows, np.ndarray) or rows.names is None:
+            raise _another_kind(_NAMED)
+        if len(rows.texts):
+            detail = "must have numbers and no text: the model's rows are sparse"
+            raise InvalidSamples(f"rows {detail}", [{"pointer": "/x", "detail": detail}])
+
+
+def sparse_rows(rows: Rows) -> NamedRows:
+    """Rows that fit a model of sparse rows, without their zeros."""
+    if isinstance(rows, Cells):
+        return named_columns(list(rows.names or ()), np.nan_to_num(rows.numbers))
+    assert isinstance(rows, NamedRows)
+    return without_zeros(rows)
+
+
+def _schema_after(schema: Schema, rows: Rows) -> Schema | None:
+    return extended(schema, _cells(rows, schema) if schema.settled else cells(rows))
+
+
+def _cells(rows: Rows, schema: Schema) -> Cells:
+    """Rows as those of a table; only one of them if it has a name that the table lacks.
+
+    So no request reserves room for more names than the table has.
+    """
+    if isinstance(rows, NamedRows):
+        known = set(schema.names)
+        unknown = [k for k, name in enumerate(rows.names) if name not in known]
+        has = np.isin(rows.place, unknown)
+        if has.any():
+            row = int(np.repeat(np.arange(n_rows(rows)), rows.lengths)[np.argmax(has)])
+            try:
+                check(schema, cells(rows.part(row, row + 1)))
+            except Misfit as misfit:
+                raise Misfit(row, misfit.name, misfit.detail) from None
+    return cells(rows)
+
+
+def _fitting(rows: Rows, run: Callable[[], T], before: int = 0) -> T:
+    """The result; a misfit becomes InvalidSamples. before: rows of the request before these."""
+    try:
+        return run()
+    except Misfit as misfit:
+        row = misfit.row + before
+        what = "a row" if misfit.name is None else repr(misfit.name[:_LONGEST_ECHO])
+        raise InvalidSamples(
+            f"row {row} of x: {what} {misfit.detail}",
+            [{"row": row, "pointer": _pointer(rows, row, misfit.name), "detail": misfit.detail}],
+        ) from None
+
+
+def _pointer(rows: Rows, row: int, name: str | None) -> str:
+    if name is None or isinstance(rows, np.ndarray) or rows.names is None:
+        column = [name] if name is not None and name.isdecimal() else []
+        return pointer_to("x", row, *column)
+    if name not in rows.names:
+        return pointer_to("x", row)
+    if isinstance(rows, Cells):
+        return pointer_to("x", row, list(rows.names).index(name))
+    return pointer_to("x", row, name)
+
+
+def _another_kind(takes: str) -> InvalidSamples:
+    given = _NAMED if takes == _ARRAYS else _ARRAYS
+    detail = f"the model's first sample decided that its rows are {takes}, these are {given}"
+    return InvalidSamples(detail, [{"pointer": "/x", "detail": f"must be {takes}"}])

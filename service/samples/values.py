@@ -1,0 +1,104 @@
+"""What is wrong with values, names and rows out of decoded bodies, and where."""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from service.errors import SampleError, pointer_to
+from service.samples.targets import is_unicode, not_what
+
+LONGEST_NAME = 256
+NUMERIC = {int, float}
+VALUES = {int, float, bool, str, type(None)}
+
+
+def wrong_named(
+    row: Any, i: int, pointer: str, problem: Callable[[Any], str]
+) -> Iterator[SampleError]:
+    """What is wrong with a row. A name that will not do is not repeated in a pointer."""
+    if type(row) is not dict:
+        detail = "must be an object of named numbers: all rows of a request are of one kind"
+        yield {"row": i, "pointer": pointer, "detail": detail}
+        return
+    for name, value in row.items():
+        detail = name_problem(name)
+        if detail:
+            yield {"row": i, "pointer": pointer, "detail": f"has a name that {detail}"}
+            continue
+        detail = problem(value)
+        if detail:
+            yield {"row": i, "pointer": pointer + pointer_to(name), "detail": detail}
+
+
+def name_problem(name: Any) -> str:
+    """What is wrong with a feature's name; "" if it is valid."""
+    if type(name) is not str:
+        return "is not text"
+    if not 1 <= len(name) <= LONGEST_NAME:
+        return f"does not have 1 to {LONGEST_NAME} characters"
+    return "" if is_unicode(name) else "is not valid Unicode"
+
+
+def wrong_numbers(row: list[Any], i: int, pointer: str) -> Iterator[SampleError]:
+    """What is wrong with the numbers of row i."""
+    return _wrong_in_row(row, i, pointer, number_problem)
+
+
+def wrong_values(row: list[Any], i: int, pointer: str) -> Iterator[SampleError]:
+    """What is wrong with the values of row i, which is to be prepared."""
+    return _wrong_in_row(row, i, pointer, value_problem)
+
+
+def wrong_in_rows(
+    x: list[Any],
+    wrong_in_row: Callable[[list[Any], int, str], Iterator[SampleError]] = wrong_numbers,
+) -> Iterator[SampleError]:
+    """What is wrong with rows that should be arrays."""
+    for i, row in enumerate(x):
+        if isinstance(row, list):
+            yield from wrong_in_row(row, i, f"/x/{i}")
+        else:
+            detail = "must be an array of numbers"
+            if isinstance(row, dict):
+                detail += ": all rows of a request are of one kind"
+            yield {"row": i, "pointer": f"/x/{i}", "detail": detail}
+
+
+def _wrong_in_row(
+    row: list[Any], i: int, pointer: str, problem: Callable[[Any], str]
+) -> Iterator[SampleError]:
+    for k, value in enumerate(row):
+        detail = problem(value)
+        if detail:
+            yield {"row": i, "pointer": f"{pointer}/{k}", "detail": detail}
+
+
+def number_problem(value: Any) -> str:
+    """What is wrong with a number; "" if it is valid."""
+    if type(value) not in NUMERIC:
+        return f"must be a number{not_what(value)}"
+    try:
+        return "" if math.isfinite(value) else "is NaN or infinite"
+    except OverflowError:
+        return "is too large for a 64-bit floating-point number"
+
+
+def value_problem(value: Any) -> str:
+    """What is wrong with a value of rows that are prepared; "" if it is valid."""
+    if type(value) is str:
+        if len(value) > LONGEST_NAME:
+            return f"is longer than {LONGEST_NAME} characters"
+        return "" if is_unicode(value) else "is not valid Unicode"
+    if value is None or type(value) is bool or value != value:
+        return ""
+    if type(value) not in NUMERIC:
+        return f"must be a number, a text, true, false or null{not_what(value)}"
+    return number_problem(value).replace("NaN or infinite", "infinite")
+
+
+def uneven(rows: list[list[Any]], width: int) -> Iterator[SampleError]:
+    """The rows of another length."""
+    for i, row in enumerate(rows):
+        if len(row) != width:
+            detail = f"has {len(row)} numbers, row 0 has {width}"
+            yield {"row": i, "pointer": f"/x/{i}", "detail": detail}

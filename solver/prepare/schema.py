@@ -1,0 +1,364 @@
+"""What the columns of a table are, as its first samples show it; rows by name as numbers and codes.
+
+A column of numbers is a number; one of texts is a category; one that had both, in the first
+samples, is both. The first SETTLING samples settle that, and which names there are: until then a
+row may bring new names beside all known ones. Any other name is refused; one that a row lacks is
+a missing value. Whoever learns the rows starts anew with each change of `layout`.
+
+Rows of numbers are no table where more than half of the names of an early row are new while it
+lacks others, where names are whole numbers, as in sparse formats, or where a row has more names
+than MOST_COLUMNS. Such rows are sparse: new names come at any time, and an absent one is zero.
+"""
+
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from solver.arrays import Float64Array
+from solver.prepare.cells import (
+    MOMENT_COLUMNS,
+    NO_TEXT,
+    Cells,
+    code_of,
+    moment_columns,
+    seconds_of,
+    text_of,
+)
+from solver.prepare.columns import MOST_SLOTS, Layout, own_codes
+
+SETTLING = 128
+# Rows of more names are sparse: learners of dense rows become slow beyond.
+MOST_COLUMNS = 256
+# Of all categories of a table together.
+MOST_SLOTS_IN_ALL = 128
+_LARGEST_MOMENT = 1e12
+_LONGEST_ECHO = 40
+_BESIDE = (
+    "; a new name may come beside all others, null where a value is missing, in the first "
+    f'{SETTLING} samples; where an absent name means zero, make a model with "prepare": '
+    '{"named": "sparse"}'
+)
+
+
+class Misfit(ValueError):
+    """A value that a table cannot take. row, name: where it is; name is None for a whole row."""
+
+    def __init__(self, row: int, name: str | None, detail: str) -> None:
+        super().__init__(detail)
+        self.row, self.name, self.detail = row, name, detail
+
+
+class Column(NamedTuple):
+    """A column of a table.
+
+    number: whether it has numbers. texts: those that have a code of their own, by that. slots: of
+    the texts; 0 without any. moment: whether its values are moments of time.
+    """
+
+    name: str
+    number: bool = False
+    texts: tuple[str, ...] = ()
+    slots: int = 0
+    moment: bool = False
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it is learned as a number; so is a column of which nothing is known."""
+        return self.number or not self.slots
+
+    @property
+    def kind(self) -> str:
+        """In a word."""
+        if self.moment:
+            return "timestamp"
+        if not self.slots:
+            return "number"
+        return "number or category" if self.number else "category"
+
+
+class Schema(NamedTuple):
+    """The columns of a table. named: whether rows come by name. samples: seen while it settled.
+
+    moments: names of columns that are moments of time. strict: a missing value is refused.
+    """
+
+    columns: tuple[Column, ...] = ()
+    named: bool = True
+    samples: int = 0
+    moments: frozenset[str] = frozenset()
+    strict: bool = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether the columns stay what they are."""
+        return self.samples >= SETTLING
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns, in their order."""
+        return tuple(column.name for column in self.columns)
+
+    def plain(self) -> dict[str, Any]:
+        """All that `schema_from_plain` needs."""
+        columns = [[c.name, c.number, list(c.texts), c.slots, c.moment] for c in self.columns]
+        return {**self._asdict(), "columns": columns, "moments": sorted(self.moments)}
+
+
+def schema_from_plain(plain: dict[str, Any]) -> Schema:
+    """What `Schema.plain` gave."""
+    columns = tuple(
+        Column(name, number, tuple(texts), slots, moment)
+        for name, number, texts, slots, moment in plain["columns"]
+    )
+    return Schema(**{**plain, "columns": columns, "moments": frozenset(plain["moments"])})
+
+
+def settled_numbers(names: tuple[str, ...], *, strict: bool) -> Schema:
+    """A table of columns that are known to be numbers."""
+    columns = tuple(Column(name, number=True) for name in names)
+    return Schema(columns, samples=SETTLING, strict=strict)
+
+
+def extended(schema: Schema, cells: Cells) -> Schema | None:
+    """The schema after some more rows; None where they show that rows are sparse. Raises Misfit."""
+    i, rows = 0, len(cells.numbers)
+    try:
+        while i < rows and not schema.settled:
+            wider = _with_row(schema, cells.rows(i, i + 1))
+            if wider is None:
+                return None
+            schema, i = wider, i + 1
+        if i < rows:
+            rest = cells.rows(i, rows)
+            check(schema, rest)
+            schema = _with_texts(schema, rest)
+    except Misfit as misfit:
+        raise Misfit(misfit.row + i, misfit.name, misfit.detail) from None
+    return schema
+
+
+def check(schema: Schema, cells: Cells) -> None:
+    """Raise Misfit for a value that a table cannot take."""
+    places = _places(schema, cells)
+    for column, j in zip(schema.columns, places, strict=True):
+        if j is None:
+            if schema.strict and len(cells.numbers):
+                raise Misfit(0, column.name, "is missing, and the model has no prepare to fill it")
+            continue
+        texts = cells.text[:, j] != NO_TEXT
+        if column.moment:
+            _check_moments(column, cells, j)
+        elif texts.any() and not column.slots:
+            raise Misfit(
+                int(np.argmax(texts)),
+                column.name,
+                "must be a number, as in the model's first samples, not text; null if it is "
+                "missing",
+            )
+        if schema.strict:
+            missing = np.isnan(cells.numbers[:, j])
+            if missing.any():
+                row = int(np.argmax(missing))
+                raise Misfit(row, column.name, "is missing, and the model has no prepare")
+
+
+def layout(schema: Schema, *, indicators: bool = False) -> Layout:
+    """The layout of what `encode` gives."""
+    numbers = list[int]()
+    categories, slots, of_missing = list[int](), list[int](), list[int]()
+    at = 0
+    for column in schema.columns:
+        of_missing.append(at)
+        if column.moment:
+            numbers += range(at, at + MOMENT_COLUMNS)
+            at += MOMENT_COLUMNS
+            continue
+        if column.numeric:
+            numbers.append(at)
+            at += 1
+        if column.slots:
+            categories.append(at)
+            slots.append(column.slots)
+            at += 1
+    return Layout(
+        tuple(numbers), tuple(categories), tuple(slots), tuple(of_missing) if indicators else ()
+    )
+
+
+def encode(schema: Schema, cells: Cells) -> Float64Array:
+    """Rows that fit as numbers and codes, NaN where missing: (n, columns of the layout)."""
+    parts = list[Float64Array]()
+    for column, j in zip(schema.columns, _places(schema, cells), strict=True):
+        parts += _encoded_column(column, cells, j)
+    return np.concatenate([part.reshape(len(cells.numbers), -1) for part in parts], axis=1)
+
+
+def _encoded_column(column: Column, cells: Cells, j: int | None) -> list[Float64Array]:
+    n = len(cells.numbers)
+    numbers = np.full(n, np.nan) if j is None else cells.numbers[:, j]
+    if column.moment:
+        return [moment_columns(numbers if j is None else _seconds(cells, j))]
+    parts = [numbers] if column.numeric else []
+    if column.slots:
+        own = {text: float(code) for code, text in enumerate(column.texts)}
+        by_place = [own.get(text, -1.0) for text in cells.texts]
+        by_place = [
+            code_of(text) if code < 0.0 else code
+            for text, code in zip(cells.texts, by_place, strict=True)
+        ]
+        codes = np.full(n, np.nan)
+        if j is not None:
+            codes = np.array([*by_place, np.nan])[cells.text[:, j]]
+            if not column.number:
+                for i in np.flatnonzero(~np.isnan(numbers)):
+                    text = text_of(float(numbers[i]))
+                    codes[i] = own.get(text, code_of(text))
+        parts.append(codes)
+    return parts
+
+
+def _places(schema: Schema, cells: Cells) -> list[int | None]:
+    """Where the cells have each column of the schema. Raises Misfit for names that it lacks."""
+    width = len(schema.columns)
+    if cells.names is None:
+        if cells.numbers.shape[1] != width:
+            detail = f"has {cells.numbers.shape[1]} values, the model's rows have {width}"
+            raise Misfit(0, None, detail)
+        return list(range(width))
+    place: dict[str, int | None] = {name: j for j, name in enumerate(cells.names)}
+    known = schema.names
+    for name, j in place.items():
+        if name not in known and cells.given[:, j].any():
+            raise Misfit(int(np.argmax(cells.given[:, j])), name, _unknown(name, known))
+    return [place.get(name) for name in known]
+
+
+def _unknown(name: str, known: tuple[str, ...]) -> str:
+    close = get_close_matches(name[:_LONGEST_ECHO], known, 1)
+    if close:
+        return f"is no name that the model knows; did you mean {close[0]!r}?"
+    listed = ", ".join(known)[:200]
+    return f"is no name that the model knows; leave it out, or make a new model: it has {listed}"
+
+
+def _with_row(schema: Schema, row: Cells) -> Schema | None:
+    """The schema after one more of the first rows. Raises Misfit."""
+    if row.names is not None and schema.named:
+        given = [name for name, has in zip(row.names, row.given[0], strict=True) if has]
+        columns = _widened(schema, given, row)
+        if columns is None:
+            return None
+        schema = schema._replace(columns=columns)
+    elif not schema.columns:
+        columns = tuple(Column(str(j)) for j in range(row.numbers.shape[1]))
+        schema = schema._replace(columns=columns, named=False)
+    places = _places(schema, row)
+    columns = tuple(_seen(column, row, j) for column, j in zip(schema.columns, places, strict=True))
+    return schema._replace(columns=_bounded(columns), samples=schema.samples + 1)
+
+
+def _widened(schema: Schema, given: list[str], row: Cells) -> tuple[Column, ...] | None:
+    """The columns with those that a row brings; None where rows are sparse. Raises Misfit."""
+    known = schema.names
+    new = [name for name in given if name not in known]
+    may_be_sparse = not row.whole and not _is_tabular(schema, given, row)
+    if may_be_sparse and not known and _are_indices(given):
+        return None
+    lacks = not set(known).issubset(given)
+    if new and known and (lacks or row.whole):
+        if may_be_sparse and 2 * len(new) > len(given):
+            return None
+        raise Misfit(0, new[0], _unknown(new[0], known) + _BESIDE)
+    if len(known) + len(new) > MOST_COLUMNS and not row.whole:
+        if may_be_sparse:
+            return None
+        detail = f"is one name too many: a table by rows has at most {MOST_COLUMNS}"
+        raise Misfit(0, new[-1], detail)
+    brought = (Column(name, moment=name in schema.moments) for name in new)
+    return (*schema.columns, *brought)
+
+
+def _is_tabular(schema: Schema, given: list[str], row: Cells) -> bool:
+    """Whether there are values that sparse rows never have: texts, moments, missing ones."""
+    if any(column.slots or column.moment for column in schema.columns):
+        return True
+    missing = row.given & np.isnan(row.numbers)
+    return bool(missing.any()) or not schema.moments.isdisjoint(given)
+
+
+def _are_indices(names: list[str]) -> bool:
+    """Whether names are whole numbers, as those of sparse formats; so are no names."""
+    return all(name.isdecimal() for name in names)
+
+
+def _seen(column: Column, row: Cells, j: int | None) -> Column:
+    """A column after one more of the first rows. Raises Misfit."""
+    if j is None:
+        return column
+    if column.moment:
+        _check_moments(column, row, j)
+        return column
+    if row.text[0, j] != NO_TEXT:
+        return _with_text(column, row.texts[row.text[0, j]], MOST_SLOTS)
+    return column if np.isnan(row.numbers[0, j]) else column._replace(number=True)
+
+
+def _with_text(column: Column, text: str, slots: int) -> Column:
+    """A column that has met a text, with a code of its own while there are any."""
+    if text in column.texts or len(column.texts) >= own_codes(slots):
+        return column
+    return column._replace(texts=(*column.texts, text))
+
+
+def _bounded(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """The columns with slots for their texts, in all at most MOST_SLOTS_IN_ALL if they can."""
+    slots = [_slots_for(len(column.texts)) for column in columns]
+    while sum(slots) > MOST_SLOTS_IN_ALL and max(slots) > 2:
+        slots[slots.index(max(slots))] //= 2
+    return tuple(column._replace(slots=count) for column, count in zip(columns, slots, strict=True))
+
+
+def _slots_for(texts: int) -> int:
+    """A power of two that leaves room for texts to come."""
+    if not texts:
+        return 0
+    slots = 4
+    while slots < MOST_SLOTS and own_codes(slots) < texts:
+        slots *= 2
+    return slots
+
+
+def _with_texts(schema: Schema, cells: Cells) -> Schema:
+    """A settled schema whose free codes are taken by texts that it has not met."""
+    columns = list(schema.columns)
+    for k, j in enumerate(_places(schema, cells)):
+        column = columns[k]
+        free = own_codes(column.slots) - len(column.texts) if column.slots else 0
+        if j is None or free <= 0:
+            continue
+        places, first = np.unique(cells.text[:, j], return_index=True)
+        for place in places[np.argsort(first)].tolist():
+            if place != NO_TEXT:
+                columns[k] = _with_text(columns[k], cells.texts[place], column.slots)
+    return schema._replace(columns=tuple(columns))
+
+
+def _seconds(cells: Cells, j: int) -> Float64Array:
+    """A column of moments in seconds since 1970; texts that are no moments become NaN."""
+    by_place = np.array([*map(seconds_of, cells.texts), np.nan])
+    texts = cells.text[:, j]
+    seconds: Float64Array = np.where(texts == NO_TEXT, cells.numbers[:, j], by_place[texts])
+    return seconds
+
+
+def _check_moments(column: Column, cells: Cells, j: int) -> None:
+    seconds = _seconds(cells, j)
+    wrong = np.isnan(seconds) & (cells.text[:, j] != NO_TEXT)
+    wrong |= np.abs(np.where(np.isnan(seconds), 0.0, seconds)) > _LARGEST_MOMENT
+    if wrong.any():
+        detail = (
+            "must be a date and time in the form of ISO 8601, such as 2026-05-17T08:30:00Z, or "
+            "seconds since 1970"
+        )
+        raise Misfit(int(np.argmax(wrong)), column.name, detail)

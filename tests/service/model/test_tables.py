@@ -1,0 +1,245 @@
+"""Rows by name as tables: what a learner makes of them, live, in replay and after a restart."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.errors import InvalidSamples
+from service.model.draft import Draft, Limits
+from service.model.learner import Learner
+from service.model.live import Model
+from service.samples.record import as_recorded, from_record, to_record
+from service.samples.validation import Samples, read_rows, read_samples
+from service.spec.model import read_spec
+from solver.prepare.schema import SETTLING
+
+QUICK: dict[str, Any] = {"working_set": None, "asset": {"dimension": 16}, "serve": "adaptive"}
+LIMITS = Limits(classes=100, features=1000)
+CITIES = ["Rome", "Oslo", "Lima"]
+
+
+def learner_of(**spec: Any) -> Learner:
+    return Learner(Model(1, "rooms", read_spec(QUICK | spec)))
+
+
+def rooms(n: int, seed: int = 0) -> list[dict[str, Any]]:
+    random = np.random.default_rng(seed)
+    return [
+        {
+            "warmth": float(20 + random.normal()),
+            "city": CITIES[random.integers(3)],
+            "open": bool(k % 2),
+        }
+        for k in range(n)
+    ]
+
+
+def labels(rows: list[dict[str, Any]]) -> list[str]:
+    return ["hot" if (row["warmth"] > 20) != (row["city"] == "Oslo") else "cold" for row in rows]
+
+
+def samples(rows: list[Any], y: list[Any] | None = None, **more: Any) -> Samples:
+    y = labels(rows) if y is None else y
+    return as_recorded(read_samples({"x": rows, "y": y, **more}, prepared=True))
+
+
+def learn(learner: Learner, given: Samples, block: int = 1000) -> list[Any]:
+    predicted: list[Any] = []
+    for start in range(0, len(given.y), block):
+        part = given.part(start, min(start + block, len(given.y)))
+        Draft(learner, LIMITS).add("asset", part)
+        recorded = from_record(to_record(part))
+        predicted += learner.absorb("asset", recorded).prediction
+    learner.publish()
+    return predicted
+
+
+def ask(learner: Learner, rows: Any, **more: Any) -> list[list[float]]:
+    published = learner.model.published
+    X = published.matrix(read_rows({"x": rows, **more}, prepared=True))
+    return published.predict("adaptive", X).decision
+
+
+def restored(learner: Learner) -> Learner:
+    other = Learner(Model(1, "rooms", learner.model.spec))
+    other.restore(*learner.state())
+    other.publish()
+    return other
+
+
+def test_a_table_has_numbers_and_categories():
+    learner = learner_of()
+    learn(learner, samples(rooms(300)))
+    told = learner.model.describe()
+    assert (told["rows"], told["features"]) == ("table", 3)
+    assert told["columns"] == [
+        {"name": "warmth", "kind": "number"},
+        {"name": "city", "kind": "category"},
+        {"name": "open", "kind": "number"},
+    ]
+
+
+def test_categories_and_numbers_are_learned_together():
+    learner, rows = learner_of(), rooms(1500)
+    predicted = learn(learner, samples(rows), 64)
+    assert np.mean([p == y for p, y in zip(predicted[500:], labels(rows)[500:], strict=True)]) > 0.9
+
+
+def test_the_order_of_names_does_not_matter():
+    learner, rows = learner_of(), rooms(200)
+    learn(learner, samples(rows))
+    turned = [dict(reversed(row.items())) for row in rows]
+    table = [[row["city"], row["open"], row["warmth"]] for row in rows]
+    expected = ask(learner, rows)
+    assert ask(learner, turned) == expected
+    assert ask(learner, table, names=["city", "open", "warmth"]) == expected
+    assert ask(learner, [[row["warmth"], row["city"], row["open"]] for row in rows]) == expected
+
+
+def test_rows_with_names_beside_them_and_objects_are_one_table():
+    rows = rooms(200)
+    by_object, by_table = learner_of(), learner_of()
+    learn(by_object, samples(rows))
+    table = [[row["warmth"], row["city"], row["open"]] for row in rows]
+    learn(by_table, samples(table, labels(rows), names=["warmth", "city", "open"]))
+    assert ask(by_table, rows) == ask(by_object, rows)
+
+
+@pytest.mark.parametrize("learned", [4, 2 * SETTLING])
+@pytest.mark.parametrize("name", ["warmt", "humidity"])
+def test_an_unknown_name_is_refused_in_samples_and_in_predictions(name: str, learned: int):
+    learner = learner_of()
+    learn(learner, samples(rooms(learned)))
+    before = learner.state()[0]
+    row = {name: 20.0, "city": "Rome", "open": True}
+    for refused in (
+        lambda: Draft(learner, LIMITS).add("asset", samples([row], ["hot"])),
+        lambda: ask(learner, [row]),
+    ):
+        with pytest.raises(InvalidSamples, match="no name that the model knows") as error:
+            refused()
+        assert error.value.errors[0]["pointer"] == f"/x/0/{name}"
+    assert learner.state()[0] == before
+
+
+@pytest.mark.parametrize("missing", ["mean", "indicator"])
+def test_a_missing_name_null_and_nan_are_the_same(missing: str):
+    learner = learner_of(prepare={"missing": missing})
+    learn(learner, samples(rooms(300)))
+    row = {"city": "Rome", "open": True}
+    answers = [ask(learner, {**row, **more}) for more in ({}, {"warmth": None}, {"warmth": np.nan})]
+    assert answers[0] == answers[1] == answers[2]
+    if missing == "indicator":
+        assert answers[0] != ask(learner, {**row, "warmth": 20.0})
+
+
+def test_without_preparation_a_header_still_puts_columns_right():
+    spec = {"prepare": None, "adaptive": None, "serve": "asset"}
+    learner = learner_of(**spec)
+    random = np.random.default_rng(0)
+    X = random.normal(size=(200, 2))
+    y = [int(v) for v in X[:, 0] > X[:, 1]]
+    named = as_recorded(read_samples({"x": X.tolist(), "y": y, "names": ["a", "b"]}))
+    learn(learner, named)
+    published = learner.model.published
+    right = published.matrix(read_rows({"x": X.tolist(), "names": ["a", "b"]}))
+    turned = published.matrix(read_rows({"x": X[:, ::-1].tolist(), "names": ["b", "a"]}))
+    np.testing.assert_array_equal(right, turned)
+    with pytest.raises(InvalidSamples, match="is missing"):
+        published.matrix(read_rows({"x": [[1.0]], "names": ["a"]}))
+
+
+def test_a_model_of_arrays_takes_the_names_of_a_header_and_keeps_to_them():
+    learner = learner_of()
+    X = np.random.default_rng(0).normal(size=(300, 2)).tolist()
+    y = [int(a > b) for a, b in X]
+    learn(learner, samples(X[:200], y[:200]))
+    with pytest.raises(InvalidSamples, match="are arrays of numbers"):
+        ask(learner, {"a": 1.0, "b": 2.0})
+    learn(learner, samples(X[200:], y[200:], names=["a", "b"]))
+    assert learner.model.describe()["rows"] == "table"
+    assert ask(learner, [[b, a] for a, b in X], names=["b", "a"]) == ask(learner, X)
+
+
+class TestFirstSamples:
+    def test_a_row_that_widens_the_table_is_learned_as_if_it_had_always_been_so_wide(self):
+        rows = rooms(60)
+        narrow = [{k: v for k, v in row.items() if k != "open"} for row in rows[:30]]
+        learner, wide = learner_of(), learner_of()
+        y = labels(rows)
+        learn(learner, samples([*narrow, *rows[30:]], y), 7)
+        learn(wide, samples([*({**row, "open": None} for row in narrow), *rows[30:]], y), 60)
+        np.testing.assert_allclose(ask(learner, rows), ask(wide, rows), atol=1e-6)
+
+    def test_what_was_predicted_of_them_is_what_counts(self):
+        rows = rooms(60)
+        learner = learner_of()
+        first = learn(
+            learner, samples([{"warmth": row["warmth"]} for row in rows[:30]], labels(rows)[:30])
+        )
+        counted = learner.model.published.heads["adaptive"].stats["prequential"]
+        after = learn(learner, samples(rows[30:31], labels(rows)[30:31]))
+        told = learner.model.published.heads["adaptive"].stats["prequential"]
+        right = sum(p == y for p, y in zip([*first, *after], labels(rows), strict=False))
+        assert counted != told
+        assert told["accuracy"] == pytest.approx(
+            right / sum(p is not None for p in [*first, *after])
+        )
+
+    def test_sparse_rows_are_found_out_and_learned_from_the_first_one(self):
+        rows = [{"sun": 1}, {"sun": 2, "wind": 1}, {"rain": 1, "fog": 1}, {"rain": 2}] * 5
+        y = ["dry", "dry", "wet", "wet"] * 5
+        learner, sparse = learner_of(), learner_of(prepare={"named": "sparse"})
+        learn(learner, samples(rows, y), 1)
+        learn(sparse, samples(rows, y), 20)
+        told = learner.model.describe()
+        assert (told["rows"], told["features"], told["columns"]) == ("named", 4, None)
+        np.testing.assert_allclose(ask(learner, rows), ask(sparse, rows), atol=1e-6)
+
+    @pytest.mark.parametrize("stop", [1, 45, SETTLING + 20])
+    def test_a_restart_at_any_time_changes_no_bit(self, stop: int):
+        rows = rooms(SETTLING + 80)
+        rows[50]["new"] = 1.0
+        for row in rows[51:]:
+            row["new"] = None
+        y = labels(rows)
+        whole, first = learner_of(), learner_of()
+        learn(whole, samples(rows[:stop], y[:stop]))
+        learn(first, samples(rows[:stop], y[:stop]))
+        second = restored(first)
+        assert learn(second, samples(rows[stop:], y[stop:])) == learn(
+            whole, samples(rows[stop:], y[stop:])
+        )
+        assert ask(second, rows) == ask(whole, rows)
+        a, b = second.state(), whole.state()
+        assert a[0] == b[0]
+        for name in a[1]:
+            np.testing.assert_array_equal(a[1][name], b[1][name])
+
+
+def test_text_in_sparse_rows_is_refused():
+    learner = learner_of(prepare={"named": "sparse"})
+    learn(learner, samples([{"a": 1}, {"b": 2}], [0, 1]))
+    with pytest.raises(InvalidSamples, match="no text"):
+        Draft(learner, LIMITS).add("asset", samples([{"a": "one"}], [0]))
+
+
+def test_requests_of_all_forms_follow_each_other():
+    learner, rows = learner_of(), rooms(40)
+    y = labels(rows)
+    learn(learner, samples(rows[:20], y[:20]))
+    table = [[row["open"], row["city"], row["warmth"]] for row in rows]
+    learn(learner, samples(table[20:30], y[20:30], names=["open", "city", "warmth"]))
+    learn(learner, samples([row[::-1] for row in table[30:]], y[30:]))
+    assert learner.sequence == 40
+
+
+def test_timestamps_are_learned_as_hours_and_days():
+    learner = learner_of(prepare={"timestamps": ["at"]})
+    rows = [{"at": f"2026-05-{1 + k // 24:02}T{k % 24:02}:00:00Z", "x": 1.0} for k in range(600)]
+    y = ["day" if 6 <= k % 24 < 18 else "night" for k in range(600)]
+    predicted = learn(learner, samples(rows, y), 50)
+    assert np.mean([p == given for p, given in zip(predicted[300:], y[300:], strict=True)]) > 0.9
+    with pytest.raises(InvalidSamples, match="ISO 8601"):
+        Draft(learner, LIMITS).add("asset", samples([{"at": "noon", "x": 1.0}], ["day"]))

@@ -1,0 +1,225 @@
+"""Tables: which columns there are, how they settle, what is refused, what is learned of a row."""
+
+import json
+
+import numpy as np
+import pytest
+
+from solver.prepare.cells import Cells, cells_of_numbers, cells_of_rows, joined
+from solver.prepare.columns import Preparation
+from solver.prepare.schema import (
+    MOST_COLUMNS,
+    MOST_SLOTS_IN_ALL,
+    SETTLING,
+    Misfit,
+    Schema,
+    check,
+    encode,
+    extended,
+    layout,
+    schema_from_plain,
+    settled_numbers,
+)
+
+ROOMS = [{"warmth": 20.5, "room": "hall"}, {"warmth": 18, "room": "attic"}]
+
+
+def after(*rows, schema=None) -> Schema:
+    found = extended(schema or Schema(), cells_of_rows(rows))
+    assert found is not None
+    return found
+
+
+def settled(*rows) -> Schema:
+    return after(*(list(rows) * SETTLING)[:SETTLING])
+
+
+def kinds(schema):
+    return {column.name: column.kind for column in schema.columns}
+
+
+def test_columns_are_what_their_values_are():
+    schema = after({"a": 1, "b": "x", "c": True, "d": None}, {"a": 2, "b": "y", "c": 0, "d": 1})
+    assert kinds(schema) == {"a": "number", "b": "category", "c": "number", "d": "number"}
+    mixed = after({"a": 1}, {"a": "unknown"})
+    assert kinds(mixed) == {"a": "number or category"}
+
+
+def test_the_order_of_names_does_not_matter():
+    schema = after(*ROOMS)
+    turned = [dict(reversed(row.items())) for row in ROOMS]
+    np.testing.assert_array_equal(
+        encode(schema, cells_of_rows(ROOMS)), encode(schema, cells_of_rows(turned))
+    )
+    np.testing.assert_array_equal(encode(schema, cells_of_rows(ROOMS)), [[20.5, 0.0], [18.0, 1.0]])
+
+
+def test_an_absent_name_and_null_are_missing():
+    schema = after(*ROOMS)
+    for row in (
+        {"room": "hall"},
+        {"warmth": None, "room": "hall"},
+        {"warmth": np.nan, "room": "hall"},
+    ):
+        np.testing.assert_array_equal(encode(schema, cells_of_rows([row])), [[np.nan, 0.0]])
+    np.testing.assert_array_equal(encode(schema, cells_of_rows([{}])), [[np.nan, np.nan]])
+
+
+@pytest.mark.parametrize("first", [1, SETTLING])
+def test_an_unknown_name_is_refused_with_the_one_that_is_close(first):
+    schema = after(*[{"warmth": 1, "humidity": 2}] * first)
+    with pytest.raises(Misfit, match="did you mean 'warmth'") as refused:
+        extended(schema, cells_of_rows([{"warmth": 1, "humidity": 2}, {"warmt": 1, "humidity": 2}]))
+    assert (refused.value.row, refused.value.name) == (1, "warmt")
+
+
+def test_new_names_may_come_beside_all_others_until_the_table_settles():
+    schema = after({"a": 1}, {"a": 1, "b": 2})
+    assert schema.names == ("a", "b")
+    with pytest.raises(Misfit, match="no name that the model knows"):
+        extended(settled({"a": 1, "b": 2}), cells_of_rows([{"a": 1, "b": 2, "c": 3}]))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"sun": 1}, {"rain": 1, "fog": 1}],
+        [{"1": 0.5, "17": 2}],
+        [{}],
+        [{str(k) + "x": 1 for k in range(MOST_COLUMNS + 1)}],
+    ],
+)
+def test_rows_that_drop_names_and_bring_others_are_sparse(rows):
+    assert extended(Schema(), cells_of_rows(rows)) is None
+
+
+@pytest.mark.parametrize("other", [{"b": "x", "c": 1, "d": 2}, {"b": None, "c": 1, "d": 2}])
+def test_rows_with_texts_or_holes_are_never_sparse(other):
+    with pytest.raises(Misfit):
+        extended(Schema(), cells_of_rows([{"a": 1}, other]))
+
+
+def test_a_table_with_a_header_never_gets_another_column():
+    first = cells_of_numbers(("a", "b"), np.ones((1, 2)))
+    schema = extended(Schema(), first)
+    assert schema is not None
+    for names in (("a", "b", "c"), ("a", "c")):
+        with pytest.raises(Misfit):
+            extended(schema, cells_of_numbers(names, np.ones((1, len(names)))))
+    wide = cells_of_numbers(
+        tuple(map(str, range(2 * MOST_COLUMNS))), np.ones((1, 2 * MOST_COLUMNS))
+    )
+    assert extended(Schema(), wide) is not None
+
+
+def test_text_in_a_settled_column_of_numbers_is_refused():
+    schema = settled({"a": 1})
+    with pytest.raises(Misfit, match="must be a number") as refused:
+        extended(schema, cells_of_rows([{"a": 2}, {"a": "oops"}]))
+    assert (refused.value.row, refused.value.name) == (1, "a")
+
+
+def test_a_number_in_a_settled_category_is_the_category_of_its_text():
+    schema = settled({"code": "7"}, {"code": "8"})
+    codes = encode(
+        schema, cells_of_rows([{"code": "7"}, {"code": 7}, {"code": 7.0}, {"code": 7.5}])
+    )
+    assert codes[:3, 0].tolist() == [0.0, 0.0, 0.0]
+    assert codes[3, 0] > 32
+
+
+def test_categories_are_bounded_in_memory_and_in_columns():
+    schema = settled({"id": "user 0"}, {"id": "user 1"})
+    many = extended(schema, cells_of_rows([{"id": f"user {k}"} for k in range(100_000)]))
+    assert many is not None
+    assert layout(many) == layout(schema)
+    assert sum(len(column.texts) for column in many.columns) <= 32
+    wide = after({f"c{k}": "text" for k in range(40)})
+    assert layout(wide).width <= MOST_SLOTS_IN_ALL
+
+
+def test_a_category_that_comes_late_takes_a_slot_of_its_own_while_there_is_one():
+    schema = settled({"c": "a"})
+    later = extended(schema, cells_of_rows([{"c": "z"}, {"c": "y"}, {"c": "x"}]))
+    assert later is not None
+    assert later.columns[0].texts == ("a", "z", "y")
+    assert encode(later, cells_of_rows([{"c": "y"}]))[0, 0] == 2.0
+
+
+def test_blocks_of_any_length_give_the_same_schema():
+    random = np.random.default_rng(0)
+    rows = [{"a": float(k), "b": f"t{random.integers(200)}"} for k in range(3 * SETTLING)]
+    whole = after(*rows)
+    for length in (1, 7, 100):
+        schema = Schema()
+        for start in range(0, len(rows), length):
+            schema = after(*rows[start : start + length], schema=schema)
+        assert schema == whole
+
+
+def test_rows_without_names_are_known_by_their_places():
+    schema = after(*ROOMS)
+    rows = cells_of_numbers(None, np.array([[21.0, np.nan]]))
+    np.testing.assert_array_equal(encode(schema, rows), [[21.0, np.nan]])
+    with pytest.raises(Misfit, match="has 3 values, the model's rows have 2"):
+        check(schema, cells_of_numbers(None, np.ones((1, 3))))
+    texts = Cells(
+        None,
+        np.array([[1.0, np.nan]]),
+        ("x",),
+        np.array([[-1, 0]], np.int32),
+        np.ones((1, 2), bool),
+    )
+    unnamed = extended(Schema(), texts)
+    assert unnamed is not None
+    assert not unnamed.named
+    assert [column.kind for column in unnamed.columns] == ["number", "category"]
+
+
+def test_moments_are_waves_of_day_and_week_and_days():
+    schema = after({"at": "2026-05-17T18:00:00Z"}, schema=Schema(moments=frozenset(["at"])))
+    assert kinds(schema) == {"at": "timestamp"}
+    given = ["2026-05-17T18:00:00Z", "2026-05-17T20:00:00+02:00", "2026-05-17 18:00", 1779040800]
+    rows = encode(schema, cells_of_rows([{"at": at} for at in given]))
+    np.testing.assert_allclose(rows[:, :2], [[-1.0, 0.0]] * 4, atol=1e-9)
+    np.testing.assert_allclose(rows[:, 4], 1779040800 / 86400)
+    day, before = encode(
+        schema, cells_of_rows([{"at": "2026-05-18T18:00Z"}, {"at": "1969-12-31T18:00Z"}])
+    )
+    np.testing.assert_allclose(day[:2], before[:2], atol=1e-9)
+    assert before[4] == -0.25
+    for wrong in ("yesterday", 1e300):
+        with pytest.raises(Misfit, match="ISO 8601"):
+            extended(schema, cells_of_rows([{"at": wrong}]))
+
+
+def test_without_preparation_nothing_may_be_missing():
+    schema = settled_numbers(("a", "b"), strict=True)
+    check(schema, cells_of_rows([{"b": 1, "a": 2}]))
+    for row in ({"a": 1}, {"a": 1, "b": None}):
+        with pytest.raises(Misfit, match="is missing"):
+            check(schema, cells_of_rows([row]))
+
+
+def test_a_plain_schema_is_the_same_schema():
+    schema = after(
+        *ROOMS, {"warmth": 1, "room": "hall", "at": 5}, schema=Schema(moments=frozenset(["at"]))
+    )
+    assert schema_from_plain(json.loads(json.dumps(schema.plain()))) == schema
+
+
+def test_parts_of_a_table_are_joined_with_their_texts():
+    parts = [cells_of_rows(ROOMS), cells_of_rows(ROOMS[::-1])]
+    schema = after(*ROOMS)
+    np.testing.assert_array_equal(
+        encode(schema, joined(parts)), np.concatenate([encode(schema, part) for part in parts])
+    )
+
+
+def test_encoded_rows_are_prepared():
+    schema = after(*ROOMS, {"warmth": None, "room": None})
+    for indicators in (False, True):
+        kinds_of_columns = layout(schema, indicators=indicators)
+        Z = Preparation(kinds_of_columns).absorb(encode(schema, cells_of_rows(ROOMS * 5)))
+        assert Z.shape == (10, kinds_of_columns.width)
+        assert np.isfinite(Z).all()
