@@ -179,7 +179,7 @@ def _open_text(
     def read(size: int, skip: int, stop: int) -> Iterator[Batch]:
         wanted = islice(lines, skip, stop)
         while batch := list(islice(wanted, size)):
-            X = lines.matrix([row for row, _ in batch])  # type: ignore[misc]  # its own rows
+            X = lines.matrix([row for row, _ in batch])
             yield X, [label(text) for _, text in batch] if lines.labelled else []
 
     first = indexed.first_index if indexed else None

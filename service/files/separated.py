@@ -4,11 +4,12 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from service.files.text import (
+    MISSING,
     NOT_FINITE,
     DataFileError,
     TextSource,
@@ -34,6 +35,7 @@ class CsvText:
     labelled: False where no column is a label; the text is "" then.
     unlabelled_columns: a file of so many columns has no label.
     watch: called now and then with how many bytes have been read.
+    texts: whether fields may be texts, or missing; rows that are not all numbers are lists then.
     """
 
     def __init__(
@@ -43,8 +45,10 @@ class CsvText:
         labelled: bool = True,
         unlabelled_columns: int | None = None,
         watch: Watch | None = None,
+        *,
+        texts: bool = False,
     ) -> None:
-        self._source, self._watch, self.line = source, watch, 0
+        self._source, self._watch, self._texts, self.line = source, watch, texts, 0
         self._delimiter = _delimiter(source)
         first = next((row for _, row in self._records()), None)
         if first is None:
@@ -65,11 +69,18 @@ class CsvText:
         """The number of features."""
         return self.columns - self.labelled
 
+    @property
+    def names(self) -> list[str] | None:
+        """The features' names; None without a header, and where a name is empty or comes twice."""
+        names = [name for i, name in enumerate(self._names) if not self.labelled or i != self.label]
+        useful = self.has_header and all(names) and len(set(names)) == len(names)
+        return names if useful else None
+
     def matrix(self, rows: Sequence[Float64Array]) -> Matrix:
         """Some of the rows as one matrix."""
         return np.array(rows)
 
-    def __iter__(self) -> Iterator[tuple[Float64Array, str]]:
+    def __iter__(self) -> Iterator[tuple[Any, str]]:
         for line, row in islice(self._records(), int(self.has_header), None):
             self.line = line
             if len(row) != self.columns:
@@ -81,11 +92,25 @@ class CsvText:
                 check_label(label, line)
             try:
                 numbers = np.array(list(map(float, row)))
+                plain = bool(np.isfinite(numbers).all()) and "_" not in "".join(row)
             except ValueError:
+                plain = False
+            if plain:
+                yield numbers, label
+            elif self._texts:
+                yield [self._value(line, row, place) for place in range(len(row))], label
+            else:
                 self._refuse(line, row)
-            if not np.isfinite(numbers).all() or "_" in "".join(row):
-                self._refuse(line, row)
-            yield numbers, label
+
+    def _value(self, line: int, row: list[str], place: int) -> float | str | None:
+        """A field's number, its text, or None where a value is missing."""
+        field = row[place].strip()
+        if field.lower() in MISSING:
+            return None
+        number = number_in(field)
+        if number is None and _looks_like_number(field):
+            self._refuse(line, row, place)
+        return field if number is None else number
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Records that are not blank, each with the line on which it ends."""
@@ -98,8 +123,9 @@ class CsvText:
             except csv.Error as error:
                 raise DataFileError(f"is not CSV: {error}", reader.line_num) from None
 
-    def _refuse(self, line: int, row: list[str]) -> NoReturn:
-        place = next(i for i, field in enumerate(row) if number_in(field) is None)
+    def _refuse(self, line: int, row: list[str], place: int | None = None) -> NoReturn:
+        if place is None:
+            place = next(i for i, field in enumerate(row) if number_in(field) is None)
         field = row[place].strip()
         column = place + (place >= self.label)
         name = f" ({self._names[column][:40]})" if self.has_header else ""
@@ -113,6 +139,15 @@ def _delimiter(source: TextSource) -> str:
         first = next((line for line in file if line.strip()), "")
     unquoted = _QUOTED.sub("", first)
     return next((delimiter for delimiter in ",;\t" if delimiter in unquoted), ",")
+
+
+def _looks_like_number(field: str) -> bool:
+    """Whether a field that is no number was meant as one, and not as a text."""
+    if field.lower() in NOT_FINITE:
+        return True
+    return any(
+        number_in(field.replace(old, new)) is not None for old, new in ((",", "."), ("_", ""))
+    )
 
 
 def _no_number(field: str, delimiter: str) -> str:

@@ -9,6 +9,7 @@ Watch = Callable[[int], None]
 MAX_FEATURES = 10_000
 """Widest row of a sparse format that is made dense: all its zeros are sent or stored too."""
 
+MISSING = {"", "nan", "na", "n/a", "null", "none"}
 NOT_FINITE = {"nan", "inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"}
 _LINES_BETWEEN_LOOKS = 512
 

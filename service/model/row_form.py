@@ -98,16 +98,13 @@ class RowForm(NamedTuple):
         elif self.schema is not None:
             schema = self.schema
             _fitting(rows, lambda: check(schema, _cells(rows, schema)))
-        elif isinstance(rows, np.ndarray):
-            self._check_arrays(rows)
         else:
-            raise _another_kind(_ARRAYS)
+            self._check_arrays(_unnamed(rows))
 
     def encoded(self, rows: Rows) -> Float64Array:
         """Rows that fit as numbers and codes, (n, columns of the layout); NaN where missing."""
         if self.schema is None:
-            assert isinstance(rows, np.ndarray)
-            return rows
+            return _unnamed(rows)
         return encode(self.schema, cells(rows))
 
     def _extended(self, rows: Rows) -> "RowForm":
@@ -138,12 +135,9 @@ class RowForm(NamedTuple):
             return Schema(moments=frozenset(self.prepare.timestamps))
         if not isinstance(rows, Cells):
             raise _another_kind(_ARRAYS)
-        width = rows.numbers.shape[1]
-        if self.begun and width != self.width:
-            self._check_arrays(rows.numbers)
-        names = rows.names or tuple(map(str, range(width)))
-        schema = settled_numbers(names, strict=self.prepare is None)
-        return schema._replace(named=rows.names is not None)
+        self._check_arrays(rows.numbers)
+        strict = self.prepare is None
+        return _numbers_like(rows)._replace(named=rows.names is not None, strict=strict)
 
     def _check_arrays(self, rows: Float64Array) -> None:
         if self.sparse:
@@ -161,6 +155,21 @@ class RowForm(NamedTuple):
         if len(rows.texts):
             detail = "must have numbers and no text: the model's rows are sparse"
             raise InvalidSamples(f"rows {detail}", [{"pointer": "/x", "detail": detail}])
+
+
+def _unnamed(rows: Rows) -> Float64Array:
+    """Rows for a model that was taught without names, which takes values by their places."""
+    if isinstance(rows, NamedRows):
+        raise _another_kind(_ARRAYS)
+    if isinstance(rows, Cells):
+        _fitting(rows, lambda: check(_numbers_like(rows), rows))
+        return rows.numbers
+    return rows
+
+
+def _numbers_like(rows: Cells) -> Schema:
+    names = rows.names or tuple(map(str, range(rows.numbers.shape[1])))
+    return settled_numbers(names, strict=False)
 
 
 def sparse_rows(rows: Rows) -> NamedRows:

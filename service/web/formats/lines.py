@@ -74,10 +74,16 @@ def decode_ndjson(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
 
 
 def decode_csv(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
-    """Rows of numbers, and their labels. Raises Unreadable, InvalidSamples, TooLarge."""
+    """Rows and their labels, and the names of a header.
+
+    Numbers are numbers, other fields texts; those that are missing are None. Raises Unreadable,
+    InvalidSamples, TooLarge.
+    """
     check_lines(body, b",;\t", bounds)
     try:
-        return _read(CsvText(_Body(body), None, labelled), _as_raw)
+        text = CsvText(_Body(body), None, labelled, texts=True)
+        read = _read(text, _as_raw_or_lists)
+        return Lines({**read, "names": text.names}, read.line_of_row) if text.names else read
     except (DataFileError, UnicodeDecodeError) as error:
         raise _refusal(error) from None
 
@@ -122,7 +128,10 @@ def _read(text: CsvText | SvmlightText, as_x: Callable[[list[Any]], Any]) -> Lin
     return Lines(fields, line_of_row)
 
 
-def _as_raw(rows: list[Any]) -> Any:
+def _as_raw_or_lists(rows: list[Any]) -> Any:
+    """A raw array, or where values are texts or missing a list for each row."""
+    if list in set(map(type, rows)):
+        return [row if isinstance(row, list) else row.tolist() for row in rows]
     X = np.array(rows, "<f8")
     return {"dtype": "<f8", "shape": list(X.shape), "data": X.tobytes()}
 
