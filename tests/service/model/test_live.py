@@ -467,6 +467,8 @@ class TestPublish:
             "model": "m",
             "spec": read_papers_spec(spec).plain(),
             "sequence": 0,
+            "epoch": "",
+            "notice": None,
             "rows": None,
             "features": None,
             "columns": None,
