@@ -31,7 +31,7 @@ def wolfstream(
     data: Path, python: str = sys.executable, environment: Mapping[str, str] = os.environ
 ) -> Iterator[Server]:
     """`wolfstream serve` over a data directory, of this or another installation."""
-    port = _free_port()
+    port = free_port()
     arguments = ["-m", "service", "serve", "--port", str(port), "--data", str(data)]
     log = data.parent / "wolfstream.log"
     # Elsewhere than where the repository's packages would be found before the installed ones.
@@ -42,7 +42,7 @@ def wolfstream(
 @contextmanager
 def uvicorn(app: str, log: Path) -> Iterator[Server]:
     """An application of these benchmarks under uvicorn, as a peer."""
-    port = _free_port()
+    port = free_port()
     arguments = ["-m", "uvicorn", app, "--port", str(port), "--no-access-log"]
     with _running([sys.executable, *arguments], port, log, os.environ, None) as server:
         yield server
@@ -77,7 +77,7 @@ def _is_ready(client: httpx.Client) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

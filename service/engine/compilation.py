@@ -1,20 +1,23 @@
 """The process that compiles everything into the cache: `python -m service.engine.compilation`.
 
 It is started before the server's modules are imported, and names each part that is compiled on a
-line of its standard output. It leaves a file in the cache when all is compiled, so that the next
-start needs no such process. Images are built with it.
+line of its standard output; parts that are named on its standard input come before the others. It
+leaves a file in the cache when all is compiled, so that the next start needs no such process.
+Images are built with it.
+
+It has the priority of other processes: requests wait for what it compiles.
 """
 
 import contextlib
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
 
 from service.native.compile_cache import is_complete, mark_complete, use_compile_cache
 
-# Added to the process's niceness once the server is ready, so that requests come first.
-_NICENESS = 10
+_STDIN = 0
 
 Process = subprocess.Popen[str]
 
@@ -28,7 +31,7 @@ def compiling() -> Iterator[Process | None]:
         return
     command = [sys.executable, "-m", "service.engine.compilation"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, text=True) as process:
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         try:
             yield process
         finally:
@@ -47,23 +50,31 @@ def main() -> None:
     if is_complete():
         return
     # numba reads the cache's place when it is imported.
-    from service.engine.compiled_parts import (
-        Part,
-        collecting_seldom,
-        compile_all,
-        needed_first,
-        parts,
-    )
-
-    def report(part: Part) -> None:
-        print(part.key, flush=True)
+    from service.engine.compiled_parts import collecting_seldom, compile_all, parts, wanted_first
 
     with collecting_seldom():
-        first = needed_first()
-        compile_all(first, report)
-        os.nice(_NICENESS)
-        compile_all([part for part in parts() if part not in first], report)
+        compile_all(wanted_first(parts(), _Wanted()), lambda part: print(part.key, flush=True))
     mark_complete()
+
+
+class _Wanted:
+    """Called, the lines that have come on standard input since the last call."""
+
+    def __init__(self) -> None:
+        self._begun = b""
+        self._ended = False
+
+    def __call__(self) -> list[str]:
+        *lines, self._begun = (self._begun + self._read()).split(b"\n")
+        return [line.decode() for line in lines]
+
+    def _read(self) -> bytes:
+        found = b""
+        while not self._ended and select.select([_STDIN], [], [], 0)[0]:
+            more = os.read(_STDIN, 1 << 16)
+            self._ended = not more
+            found += more
+        return found
 
 
 if __name__ == "__main__":

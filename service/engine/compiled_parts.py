@@ -62,9 +62,9 @@ def parts() -> tuple[Part, ...]:
 
 
 def parts_of(spec: ModelSpec, sparse: bool) -> list[Part]:
-    """What a model of this spec runs on rows of one kind."""
+    """What a model of this spec runs on dense rows, or on those and on sparse ones."""
     codes = _codes_of(spec)
-    return [part for part in parts() if part.sparse == sparse and part.code in codes]
+    return [part for part in parts() if part.sparse <= sparse and part.code in codes]
 
 
 def needed_first() -> list[Part]:
@@ -86,6 +86,16 @@ def compile_all(those: Iterable[Part], compiled: Callable[[Part], None]) -> None
     for part in busy:
         part.compile_once(wait=True)
         compiled(part)
+
+
+def wanted_first(those: Iterable[Part], wanted: Callable[[], list[str]]) -> Iterator[Part]:
+    """Parts in their order, but for those whose keys were wanted by the time of the next one."""
+    left = {part.key: part for part in those}
+    asked: list[str] = []
+    while left:
+        asked += wanted()
+        key = next((key for key in asked if key in left), next(iter(left)))
+        yield left.pop(key)
 
 
 @contextlib.contextmanager

@@ -201,7 +201,7 @@ class Engine:
         It is to be called before such rows are learned or predicted. Raises NotReady, also after
         so many seconds.
         """
-        sparse = isinstance(rows, NamedRows)
+        sparse = isinstance(rows, NamedRows)  # a head may get them dense or sparse
         if self._phase.ready and self._warm_up.is_compiled(model.spec, sparse):
             return
         try:

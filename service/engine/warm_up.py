@@ -41,6 +41,7 @@ class WarmUp:
         self._changed = asyncio.Event()
         self._began = time.monotonic()
         self._compiled: set[str] = set()
+        self._wanted: set[str] = set()
         self._ended = process is None
         if process is not None:
             threading.Thread(target=self._watch, args=(process,), daemon=True).start()
@@ -57,7 +58,7 @@ class WarmUp:
     ) -> None:
         """Compile what the default model and these models need, on any thread.
 
-        models: specs, and whether their rows are sparse.
+        models: specs, and whether their rows may be sparse.
         """
         needed = needed_first()
         for spec, sparse in models:
@@ -78,11 +79,16 @@ class WarmUp:
                 part.compile()
 
     def is_compiled(self, spec: ModelSpec, sparse: bool) -> bool:
-        """Whether all that a model of this spec runs on such rows is in the cache."""
+        """Whether all that a model of this spec runs on such rows is in the cache.
+
+        sparse: see `parts_of`.
+        """
         return self._ended or all(part.key in self._compiled for part in parts_of(spec, sparse))
 
     async def wait_for(self, spec: ModelSpec, sparse: bool) -> None:
-        """Return once `is_compiled`, or once nothing more will be."""
+        """Return once `is_compiled`, or once nothing more will be. It is compiled next."""
+        if not self.is_compiled(spec, sparse):
+            self._want(parts_of(spec, sparse))
         while not self.is_compiled(spec, sparse):
             await self._changed.wait()
 
@@ -92,6 +98,15 @@ class WarmUp:
             end(self._process)
         self._ended = True
         self._wake()
+
+    def _want(self, those: Iterable[Part]) -> None:
+        """Have the process beside this one compile parts before the others."""
+        new = {part.key for part in those} - self._compiled - self._wanted
+        self._wanted |= new
+        if self._process is not None and self._process.stdin is not None:
+            with contextlib.suppress(OSError):  # it has ended
+                self._process.stdin.writelines(f"{key}\n" for key in new)
+                self._process.stdin.flush()
 
     def _watch(self, process: Process) -> None:
         """Read what the process has compiled, on a thread of its own, until it ends."""

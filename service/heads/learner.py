@@ -70,7 +70,7 @@ class HeadLearner(Generic[L]):
     def square_norm_limit(self) -> float:
         """The largest ||x||^2 of a row that the learner can take."""
         polynomial = self._kernel.type == "polynomial"
-        if self._auto and (self._auto.frozen or not polynomial):
+        if self._auto and (not polynomial or self._auto.frozen):
             return square_norm_limit(self._kernel, self._auto.gamma)
         return square_norm_limit(self._kernel)
 

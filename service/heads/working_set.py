@@ -147,16 +147,17 @@ class SetLearner:
         stats |= NO_CERTIFICATE
         model = learner.view() if learner.n_classes else None
         if model is not None:
+            summary = learner.summary(model)
             stats = {
-                "size": learner.store.size,
-                "support_vectors": len(model.support),
+                "size": summary.size,
+                "support_vectors": summary.support_vectors,
                 **certificate(-model.q, model.gap),
-                "bytes": learner.nbytes,
-                "work_per_sample": learner.work_per_sample,
+                "bytes": summary.nbytes,
+                "work_per_sample": summary.work_per_sample,
             }
-            if learner.indefinite:
+            if summary.indefinite:
                 stats["warning"] = _INDEFINITE
-            elif learner.problems.indefinite:
+            elif summary.rounded:
                 stats["warning"] = _ROUNDED
         return SetView(model, stats | self._learner.gamma, self._learner.square_norm_limit())
 

@@ -4,7 +4,6 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from service.errors import InvalidSamples, NoSuchHead
-from service.heads import kinds
 from service.heads.protocol import LabelKey
 from service.model.footprint import learning_bytes
 from service.model.learner import Learner
@@ -49,7 +48,7 @@ class Draft:
 
         Raises NoSuchHead or InvalidSamples, which leaves the draft as it was.
         """
-        heads, spec = self._learner.heads, self._learner.model.spec
+        heads = self._learner.heads
         if head not in heads:
             name = self._learner.model.name
             raise NoSuchHead(f"the spec of model {name!r} has null for {head}")
@@ -61,7 +60,7 @@ class Draft:
             samples = samples._replace(X=rows)
         labels = {
             name: heads[name].check(samples, self._labels[name], self._limits.classes)
-            for name in kinds.learners(spec, head)
+            for name in self._learner.learning(head)
         }
         names = self._new_names(samples.X) if isinstance(samples.X, NamedRows) else []
         if form.layout is not None and form.layout != self._form.layout:

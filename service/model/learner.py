@@ -49,6 +49,7 @@ class Learner:
         self._first = FirstSamples()
         self.preparation: Preparation | None = None
         self.heads = self._fresh_heads()
+        self._learning = {head: kinds.learners(model.spec, head) for head in self.heads}
         self._views: dict[HeadName, HeadView] = {}
         self.snapshot_attempt = 0
         self.fitted = 0
@@ -138,7 +139,7 @@ class Learner:
 
     def learning(self, head: HeadName) -> tuple[HeadName, ...]:
         """The heads that learn samples which are posted for one of them."""
-        return kinds.learners(self.model.spec, head)
+        return self._learning[head]
 
     def forget_views(self) -> None:
         """Have all views made anew, after a head was changed from outside."""

@@ -6,11 +6,11 @@ from typing import Any
 
 from service.diagnostics.metrics import SampleCounts
 from service.errors import NoSuchHead
-from service.heads.kinds import KINDS
+from service.heads.kinds import KINDS, head_of_call
 from service.heads.protocol import HeadView
 from service.model.published import Published
 from service.model.row_form import RowForm
-from service.spec.heads import HEADS, HeadName
+from service.spec.heads import HEADS, LEARNING_CALLS, HeadName
 from service.spec.model import ModelSpec
 
 
@@ -21,6 +21,7 @@ class Model:
 
     counts: samples for each head since the server started.
     notice: what its clients should know of its recovery; empty if nothing.
+    head_of: the head that names the entries and responses of a learning call.
     broken: why the model no longer learns; empty while it does.
     snapshot_sequence: of the newest snapshot; 0 without one.
     snapshot_time: when that was saved, on the monotonic clock; None without one.
@@ -33,6 +34,7 @@ class Model:
         self.spec = spec
         self.published = Published(0, "", None, None, None, {})
         self.counts = {head: SampleCounts() for head in HEADS}
+        self.head_of = {call: head_of_call(spec, call) for call in LEARNING_CALLS}
         self.broken = ""
         self.notice = ""
         self.snapshot_sequence = 0

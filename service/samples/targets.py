@@ -30,7 +30,8 @@ def read_labels(y: Any, single: bool) -> list[Label]:
             refuse("/y", f"{detail}; {_HINT}" if raw.dtype.kind == "f" else detail)
         return list(raw.tolist())
     labels = _listed(y, single)
-    refuse_all("some labels are not valid", _wrong_in(labels, single, _label_problem))
+    if any(map(_label_problem, labels)):
+        refuse_all("some labels are not valid", _wrong_in(labels, single, _label_problem))
     return labels
 
 

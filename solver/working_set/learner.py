@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array, FloatArray
 from solver.kernels.functions import Kernel, Rows, precision_for, prepare_rows
-from solver.rows.matrix import Matrix, check_same_kind, n_nonzeros, n_rows, origin_of, take_rows
+from solver.rows.matrix import Matrix, check_same_kind, n_rows, origin_of, take_rows
 from solver.simplex.pairs import pair_classes
 from solver.simplex.problem_arrays import problems_from_arrays, problems_to_arrays
 from solver.working_set.all_pairs import Block, Rules, Traces, walk_all
@@ -27,6 +27,7 @@ from solver.working_set.problems import adopted_problem, positions, problems_of_
 from solver.working_set.sfw import Scratch
 from solver.working_set.store import FREE, SampleStore
 from solver.working_set.store_arrays import store_from_arrays, store_to_arrays
+from solver.working_set.summary import Summary, work_per_sample
 from solver.working_set.sweep import STRETCH
 from solver.working_set.view import WorkingSetView, view_of
 
@@ -101,20 +102,11 @@ class WorkingSet:
 
     @property
     def work_per_sample(self) -> int:
-        """The most multiplications that one more sample takes, without exponentials and refreshes.
-
-        A kernel row; the decisions of all pairs; and, in the pairs of its class, P1's step and the
-        corrective steps, which read three rows of the members each.
-        """
+        """The most multiplications of one more sample; see `summary.work_per_sample`."""
         if self._store is None:
             return 0
-        entries = n_nonzeros(self._store.used_rows().exact)
-        sizes, classes = self.problems.arrays.size, self._classes()
-        of_class = np.zeros(max(self.n_classes, 2), np.int64)
-        for side in classes.T:
-            np.add.at(of_class, side, sizes)
-        own = (1 + 3 * self.corrective_steps) * int(of_class.max())
-        return entries + int(sizes.sum()) + own
+        classes, pairs = self._classes(), self.problems.arrays
+        return work_per_sample(self._store, pairs, classes, self.corrective_steps)
 
     def meet_classes(self, count: int) -> None:
         """Open the problems of classes 0 to count - 1, whose samples may then come in any order."""
@@ -213,6 +205,17 @@ class WorkingSet:
         tolerance = self.precision.tolerance
         pairs = self.problems.arrays
         return view_of(self.kernel, rows, self.origin, tolerance, self.n_classes, pairs)
+
+    def summary(self, view: WorkingSetView) -> Summary:
+        """Sizes and costs. view: of the present model."""
+        return Summary(
+            self.store.size,
+            len(view.support),
+            self.nbytes,
+            self.work_per_sample,
+            self.indefinite,
+            rounded=self.problems.indefinite and not self.indefinite,
+        )
 
     def _evict_if_due(self) -> None:
         """Evict samples at an eviction point, where the set is too close to its bound."""

@@ -15,7 +15,7 @@ from service.engine.admission import Answer
 from service.engine.facade import Engine
 from service.engine.refits import Job
 from service.errors import Invalid, ModelBroken, NoSuchHead, Untrained
-from service.heads.kinds import head_of_call, how_to_teach
+from service.heads.kinds import how_to_teach
 from service.heads.protocol import Predictions
 from service.model.live import Model
 from service.model.moment import Moment
@@ -51,8 +51,7 @@ def learn(
     """
     grant.check_quota()
     tracing.count_samples(len(samples.y))
-    head = head_of_call(model.spec, call)
-    answer = engine.submit(model, head, samples, key, durable, expected)
+    answer = engine.submit(model, model.head_of[call], samples, key, durable, expected)
     grant.spend(len(samples.y))
     return answer
 

@@ -1,6 +1,7 @@
 """What a server compiles before it is ready, and what beside it."""
 
 import asyncio
+import io
 import os
 import subprocess
 import sys
@@ -14,7 +15,14 @@ import pytest
 
 from service.engine import compilation
 from service.engine.compilation import Process
-from service.engine.compiled_parts import Part, compile_all, needed_first, parts, parts_of
+from service.engine.compiled_parts import (
+    Part,
+    compile_all,
+    needed_first,
+    parts,
+    parts_of,
+    wanted_first,
+)
 from service.engine.facade import Engine
 from service.engine.warm_up import WarmUp
 from service.errors import NotReady
@@ -32,6 +40,7 @@ class Compiling:
     """Instead of a process that compiles: it names parts, and ends, when it is told to."""
 
     def __init__(self) -> None:
+        self.stdin = io.StringIO()
         read, write = os.pipe()
         self.stdout, self._lines = os.fdopen(read), os.fdopen(write, "w")
         self._code: int | None = None
@@ -102,10 +111,10 @@ def test_every_part_has_a_key_of_its_own() -> None:
     assert len(keys(list(parts()))) == len(parts())
 
 
-def test_sparse_rows_are_not_prepared_and_have_parts_of_their_own() -> None:
-    of_sparse = parts_of(ModelSpec(), sparse=True)
-    assert len(of_sparse) == len(needed_first()) - 1
-    assert all(part.sparse for part in of_sparse)
+def test_sparse_rows_have_parts_of_their_own_but_are_not_prepared() -> None:
+    more = keys(parts_of(ModelSpec(), sparse=True)) - keys(needed_first())
+    assert len(more) == len(needed_first()) - 1
+    assert all("sparse rows" in key for key in more)
 
 
 def test_models_that_exist_are_compiled_before_the_server_is_ready(
@@ -122,7 +131,7 @@ def test_models_that_exist_are_compiled_before_the_server_is_ready(
         compiled.clear()
         started.before_ready([(LINEAR, False), (ModelSpec(), True)], phases.append)
         others = parts_of(LINEAR, sparse=False) + parts_of(ModelSpec(), sparse=True)
-        assert keys(compiled) == keys(needed_first() + others)
+        assert keys(compiled) == keys(others)
 
     asyncio.run(run())
 
@@ -194,6 +203,27 @@ def test_a_model_of_another_kind_waits_for_its_parts(process: Compiling, code: i
         assert not started.progress
 
     asyncio.run(run())
+
+
+def test_what_is_waited_for_is_wanted_once(process: Compiling) -> None:
+    async def run() -> None:
+        started = warm_up(process)
+        linear = parts_of(LINEAR, sparse=False)
+        process.compile(linear[0])
+        await asyncio.sleep(0.05)
+        waiting = [asyncio.create_task(started.wait_for(LINEAR, False)) for _ in range(2)]
+        await asyncio.sleep(0)
+        assert sorted(process.stdin.getvalue().splitlines()) == sorted(keys(linear[1:]))
+        process.compile(*linear[1:])
+        await asyncio.wait_for(asyncio.gather(*waiting), 10)
+
+    asyncio.run(run())
+
+
+def test_parts_that_are_wanted_come_next() -> None:
+    wanted = iter([[], [parts()[5].key, parts()[3].key], [parts()[0].key, "of another version"]])
+    order = wanted_first(parts()[:6], lambda: next(wanted, []))
+    assert [parts().index(part) for part in order] == [0, 5, 3, 1, 2, 4]
 
 
 def test_a_stop_ends_the_process_and_the_wait(process: Compiling) -> None:
