@@ -110,13 +110,14 @@ def collecting_seldom() -> Iterator[None]:
 
 
 def _parts() -> Iterator[Part]:
-    yield Part("preparation", _PREPARATION, ModelSpec(), False, _prepare)
+    """Each kind of head, that with the longest part first, so that it begins first."""
     for head, kind in KINDS.items():
         for spec in kind.specs():
             code = head, kind.code(spec)
             for sparse in (False, True):
                 for name, exercise in kind.exercises.items():
                     yield Part(f"{head} ({name})", code, spec, sparse, exercise)
+    yield Part("preparation", _PREPARATION, ModelSpec(), False, _prepare)
 
 
 def _rank(part: Part) -> int:
