@@ -15,6 +15,7 @@ from service.diagnostics.metrics import Metrics
 from service.engine.admission import Answer, LearnRequest, Reply
 from service.engine.group_queue import GroupQueue, Waiting
 from service.engine.phase import Phase
+from service.engine.readiness import Readiness
 from service.engine.refits import Job, Refits
 from service.engine.sequence_waiters import SequenceWaiters
 from service.engine.warm_up import WarmUp
@@ -23,7 +24,6 @@ from service.engine.writer_thread import WriterThread
 from service.errors import (
     InDoubt,
     ModelBroken,
-    NotReady,
     Refusal,
     ServerFailed,
     SnapshotFailed,
@@ -32,7 +32,7 @@ from service.errors import (
 from service.heads.fit import Fit, Window
 from service.model.live import Model
 from service.model.moment import Moment
-from service.samples.named_rows import NamedRows, Rows, n_bytes
+from service.samples.named_rows import n_bytes
 from service.samples.validation import Samples
 from service.settings import Settings
 from service.spec.heads import HeadName
@@ -67,6 +67,7 @@ class Engine:
             settings.queue_samples, settings.queue_bytes, settings.group_samples
         )
         self._phase = Phase()
+        self.readiness = Readiness(self._phase, warm_up)
         self._waiters = SequenceWaiters(settings.wait_seconds)
         self._writer = Writer(storage, settings, self._acknowledge)
         self.refits = Refits(self._take_window, self._keep_fit, settings.refits)
@@ -74,9 +75,7 @@ class Engine:
             self._writer, self._queue, self._phase, loads, warm_up, self._fail
         )
         self.ready = self._thread.ready
-        # Ready, or never to be.
-        self._settled = asyncio.Event()
-        self.ready.add_done_callback(lambda _: self._settled.set())
+        self.ready.add_done_callback(lambda _: self.readiness.settle())
 
     async def stop(self) -> bool:
         """Accept nothing more, learn what was accepted, save a snapshot of each model.
@@ -104,22 +103,7 @@ class Engine:
         self._phase.end(phase)
         self.refits.ask_to_stop()
         self._warm_up.stop()
-        self._settled.set()
-
-    @property
-    def accepting(self) -> bool:
-        """Whether requests are taken: recovered and not stopping."""
-        return self._phase.accepting
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether requests are worked on at once: accepting, and the default model compiled."""
-        return self._phase.ready
-
-    @property
-    def progress(self) -> str:
-        """How much of the code for all kinds of models is compiled; empty once all is."""
-        return self._warm_up.progress
+        self.readiness.settle()
 
     @property
     def failed(self) -> bool:
@@ -194,25 +178,6 @@ class Engine:
             counts.refused += n_samples
             raise
         return answer
-
-    async def compiled(self, model: Model, rows: Rows, seconds: float | None = None) -> None:
-        """Wait until what a model runs on rows of this kind is compiled.
-
-        It is to be called before such rows are learned or predicted. Raises NotReady, also after
-        so many seconds.
-        """
-        sparse = isinstance(rows, NamedRows)  # a head may get them dense or sparse
-        if self._phase.ready and self._warm_up.is_compiled(model.spec, sparse):
-            return
-        try:
-            async with asyncio.timeout(seconds):
-                await self._settled.wait()
-                await self._warm_up.wait_for(model.spec, sparse)
-        except TimeoutError:
-            raise NotReady(
-                f"the server is compiling what this model needs ({self.progress}); try again"
-            ) from None
-        self._phase.check_readable()
 
     async def create(self, name: str, *specs: ModelSpec) -> tuple[Model, bool]:
         """A model of this spec and whether it is new.
@@ -293,9 +258,7 @@ class Engine:
 
     async def _in_order(self, run: Callable[[], Any], samples: int = 1) -> Any:
         """The result of a function that the writer calls when its turn comes in the queue."""
-        self._phase.check()
-        await self._settled.wait()
-        self._phase.check()
+        await self.readiness.wait()
         answer: asyncio.Future[Any] = self._loop.create_future()
         self._queue.put(Order(run, answer), samples, 0)
         return await answer

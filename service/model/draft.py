@@ -48,7 +48,7 @@ class Draft:
 
         Raises NoSuchHead or InvalidSamples, which leaves the draft as it was.
         """
-        heads = self._learner.heads
+        heads, spec = self._learner.heads, self._learner.model.spec
         if head not in heads:
             name = self._learner.model.name
             raise NoSuchHead(f"the spec of model {name!r} has null for {head}")

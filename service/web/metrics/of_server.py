@@ -39,7 +39,7 @@ class ServerCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """All families."""
         yield _build()
-        yield gauge("ready", "1 while the server accepts requests, else 0.", self._engine.is_ready)
+        yield gauge("ready", "1 while the server is ready, else 0.", self._engine.readiness.reached)
         yield gauge("connections", "Open connections, including streams.", self.connections)
         yield gauge("streams", "Open websocket streams.", len(self._streams))
         yield from _of_requests(self._requests)

@@ -79,7 +79,7 @@ async def predict(
     if name not in model.spec.heads:
         raise NoSuchHead(f"the spec of model {model.name!r} has null for {name}")
     _check_intact(model)
-    await engine.compiled(model, rows)
+    await engine.readiness.compiled(model, rows)
     if awaited is not None:
         await engine.reached(model, awaited)
     published = model.published
@@ -100,7 +100,7 @@ async def predict(
 async def check_predicts(engine: Engine, model: Model, row: Rows) -> None:
     """Raise ModelBroken or Untrained unless the served head can predict a row."""
     _check_intact(model)
-    await engine.compiled(model, row)
+    await engine.readiness.compiled(model, row)
     await _predictions(model, model.published, model.spec.serve, row)
 
 

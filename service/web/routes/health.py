@@ -44,7 +44,8 @@ def add_health(app: FastAPI, engine: Engine) -> None:
         Before and after, 503 says what the server is doing.
         """
         check_ready(engine)
-        rest = {"compiling": engine.progress} if engine.progress else {}
+        progress = engine.readiness.progress
+        rest = {"compiling": progress} if progress else {}
         return respond_json({"status": "ready", **rest})
 
     async def root(request: Request) -> Response:
@@ -63,5 +64,5 @@ def check_alive(engine: Engine) -> None:
 
 def check_ready(engine: Engine) -> None:
     """Raise NotReady, with the phase of the start or stop, unless requests are worked on."""
-    if not engine.is_ready:
+    if not engine.readiness.reached:
         raise NotReady(f"the server is {engine.phase}")

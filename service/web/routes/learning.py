@@ -79,7 +79,7 @@ def add_learning(
             model = engine.model(name)
             samples = await decode_samples(request, body_format, data, settings, model.spec, lease)
             del data  # the samples are counted in the queue
-            await engine.compiled(model, samples.X, preference and preference.wait)
+            await engine.readiness.compiled(model, samples.X, preference and preference.wait)
         durable = asyncio.get_running_loop().create_future() if preference else None
         waiting = handlers.learn(engine, grant, model, call, samples, key, durable, expected)
         return respond(request, body_format, *await acknowledged(waiting, durable, preference))

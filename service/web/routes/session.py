@@ -161,7 +161,7 @@ class Session:
                 samples = await beside_the_loop(
                     lambda: samples_for(model.spec, _fields(frame, _SAMPLES)), n_bytes, lease
                 )
-                await self._engine.compiled(model, samples.X)
+                await self._engine.readiness.compiled(model, samples.X)
                 self._learn(of_frame, model, samples, "asset" if op == "asset" else "samples")
         except Refusal as error:
             if learns:

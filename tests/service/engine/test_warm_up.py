@@ -249,10 +249,10 @@ def test_sparse_rows_of_a_default_model_wait_and_dense_ones_do_not(
         model, _ = await engine.create("m", ModelSpec())
         sparse = named_rows([{"a": 1.0}])
         process.compile(*needed_first())
-        await asyncio.wait_for(engine.compiled(model, np.ones((1, 1))), 10)
+        await asyncio.wait_for(engine.readiness.compiled(model, np.ones((1, 1))), 10)
         with pytest.raises(NotReady, match=r"compiling what this model needs \(5 of \d+ parts"):
-            await engine.compiled(model, sparse, 0.01)
-        waiting = asyncio.create_task(engine.compiled(model, sparse))
+            await engine.readiness.compiled(model, sparse, 0.01)
+        waiting = asyncio.create_task(engine.readiness.compiled(model, sparse))
         await asyncio.sleep(0.05)
         assert not waiting.done()
         process.compile(*parts_of(ModelSpec(), sparse=True))

@@ -1,0 +1,62 @@
+"""What requests wait for: the server's readiness, and the code that their rows run."""
+
+import asyncio
+
+from service.engine.phase import Phase
+from service.engine.warm_up import WarmUp
+from service.errors import NotReady
+from service.model.live import Model
+from service.samples.named_rows import NamedRows, Rows
+
+
+class Readiness:
+    """Requests that the server has accepted wait here until it can work on them.
+
+    Used on the event loop.
+    """
+
+    def __init__(self, phase: Phase, warm_up: WarmUp) -> None:
+        self._phase = phase
+        self._warm_up = warm_up
+        # Ready, or never to be.
+        self._settled = asyncio.Event()
+
+    @property
+    def reached(self) -> bool:
+        """Whether requests are worked on at once: recovered, the default model compiled."""
+        return self._phase.ready
+
+    @property
+    def progress(self) -> str:
+        """How much of the code for all kinds of models is compiled; empty once all is."""
+        return self._warm_up.progress
+
+    def settle(self) -> None:
+        """Let go those who wait: the server is ready, or it ends."""
+        self._settled.set()
+
+    async def wait(self) -> None:
+        """Wait until the server is ready. Raises NotReady."""
+        self._phase.check()
+        await self._settled.wait()
+        self._phase.check()
+
+    async def compiled(self, model: Model, rows: Rows, seconds: float | None = None) -> None:
+        """Wait until what a model runs on rows of this kind is compiled.
+
+        It is to be called before such rows are learned or predicted. Raises NotReady, also after
+        so many seconds.
+        """
+        # A head may get named rows dense or sparse.
+        sparse = isinstance(rows, NamedRows)
+        if self._phase.ready and self._warm_up.is_compiled(model.spec, sparse):
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._settled.wait()
+                await self._warm_up.wait_for(model.spec, sparse)
+        except TimeoutError:
+            raise NotReady(
+                f"the server is compiling what this model needs ({self.progress}); try again"
+            ) from None
+        self._phase.check_readable()
