@@ -206,7 +206,7 @@ def _listening(settings: Settings, has_keys: bool) -> Iterator[socket.socket]:
         listener = socket.create_server((settings.host, settings.port), family=family)
     except OSError as error:
         raise StartupError(
-            f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; "
+            f"cannot listen on {settings.host} port {settings.port}: {_reason(error)}; "
             "choose another address with --host and --port"
         ) from error
     with listener:
@@ -220,6 +220,11 @@ def _listening(settings: Settings, has_keys: bool) -> Iterator[socket.socket]:
             logger.warning("keys cross the network unencrypted: use --tls-cert, or a proxy")
         logger.info("listening on %s port %d", *listener.getsockname()[:2])
         yield listener
+
+
+def _reason(error: OSError) -> str:
+    """The system's words; those of asyncio and socket repeat the address."""
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
 
 
 def _is_loopback(listener: socket.socket) -> bool:
