@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from service.cli.backup import backup, restore
 from service.cli.failures import Failure
 from service.cli.keys import keys
+from service.cli.models import models
 from service.cli.predict import evaluate, predict
 from service.cli.replay import replay
 from service.cli.snapshot import snapshot
@@ -51,9 +52,10 @@ def main() -> None:
     `serve` runs the server. `replay` streams a file of labelled samples into a model of a running
     server, and shows how well the model predicts each sample just before it learns it. `keys`
     manages who may use a server. `snapshot` copies models between data directories and files, and
-    checks them for damage. `backup` copies a data directory while a server runs on it, `restore`
-    brings it back, also as it was earlier. `train`, `predict` and `evaluate` work with files alone;
-    `serve --load` serves what `train` writes.
+    checks them for damage; `models` leaves out or deletes one that a server cannot recover.
+    `backup` copies a data directory while a server runs on it, `restore` brings it back, also as it
+    was earlier. `train`, `predict` and `evaluate` work with files alone; `serve --load` serves what
+    `train` writes.
     """
 
 
@@ -197,5 +199,5 @@ def _needed(item: "ErrorDetails") -> str:
     return f"it must be {_TYPES[kind]}" if kind in _TYPES else item["msg"]
 
 
-for command in (train, predict, evaluate, replay, keys, snapshot, backup, restore):
+for command in (train, predict, evaluate, replay, keys, snapshot, models, backup, restore):
     main.add_command(command)

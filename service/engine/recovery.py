@@ -22,15 +22,16 @@ from service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSn
 logger = logging.getLogger(__name__)
 
 # So many processes may end in the replay of one block before the model is left out.
-_MOST_ENDS = 2
+LEFT_OUT = 2
 # In the place of a sequence: the snapshot is loaded.
 _RESTORING = 2**63
 
 
 def recover(storage: Storage, use_threads: Callable[[int], None]) -> Iterator[Learner]:
-    """The learners of all models as they were acknowledged, one by one.
+    """The learners of all models, one by one, as they were acknowledged.
 
-    Raises StartupError where that is impossible.
+    A model of which that is impossible is broken: it stands where its replay came to, and its
+    files stay as they are. Raises StartupError where the journal has lost what it acknowledged.
     """
     for found in storage.catalogue.models():
         model = Model(found.number, found.name, read_stored_spec(found.spec))
@@ -43,13 +44,18 @@ def _recover_model(
     model, journal = learner.model, storage.journal
     damaged, found = list[int](), list[KeyedRequest]()
     if _may_begin(learner, journal, _RESTORING):
-        damaged = restore_newest(learner, journal, storage.snapshots)
-        learner.epoch = journal.epoch_since(model.id, learner.sequence) or learner.epoch
-        rows_of_blocks = replay(
-            learner, storage, use_threads, lambda after: _may_begin(learner, journal, after)
-        )
-        found = [row for rows in rows_of_blocks for row in rows]
-        _check_complete(learner, journal)
+        try:
+            damaged = restore_newest(learner, journal, storage.snapshots)
+            learner.epoch = journal.epoch_since(model.id, learner.sequence) or learner.epoch
+            rows_of_blocks = replay(
+                learner, storage, use_threads, lambda after: _may_begin(learner, journal, after)
+            )
+            found = [row for rows in rows_of_blocks for row in rows]
+        except StartupError as error:  # the other models are whole
+            model.broken = str(error)
+            logger.error("model %s is broken: %s", model.name, error)
+        else:
+            _check_complete(learner, journal)
     try:
         if found:
             storage.answers.write(found)
@@ -68,7 +74,7 @@ def _may_begin(learner: Learner, journal: Journal, after: int) -> bool:
     """Whether to go on after a sequence; not where two processes have ended: it is broken then."""
     model = learner.model
     ended = journal.begin_replay(model.id, after)
-    if ended < _MOST_ENDS:
+    if ended < LEFT_OUT:
         return True
     what = "loading its snapshot" if after == _RESTORING else f"its replay after sequence {after}"
     model.broken = (

@@ -57,7 +57,7 @@ def open_storage(data: Path, snapshots_kept: int = 4, read_only: bool = False) -
     snapshots = SnapshotFiles(snapshots_path(data), snapshots_kept)
     file = SqliteFile(journal_path(data), read_only, snapshots.pin)
     high_water = HighWater(high_water_path(data), read_only)
-    replays = None if read_only else ReplayMarks(_replays_path(data))
+    replays = ReplayMarks(_replays_path(data), read_only)
     journal = SqliteJournal(file, high_water, replays)
     return Storage(journal, SqliteCatalogue(file), SqliteAnswers(file), snapshots)
 

@@ -93,6 +93,12 @@ class Journal(Protocol):
         Returns how many processes have begun this before and ended without `end_replay`.
         """
 
+    def leave_out(self, model: int, after: int, times: int) -> None:
+        """Let replays after a sequence count as ones that ended so many processes."""
+
+    def ended_replays(self, model: int) -> int:
+        """How many processes have ended in the replay of a model, at one place."""
+
     def end_replay(self, model: int) -> None:
         """Note that a model was replayed to its end."""
 

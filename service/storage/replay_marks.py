@@ -18,14 +18,19 @@ _SLOT = struct.Struct("<QQ8s")
 
 
 class ReplayMarks:
-    """The marks of one directory. Used by one thread at a time. Raises StartupError."""
+    """The marks of one directory. Used by one thread at a time.
 
-    def __init__(self, path: Path) -> None:
+    read_only: reads what is there. Raises StartupError.
+    """
+
+    def __init__(self, path: Path, read_only: bool = False) -> None:
         # The marks of before this process, which its own replace.
         self._found: dict[int, tuple[int, int]] = {}
         try:
-            make_private(path)
-            self._file = os.open(path, os.O_RDWR)
+            if not read_only:
+                make_private(path)
+            there = path if path.exists() else Path(os.devnull)
+            self._file = os.open(there, os.O_RDONLY if read_only else os.O_RDWR)
         except OSError as error:
             raise StartupError(
                 f"{path} cannot be opened: {error.strerror}; check its permissions"
@@ -39,6 +44,14 @@ class ReplayMarks:
         before = times if ended_after == after else 0
         os.pwrite(self._file, _slot(model, after, before + 1), model * _SLOT.size)
         return before
+
+    def leave_out(self, model: int, after: int, times: int) -> None:
+        """Mark as if so many processes had ended in the replay after a sequence."""
+        os.pwrite(self._file, _slot(model, after, times), model * _SLOT.size)
+
+    def ended(self, model: int) -> int:
+        """How many processes have ended in the replay of a model, at one place."""
+        return self._read(model)[1]
 
     def end(self, model: int) -> None:
         """Mark that a model's replay came to its end."""
@@ -55,7 +68,9 @@ class ReplayMarks:
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._file)
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
 
 
 def _slot(model: int, after: int, times: int) -> bytes:

@@ -32,9 +32,7 @@ class SqliteJournal:
     A commit is written for all of its models or for none.
     """
 
-    def __init__(
-        self, file: SqliteFile, high_water: HighWater, replays: ReplayMarks | None = None
-    ) -> None:
+    def __init__(self, file: SqliteFile, high_water: HighWater, replays: ReplayMarks) -> None:
         self._file, self._high_water, self._replays = file, high_water, replays
         self.name = str(file.path)
 
@@ -42,9 +40,7 @@ class SqliteJournal:
         """Close the database and the marks."""
         self._file.close()
         self._high_water.close()
-        if self._replays is not None:
-            self._replays.close()
-            self._replays = None
+        self._replays.close()
 
     def damage(self) -> list[str]:
         """What SQLite finds wrong with its file."""
@@ -75,12 +71,19 @@ class SqliteJournal:
 
     def begin_replay(self, model: int, after: int) -> int:
         """How many processes have ended in a replay that begins now."""
-        return 0 if self._replays is None else self._replays.begin(model, after)
+        return self._replays.begin(model, after)
+
+    def leave_out(self, model: int, after: int, times: int) -> None:
+        """Let replays after a sequence count as ones that ended so many processes."""
+        self._replays.leave_out(model, after, times)
+
+    def ended_replays(self, model: int) -> int:
+        """How many processes have ended in the replay of a model, at one place."""
+        return self._replays.ended(model)
 
     def end_replay(self, model: int) -> None:
         """Note that a model was replayed to its end."""
-        if self._replays is not None:
-            self._replays.end(model)
+        self._replays.end(model)
 
     def begin_at(self, model: int, sequence: int) -> None:
         """Note that a new model begins with a snapshot of this sequence."""

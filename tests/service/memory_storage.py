@@ -88,6 +88,12 @@ class _Journal(_Part):
     def begin_replay(self, _model: int, _after: int) -> int:
         return 0
 
+    def leave_out(self, model: int, after: int, times: int) -> None:
+        raise NotImplementedError
+
+    def ended_replays(self, _model: int) -> int:
+        return 0
+
     def end_replay(self, _model: int) -> None:
         pass
 

@@ -125,7 +125,8 @@ async def _predictions(
 
 
 def _check_intact(model: Model) -> None:
-    if model.broken:
+    """Raise ModelBroken where a broken model has no state of before to predict with."""
+    if model.broken and not model.published.sequence:
         raise ModelBroken(f"model {model.name!r}: {model.broken}")
 
 

@@ -66,6 +66,8 @@ def everything_said(server: ServerProcess, name: str, make: Any = three_classes)
             for head in ("working_set", "asset")
         ]
         told = client.get(f"/v1/models/{name}").json()
+        for answer in said:
+            assert answer.pop("epoch") == told["epoch"]
         # Buffers may be larger or smaller after a restart; what is learned may not differ.
         told["heads"]["working_set"].pop("bytes")
         return [*said, told["rows"], told["features"], told["heads"]]
@@ -278,30 +280,44 @@ def test_the_log_behind_the_newest_two_snapshots_is_dropped(server: ServerProces
 
 
 @pytest.mark.parametrize("n", [2, 3])
-def test_a_damaged_snapshot_that_the_log_does_not_reach_is_refused(
+def test_a_damaged_snapshot_that_the_log_does_not_reach_breaks_its_model(
     server: ServerProcess, n: int
 ) -> None:
     """Older ones are whole, but there is a gap behind them."""
     server.start()
     learn(server, "m", 900)
     server.terminate()
-    for path in snapshots(server)[-n:]:
+    kept = snapshots(server)
+    for path in kept[-n:]:
         path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(RuntimeError, match="Restore the snapshots"):
-        server.start()
+    server.start()
+    told = httpx.get(f"{server.url}/v1/models/m").json()
+    assert (told["status"], told["sequence"]) == ("broken", int(kept[-n - 1].stem))
+    assert "Restore the snapshots" in told["notice"]
+    assert everything_said(server, "m")[0]["sequence"] == told["sequence"]
+    assert snapshots(server) == kept
+    refused = httpx.post(f"{server.url}/v1/models/m/samples", json=body(three_classes(3)))
+    assert (refused.status_code, refused.json()["type"]) == (503, "urn:wolfstream:model-broken")
+    assert server.terminate() == 0
+    assert snapshots(server) == kept
 
 
-def test_without_a_whole_snapshot_the_server_refuses_to_start(server: ServerProcess) -> None:
+def test_a_model_without_a_whole_snapshot_is_broken_and_others_are_ready(
+    server: ServerProcess,
+) -> None:
     """The log behind the snapshots is gone: going on would silently lose samples."""
     server.start()
     learn(server, "m", 900)
+    damaged = snapshots(server)
+    learn(server, "other", 30)
     server.kill()
-    for path in snapshots(server):
+    for path in damaged:
         path.write_bytes(b"")
-    with pytest.raises(RuntimeError, match="Restore the snapshots"):
-        server.start()
-    assert server.process is not None
-    assert server.process.wait(30) != 0
+    server.start()
+    assert httpx.get(f"{server.url}/v1/models/m").json()["status"] == "broken"
+    answer = httpx.post(f"{server.url}/v1/models/m/predict", json={"x": GRID})
+    assert (answer.status_code, answer.json()["type"]) == (503, "urn:wolfstream:model-broken")
+    assert everything_said(server, "other")[0]["sequence"] == 60
     assert "Traceback" not in server.log()
 
 

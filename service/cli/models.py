@@ -1,0 +1,91 @@
+"""The commands `wolfstream models`, for the models of a data directory without a server."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from service.cli.failures import Failure
+
+_data = click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="WOLFSTREAM_DATA",
+    default=Path("wolfstream-data"),
+    help="The server's data directory.  [WOLFSTREAM_DATA; default: wolfstream-data]",
+)
+_model = click.argument("model")
+
+
+@click.group()
+def models() -> None:
+    """Show the models of a data directory; leave out or delete one that a server cannot recover.
+
+    `wolfstream snapshot export --sequence N` writes a snapshot of such a model into a file, and
+    `wolfstream snapshot verify` says what is damaged.
+
+    \b
+    Examples:
+      wolfstream models list --data ./models
+      wolfstream models skip prices --data ./models
+      wolfstream models delete prices --data ./models
+    """  # noqa: D301  (click wants the control character)
+
+
+@models.command("list")
+@_data
+def list_(data: Path) -> None:
+    """List the models: the sequence of each, and those of its snapshots."""
+    with _working():
+        from service.engine.quarantine import standings
+
+        for model in standings(data):
+            kept = ", ".join(map(str, model.snapshots)) or "none"
+            skipped = "; skipped at the next start" if model.left_out else ""
+            click.echo(f"{model.name} at sequence {model.sequence}, snapshots {kept}{skipped}")
+
+
+@models.command()
+@_data
+@_model
+def skip(data: Path, model: str) -> None:
+    """Let a server start without replaying MODEL, which then serves its last snapshot.
+
+    Its journal is kept, and it learns nothing: roll it back, delete it, or start `wolfstream serve
+    --recover` to try again.
+    """
+    with _working():
+        from service.engine.quarantine import leave_out
+
+        sequence = leave_out(data, model)
+    click.echo(f"{data}: {model} will serve its state at sequence {sequence}, and learn nothing")
+
+
+@models.command()
+@_data
+@_model
+@click.confirmation_option(prompt="Delete the model with everything that it learned?")
+def delete(data: Path, model: str) -> None:
+    """Delete MODEL with its journal and its snapshots."""
+    with _working():
+        from service.engine.quarantine import delete as remove
+
+        remove(data, model)
+    click.echo(f"{data}: {model} is deleted")
+
+
+@contextmanager
+def _working() -> Iterator[None]:
+    """Turn every error of the work into a Failure."""
+    from service.native.compile_cache import use_compile_cache
+
+    use_compile_cache()
+    from service.errors import WolfstreamError
+
+    try:
+        yield
+    except WolfstreamError as error:
+        raise Failure(str(error)) from None
+    except OSError as error:
+        raise Failure(f"{error.filename or 'the file'}: {error.strerror or error}") from None

@@ -1,0 +1,102 @@
+"""Models of a data directory that no server uses: how each stands, leaving one out, deleting one.
+
+A model that is left out is not replayed when a server starts: it predicts with its last snapshot,
+and learns nothing until `wolfstream serve --recover` tries again. Its journal is kept.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from service.engine.recovery import LEFT_OUT, restore_newest
+from service.errors import WolfstreamError
+from service.model.learner import Learner
+from service.model.live import Model
+from service.spec.model import read_stored_spec
+from service.storage.data_directory import DirectoryInUse, journal_path, open_storage, owned
+from service.storage.entries import CatalogueEntry
+from service.storage.interfaces import Storage
+
+
+class QuarantineError(WolfstreamError):
+    """The directory is in use, or has no such model; the message says what to do."""
+
+
+class Standing(NamedTuple):
+    """A model as its files have it.
+
+    sequence: of its last sample. snapshots: sequences of those that are kept, newest first.
+    left_out: whether the next start of a server will not replay it.
+    """
+
+    name: str
+    sequence: int
+    snapshots: list[int]
+    left_out: bool
+
+
+def standings(data: Path) -> list[Standing]:
+    """All models, oldest first; a server may use the directory.
+
+    Raises QuarantineError, StartupError.
+    """
+    _check_is_there(data)
+    with closing(open_storage(data, read_only=True)) as storage:
+        return [_standing(model, storage) for model in storage.catalogue.models()]
+
+
+def leave_out(data: Path, name: str) -> int:
+    """Let the next start not replay a model; the sequence of the state that it will serve.
+
+    Raises QuarantineError, StartupError.
+    """
+    with _stopped(data) as storage:
+        model = _find(storage, name)
+        learner = Learner(Model(model.number, name, read_stored_spec(model.spec)), model.epoch)
+        restore_newest(learner, storage.journal, storage.snapshots)
+        storage.journal.leave_out(model.number, learner.sequence, LEFT_OUT)
+        return learner.sequence
+
+
+def delete(data: Path, name: str) -> None:
+    """Delete a model with its journal and snapshots.
+
+    Raises QuarantineError, StartupError, StorageFailed.
+    """
+    with _stopped(data) as storage:
+        model = _find(storage, name)
+        storage.catalogue.delete(model.number)
+        storage.snapshots.delete(model.number)
+
+
+def _standing(model: CatalogueEntry, storage: Storage) -> Standing:
+    journal, snapshots = storage.journal, storage.snapshots.sequences(model.number)
+    rolled_back_at = journal.rolled_back_at(model.number) or 0
+    end = max(journal.end(model.number), rolled_back_at, *snapshots[:1])
+    return Standing(model.name, end, snapshots, journal.ended_replays(model.number) >= LEFT_OUT)
+
+
+@contextmanager
+def _stopped(data: Path) -> Iterator[Storage]:
+    """The storage of a directory that no server uses."""
+    _check_is_there(data)
+    try:
+        with owned(data), closing(open_storage(data)) as storage:
+            yield storage
+    except DirectoryInUse:
+        raise QuarantineError(f"a server holds {data}; stop it first, or ask it to") from None
+
+
+def _check_is_there(data: Path) -> None:
+    if not journal_path(data).exists():
+        raise QuarantineError(f"{data} is no data directory: it has no {journal_path(data).name}")
+
+
+def _find(storage: Storage, name: str) -> CatalogueEntry:
+    models = storage.catalogue.models()
+    for model in models:
+        if model.name == name:
+            return model
+    names = ", ".join(model.name for model in models) or "none"
+    raise QuarantineError(f"there is no model {name!r}; there is {names}")
