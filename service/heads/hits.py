@@ -116,11 +116,11 @@ class Hits:
         return other
 
     def state(self) -> dict[str, Any]:
-        """Plain data for `restore`; JSON keeps every bit of a number."""
+        """Plain data for `restore`, copied; JSON keeps every bit of a number."""
         return {
             "judged": self.judged,
             "correct": self.correct,
-            "counts": self._counts,
+            "counts": [list(counts) for counts in self._counts],
             "rules": [*self._rule_hits, self._last, self._majority],
             "log_loss": [self._log_loss, self._lossy],
             "recent": self._recent.state(),

@@ -219,6 +219,18 @@ def test_a_state_goes_through_json_to_the_last_bit(score: Any, columns: Any):
 @pytest.mark.parametrize(
     ("score", "columns"), [(Hits, pairs(100, 3)), (Errors, values(100))], ids=["Hits", "Errors"]
 )
+def test_a_state_stays_as_it_was(score: Any, columns: Any):
+    """A snapshot is written by another thread while the model goes on learning."""
+    live = in_parts(score(), columns, 100)
+    state = live.state()
+    before = json.dumps(state)
+    in_parts(live, columns, 50)
+    assert json.dumps(state) == before
+
+
+@pytest.mark.parametrize(
+    ("score", "columns"), [(Hits, pairs(100, 3)), (Errors, values(100))], ids=["Hits", "Errors"]
+)
 def test_a_copy_stays_as_it_was(score: Any, columns: Any):
     live = in_parts(score(), columns, 100)
     kept = live.copy()
