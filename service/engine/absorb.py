@@ -1,12 +1,15 @@
 """Absorbing a block: what live learning and replay share, so that they give the same bits."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from service.model.learner import Learner
 from service.samples.record import from_record, one_after_another
 from service.samples.validation import Samples
 from service.storage.entries import Entry
+
+# The results of a part of a request: of each kind one for each sample.
+Results: TypeAlias = dict[str, list[Any]]
 
 
 def recorded_samples(block: Sequence[Entry]) -> Samples:
@@ -41,3 +44,21 @@ def absorb_block(
         )
         start = stop
     return answers
+
+
+def absorb_part(learner: Learner, entry: Entry, samples: Samples) -> Results:
+    """Absorb a part of a large request, and publish nothing: it is seen as a whole or not at all.
+
+    samples: as of `absorb_block`, which absorbs its last part.
+    """
+    return learner.absorb(entry.head, samples).part(0, entry.samples)
+
+
+def joined_answer(before: Sequence[Results], last: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a large request: that of its last part, with all results before it."""
+    if not before:
+        return last
+    parts = [*before, last["results"]]
+    results = {name: [value for part in parts for value in part[name]] for name in last["results"]}
+    learned = last["learned"] + sum(len(part["prediction"]) for part in before)
+    return {**last, "learned": learned, "results": results}

@@ -5,7 +5,7 @@ holds no refusals. Duplicates are recognised here, too.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,11 +18,14 @@ from service.model.learner import Learner
 from service.model.live import Model
 from service.model.moment import Moment
 from service.samples.named_rows import form_of
-from service.samples.record import as_recorded, to_record
+from service.samples.record import as_recorded, part_of, to_record
 from service.samples.validation import Samples
 from service.settings import Settings, usable_bytes
 from service.spec.heads import HeadName
-from service.storage.entries import Entry
+from service.storage.entries import Entry, KeyedRequest
+
+# A request with more samples or bytes is learned in parts, which others come between.
+_PART_SAMPLES, _PART_BYTES = 1024, 4 << 20
 
 Answer: TypeAlias = dict[str, Any]
 Reply: TypeAlias = tuple["asyncio.Future[Any]", Any]
@@ -46,12 +49,23 @@ class LearnRequest(NamedTuple):
     expected: tuple[Moment, ...] = ()
 
 
-class Admitted(NamedTuple):
-    """A request that will be learned, its entry in the journal and the samples in that."""
+class Part(NamedTuple):
+    """Samples that are learned at a time, and their entry in the journal."""
 
-    request: LearnRequest
     entry: Entry
     samples: Samples
+
+
+class Admitted(NamedTuple):
+    """A request that will be learned, in its parts; one, unless it is large."""
+
+    request: LearnRequest
+    parts: list[Part]
+
+    @property
+    def sequence(self) -> int:
+        """Of its last sample."""
+        return self.parts[-1].entry.sequence
 
 
 class _Accepted(NamedTuple):
@@ -59,6 +73,11 @@ class _Accepted(NamedTuple):
     sequence: int
     record: bytes
     samples: Samples
+
+    @property
+    def large(self) -> bool:
+        """Whether others come between its parts."""
+        return len(self.samples.y) > _PART_SAMPLES or len(self.record) > _PART_BYTES
 
 
 def admit(
@@ -96,9 +115,10 @@ def admit(
                     accepted.append(item)
         # Rows of different forms are not joined.
         for _, block in groupby(
-            accepted, key=lambda item: (item.request.head, form_of(item.samples.X))
+            accepted,
+            key=lambda item: (item.request.head, item.large, form_of(item.samples.X)),
         ):
-            admitted += _entries(list(block), settings.threads)
+            admitted += _in_parts(list(block), settings.threads)
     return admitted, refused
 
 
@@ -122,25 +142,45 @@ def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> _Acc
         return None
     draft.check(request.expected)
     draft.add(head, samples)
-    duplicates.add(model.id, draft.sequence, key, digest, request.answer)
+    keyed = KeyedRequest(model.id, draft.sequence, key, digest, None, len(samples.y))
+    duplicates.add(keyed, request.answer)
     return _Accepted(request, draft.sequence, record, samples)
 
 
-def _entries(block: list[_Accepted], threads: int) -> list[Admitted]:
-    """Journal entries of consecutive requests for one head of one model: one block."""
-    return [
-        Admitted(
-            request,
-            Entry(
-                model=request.model.id,
-                sequence=sequence,
-                samples=len(samples.y),
-                block=block[-1].sequence,
-                head=request.head,
-                threads=threads,
-                record=record,
-            ),
-            samples,
-        )
-        for request, sequence, record, samples in block
-    ]
+def _in_parts(block: list[_Accepted], threads: int) -> list[Admitted]:
+    """Journal entries of consecutive requests for one head of one model.
+
+    Small ones are one block. Of a large one each part is a block, so that a replay learns it in the
+    same parts.
+    """
+    if not block[0].large:
+        ends = block[-1].sequence
+        return [
+            Admitted(item.request, [Part(_entry(item, item, ends, threads), item.samples)])
+            for item in block
+        ]
+    return [Admitted(item.request, list(_parts(item, threads))) for item in block]
+
+
+def _parts(item: _Accepted, threads: int) -> Iterator[Part]:
+    """The parts of a large request: as many samples in each as its bounds allow, at least one."""
+    n = len(item.samples.y)
+    step = max(1, min(_PART_SAMPLES, n * _PART_BYTES // len(item.record)))
+    begin = item.sequence - n
+    for start in range(0, n, step):
+        samples = as_recorded(part_of(item.samples, start, min(start + step, n)))
+        sequence = begin + start + len(samples.y)
+        part = _Accepted(item.request, sequence, to_record(samples), samples)
+        yield Part(_entry(item, part, sequence, threads), samples)
+
+
+def _entry(item: _Accepted, part: _Accepted, block: int, threads: int) -> Entry:
+    return Entry(
+        model=item.request.model.id,
+        sequence=part.sequence,
+        samples=len(part.samples.y),
+        block=block,
+        head=item.request.head,
+        threads=threads,
+        record=part.record,
+    )

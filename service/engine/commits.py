@@ -39,7 +39,7 @@ class Commits:
         if not admitted:
             return {}
         began = time.monotonic()
-        entries = [item.entry for item in admitted]
+        entries = [part.entry for item in admitted for part in item.parts]
         failures = self._append(entries, self._keys.with_answers(new_keys))
         if not failures:
             self._metrics.commit.observe(time.monotonic() - began)

@@ -47,22 +47,24 @@ class Duplicates:
         """Whether a request was written under a key, whatever became of it then."""
         return key is not None and self._keys.holds(model, key)
 
-    def add(
-        self, model: int, sequence: int, key: bytes, digest: bytes, waiter: Future[Any]
-    ) -> None:
+    def add(self, keyed: KeyedRequest, waiter: Future[Any]) -> None:
         """Take the key of a request that will be written."""
-        self._firsts[model, key] = digest, waiter
-        self.new.append(KeyedRequest(model, sequence, key, digest, None))
+        self._firsts[keyed.model, keyed.key] = keyed.digest, waiter
+        self.new.append(keyed)
 
     def replies(self, others: list[tuple[Future[Any], Any]]) -> list[tuple[Future[Any], Any]]:
-        """The replies to all duplicates, given those to the group's other requests.
+        """The replies to the duplicates of what has a reply by now, each of them once.
 
-        A duplicate of a request that could not be written gets the same error.
+        others: replies to the group's other requests. A duplicate of a request that could not be
+        written gets the same error.
         """
         results = dict(others) if self._repeats else {}
+        known, self._replies = self._replies, []
+        due = [item for item in self._repeats if item.first in results]
+        self._repeats = [item for item in self._repeats if item.first not in results]
         return [
-            *self._replies,
-            *((item.waiter, _repeated(results[item.first], item.same)) for item in self._repeats),
+            *known,
+            *((item.waiter, _repeated(results[item.first], item.same)) for item in due),
         ]
 
 

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 from service.errors import QueueFull
@@ -19,6 +19,14 @@ class Waiting(NamedTuple):
     seconds: float
 
 
+class _Item(NamedTuple, Generic[T]):
+    value: T
+    samples: int
+    n_bytes: int
+    since: float
+    owner: Hashable
+
+
 class GroupQueue(Generic[T]):
     """A queue that many threads put into and one takes groups from.
 
@@ -32,7 +40,7 @@ class GroupQueue(Generic[T]):
         self._most_samples = most_samples
         self._most_bytes = most_bytes
         self._group_samples = group_samples
-        self._items: deque[tuple[T, int, int, float, Hashable]] = deque()
+        self._items: deque[_Item[T]] = deque()
         self._of_owners: dict[Hashable, tuple[int, int]] = {}
         self._waiting = 0
         self._waiting_bytes = 0
@@ -56,7 +64,7 @@ class GroupQueue(Generic[T]):
                     f"{self._waiting_bytes} bytes of samples wait to be learned, at most "
                     f"{self._most_bytes} may; try again"
                 )
-            self._items.append((item, samples, n_bytes, time.monotonic(), owner))
+            self._items.append(_Item(item, samples, n_bytes, time.monotonic(), owner))
             self._waiting += samples
             self._waiting_bytes += n_bytes
             self._add_share(owner, samples, n_bytes)
@@ -65,7 +73,7 @@ class GroupQueue(Generic[T]):
     def waiting(self) -> Waiting:
         """What is in the queue now."""
         with self._changed:
-            seconds = time.monotonic() - self._items[0][3] if self._items else 0.0
+            seconds = time.monotonic() - self._items[0].since if self._items else 0.0
             return Waiting(self._waiting, self._waiting_bytes, seconds)
 
     def close(self) -> None:
@@ -76,21 +84,32 @@ class GroupQueue(Generic[T]):
 
     def groups(self) -> Iterator[list[T]]:
         """Wait for items and yield all of them, up to a group's size, until closed."""
-        while group := self._next_group():
+        while group := self.take():
             yield group
 
-    def _next_group(self) -> list[T]:
-        group: list[T] = []
+    def take(self, busy: Collection[Hashable] = ()) -> list[T]:
+        """Wait for items and return all of them, up to a group's size; none once closed.
+
+        busy: owners whose items stay where they are. Where there are any, it does not wait, and
+        takes nothing behind an item of no owner, which keeps its place.
+        """
+        group, kept = list[T](), list[_Item[T]]()
         taken = 0
         with self._changed:
-            while not self._items and not self._closed:
+            while not self._items and not self._closed and not busy:
                 self._changed.wait()
             while self._items and taken < self._group_samples:
-                item, samples, n_bytes, _, owner = self._items.popleft()
-                group.append(item)
-                taken += samples
-                self._add_share(owner, -samples, -n_bytes)
-                self._waiting_bytes -= n_bytes
+                if busy and self._items[0].owner is None:
+                    break
+                item = self._items.popleft()
+                if item.owner in busy:
+                    kept.append(item)
+                    continue
+                group.append(item.value)
+                taken += item.samples
+                self._add_share(item.owner, -item.samples, -item.n_bytes)
+                self._waiting_bytes -= item.n_bytes
+            self._items.extendleft(reversed(kept))
             self._waiting -= taken
         return group
 

@@ -7,7 +7,13 @@ of the same sequence, which may be older; what came after both at this sequence 
 import logging
 from collections.abc import Callable, Iterator
 
-from service.engine.absorb import absorb_block, recorded_samples
+from service.engine.absorb import (
+    Results,
+    absorb_block,
+    absorb_part,
+    joined_answer,
+    recorded_samples,
+)
 from service.engine.origin import difference
 from service.engine.remembered_keys import answered
 from service.errors import StartupError, StorageFailed
@@ -102,12 +108,12 @@ def replay(
     unanswered = {
         row.sequence: row for row in storage.answers.unanswered(model.id, learner.sequence)
     }
-    blocks = storage.journal.blocks(model.id, learner.sequence)
+    blocks, before = storage.journal.blocks(model.id, learner.sequence), list[Results]()
     while may_begin(learner.sequence) and (block := next(blocks, None)):
         _check_continuous(learner, block)
         use_threads(block[0].threads)
         try:
-            found = _replay_block(learner, block, unanswered)
+            found = _replay_block(learner, block, unanswered, before)
         except Exception as error:  # one model that fails must not keep the others from starting
             logger.exception("model %s: replay failed at sequence %d", model.name, learner.sequence)
             model.broken = f"replay failed after sequence {learner.sequence}: {error}"
@@ -116,21 +122,37 @@ def replay(
 
 
 def _replay_block(
-    learner: Learner, block: list[Entry], unanswered: dict[int, KeyedRequest]
+    learner: Learner,
+    block: list[Entry],
+    unanswered: dict[int, KeyedRequest],
+    before: list[Results],
 ) -> list[KeyedRequest]:
-    """Apply a block; keys whose answers had not been written, with their answers."""
+    """Apply a block; keys whose answers had not been written, with their answers.
+
+    before: results of the parts before, of a large request that goes on in this block.
+    """
     if not block[0].samples:
         learner.adopt(block[0].head, fit_from_record(block[0].record))
-    elif unanswered.keys() & {entry.sequence for entry in block}:
-        answers = absorb_block(learner, block, recorded_samples(block))
-        return [
-            answered(unanswered[entry.sequence], answer)
-            for entry, answer in zip(block, answers, strict=True)
-            if entry.sequence in unanswered
-        ]
-    else:
+        return []
+    begin, end = block[0].sequence - block[0].samples, block[-1].sequence
+    asked = [
+        row.sequence
+        for row in unanswered.values()
+        if begin < row.sequence and row.sequence - max(row.samples, 1) < end
+    ]
+    if not asked:
         learner.absorb(block[0].head, recorded_samples(block))
-    return []
+        return []
+    if min(asked) > end:
+        before.append(absorb_part(learner, block[0], recorded_samples(block)))
+        return []
+    found = list[KeyedRequest]()
+    answers = absorb_block(learner, block, recorded_samples(block))
+    for entry, answer in zip(block, answers, strict=True):
+        if entry.sequence in unanswered:
+            found.append(answered(unanswered[entry.sequence], joined_answer(before, answer)))
+    before.clear()
+    return found
 
 
 def restore_newest(learner: Learner, journal: Journal, snapshots: Snapshots) -> list[int]:

@@ -1,33 +1,33 @@
 """The writer: the one thread that learns. It persists, applies, publishes, acknowledges.
 
 It takes everything that waits, appends it to the journal in one commit, lets each model absorb its
-part as one block, publishes the new views, and only then answers. Nothing else touches the journal
-or a learner. A request that comes again under its key is recognised before it would be written.
+part as one block, publishes the new views, and only then answers. A large request it absorbs in
+parts (`engine.turns`), and takes what came for other models between two of them. Nothing else
+touches the journal or a learner. A request that comes again under its key is recognised before it
+would be written.
 """
 
 import asyncio
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from service.diagnostics.metrics import Metrics
-from service.engine.absorb import absorb_block
 from service.engine.admission import Admitted, LearnRequest, Reply, admit, count_rejected
 from service.engine.commits import Commits
 from service.engine.duplicates import Duplicates
 from service.engine.history import History
-from service.engine.live_models import LiveModels, mark_broken, not_yet_learned
+from service.engine.live_models import LiveModels, mark_broken
 from service.engine.remembered_keys import RememberedKeys
 from service.engine.snapshot_schedule import SnapshotSchedule
-from service.errors import InDoubt, ModelBroken, RefitFailed, Refusal, ServerFailed
+from service.engine.turns import Turns, Work
+from service.errors import InDoubt, RefitFailed, Refusal, ServerFailed
 from service.heads.fit import Fit, Window, fit_from_record, fit_to_record
 from service.model.live import Model
 from service.native.threads import Threads
-from service.samples.record import one_after_another
 from service.settings import Settings
 from service.storage.entries import Entry
 from service.storage.interfaces import Storage
@@ -38,17 +38,15 @@ logger = logging.getLogger(__name__)
 _LONG_BLOCK = 1024
 
 
-def _shortest_first(committed: list[Admitted]) -> list[tuple[Model, list[Admitted]]]:
-    """The blocks of a commit: those of the models with the fewest samples first.
-
-    Each model's are in their order.
-    """
-    samples = Counter[Model]()
-    for item in committed:
-        samples[item.request.model] += item.entry.samples
-    blocks = groupby(committed, lambda item: (item.request.model, item.entry.block))
-    ordered = [(model, list(block)) for (model, _), block in blocks]
-    return sorted(ordered, key=lambda one: samples[one[0]])
+def _shortest_first(committed: list[Admitted], duplicates: Duplicates) -> list[Work]:
+    """What each model has to learn of a commit: the fewest samples first."""
+    blocks = dict[Model, list[list[Admitted]]]()
+    for (model, _), block in groupby(
+        committed, lambda item: (item.request.model, item.parts[0].entry.block)
+    ):
+        blocks.setdefault(model, []).append(list(block))
+    works = [Work(model, of_model, duplicates) for model, of_model in blocks.items()]
+    return sorted(works, key=lambda work: work.samples)
 
 
 @contextmanager
@@ -91,6 +89,7 @@ class Writer:
         self.models = LiveModels(storage, self._keys, settings.models)
         self.history = History(storage, self.models, self._keys)
         self._commits = Commits(storage, self.models, self._keys, self.metrics)
+        self._turns = Turns(self.models, self.metrics, self._keep_answer)
         self.snapshots = SnapshotSchedule(
             storage, self.models, self._keys, self.metrics, settings.snapshot_samples
         )
@@ -106,7 +105,15 @@ class Writer:
         self._storage.close()
 
     def handle(self, group: list[LearnRequest | Order]) -> None:
-        """Work off a group in order; requests between two orders share commit and block."""
+        """Work off a group to its end."""
+        self.begin(group)
+        self._finish()
+
+    def begin(self, group: list[LearnRequest | Order]) -> None:
+        """Work off a group in order; requests between two orders share commit and block.
+
+        Large requests are only begun: `go_on` until nothing is `busy`.
+        """
         self.metrics.busy_since = time.monotonic()
         learning: list[LearnRequest] = []
         for item in group:
@@ -115,9 +122,33 @@ class Writer:
             else:
                 self._learn(learning)
                 learning = []
+                self._finish()
                 self._execute(item)
         self._learn(learning)
         self.metrics.busy_since = None
+
+    @property
+    def busy(self) -> set[Model]:
+        """The models that have begun a large request, of which nothing else may be begun."""
+        return self._turns.busy
+
+    def waiting(self) -> list[LearnRequest]:
+        """The requests that have begun and have no answer yet."""
+        return self._turns.waiting()
+
+    def go_on(self) -> None:
+        """Learn a part of a large request."""
+        self.metrics.busy_since = time.monotonic()
+        work, replies = self._turns.take()
+        if replies:
+            self._acknowledge(replies + work.duplicates.replies(replies), [work.model])
+        if not work.blocks:
+            self._after_learning(work.model)
+        self.metrics.busy_since = None
+
+    def _finish(self) -> None:
+        while self.busy:
+            self.go_on()
 
     def window(self, model: Model) -> Window:
         """The samples that a refit of a model is over, copied. Raises UnknownModel, ModelBroken."""
@@ -179,30 +210,34 @@ class Writer:
             self._acknowledge([(request.answer, failed) for request in requests], ())
             return
         failures = self._commits.append(admitted, duplicates.new)
-        committed = [item for item in admitted if item.entry.model not in failures]
+        committed = [item for item in admitted if item.request.model.id not in failures]
         for item in admitted:
-            if error := failures.get(item.entry.model):
+            if error := failures.get(item.request.model.id):
                 count_rejected(item.request)
                 replies.append((item.request.answer, error))
         self._acknowledge_durable(committed)
         delivered: list[Reply] = []
         changed: dict[Model, None] = {}
-        for model, block in _shortest_first(committed):
-            if replies and sum(item.entry.samples for item in block) > _LONG_BLOCK:
+        for work in _shortest_first(committed, duplicates):
+            if work.large:
+                self._turns.leave(work)
+                continue
+            if replies and work.samples > _LONG_BLOCK:
                 # The others need not wait for it.
                 self._acknowledge(replies, list(changed))
                 delivered += replies
                 replies = []
-            replies += self._learn_block(model, block)
-            changed[model] = None
-            now = time.monotonic()
-            for item in block:
-                self.metrics.learn.observe(now - item.request.submitted)
+            while work.blocks:
+                replies += self._turns.turn(work)
+            changed[work.model] = None
         self._acknowledge(replies + duplicates.replies(delivered + replies), changed)
         for model in changed:
-            with _surviving(f"model {model.name}: keys were not forgotten"):
-                self._keys.forget_oldest(model.id)
-            self._snapshot_if_due(model)
+            self._after_learning(model)
+
+    def _after_learning(self, model: Model) -> None:
+        with _surviving(f"model {model.name}: keys were not forgotten"):
+            self._keys.forget_oldest(model.id)
+        self._snapshot_if_due(model)
 
     def _snapshot_if_due(self, model: Model) -> None:
         with _surviving(f"model {model.name}: no snapshot; the journal is kept"):
@@ -218,35 +253,20 @@ class Writer:
     def _acknowledge_durable(self, committed: list[Admitted]) -> None:
         """Answer those who do not want to wait until their samples are learned."""
         replies: list[Reply] = []
-        for request, entry, _ in committed:
+        for item in committed:
+            request = item.request
             if request.durable is not None:
                 answer = {
                     "model": request.model.name,
-                    "sequence": entry.sequence,
+                    "sequence": item.sequence,
                     "epoch": self.models.learner(request.model).epoch,
-                    "samples": entry.samples,
+                    "samples": len(request.samples.y),
                 }
                 replies.append((request.durable, answer))
         if replies:
             self._acknowledge(replies, ())
 
-    def _learn_block(self, model: Model, block: list[Admitted]) -> list[Reply]:
-        """Absorb and publish one block; the answers to its requests."""
-        began, learner = time.monotonic(), self.models.learner(model)
-        try:
-            self.models.usable(model)  # an earlier block of this commit may have broken it
-            samples = one_after_another([item.samples for item in block])
-            answers = absorb_block(learner, [item.entry for item in block], samples)
-        except Exception as error:  # its samples are durable: only this model stops
-            broken = isinstance(error, ModelBroken)
-            failed = not_yet_learned(model) if broken else mark_broken(learner, error)
-            for item in block:
-                count_rejected(item.request)
-            return [(item.request.answer, failed) for item in block]
-        self.metrics.absorb.observe(time.monotonic() - began)
-        model.counts[block[0].entry.head].learned += sum(item.entry.samples for item in block)
-        with _surviving("the answers of keys could not be kept"):
-            for (request, entry, _), answer in zip(block, answers, strict=True):
-                if request.key is not None:
-                    self._keys.answer(entry.model, entry.sequence, answer)
-        return [(item.request.answer, answer) for item, answer in zip(block, answers, strict=True)]
+    def _keep_answer(self, item: Admitted, answer: dict[str, Any]) -> None:
+        if item.request.key is not None:
+            with _surviving("the answers of keys could not be kept"):
+                self._keys.answer(item.request.model.id, item.sequence, answer)

@@ -53,14 +53,17 @@ class WriterThread:
             self._loop.call_soon_threadsafe(self.ready.set_exception, error)
             return
         self._loop.call_soon_threadsafe(self._open)
-        for group in self._queue.groups():
+        while (group := self._queue.take(self._writer.busy)) or self._writer.busy:
             try:
-                self._writer.handle(group)
+                self._writer.begin(group)
+                if self._writer.busy:
+                    self._writer.go_on()
             except Exception:
                 logger.exception(
                     "the writer failed; restart the server to recover from the journal"
                 )
-                self._loop.call_soon_threadsafe(self._failed, group)
+                waiting = [*group, *self._writer.waiting()]
+                self._loop.call_soon_threadsafe(self._failed, waiting)
                 return
         self._writer.close()
 

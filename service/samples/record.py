@@ -5,11 +5,12 @@ from typing import Any
 
 import msgpack
 import numpy as np
+from numpy.typing import NDArray
 
-from service.samples.named_rows import NamedRows, Rows, joined
+from service.samples.named_rows import NamedRows, Rows, joined, rows_between
 from service.samples.targets import Targets
 from service.samples.validation import Samples
-from solver.prepare.cells import Cells
+from solver.prepare.cells import NO_TEXT, Cells
 
 
 def as_recorded(samples: Samples) -> Samples:
@@ -102,3 +103,31 @@ def one_after_another(parts: Sequence[Samples]) -> Samples:
     targets = [part.y for part in parts if not isinstance(part.y, list)]
     y: Targets = np.concatenate(targets) if targets else [y for part in parts for y in part.y]
     return Samples(joined([part.X for part in parts]), y)
+
+
+def part_of(samples: Samples, start: int, stop: int) -> Samples:
+    """The samples from one place to another, as a request that holds no others has them."""
+    X, y = samples
+    rows = rows_between(X, start, stop)
+    return Samples(_with_own_names(rows) if isinstance(rows, NamedRows) else rows, y[start:stop])
+
+
+def _with_own_names(rows: NamedRows) -> NamedRows:
+    """Rows without the names and texts that they do not use, in the order of their appearance."""
+    names, place = _in_order(rows.names, rows.place)
+    if not len(rows.texts):
+        return rows._replace(names=names, place=place)
+    text = rows.text.copy()
+    texts, text[text != NO_TEXT] = _in_order(rows.texts, text[text != NO_TEXT])
+    return rows._replace(names=names, place=place, texts=texts, text=text)
+
+
+def _in_order(
+    words: Sequence[str], place: NDArray[np.integer[Any]]
+) -> tuple[list[str], NDArray[np.int64]]:
+    """The words that occur, in the order of their first appearance, and each entry's place."""
+    used, firsts, places = np.unique(place, return_index=True, return_inverse=True)
+    order = np.argsort(firsts)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return [words[k] for k in used[order].tolist()], rank[places]

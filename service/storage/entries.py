@@ -1,8 +1,8 @@
 """What a journal holds of a model: its entries, the keys of requests, and its rollbacks.
 
-An entry of samples is one accepted request. Entries with the same `block` were absorbed together;
-replay keeps these boundaries and the thread setting, because the rounding of a matrix product
-depends on both.
+An entry of samples is one accepted request, or a part of a large one, which has several. Entries
+with the same `block` were absorbed together; replay keeps these boundaries and the thread setting,
+because the rounding of a matrix product depends on both.
 
 A fit is the result of a refit, to be served from this place on. It is a block of its own and shares
 its sequence with the sample before it. A later fit at the same sequence replaces it, and applying
@@ -27,7 +27,7 @@ _EPOCH_BYTES = 6
 
 
 class Entry(NamedTuple):
-    """One accepted request of one model, or a fit, which has no samples.
+    """One accepted request of one model, a part of one, or a fit, which has no samples.
 
     sequence: of its last sample. block: sequence of the block's last sample. threads: of a matrix
     product when it was learned. record: the samples or the fit, as bytes.
@@ -50,7 +50,8 @@ class Entry(NamedTuple):
 class KeyedRequest(NamedTuple):
     """The idempotency key of the entry at a sequence.
 
-    digest: of the request. answer: its encoded answer; None until it is known.
+    digest: of the request. answer: its encoded answer; None until it is known. samples: of the
+    request, whose entries end at the sequence; 0 of earlier versions, which had one entry for each.
     """
 
     model: int
@@ -58,6 +59,7 @@ class KeyedRequest(NamedTuple):
     key: bytes
     digest: bytes
     answer: bytes | None
+    samples: int = 0
 
 
 class Rollback(NamedTuple):

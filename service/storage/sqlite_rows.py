@@ -74,7 +74,8 @@ def entry_row(entry: Entry, time: int, place: int = SAMPLES) -> Row:
 def key_row(keyed: KeyedRequest, time: int) -> Row:
     """The row of a request's key."""
     record = bytes([len(keyed.key)]) + keyed.key + keyed.digest
-    return event_row(keyed.model, keyed.sequence, KEY, "key", time, record)
+    model, sequence, samples = keyed.model, keyed.sequence, keyed.samples
+    return sealed(Row(model, sequence, KEY, "key", time, samples, sequence, "", 0, record))
 
 
 def answer_row(keyed: KeyedRequest, time: int) -> Row:
@@ -120,7 +121,8 @@ def read_key(values: tuple[Any, ...], answer: tuple[Any, ...] | None) -> KeyedRe
     row = unsealed(values)
     end = 1 + row.record[0]
     told = None if answer is None else unsealed(answer).record
-    return KeyedRequest(row.model, row.sequence, row.record[1:end], row.record[end:], told)
+    key, digest = row.record[1:end], row.record[end:]
+    return KeyedRequest(row.model, row.sequence, key, digest, told, row.samples)
 
 
 def rollback_record(rollback: Rollback) -> bytes:

@@ -118,8 +118,14 @@ def again(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def same(found: Any, first: dict[str, Any]) -> bool:
-    """Whether an answer is a first one, given again. Buffers may differ after a restart."""
-    told = [{**answer, "head": {**answer["head"], "bytes": 0}} for answer in (found, again(first))]
+    """Whether an answer is a first one, given again, perhaps by a model made in the same way.
+
+    Buffers may differ after a restart.
+    """
+    told = [
+        {**answer, "epoch": "", "head": {**answer["head"], "bytes": 0}}
+        for answer in (found, again(first))
+    ]
     return bool(told[0] == told[1])
 
 

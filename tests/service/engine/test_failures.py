@@ -152,7 +152,7 @@ class TestWriterThatDied:
         self, within: Callable[..., None], monkeypatch: pytest.MonkeyPatch
     ):
         async def work(engine: Engine) -> None:
-            monkeypatch.setattr(Writer, "handle", fail(RuntimeError("a defect")))
+            monkeypatch.setattr(Writer, "begin", fail(RuntimeError("a defect")))
             waiting = [learn(engine, i, i + 1) for i in range(10, 15)]
             ends = await asyncio.gather(*waiting, return_exceptions=True)
             assert {type(end) for end in ends} <= {InDoubt, ServerFailed}

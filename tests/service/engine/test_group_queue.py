@@ -240,3 +240,26 @@ class TestShares:
         queue: GroupQueue[int] = GroupQueue(10, 100, 1)
         for item in range(10):
             queue.put(item, 1, 0)
+
+
+class TestBusyOwners:
+    def test_what_is_theirs_stays_and_keeps_its_order(self):
+        queue: GroupQueue[int] = GroupQueue(100, 10**6, 100)
+        for item, owner in ((1, "a"), (2, "b"), (3, "a"), (4, "c")):
+            queue.put(item, 1, 10, owner)
+        assert queue.take({"a"}) == [2, 4]
+        assert queue.take({"a"}) == []
+        assert queue.waiting()[:2] == (2, 20)
+        assert queue.take() == [1, 3]
+
+    def test_nothing_overtakes_what_is_nobodys(self):
+        queue: GroupQueue[int] = GroupQueue(100, 10**6, 100)
+        for item, owner in ((1, "a"), (2, "b"), (3, None), (4, "b")):
+            queue.put(item, 1, 0, owner)
+        assert queue.take({"a"}) == [2]
+        assert queue.take({"a"}) == []
+        assert queue.take() == [1, 3, 4]
+
+    def test_none_is_waited_for(self):
+        queue: GroupQueue[int] = GroupQueue(100, 10**6, 100)
+        assert queue.take({"a"}) == []

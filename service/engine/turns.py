@@ -1,0 +1,130 @@
+"""Turns: models that have a large request to learn take them part by part, and others come between.
+
+What is small is learned at once, as a block. A large request is published and answered once all of
+its parts are learned; until then the writer takes nothing else of its model, and no orders.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from service.diagnostics.metrics import Metrics
+from service.engine.absorb import Results, absorb_block, absorb_part, joined_answer
+from service.engine.admission import Admitted, LearnRequest, Reply, count_rejected
+from service.engine.duplicates import Duplicates
+from service.engine.live_models import LiveModels, mark_broken, not_yet_learned
+from service.errors import ModelBroken
+from service.model.live import Model
+from service.samples.record import one_after_another
+
+
+class Work:
+    """What a model has to learn of one commit, block by block in order.
+
+    samples: how many. seconds: that it has taken. duplicates: of the requests in the commit.
+    """
+
+    def __init__(self, model: Model, blocks: list[list[Admitted]], duplicates: Duplicates) -> None:
+        self.model, self.duplicates = model, duplicates
+        self.blocks = deque(blocks)
+        self.samples = sum(
+            part.entry.samples for block in blocks for item in block for part in item.parts
+        )
+        self.seconds = 0.0
+        self.next_part = 0
+        self.results: list[Results] = []
+
+    @property
+    def large(self) -> bool:
+        """Whether a request of it is learned in parts."""
+        return any(len(block[0].parts) > 1 for block in self.blocks)
+
+    def requests(self) -> Iterator[LearnRequest]:
+        """Those that have no answer yet."""
+        return (item.request for block in self.blocks for item in block)
+
+
+class Turns:
+    """Learns what was committed. Used by the writer's thread.
+
+    keep_answer: remembers the answer to a request under its key.
+    """
+
+    def __init__(
+        self,
+        models: LiveModels,
+        metrics: Metrics,
+        keep_answer: Callable[[Admitted, dict[str, object]], None],
+    ) -> None:
+        self._models, self._metrics = models, metrics
+        self._keep_answer = keep_answer
+        self._waiting: dict[Model, Work] = {}
+
+    @property
+    def busy(self) -> set[Model]:
+        """The models that have something left to learn."""
+        return set(self._waiting)
+
+    def waiting(self) -> list[LearnRequest]:
+        """The requests that have no answer yet."""
+        return [request for work in self._waiting.values() for request in work.requests()]
+
+    def leave(self, work: Work) -> None:
+        """Leave a model's work for the turns to come."""
+        self._waiting[work.model] = work
+
+    def take(self) -> tuple[Work, list[Reply]]:
+        """A turn of the model that has taken the least time: its work, and the replies."""
+        work = min(self._waiting.values(), key=lambda work: work.seconds)
+        replies = self.turn(work)
+        if not work.blocks:
+            del self._waiting[work.model]
+        return work, replies
+
+    def turn(self, work: Work) -> list[Reply]:
+        """Learn the next block of a model, or the next part of a large request."""
+        began, block = time.monotonic(), work.blocks[0]
+        try:
+            self._models.usable(work.model)  # an earlier block of this commit may have broken it
+            large = len(block[0].parts) > 1
+            replies = self._learn_part(work, block[0]) if large else self._learn(work, block)
+        except Exception as error:  # its samples are durable: only this model stops
+            broken = isinstance(error, ModelBroken)
+            learner = self._models.learner(work.model)
+            failed = not_yet_learned(work.model) if broken else mark_broken(learner, error)
+            for item in work.blocks.popleft():
+                count_rejected(item.request)
+            return [(item.request.answer, failed) for item in block]
+        work.seconds += time.monotonic() - began
+        self._metrics.absorb.observe(time.monotonic() - began)
+        return replies
+
+    def _learn(self, work: Work, block: list[Admitted]) -> list[Reply]:
+        """Absorb and publish one block; the answers to its requests."""
+        parts = [item.parts[0] for item in block]
+        samples = one_after_another([part.samples for part in parts])
+        learner = self._models.learner(work.model)
+        answers = absorb_block(learner, [part.entry for part in parts], samples)
+        work.blocks.popleft()
+        return [self._answered(work, *pair) for pair in zip(block, answers, strict=True)]
+
+    def _learn_part(self, work: Work, item: Admitted) -> list[Reply]:
+        """Absorb the next part of a large request; the answer to it with the last one."""
+        entry, samples = item.parts[work.next_part]
+        learner = self._models.learner(work.model)
+        work.next_part += 1
+        if work.next_part < len(item.parts):
+            work.results.append(absorb_part(learner, entry, samples))
+            return []
+        (last,) = absorb_block(learner, [entry], samples)
+        answer = joined_answer(work.results, last)
+        work.blocks.popleft()
+        work.next_part, work.results = 0, []
+        return [self._answered(work, item, answer)]
+
+    def _answered(self, work: Work, item: Admitted, answer: dict[str, object]) -> Reply:
+        request = item.request
+        work.model.counts[request.head].learned += len(request.samples.y)
+        self._metrics.learn.observe(time.monotonic() - request.submitted)
+        self._keep_answer(item, answer)
+        return request.answer, answer

@@ -1,0 +1,176 @@
+"""Large requests are learned in parts, which others come between, and mean what they meant."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.engine import admission
+from service.engine.admission import LearnRequest
+from service.engine.writer import Order
+from service.errors import NotYetLearned
+from service.model.learner import Learner
+from service.model.live import Model
+from service.samples.record import from_record, part_of, to_record
+from service.samples.validation import Samples
+from tests.service.streams import few_words, part, plain_rows, three_classes
+from tests.service.writer_bench import Bench, state_of
+
+SPEC = {"working_set": {"max_size": 60}, "asset": {"dimension": 8}}
+ROWS = three_classes(20, 9).X
+SMALL = 100
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "_PART_SAMPLES", SMALL)
+
+
+def request(model: Model, samples: Samples, key: bytes | None = None) -> LearnRequest:
+    answer: Any = object()
+    return LearnRequest(model, "working_set", samples, answer, 0.0, key)
+
+
+def replies(bench: Bench) -> dict[int, Any]:
+    return {id(waiter): said for waiter, said in bench.replies}
+
+
+def test_others_are_answered_between_its_parts_and_it_is_seen_as_a_whole(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    one, other = bench.create(SPEC, "one"), bench.create(SPEC, "other")
+    large, small = request(one, three_classes(450)), request(other, three_classes(3))
+    bench.writer.begin([large])
+    assert bench.writer.busy == {one}
+    seen = []
+    while bench.writer.busy:
+        bench.writer.begin([request(other, three_classes(3, len(seen)))])
+        seen.append((one.published.sequence, id(large.answer) in replies(bench)))
+        bench.writer.go_on()
+    bench.writer.handle([small])
+    assert seen == [(0, False)] * 5
+    assert (one.published.sequence, other.published.sequence) == (450, 18)
+    answer = replies(bench)[id(large.answer)]
+    assert (answer["sequence"], answer["learned"]) == (450, 450)
+    assert {len(column) for column in answer["results"].values()} == {450}
+    bench.close()
+
+
+def test_it_is_learned_as_its_parts_would_be(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    whole, cut = bench.create(SPEC, "whole"), bench.create(SPEC, "cut")
+    samples = three_classes(450)
+    answer = bench.learn(whole, samples)
+    parts = [bench.learn(cut, part(samples, at, min(at + SMALL, 450))) for at in range(0, 450, 100)]
+    for name, column in answer["results"].items():
+        assert column == [value for one in parts for value in one["results"][name]]
+    assert answer["head"] == parts[-1]["head"]
+    assert state_of(whole, ROWS) == state_of(cut, ROWS)
+    assert whole.counts["working_set"].learned == 450
+    bench.close()
+
+
+@pytest.mark.parametrize("done", [0, 1, 3])
+def test_a_kill_between_its_parts(tmp_path: Path, done: int) -> None:
+    """It is learned as a whole by the replay, which finds the answer for its key, too."""
+    bench = Bench(tmp_path / "data")
+    model = bench.create(SPEC)
+    bench.learn(model, three_classes(30, 1), key=b"before")
+    bench.writer.begin([request(model, three_classes(450), b"key")])
+    for _ in range(done):
+        bench.writer.go_on()
+    shutil.copytree(tmp_path / "data", tmp_path / "killed")
+    bench.writer._finish()
+    answer, before = bench.replies[-1][1], state_of(model, ROWS)
+    bench.kill()
+    bench = Bench(tmp_path / "killed")
+    (model,) = bench.writer.models.all()
+    assert (model.published.sequence, state_of(model, ROWS)) == (480, before)
+    again = bench.learn(model, three_classes(450), key=b"key")
+    assert again["head"].pop("bytes")
+    assert answer["head"].pop("bytes")
+    assert again == answer | {"replayed": True}
+    bench.close()
+
+
+def test_a_duplicate_in_its_group_waits_for_its_answer(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    model = bench.create(SPEC)
+    group = [request(model, three_classes(450), b"key") for _ in range(2)]
+    bench.writer.begin(list(group))
+    assert bench.replies == []
+    bench.writer._finish()
+    first, second = (replies(bench)[id(item.answer)] for item in group)
+    assert second == first | {"replayed": True}
+    assert first["sequence"] == 450
+    bench.close()
+
+
+def test_what_follows_it_for_the_same_model_comes_behind_it(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    model = bench.create(SPEC)
+    group = [request(model, three_classes(n, n)) for n in (3, 450, 5, 350)]
+    bench.writer.handle(list(group))
+    said = replies(bench)
+    assert [said[id(item.answer)]["sequence"] for item in group] == [3, 453, 458, 808]
+    assert [len(said[id(item.answer)]["results"]["prediction"]) for item in group] == [
+        *(3, 450),
+        *(5, 350),
+    ]
+    bench.close()
+
+
+def test_an_order_comes_after_it(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    model = bench.create(SPEC)
+    asked: Any = object()
+    order = Order(lambda: model.published.sequence, asked)
+    bench.writer.begin([request(model, three_classes(450)), order])
+    assert replies(bench)[id(asked)] == 450
+    assert not bench.writer.busy
+    bench.close()
+
+
+def test_a_failure_in_one_of_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of it is seen, it is durable, and a restart learns it."""
+    bench = Bench(tmp_path)
+    model, other = bench.create(SPEC), bench.create(SPEC, "other")
+    absorb, absorbed = Learner.absorb, []
+
+    def fail(learner: Learner, *given: Any) -> Any:
+        absorbed.append(learner)
+        if len(absorbed) == 3:
+            raise ZeroDivisionError
+        return absorb(learner, *given)
+
+    group = [request(model, three_classes(450)), request(model, three_classes(3))]
+    with monkeypatch.context() as patch:
+        patch.setattr(Learner, "absorb", fail)
+        bench.writer.handle(list(group))
+    assert all(isinstance(said, NotYetLearned) for said in replies(bench).values())
+    assert model.published.sequence == 0
+    assert bench.learn(other, three_classes(3))["sequence"] == 3
+    bench = bench.restarted()
+    assert bench.writer.models.all()[0].published.sequence == 453
+    bench.close()
+
+
+def test_parts_are_bounded_in_bytes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "_PART_BYTES", 500)
+    bench = Bench(tmp_path)
+    model = bench.create(SPEC)
+    bench.learn(model, three_classes(60))
+    records = [len(entry.record) for (entry,) in bench.storage.journal.blocks(model.id, 0)]
+    assert len(records) > 3
+    assert max(records) <= 600
+    bench.close()
+
+
+@pytest.mark.parametrize("make", [three_classes, few_words])
+def test_a_part_is_what_its_rows_would_be(make: Any) -> None:
+    samples = make(40, 3)
+    for start, stop in ((0, 40), (0, 1), (7, 23), (39, 40)):
+        found, rows = part_of(samples, start, stop), part(samples, start, stop)
+        assert to_record(found) == to_record(rows)
+        assert plain_rows(from_record(to_record(found))) == plain_rows(rows)
+        assert list(found.y) == list(rows.y)
