@@ -24,15 +24,8 @@ from solver.working_set.hessian import (
     layout_of,
     refresh,
 )
-from solver.working_set.sweep import (
-    Ends,
-    Members,
-    away,
-    best_partner,
-    ends_of,
-    swap,
-    toward,
-)
+from solver.working_set.partner import best_partner
+from solver.working_set.sweep import Ends, Members, away, ends_of, swap, toward
 
 # The corrective steps after a sample in the set whatever the gap, if the rule allows them.
 _ALWAYS = 2
@@ -225,7 +218,7 @@ def note_decision(problem: Problem, decision: float, trace: Trace, k: int) -> No
 def _correct(members: Members, ends: Ends, always: int, most: int) -> Ends:
     """Take `always` swaps (P4) toward the best member, and up to `most` while the gap > q / 2.
 
-    The partner is the member whose swap lowers q most (`sweep.best_partner`), as in LIBSVM. P4's,
+    The partner is the member whose swap lowers q most (`partner.best_partner`), as in LIBSVM. P4's,
     the member of the smallest gradient, has little weight or lies close by where C is large, and
     the swap then gains next to nothing. `benchmarks/README.md` compares them.
     """

@@ -20,10 +20,6 @@ from solver.working_set.hessian import KernelValues, Layout, Ridge, gather, kern
 
 # The members of a stretch: their values stay in the first-level cache for the second look.
 STRETCH = 128
-# Gains of swaps that differ by less than this share of themselves are equal.
-_TIE = 1e-8
-# The least d'Ad, which rounding may have made zero or negative.
-_FLAT = 1e-300
 
 
 class Members(NamedTuple):
@@ -56,7 +52,7 @@ def ends_of(problem: Problem) -> Ends:
 def toward(members: Members, p: int) -> Ends:
     """alpha <- (1 - lambda) alpha + lambda e_p (P1 Algorithm 2); returns the new ends."""
     problem = members.problem
-    step, problem.q[0] = toward_length(problem, p, _diagonal(members, p))
+    step, problem.q[0] = toward_length(problem, p, diagonal_of(members, p))
     return _rescale(members, p, 1.0 - step, step, (1.0 - step) * problem.alpha[p] + step)
 
 
@@ -64,7 +60,7 @@ def toward(members: Members, p: int) -> Ends:
 def away(members: Members, p: int) -> tuple[int, Ends]:
     """alpha <- (1 + lambda) alpha - lambda e_p (P1 Algorithm 4); returns its kind, and the ends."""
     problem = members.problem
-    step, dropped, problem.q[0] = away_length(problem, p, _diagonal(members, p))
+    step, dropped, problem.q[0] = away_length(problem, p, diagonal_of(members, p))
     left = 0.0 if dropped else (1.0 + step) * problem.alpha[p] - step
     return DROP if dropped else AWAY, _rescale(members, p, 1.0 + step, -step, left)
 
@@ -77,7 +73,7 @@ def swap(members: Members, best: int, partner: int) -> Ends:
     near, far = members.buffer[0], members.buffer[1]
     gather(problem, values, layout, best, partner, partner + 1, near)
     off_diagonal = sign[best] * sign[partner] * (np.float64(near[0]) + 1.0)
-    diagonal = _diagonal(members, best) + _diagonal(members, partner)
+    diagonal = diagonal_of(members, best) + diagonal_of(members, partner)
     step = move_weight(problem, best, partner, diagonal, 2.0 * off_diagonal)
     g[best] -= 2.0 * step * ridge_of(problem, ridge, best)
     g[partner] += 2.0 * step * ridge_of(problem, ridge, partner)
@@ -98,37 +94,7 @@ def swap(members: Members, best: int, partner: int) -> Ends:
 
 
 @inner
-def best_partner(members: Members, ends: Ends) -> int:
-    """Returns the member whose swap with `ends.best` lowers q most, `ends.worst` if none does.
-
-    This is the second order choice of Fan, Chen and Lin 2005, section 3 (LIBSVM's), with the
-    step clipped at alpha_m. Gains closer than 1e-8 of themselves are equal.
-    """
-    problem, values, layout = members.problem, members.values, members.layout
-    n, best, near = problem.size[0], ends.best, members.buffer[0]
-    of_best = kernel_row(values, problem.column[best])
-    swaps = _swaps_with(members, best)
-    largest, first = 0.0, 0
-    for start in range(0, n, STRETCH):
-        stop = smaller(start + STRETCH, n)
-        row, origin = of_best, 0
-        if stop > layout.aligned:
-            gather(problem, values, layout, best, start, stop, near)
-            row, origin = near, start
-        highest = _highest_gain(problem, swaps, row, start, stop, origin)
-        if highest > largest * (1.0 + _TIE):
-            largest, first = highest, start
-    stop = smaller(first + STRETCH, n)
-    gather(problem, values, layout, best, first, stop, near)
-    for m in range(np.uint64(first), np.uint64(stop)):
-        gain = _gain(problem, swaps, m, near[m - np.uint64(first)])
-        if gain > 0.0 and gain >= largest * (1.0 - _TIE):
-            return int(np.int64(m))
-    return ends.worst
-
-
-@inner
-def _diagonal(members: Members, p: int) -> float:
+def diagonal_of(members: Members, p: int) -> float:
     """Returns A_pp."""
     problem = members.problem
     return float(problem.diagonal[p] + ridge_of(problem, members.ridge, p))
@@ -247,49 +213,3 @@ def _ends_in(problem: Problem, found: _Found) -> Ends:
     while alpha[worst] == 0.0 or g[worst] > found.lowest + tie:
         worst += 1
     return Ends(best, worst)
-
-
-class _Swaps(NamedTuple):
-    """The common terms of the gains of all swaps to one vertex."""
-
-    g_best: float
-    y_best: float
-    diagonal: float
-    ridge: float
-    ridge_slope: float
-    tie: float
-
-
-@inner
-def _swaps_with(members: Members, best: int) -> _Swaps:
-    problem, ridge = members.problem, members.ridge
-    mean, slope = 0.5 * (ridge.plus + ridge.minus), 0.5 * (ridge.plus - ridge.minus)
-    g_best, y_best = problem.gradient[best], problem.sign[best]
-    return _Swaps(g_best, y_best, _diagonal(members, best), mean, slope, tie_width(problem))
-
-
-@inner
-def _highest_gain(
-    problem: Problem, swaps: _Swaps, of_best: FloatArray, start: int, stop: int, origin: int
-) -> float:
-    highest, first = 0.0, np.uint64(origin)
-    for m in range(np.uint64(start), np.uint64(stop)):
-        highest = larger(highest, _gain(problem, swaps, m, of_best[m - first]))
-    return highest
-
-
-@inner
-def _gain(problem: Problem, swaps: _Swaps, m: int, kernel_value: float) -> float:
-    """t (rise - t d'Ad), by which a swap from m to the best vertex lowers q.
-
-    rise = g_best - g_m, d = e_best - e_m, t = min(rise / (2 d'Ad), alpha_m). It has no branches,
-    so that loops over it run in vector registers.
-    """
-    sign, alpha = problem.sign[m], problem.alpha[m]
-    off_diagonal = swaps.y_best * sign * (np.float64(kernel_value) + 1.0)
-    diagonal = swaps.diagonal + problem.diagonal[m] + swaps.ridge + swaps.ridge_slope * sign
-    rise = swaps.g_best - problem.gradient[m]
-    rise = rise if rise > swaps.tie else 0.0
-    curvature = larger(diagonal - 2.0 * off_diagonal, _FLAT)
-    step = smaller(0.5 * rise / curvature, alpha)
-    return float(step * (rise - step * curvature))

@@ -7,14 +7,14 @@ from solver.compiled import compiled
 from solver.simplex import steps
 from solver.simplex.problem import best_vertex, empty_problem, worst_vertex
 from solver.simplex.steps import AWAY, DROP
-from solver.working_set import sweep
+from solver.working_set import partner, sweep
 from solver.working_set.hessian import KernelValues, Ridge, layout_of
 from tests.solver.oracle_sfw import hessian, kernel_matrix
 from tests.solver.streams import KERNELS, members
 
 # As machine code; for callers from Python they are Python functions.
 toward, away, swap = map(compiled, (sweep.toward, sweep.away, sweep.swap))
-best_partner = compiled(sweep.best_partner)
+best_partner = compiled(partner.best_partner)
 
 C_MINUS, C_PLUS = 5.0, 2.0
 RIDGE = Ridge(0.5 / C_MINUS, 0.5 / C_PLUS)

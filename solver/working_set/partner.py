@@ -1,0 +1,95 @@
+"""The partner of a swap: the member that gives its weight to the best one.
+
+Loops count with unsigned numbers, as those of `sweep` do.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from solver.arrays import FloatArray
+from solver.compiled import inner, larger, smaller
+from solver.simplex.problem import Problem, tie_width
+from solver.working_set.hessian import gather, kernel_row
+from solver.working_set.sweep import STRETCH, Ends, Members, diagonal_of
+
+# Gains of swaps that differ by less than this share of themselves are equal.
+_TIE = 1e-8
+# The least d'Ad, which rounding may have made zero or negative.
+_FLAT = 1e-300
+
+
+@inner
+def best_partner(members: Members, ends: Ends) -> int:
+    """Returns the member whose swap with `ends.best` lowers q most, `ends.worst` if none does.
+
+    This is the second order choice of Fan, Chen and Lin 2005, section 3 (LIBSVM's), with the
+    step clipped at alpha_m. Gains closer than 1e-8 of themselves are equal.
+    """
+    problem, values, layout = members.problem, members.values, members.layout
+    n, best, near = problem.size[0], ends.best, members.buffer[0]
+    of_best = kernel_row(values, problem.column[best])
+    swaps = _swaps_with(members, best)
+    largest, first = 0.0, 0
+    for start in range(0, n, STRETCH):
+        stop = smaller(start + STRETCH, n)
+        row, origin = of_best, 0
+        if stop > layout.aligned:
+            gather(problem, values, layout, best, start, stop, near)
+            row, origin = near, start
+        highest = _highest_gain(problem, swaps, row, start, stop, origin)
+        if highest > largest * (1.0 + _TIE):
+            largest, first = highest, start
+    stop = smaller(first + STRETCH, n)
+    gather(problem, values, layout, best, first, stop, near)
+    for m in range(np.uint64(first), np.uint64(stop)):
+        gain = _gain(problem, swaps, m, near[m - np.uint64(first)])
+        if gain > 0.0 and gain >= largest * (1.0 - _TIE):
+            return int(np.int64(m))
+    return ends.worst
+
+
+class _Swaps(NamedTuple):
+    """The common terms of the gains of all swaps to one vertex."""
+
+    g_best: float
+    y_best: float
+    diagonal: float
+    ridge: float
+    ridge_slope: float
+    tie: float
+
+
+@inner
+def _swaps_with(members: Members, best: int) -> _Swaps:
+    problem, ridge = members.problem, members.ridge
+    mean, slope = 0.5 * (ridge.plus + ridge.minus), 0.5 * (ridge.plus - ridge.minus)
+    g_best, y_best = problem.gradient[best], problem.sign[best]
+    return _Swaps(g_best, y_best, diagonal_of(members, best), mean, slope, tie_width(problem))
+
+
+@inner
+def _highest_gain(
+    problem: Problem, swaps: _Swaps, of_best: FloatArray, start: int, stop: int, origin: int
+) -> float:
+    highest, first = 0.0, np.uint64(origin)
+    for m in range(np.uint64(start), np.uint64(stop)):
+        highest = larger(highest, _gain(problem, swaps, m, of_best[m - first]))
+    return highest
+
+
+@inner
+def _gain(problem: Problem, swaps: _Swaps, m: int, kernel_value: float) -> float:
+    """t (rise - t d'Ad), by which a swap from m to the best vertex lowers q.
+
+    rise = g_best - g_m, d = e_best - e_m, t = min(rise / (2 d'Ad), alpha_m). It has no branches,
+    so that loops over it run in vector registers.
+    """
+    sign, alpha = problem.sign[m], problem.alpha[m]
+    off_diagonal = swaps.y_best * sign * (np.float64(kernel_value) + 1.0)
+    diagonal = swaps.diagonal + problem.diagonal[m] + swaps.ridge + swaps.ridge_slope * sign
+    rise = swaps.g_best - problem.gradient[m]
+    rise = rise if rise > swaps.tie else 0.0
+    curvature = larger(diagonal - 2.0 * off_diagonal, _FLAT)
+    step = smaller(0.5 * rise / curvature, alpha)
+    return float(step * (rise - step * curvature))
