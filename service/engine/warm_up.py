@@ -103,7 +103,8 @@ class WarmUp:
         """Have the process beside this one compile parts before the others."""
         new = {part.key for part in those} - self._compiled - self._wanted
         self._wanted |= new
-        if self._process is not None and self._process.stdin is not None:
+        if self._process is not None:
+            assert self._process.stdin is not None
             with contextlib.suppress(OSError):  # it has ended
                 self._process.stdin.writelines(f"{key}\n" for key in new)
                 self._process.stdin.flush()
