@@ -82,10 +82,10 @@ class Errors:
         return other
 
     def state(self) -> dict[str, Any]:
-        """Plain data for `restore`; JSON keeps every bit of a number."""
+        """Plain data for `restore`, copied; JSON keeps every bit of a number."""
         return {
             "judged": self.judged,
-            "sums": self._sums,
+            "sums": list(self._sums),
             "spread": self._spread,
             "rules": [self._met, self._last, self._mean],
             "recent": self._recent.state(),
