@@ -1,6 +1,8 @@
 # One server in an image; docker/README.md says how to run it and why it is built like this.
 
-FROM python:3.12-slim AS base
+# Name it by its digest for an image that can be built again: python:3.12-slim@sha256:...
+ARG BASE_IMAGE=python:3.12-slim
+FROM $BASE_IMAGE AS base
 # The processor that numba compiles for, the same at build and at run: code for another one
 # would be compiled again at each start. `generic` runs on every processor of the architecture.
 ARG NUMBA_CPU_NAME=generic
@@ -10,22 +12,13 @@ ENV PATH=/opt/wolfstream/venv/bin:$PATH \
     NUMBA_CPU_FEATURES=$NUMBA_CPU_FEATURES
 
 
-# A stage of its own, so that an edit of pyproject.toml installs dependencies again only where
-# it changes them.
-FROM base AS requirements
-WORKDIR /build
-COPY pyproject.toml ./
-RUN python -c "import tomllib; \
-project = tomllib.load(open('pyproject.toml', 'rb')); \
-print(*project['project']['dependencies'], sep='\n', file=open('run.txt', 'w')); \
-print(*project['build-system']['requires'], sep='\n', file=open('build.txt', 'w'))"
-
-
+# `make lock` writes the versions and hashes that the image is made of.
 FROM base AS dependencies
-COPY --from=requirements /build/run.txt /build/build.txt /requirements/
+COPY locks/server.txt locks/build.txt /requirements/
 RUN python -m venv --without-pip /opt/wolfstream/venv \
-    && pip --python /opt/wolfstream/venv install --no-cache-dir -r /requirements/run.txt \
-    && pip install --no-cache-dir -r /requirements/build.txt
+    && pip --python /opt/wolfstream/venv install \
+        --no-cache-dir --require-hashes -r /requirements/server.txt \
+    && pip install --no-cache-dir --require-hashes -r /requirements/build.txt
 
 
 # Everything of wolfstream itself goes to /installed, at the paths that it has in the image.

@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: demo test test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-bound bench-streams clean
+.PHONY: lock locked sbom audit demo test test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-bound bench-streams clean
 
 # What the server, the command and the demo run on; the tools of development come after it.
 .venv/runtime: pyproject.toml
@@ -24,6 +24,37 @@ DATA ?= ../shared/data
 .venv/hard: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[hard]'
 	touch $@
+
+.venv/supply: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[supply]'
+	touch $@
+
+# The versions and hashes of everything: the server, what builds it, and development.
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+lock: .venv/supply
+	$(LOCK) pyproject.toml --output-file locks/server.txt
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+	  | $(LOCK) - --output-file locks/build.txt
+	$(LOCK) pyproject.toml --extra dev --extra bench --output-file locks/development.txt
+
+# Development with exactly those.
+locked: .venv/runtime
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r locks/development.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	touch .venv/installed
+
+# What the server is made of, in CycloneDX, and whether defects of it are known. Without a database
+# of them that can be reached it says so, and only the lock has been checked.
+sbom: .venv/supply
+	$(BIN)/cyclonedx-py requirements locks/server.txt --of JSON --output-file sbom.json
+
+audit: .venv/supply
+	$(BIN)/python -m pytest -n 0 tests/test_locks.py
+	@$(BIN)/pip-audit --require-hashes --disable-pip --progress-spinner off --vulnerability-service osv \
+	  -r locks/server.txt 2> .venv/audit.log; status=$$?; \
+	if grep -qE 'ConnectionError|NameResolutionError|Timeout' .venv/audit.log; then \
+	  echo 'offline: no database of known defects can be reached; nothing was compared with one'; \
+	else cat .venv/audit.log; exit $$status; fi
 
 demo: .venv/runtime
 	$(BIN)/python -m benchmarks.demo --data $(DATA)
