@@ -29,23 +29,27 @@ from service.model.live import Model
 from service.spec.model import read_spec
 from service.storage.data_directory import open_storage
 from service.storage.entries import Entry
+from service.storage.sqlite_rows import read_created, read_entry
 from tests.hard.clients import Churn, Client, HttpClient, Sample, StreamClient
 from tests.hard.conftest import Report
 from tests.hard.processes import together
 from tests.service.process import ServerProcess
+from tests.service.specs import PAPERS
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(3000)]
 
 SEED = int(os.environ.get("HARD_SEED", "20260101"))
 CRASHES = int(os.environ.get("HARD_CRASHES", "100"))
 SPECS: dict[str, dict[str, Any]] = {
-    "both": {"working_set": {"max_size": 80}, "asset": {"dimension": 16}},
-    "nystrom": {
+    "both": PAPERS | {"working_set": {"max_size": 80}, "asset": {"dimension": 16}},
+    "nystrom": PAPERS
+    | {
         "kernel": {"type": "rbf", "gamma": 1e-4},
         "working_set": {"max_size": 40, "corrective_steps": 3},
         "asset": {"features": "nystrom", "dimension": 12},
     },
-    "numbers": {
+    "numbers": PAPERS
+    | {
         "task": "regression",
         "working_set": None,
         "asset": {"dimension": 16},
@@ -55,9 +59,10 @@ SPECS: dict[str, dict[str, Any]] = {
 GRID = np.random.default_rng(SEED).uniform([0, 0], [8, 400], (60, 2))
 # What a snapshot makes superfluous is kept aside in the commit that drops it.
 KEEP = """
-CREATE TABLE kept{0} AS SELECT * FROM {1} WHERE 0;
-CREATE TRIGGER keep{0} BEFORE DELETE ON {1} BEGIN
-    INSERT INTO kept{0} SELECT * FROM {1} WHERE model = old.model AND sequence = old.sequence;
+CREATE TABLE kept AS SELECT * FROM log WHERE 0;
+CREATE TRIGGER keep BEFORE DELETE ON log WHEN old.kind IN ('samples', 'fit') BEGIN
+    INSERT INTO kept SELECT * FROM log
+    WHERE model = old.model AND sequence = old.sequence AND place = old.place;
 END;
 """
 
@@ -109,16 +114,18 @@ def blocks_of(folder: Path, scratch: Path) -> dict[str, list[list[Entry]]]:
     shutil.copytree(folder, scratch, ignore=shutil.ignore_patterns("snapshots"))
     open_storage(scratch).close()  # it refuses what is damaged
     with closing(sqlite3.connect(scratch / "log.sqlite")) as database:
-        models = dict(database.execute("SELECT id, name FROM models").fetchall())
-        union = "SELECT * FROM {0} UNION ALL SELECT * FROM kept{1} ORDER BY model, sequence"
-        entries = database.execute(union.format("entries", "")).fetchall()
-        fits = database.execute(union.format("fits", "_fits")).fetchall()
+        made = database.execute("SELECT * FROM log WHERE kind = 'created'").fetchall()
+        models = {found.number: found.name for found in map(read_created, made)}
+        union = "SELECT * FROM log WHERE kind IN ('samples', 'fit') UNION ALL SELECT * FROM kept"
+        rows = database.execute(f"{union} ORDER BY model, sequence, place").fetchall()
     found: dict[str, list[list[Entry]]] = {}
-    rows = [Entry._make(row).unsealed() for row in [*entries, *fits]]
-    rows.sort(key=lambda entry: (entry.model, entry.sequence, entry.samples == 0))
-    for (model, *_), block in groupby(rows, lambda e: (e.model, e.block, e.samples == 0)):
+    for (model, *_), block in groupby(
+        map(read_entry, rows), lambda entry: (entry.model, entry.block, entry.kind)
+    ):
         if models.get(model) in SPECS:
-            found.setdefault(models[model], []).append(list(block))
+            entries = list(block)
+            blocks = [entries] if entries[0].samples else [[fit] for fit in entries]
+            found.setdefault(models[model], []).extend(blocks)
     return found
 
 
@@ -160,8 +167,7 @@ class Lane:
                 http.put(f"/v1/models/{name}", json=spec).raise_for_status()
         assert self.server.terminate() == 0
         with closing(sqlite3.connect(self.server.data / "log.sqlite")) as database:
-            for suffix, table in (("", "entries"), ("_fits", "fits")):
-                database.executescript(KEEP.format(suffix, table))
+            database.executescript(KEEP)
 
     def _crash_at_start(self) -> None:
         self.server.launch()
