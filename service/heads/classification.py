@@ -115,6 +115,11 @@ class ClassificationView(NamedTuple):
         return {**self.learner.stats, "prequential": self.score.to_dict()}
 
     @property
+    def rare_classes(self) -> list[Label]:
+        """As of `HeadView`."""
+        return [self.classes[code] for code in self.score.rare()]
+
+    @property
     def gauges(self) -> dict[str, float | None]:
         """Those of the learner."""
         return self.learner.gauges

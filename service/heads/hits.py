@@ -12,6 +12,8 @@ from solver.arrays import Float64Array
 
 # A class that was given less, or that was not known yet, costs -log of this.
 _LEAST_PROBABILITY = 1e-15
+# A class that came so often at most, and in one sample of so many, may be a mistake.
+_HANDFUL, _MANY = 5, 200
 _NAMES = (
     "accuracy",
     "kappa",
@@ -107,6 +109,12 @@ class Hits:
             **dict(zip(_NAMES, total, strict=True)),
             **{f"recent_{name}": value for name, value in zip(_NAMES, of_late, strict=True)},
         }
+
+    def rare(self) -> list[int]:
+        """Classes that were met a handful of times among very many samples."""
+        met = self._counts[2]
+        total = sum(met)
+        return [k for k, n in enumerate(met) if 0 < n <= _HANDFUL and n * _MANY <= total]
 
     def copy(self) -> "Hits":
         """An independent copy."""

@@ -77,6 +77,10 @@ class HeadView(Protocol):
         """Numbers to be watched, by the names of their metrics; None where there is none yet."""
 
     @property
+    def rare_classes(self) -> list[Label]:
+        """Labels that came so seldom that they may be mistakes."""
+
+    @property
     def learners(self) -> list[dict[str, Any]]:
         """What each of the head's learners is worth at present; empty if it is one learner."""
 

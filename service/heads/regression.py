@@ -11,7 +11,7 @@ from service.heads.classification import LearnerView, OnlineLearner, Relearn
 from service.heads.protocol import Answers, LabelKey, Predictions
 from service.heads.value_errors import Errors
 from service.heads.votes import NO_VOTES, Votes, values
-from service.samples.targets import Targets
+from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
 from solver.arrays import Float64Array
@@ -34,6 +34,11 @@ class RegressionView(NamedTuple):
     def stats(self) -> dict[str, Any]:
         """Those of the learner, and its prequential scores."""
         return {**self.learner.stats, "prequential": self.score.to_dict()}
+
+    @property
+    def rare_classes(self) -> list[Label]:
+        """Numbers have none."""
+        return []
 
     @property
     def gauges(self) -> dict[str, float | None]:

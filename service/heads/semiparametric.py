@@ -21,7 +21,7 @@ from service.heads.protocol import Answers, Asked, Kind, LabelKey, Predictions, 
 from service.heads.value_errors import Errors
 from service.heads.votes import NO_VOTES, Votes
 from service.heads.window import RecentSamples
-from service.samples.targets import LARGEST_TARGET, Targets
+from service.samples.targets import LARGEST_TARGET, Label, Targets
 from service.samples.validation import Samples
 from service.spec.model import ModelSpec
 from service.spec.semiparametric import DEFAULT_WINDOW, LARGEST_WINDOW
@@ -51,6 +51,11 @@ class FittedView(NamedTuple):
     def classes(self) -> None:
         """Numbers have none."""
         return
+
+    @property
+    def rare_classes(self) -> list[Label]:
+        """Numbers have none."""
+        return []
 
     @property
     def gauges(self) -> dict[str, float | None]:

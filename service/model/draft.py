@@ -1,17 +1,21 @@
 """Checks before samples are written: what a model can learn after the requests before them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
 from typing import NamedTuple
 
-from service.errors import InvalidSamples, NoSuchHead
+from service.errors import InvalidSamples, NoSuchHead, SampleError, refuse_all
 from service.heads.protocol import LabelKey
 from service.model.footprint import learning_bytes
 from service.model.learner import Learner
 from service.model.moment import Moment, check_moment
 from service.model.row_form import sparse_rows
 from service.samples.named_rows import NamedRows, NameTable, cells
+from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
 from service.spec.heads import HEADS, HeadName
+
+_LONGEST_ECHO = 40
 
 
 class Limits(NamedTuple):
@@ -52,6 +56,7 @@ class Draft:
         if head not in heads:
             name = self._learner.model.name
             raise NoSuchHead(f"the spec of model {name!r} has null for {head}")
+        _check_declared(spec.classes, samples.y)
         form = self._form.after(samples.X)
         if form.sparse:
             samples = samples._replace(X=sparse_rows(samples.X))
@@ -102,3 +107,27 @@ class Draft:
             raise InvalidSamples(
                 "the model would take too much memory", [{"pointer": "/x", "detail": detail}]
             )
+
+
+def _check_declared(classes: list[Label] | None, y: Targets) -> None:
+    """Raise InvalidSamples for labels that are none of the classes that a spec declares."""
+    if classes is None or not isinstance(y, list):
+        return
+    declared = {(type(label), label) for label in classes}
+    if declared.issuperset((type(label), label) for label in y):
+        return
+    by_text = {str(label): label for label in classes}
+    wrong: Iterator[SampleError] = (
+        {"row": i, "pointer": f"/y/{i}", "detail": _not_declared(label, by_text)}
+        for i, label in enumerate(y)
+        if (type(label), label) not in declared
+    )
+    refuse_all("some labels are none of the classes that the model's spec declares", wrong)
+
+
+def _not_declared(label: Label, by_text: Mapping[str, Label]) -> str:
+    text = str(label)[:_LONGEST_ECHO]
+    close = get_close_matches(text, by_text, 1)
+    if close:
+        return f"{text!r} is no class of the model; did you mean {by_text[close[0]]!r}?"
+    return f"{text!r} is no class of the model; its classes are {', '.join(by_text)[:200]}"

@@ -72,9 +72,23 @@ class Model:
             "heads": {name: {**_classes(view), **view.stats} for name, view in heads.items()},
             "snapshot_sequence": self.snapshot_sequence,
             "rolled_back": self.rolled_back,
+            "warning": self._warning(),
             "status": "broken" if self.broken else "ok",
             "notice": self.broken or self.notice or None,
         }
+
+    def _warning(self) -> str | None:
+        """What may be wrong with the labels; None where they are declared or frequent enough."""
+        if self.spec.classes is not None:
+            return None
+        rare = {repr(k): k for view in self.published.heads.values() for k in view.rare_classes}
+        if not rare:
+            return None
+        named = ", ".join(str(label)[:40] for label in list(rare.values())[:5])
+        return (
+            f"{len(rare)} of the labels came a handful of times: {named}; if they are mistakes, "
+            'a model with "classes" in its spec would have refused them'
+        )
 
 
 def _kind_of_rows(form: RowForm) -> str | None:

@@ -130,6 +130,11 @@ def cells(rows: Rows) -> Cells:
     return Cells(tuple(rows.names), numbers, tuple(rows.texts), text, given, whole=False)
 
 
+def table_of(names: Sequence[str], columns: Float64Array) -> Cells:
+    """Rows of checked, different names and an (n, names) array of finite numbers."""
+    return cells_of_numbers(tuple(names), columns)
+
+
 def rows_between(rows: Rows, start: int, stop: int) -> Rows:
     """Some of the rows."""
     if isinstance(rows, Cells):

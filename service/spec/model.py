@@ -132,6 +132,13 @@ class ModelSpec(Part):
     """What a model is. `{}` is a valid spec; a head that is null does not exist."""
 
     task: Task = "classification"
+    classes: list[str | int | bool] | None = Field(
+        None,
+        min_length=2,
+        max_length=1000,
+        description="The labels that there are; another one is refused, and nothing of its request "
+        "is learned. null: labels are met as they come.",
+    )
     prepare: PrepareSpec | None = Field(
         default=PrepareSpec(), description="null: rows are learned as they come."
     )
@@ -192,6 +199,11 @@ class ModelSpec(Part):
                 "the working set learns classes only; regression is learned by asset: leave "
                 "working_set out, or set it to null",
             )
+        if self.classes is not None:
+            if self.task == "regression":
+                raise contradiction("/classes", "a regression has none: leave them out")
+            if len({(type(label), label) for label in self.classes}) < len(self.classes):
+                raise contradiction("/classes", "a class is named twice")
         if self.task == "classification" and self.semiparametric is not None:
             raise contradiction(
                 "/semiparametric",

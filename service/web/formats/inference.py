@@ -5,8 +5,9 @@
     POST /v2/models/M[/versions/V]/infer             its predictions
 
 with the binary tensor data extension. A model whose rows are arrays has one input, `x`, of shape
-[n, d]; one whose rows are named numbers has an input of shape [n] or [n, 1] for each name, and
-names that are not given are zero. The outputs are `prediction` and `decision`.
+[n, d]; one whose rows have names has an input of shape [n] or [n, 1] for each name, and those that
+are not given are zero in sparse rows and missing in a table, which takes `x` as well. The outputs
+are `prediction` and `decision`.
 
 A model has one version, 1: what it has learned so far. The sequence is not a version, because an
 older one cannot be asked for; it is among a response's parameters, with the head and, as JSON
@@ -23,7 +24,7 @@ from pydantic_core import to_json
 from service.errors import Invalid, Unreadable
 from service.model.live import Model
 from service.model.moment import Moment, read_awaited
-from service.samples.named_rows import Rows, named_columns
+from service.samples.named_rows import Rows, table_of
 from service.samples.validation import read_rows
 from service.web.formats.bounds import Bounds
 from service.web.formats.tensors import (
@@ -63,11 +64,14 @@ def metadata(model: Model) -> dict[str, Any]:
     """A model's inputs and outputs, as far as its samples have shown them; -1 is any length."""
     published = model.published
     view = published.heads[model.spec.serve]
-    if published.names is None:
-        inputs = [_tensor("x", "FP64", [-1, published.dimension or -1])]
-    else:
+    schema = published.form.schema
+    if published.names is not None:
         names = published.names.names()[: published.dimension]
         inputs = [_tensor(name, "FP64", [-1]) for name in names]
+    elif schema is not None and schema.named:
+        inputs = [_tensor(name, "FP64", [-1]) for name in schema.names]
+    else:
+        inputs = [_tensor("x", "FP64", [-1, published.dimension or -1])]
     classes = view.classes
     prediction = "FP64" if classes is None else datatype_of_labels(classes)
     decision = [-1, len(classes)] if classes and len(classes) > 2 else [-1]
@@ -87,7 +91,7 @@ def read_inference(body: bytes, json_length: str | None, named: bool, bounds: Bo
     """Decode and check a request. Raises Unreadable, Invalid, TooLarge.
 
     json_length: the header with the number of bytes of JSON, before binary data.
-    named: whether the model's rows are named numbers.
+    named: whether the model's rows have names.
     """
     size = len(body) if json_length is None else _read_length(json_length, len(body))
     fields = JSON.decode(body[:size], bounds)
@@ -103,7 +107,8 @@ def read_inference(body: bytes, json_length: str | None, named: bool, bounds: Bo
         raise Invalid("parameter head must be a string")
     binary = _flag(parameters, "binary_data_output", False, "the request")
     outputs = _read_outputs(fields.get("outputs"), binary)
-    rows = _named(tensors) if named else _dense(tensors)
+    by_place = len(tensors) == 1 and tensors[0][0] == "x" and tensors[0][1].shape[1] > 1
+    rows = _named(tensors) if named and not by_place else _dense(tensors)
     return Inference(request_id, rows, head, awaited, outputs)
 
 
@@ -233,4 +238,4 @@ def _named(tensors: list[tuple[str, Any]]) -> Rows:
             refuse(name, detail + f"here of shape [{len(tensors[0][1])}]")
     names = [name for name, _ in tensors]
     read_rows({"x": dict.fromkeys(names, 0)})  # refuses names that are not valid
-    return named_columns(names, np.hstack([column for _, column in tensors]))
+    return table_of(names, np.hstack([column for _, column in tensors]))

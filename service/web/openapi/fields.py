@@ -64,13 +64,15 @@ _MAYBE_NUMBER: Schema = {"type": ["number", "null"]}
 _MAYBE_INTEGER: Schema = {"type": ["integer", "null"]}
 _LABEL: Schema = {"oneOf": [TEXT, {"type": "integer"}, FLAG]}
 _TARGET: Schema = {"type": "number", "minimum": -LARGEST_TARGET, "maximum": LARGEST_TARGET}
-_ROW = array_of(NUMBER, minItems=1)
+_VALUE: Schema = {"type": ["number", "string", "boolean", "null"]}
+_ROW = array_of(_VALUE, minItems=1)
 _NAMED_ROW: Schema = {
     "type": "object",
-    "description": "Numbers by name; an absent name is zero. New names may come at any time.",
+    "description": "Values by name. Of a table an absent name is a missing value; of sparse rows, "
+    "which have numbers and ever new names, it is zero.",
     "propertyNames": {"minLength": 1, "maxLength": 256},
-    "additionalProperties": NUMBER,
-    "examples": [{"temperature": 21.5, "door open": 1}],
+    "additionalProperties": _VALUE,
+    "examples": [{"temperature": 21.5, "room": "hall", "door open": True}],
 }
 
 FIELDS: dict[str, Schema] = {
@@ -80,9 +82,24 @@ FIELDS: dict[str, Schema] = {
     **dict.fromkeys(("gamma", "kkt_violation", "beta"), NUMBER),
     # Samples, and what is predicted for them.
     "x": {
-        "description": "Rows of finite numbers, or one row. A model's first sample decides whether "
-        "its rows are arrays or objects of named numbers.",
+        "description": "Rows of finite numbers, or one row. A model that prepares its rows takes "
+        "texts as categories, and null where a value is missing. Its first samples decide whether "
+        "rows are arrays, a table or sparse rows by name.",
         "anyOf": [array_of(_ROW, minItems=1), array_of(_NAMED_ROW, minItems=1), _ROW, _NAMED_ROW],
+    },
+    "names": array_of(TEXT, description="Of the columns of `x`, if its rows are arrays."),
+    "columns": {
+        "description": "Of a model whose rows are a table, in their order; null of others.",
+        "anyOf": [
+            array_of(
+                {
+                    "type": "object",
+                    "required": ["name", "kind"],
+                    "properties": {"name": TEXT, "kind": TEXT},
+                }
+            ),
+            {"type": "null"},
+        ],
     },
     "y": {
         "description": "One label per row, or one number if the model's task is regression; for "
@@ -114,7 +131,7 @@ FIELDS: dict[str, Schema] = {
     "sequence": SEQUENCE,
     "epoch": EPOCH,
     "snapshot_sequence": SEQUENCE,
-    "rows": {"type": ["string", "null"], "enum": ["arrays", "named", None]},
+    "rows": {"type": ["string", "null"], "enum": ["arrays", "table", "named", None]},
     "head": HEAD,
     "objective": _MAYBE_NUMBER,
     "gap": _MAYBE_NUMBER

@@ -72,10 +72,10 @@ COMPONENTS: dict[str, Schema] = {
         fields=_RAW_ARRAY,
         description="Raw little-endian numbers; `data` is MessagePack's type bin.",
     ),
-    "Samples": object_of("x y", additionalProperties=False),
-    "PackedSamples": object_of("x y", fields=_RAW, additionalProperties=False),
-    "Rows": object_of("x", additionalProperties=False),
-    "PackedRows": object_of("x", fields=_RAW, additionalProperties=False),
+    "Samples": object_of("x y", "names", additionalProperties=False),
+    "PackedSamples": object_of("x y", "names", _RAW, additionalProperties=False),
+    "Rows": object_of("x", "names", additionalProperties=False),
+    "PackedRows": object_of("x", "names", _RAW, additionalProperties=False),
     "Learned": object_of(
         "model sequence epoch learned results head",
         fields={
@@ -107,7 +107,8 @@ COMPONENTS: dict[str, Schema] = {
         },
     ),
     "Model": object_of(
-        "model spec sequence epoch rows features heads snapshot_sequence rolled_back status notice",
+        "model spec sequence epoch rows features columns heads snapshot_sequence rolled_back "
+        "warning status notice",
         fields={
             "status": _STATUS,
             "notice": _TEXT_OR_NULL
@@ -115,6 +116,7 @@ COMPONENTS: dict[str, Schema] = {
                 "description": "Why the model is broken, or that it was recovered where the last "
                 "bits of predictions may differ."
             },
+            "warning": _TEXT_OR_NULL | {"description": "What may be wrong, and what to do."},
             "heads": OBJECT
             | {"additionalProperties": object_of("", f"classes {_HEAD_FIELDS}", _OF_HEAD)},
         },

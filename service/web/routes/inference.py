@@ -22,6 +22,7 @@ from service.errors import (
     Untrained,
 )
 from service.model.live import Model
+from service.model.published import Published
 from service.samples.named_rows import Rows, named_rows
 from service.settings import Settings
 from service.web.formats.body import receive_inference, respond_json
@@ -80,7 +81,7 @@ def add_inference(
 
     async def _infer(request: Request, model: Model) -> Response:
         check_query(request.scope["query_string"], ())
-        named = model.published.names is not None
+        named = _has_names(model.published)
         with memory.lease() as lease:
             wanted = await receive_inference(request, settings, named, lease)
         predicted = await handlers.predict(
@@ -150,6 +151,11 @@ def _add_models(app: FastAPI, engine: Engine) -> None:
     async def _ready(model: Model) -> Response:
         await handlers.check_predicts(engine, model, _row_of_zeros(model))
         return respond_json({"name": model.name, "ready": True})
+
+
+def _has_names(published: Published) -> bool:
+    schema = published.form.schema
+    return published.names is not None or (schema is not None and schema.named)
 
 
 def _row_of_zeros(model: Model) -> Rows:

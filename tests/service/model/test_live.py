@@ -475,6 +475,7 @@ class TestPublish:
             "heads": {"working_set": description["heads"]["working_set"]},
             "snapshot_sequence": 0,
             "rolled_back": None,
+            "warning": None,
             "status": "ok",
         }
         assert description["heads"]["working_set"]["classes"] == []

@@ -1,11 +1,11 @@
 """Rows by name as tables: what a learner makes of them, live, in replay and after a restart."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from service.errors import InvalidSamples
+from service.errors import Invalid, InvalidSamples
 from service.model.draft import Draft, Limits
 from service.model.learner import Learner
 from service.model.live import Model
@@ -233,6 +233,46 @@ def test_requests_of_all_forms_follow_each_other():
     learn(learner, samples(table[20:30], y[20:30], names=["open", "city", "warmth"]))
     learn(learner, samples([row[::-1] for row in table[30:]], y[30:]))
     assert learner.sequence == 40
+
+
+class TestDeclaredClasses:
+    SPEC: ClassVar[dict[str, Any]] = {"classes": ["dry", "humid", True]}
+
+    @pytest.mark.parametrize(
+        ("label", "hint"),
+        [("humdi", "did you mean 'humid'"), (1, "its classes are dry, humid, True")],
+    )
+    def test_another_label_is_refused_where_it_stands(self, label: Any, hint: str):
+        learner = learner_of(**self.SPEC)
+        given = samples([[1.0], [2.0], [3.0]], ["dry", label, "humid"])
+        with pytest.raises(InvalidSamples) as error:
+            Draft(learner, LIMITS).add("asset", given)
+        (wrong,) = error.value.errors
+        assert (wrong["row"], wrong["pointer"]) == (1, "/y/1")
+        assert hint in wrong["detail"]
+
+    def test_the_declared_ones_are_learned(self):
+        learner = learner_of(**self.SPEC)
+        learn(learner, samples([[1.0], [2.0], [3.0]], ["dry", True, "humid"]))
+        assert learner.model.describe()["warning"] is None
+
+    @pytest.mark.parametrize("declared", [None, ["dry", "humid", "humdi"]])
+    def test_a_description_warns_of_labels_that_came_seldom(self, declared: Any):
+        learner = learner_of(classes=declared)
+        y = ["dry", "humid"] * 600
+        y[700] = "humdi"
+        learn(learner, samples([[float(len(label))] for label in y], y))
+        warning = learner.model.describe()["warning"]
+        assert warning is None if declared else "humdi" in warning
+
+    @pytest.mark.parametrize(
+        "spec",
+        [{"task": "regression", "classes": [1, 2]}, {"classes": ["a", "a"]}, {"classes": ["a"]}],
+    )
+    def test_what_cannot_be_declared(self, spec: dict[str, Any]):
+        with pytest.raises(Invalid) as error:
+            read_spec(spec)
+        assert error.value.errors[0]["pointer"] == "/classes"
 
 
 def test_timestamps_are_learned_as_hours_and_days():

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -17,16 +17,32 @@ from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, few_words, named, part, plain_rows, three_classes
 
-SPEC = {"kernel": {"gamma": 0.25}, "asset": {"dimension": 64}}
+SPARSE = {"prepare": {"named": "sparse"}}
+SPEC = {"kernel": {"gamma": 0.25}, "asset": {"dimension": 64}} | SPARSE
 PACKED = "application/vnd.msgpack"
 Ask = Callable[..., Any]
 
 
-@pytest.fixture(params=["http json", "http msgpack", "websocket json", "websocket msgpack"])
+TRANSPORTS = ["http json", "http msgpack", "websocket json", "websocket msgpack"]
+
+
+@pytest.fixture(params=TRANSPORTS)
 def ask(server: ServerProcess, client: httpx.Client, name: str, request: Any) -> Any:
-    """Sends a body for an operation of a fresh model; the answer or the problem."""
+    """Sends a body for an operation of a fresh model of sparse rows; the answer or the problem."""
     client.put(f"/v1/models/{name}", json=SPEC).raise_for_status()
-    transport, spoken = request.param.split()
+    yield from asking(server, client, name, request.param)
+
+
+@pytest.fixture(params=TRANSPORTS)
+def table(server: ServerProcess, client: httpx.Client, name: str, request: Any) -> Any:
+    """The same of a fresh model that takes tables."""
+    client.put(f"/v1/models/{name}", json={}).raise_for_status()
+    yield from asking(server, client, name, request.param)
+
+
+def asking(server: ServerProcess, client: httpx.Client, name: str, how: str) -> Iterator[Ask]:
+    """Yields what sends a body for an operation."""
+    transport, spoken = how.split()
     encode, decode = (json.dumps, json.loads) if spoken == "json" else (msgpack.packb, _unpacked)
     if transport == "http":
         paths = {"learn": "samples", "asset": "asset", "predict": "predict"}
@@ -72,9 +88,30 @@ class TestEveryTransport:
         assert np.mean(hits) > 0.5  # of three topics
 
     def test_refuses_with_pointers(self, ask: Ask):
-        problem = ask("learn", {"x": [{"a": 1}, {"a/b": "1", "c": None}], "y": [1, 2]})
+        problem = ask("learn", {"x": [{"a": 1}, {"a/b": [1], "c": {}}], "y": [1, 2]})
         assert problem["status"] == 422
         assert [e["pointer"] for e in problem["errors"]] == ["/x/1/a~1b", "/x/1/c"]
+
+    def test_learns_tables(self, table: Ask):
+        rows = [{"warmth": 20.0 + k % 7, "room": ["hall", "attic"][k % 2]} for k in range(40)]
+        y = ["dry" if row["room"] == "hall" else "humid" for row in rows]
+        assert table("learn", {"x": rows[:20], "y": y[:20]})["learned"] == 20
+        turned = [[row["room"], row["warmth"]] for row in rows]
+        names = ["room", "warmth"]
+        sent = {"x": turned[20:], "names": names, "y": y[20:]}
+        assert table("learn", sent)["sequence"] == 40
+        said = table("predict", {"x": rows})
+        assert said["prediction"] == y
+        assert table("predict", {"x": turned, "names": names})["decision"] == said["decision"]
+        holes = table("predict", {"x": [{"room": "hall"}, {"warmth": None, "room": "hall"}]})
+        assert holes["decision"][0] == holes["decision"][1]
+        for wrong in (
+            {"x": {"rom": "hall", "warmth": 20}},
+            {"x": [["hall", 20]], "names": ["rom", "warmth"]},
+        ):
+            problem = table("predict", wrong)
+            assert problem["status"] == 422
+            assert "did you mean 'room'" in problem["detail"]
 
     def test_keeps_to_the_kind_of_the_first_sample(self, ask: Ask):
         assert ask("learn", {"x": [{"a": 1}, {}], "y": [1, 2]})["learned"] == 2
@@ -91,7 +128,7 @@ def test_the_model_is_that_of_the_same_arrays(client: httpx.Client, name: str) -
     samples = three_classes(300)
     answers = []
     for model, sent in ((name, samples), (f"{name}n", named(samples))):
-        client.put(f"/v1/models/{model}", json=PAPERS | SPEC)
+        client.put(f"/v1/models/{model}", json=SPEC | PAPERS)
         for start in range(0, 300, 50):
             answer = client.post(
                 f"/v1/models/{model}/samples", json=body(part(sent, start, start + 50))
@@ -106,7 +143,7 @@ def test_the_model_is_that_of_the_same_arrays(client: httpx.Client, name: str) -
 
 
 def test_a_description_counts_the_names(client: httpx.Client, name: str) -> None:
-    client.put(f"/v1/models/{name}", json={})
+    client.put(f"/v1/models/{name}", json=SPARSE)
     told = client.get(f"/v1/models/{name}").json()
     assert (told["rows"], told["features"]) == (None, None)
     for x, known in (({"a": 1, "zero": 0}, 1), ({"b": 1, "a": 2}, 2), ({}, 2)):
@@ -128,7 +165,7 @@ def test_a_refused_request_leaves_no_name_behind(client: httpx.Client, name: str
 
 
 def test_names_from_many_clients_at_once_are_all_met(client: httpx.Client, name: str) -> None:
-    client.put(f"/v1/models/{name}", json={"asset": {"dimension": 8}})
+    client.put(f"/v1/models/{name}", json={"asset": {"dimension": 8}} | SPARSE)
 
     def post(number: int) -> None:
         with httpx.Client(base_url=client.base_url, timeout=30) as own:
@@ -164,5 +201,5 @@ def test_the_interface_describes_them(client: httpx.Client) -> None:
     schemas = client.get("/openapi.json").json()["components"]["schemas"]
     kinds = schemas["Samples"]["properties"]["x"]["anyOf"]
     (row,) = [one for one in kinds if "additionalProperties" in one]
-    assert row["additionalProperties"] == {"type": "number"}
+    assert set(row["additionalProperties"]["type"]) == {"number", "string", "boolean", "null"}
     assert row["examples"]

@@ -13,6 +13,7 @@ from service.spec.model import ModelSpec, read_spec, read_stored_spec, readings
 
 DEFAULTS = {
     "task": "classification",
+    "classes": None,
     "prepare": {"missing": "mean", "named": "table", "timestamps": []},
     "temporal": False,
     "kernel": {"type": "rbf", "gamma": "auto"},

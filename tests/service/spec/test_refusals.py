@@ -51,7 +51,8 @@ def regression(**own: Any) -> dict[str, Any]:
         (
             {"colour": "red"},
             "/colour",
-            'unknown field "colour"; the fields of the spec are "task", "prepare", "temporal", '
+            'unknown field "colour"; the fields of the spec are "task", "classes", "prepare", '
+            '"temporal", '
             '"kernel", "working_set", "asset", "semiparametric", "adaptive", "serve" and "seed"',
         ),
         (
