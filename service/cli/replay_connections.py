@@ -8,7 +8,7 @@ from collections import deque
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from service.client.batches import Batch, rows_of
+from service.client.batches import Batch, fields_of, rows_of
 from service.client.session import Session
 from service.client.steps import Request
 from service.client.stream import Socket, address
@@ -83,7 +83,7 @@ class HttpConnection:
 
     def predict(self, X: Any, head: str) -> dict[str, Any]:
         """Return the predictions of a head for the rows."""
-        path, body = model_path(self._model, "predict"), packed({"x": rows_of(X)})
+        path, body = model_path(self._model, "predict"), packed(fields_of(rows_of(X)))
         return self.client.ask(Request("POST", path, body, {"head": head}))
 
     @property

@@ -1,12 +1,14 @@
 """Samples in the forms that callers have them, cut into batches that a server takes.
 
-X is an array (or anything that numpy turns into one: nested lists, a data frame), a list of rows
-of named numbers, one row, or an iterable of rows; y has a label or number for each row, or is the
+X is a data frame, an array (or anything that numpy turns into one, as nested lists), a list of rows
+of named values, one row, or an iterable of rows; y has a label or number for each row, or is the
 label of the one row. Without y, X gives pairs of a row and its label.
 """
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -14,11 +16,14 @@ import numpy as np
 
 # A tenth of the largest body that a server takes by default.
 MOST_BYTES = 6 << 20
+# What pandas has where a value is missing.
+_MISSING_TYPES = {"NAType", "NaTType"}
+_NUMBER = (bool, int, float, np.generic, type(None))
 _SCALAR = (str, bytes, bool, int, float, np.generic)
 
 
 class Batch(NamedTuple):
-    """Rows, an array (n, d) or a list of named rows, and their n labels or numbers."""
+    """Rows as `rows_of` gives them, and their n labels or numbers."""
 
     X: Any
     y: Any
@@ -64,8 +69,9 @@ class Batches:
         if not len(self._rows):
             return None
         n = self.most
-        if isinstance(self._rows, np.ndarray):
-            n = min(n, max(1, MOST_BYTES // max(1, self._rows[0].nbytes)))
+        rows = self._rows.rows if isinstance(self._rows, Table) else self._rows
+        if isinstance(rows, np.ndarray):
+            n = min(n, max(1, MOST_BYTES // max(1, rows[0].nbytes)))
         batch = Batch(self._rows[:n], self._labels[:n])
         self._rows, self._labels = self._rows[n:], self._labels[n:]
         return batch
@@ -87,25 +93,82 @@ def one_batch(X: Any, y: Any) -> Batch:
     return batch
 
 
-def rows_of(X: Any) -> Any:
-    """Return rows as they are sent: an array (n, d) of numbers, or a list of named numbers.
+class Table:
+    """Rows under the names of their columns; a slice of it is a table of some of the rows.
 
-    A single row becomes a list of one.
+    names: of the columns. rows: an array (n, d) of numbers, or a list for each row.
+    """
+
+    def __init__(self, names: list[str], rows: Any) -> None:
+        self.names, self.rows = names, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, part: slice) -> "Table":
+        return Table(self.names, self.rows[part])
+
+
+def fields_of(rows: Any) -> dict[str, Any]:
+    """Return the fields of a request that hold rows."""
+    if isinstance(rows, Table):
+        return {"x": rows.rows, "names": rows.names}
+    return {"x": rows}
+
+
+def rows_of(X: Any) -> Any:
+    """Return rows as they are sent: a list of named values, a table, an array, or lists.
+
+    A single row becomes a list of one. A data frame whose columns have names is a table. Rows that
+    are not all numbers are lists, in which None stands where a value is missing.
     """
     if isinstance(X, Mapping):
         return [X]
+    if isinstance(X, Table):
+        return X
+    if hasattr(X, "columns") and hasattr(X, "to_numpy"):
+        names, values = list(X.columns), X.to_numpy()
+        rows = _numbers_or_lists(values)
+        return Table(names, rows) if all(isinstance(name, str) for name in names) else rows
     if not _is_sized(X):
         X = list(X)
     if isinstance(X, Sequence) and len(X) and isinstance(X[0], Mapping):
         return [dict(row) for row in X]
+    return _numbers_or_lists(X)
+
+
+def _numbers_or_lists(X: Any) -> Any:
     rows = np.asarray(X)
-    if rows.dtype.kind not in "fi":
+    if rows.dtype.kind in "US" and not isinstance(X, np.ndarray):
+        rows = np.asarray(X, object)  # an array of texts has made texts of numbers
+    if rows.dtype.kind not in "fi" and all(isinstance(v, _NUMBER) for v in rows.ravel().tolist()):
         rows = rows.astype(np.float64)
     if rows.ndim == 1 and len(rows):
         rows = rows[None, :]
     if rows.ndim != 2:
-        raise ValueError(f"X must have two dimensions, rows of numbers, not {rows.ndim}")
-    return rows
+        raise ValueError(f"X must have two dimensions, rows of values, not {rows.ndim}")
+    if rows.dtype.kind in "fi":
+        return rows
+    return [[plain_value(value) for value in row] for row in rows.tolist()]
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value as it is sent: a number, a boolean, a text, or None where it is missing.
+
+    Raises TypeError.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, date):
+        # A data frame's missing time is no time; it is not equal to itself.
+        return value.isoformat() if value == value else None
+    if isinstance(value, Decimal | float):
+        return None if value != value else float(value)
+    if type(value).__name__ in _MISSING_TYPES:
+        return None
+    raise TypeError(f"{value!r:.40} is neither a number nor a text")
 
 
 def _labels_of(y: Any) -> Any:
@@ -119,4 +182,4 @@ def _labels_of(y: Any) -> Any:
 
 def _is_sized(X: Any) -> bool:
     """Whether rows can be counted and indexed, as those of an array or a list."""
-    return hasattr(X, "__array__") or isinstance(X, Sequence)
+    return isinstance(X, Sequence | Table) or hasattr(X, "__array__") or hasattr(X, "to_numpy")

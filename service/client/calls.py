@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from service.client.batches import MOST_BYTES, Batches, rows_of
+from service.client.batches import MOST_BYTES, Batches, fields_of, rows_of
 from service.client.errors import ClientError, NotDone, Refused
 from service.client.results import Learned, Predictions, learned, predicted
 from service.client.steps import Patience, Pause, Request, Steps
@@ -117,7 +117,7 @@ class Calls:
         self, path: str, part: Any, key: str, first: int, matching: Mapping[str, str]
     ) -> Steps[dict[str, Any]]:
         """Learn a batch. first: samples of the call before it, which make its key another one."""
-        body = packed({"x": part.X, "y": part.y})
+        body = packed({**fields_of(part.X), "y": part.y})
         if len(body) > MOST_BYTES and len(part.y) > 1:
             raise Refused(413, {"title": "Larger than this client sends"})
         headers = {IDEMPOTENCY_KEY: f"{key}.{first}" if first else key, **matching}
@@ -140,7 +140,7 @@ class Calls:
             batches = Batches(rows, range(len(rows)), size)
             try:
                 while part := batches.take():
-                    body = packed({"x": part.X})
+                    body = packed(fields_of(part.X))
                     responses.append((yield from self.ask(Request("POST", path, body, query))))
                     if responses[0].get("classes") != responses[-1].get("classes"):
                         break

@@ -18,8 +18,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
+from service.client.batches import plain_value
 from service.client.errors import Refused
 from service.client.results import Array
 from service.client.sync import Client
@@ -37,8 +36,8 @@ class _Remote:
         return f"{type(self).__name__}({self.name!r} at {self.client.url})"
 
     def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
-        """Learn a sample. Raises ClientError, and TypeError for a feature that is not a number."""
-        self.client.learn(self.name, [_numbers(x)], [y], head=self.head)
+        """Learn a sample. Raises ClientError, and TypeError for a feature that is no value."""
+        self.client.learn(self.name, [_named(x)], [y], head=self.head)
 
     def learn_many(self, X: Any, y: Iterable[Any]) -> None:
         """Learn the rows of a data frame, or of several x, in order. Raises as `learn_one`."""
@@ -90,21 +89,19 @@ def _register(remote: type, kind: str) -> None:
         getattr(river, kind).register(remote)
 
 
-def _rows(X: Any) -> list[dict[str, float]]:
+def _rows(X: Any) -> list[dict[str, Any]]:
     if hasattr(X, "to_dict"):
         X = X.to_dict(orient="records")
-    return [_numbers(x) for x in X]
+    return [_named(x) for x in X]
 
 
-def _numbers(x: Mapping[Any, Any]) -> dict[str, float]:
-    """Return a row of named numbers; River's names may be of any type, and its values booleans."""
-    return {str(name): _number(name, value) for name, value in x.items()}
+def _named(x: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return a row of values by name; River's names may be of any type."""
+    return {str(name): _value(name, value) for name, value in x.items()}
 
 
-def _number(name: Any, value: Any) -> float:
-    if isinstance(value, int | float | np.number | np.bool_):
-        return float(value)
-    raise TypeError(
-        f"feature {name!r} is {value!r:.40}, not a number: encode it first, as by "
-        "preprocessing.OneHotEncoder, or impute it"
-    )
+def _value(name: Any, value: Any) -> Any:
+    try:
+        return plain_value(value)
+    except TypeError as error:
+        raise TypeError(f"feature {name!r}: {error}") from None

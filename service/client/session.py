@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from service.client.batches import Batch
+from service.client.batches import Batch, fields_of
 from service.client.errors import AnswerLost, ClientError, Refused, Unsuitable, may_pass
 from service.client.steps import Connect, Patience, Receive, Steps, Transmit
 from service.client.wire import learning_call, packed, plain
@@ -97,12 +97,12 @@ class Session:
     def learn(self, batch: Batch, head: str) -> Steps[int]:
         """Send samples for a head as soon as the window has room; return the request's number."""
         operation = _OPERATIONS[learning_call(head)]
-        return (yield from self._send(len(batch.y), op=operation, x=batch.X, y=batch.y))
+        return (yield from self._send(len(batch.y), op=operation, **fields_of(batch.X), y=batch.y))
 
     def predict(self, rows: Any, **options: Any) -> Steps[int]:
         """Ask for predictions as soon as the window has room; return the request's number."""
         given = {name: value for name, value in options.items() if value is not None}
-        return (yield from self._send(0, op="predict", x=rows, **given))
+        return (yield from self._send(0, op="predict", **fields_of(rows), **given))
 
     def receive(self) -> Steps[tuple[int, dict[str, Any]]]:
         """Return the number of the next request, in the order of sending, and its response.

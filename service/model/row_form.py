@@ -208,10 +208,12 @@ def _fitting(rows: Rows, run: Callable[[], T], before: int = 0) -> T:
         return run()
     except Misfit as misfit:
         row = misfit.row + before
-        what = "a row" if misfit.name is None else repr(misfit.name[:_LONGEST_ECHO])
+        detail = misfit.detail
+        if misfit.name is not None:
+            detail = f"{misfit.name[:_LONGEST_ECHO]!r} {detail}"
         raise InvalidSamples(
-            f"row {row} of x: {what} {misfit.detail}",
-            [{"row": row, "pointer": _pointer(rows, row, misfit.name), "detail": misfit.detail}],
+            f"row {row} of x does not fit the model's columns",
+            [{"row": row, "pointer": _pointer(rows, row, misfit.name), "detail": detail}],
         ) from None
 
 

@@ -1,6 +1,8 @@
 """Samples as callers have them, as they are sent, and what comes back as arrays."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import msgpack
@@ -10,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.client import batches as client_batches
-from service.client.batches import Batches, one_batch, rows_of
+from service.client.batches import Batches, fields_of, one_batch, rows_of
 from service.client.errors import ClientError
 from service.client.results import learned, predicted, result_of
 from service.client.wire import packed
 from service.samples.validation import read_rows, read_samples
+from tests.service.client.frames import Frame
 
 FORMS: list[Callable[[Any, Any], tuple[Any, Any]]] = [
     lambda X, y: (X, y),
@@ -78,7 +81,6 @@ class TestBatches:
             (np.zeros((2, 2, 2)), [1, 2], "two dimensions"),
             (np.zeros((2, 2)), [[1], [2]], None),
             (np.zeros((2, 2)), np.zeros((2, 1)), "one dimension"),
-            ([["a"]], [1], "could not convert"),
             (iter([[1.0], [2.0]]), [1], "zip"),
             ([], [], "two dimensions"),
         ],
@@ -102,6 +104,50 @@ class TestBatches:
         assert rows.value.tolist() == [1.5, 2.0]
         with pytest.raises(TypeError, match="cannot be sent"):
             packed({"x": [{"a": object()}]})
+
+
+class TestTables:
+    def read(self, X: Any) -> Any:
+        batch = one_batch(X, [0] * len(X))
+        body = msgpack.unpackb(packed({**fields_of(batch.X), "y": batch.y}))
+        return read_samples(body, prepared=True).X
+
+    def test_a_data_frame_keeps_its_names(self):
+        table = self.read(Frame({"b": [1, 2], "a": [0.5, float("nan")]}))
+        assert table.names == ("b", "a")
+        np.testing.assert_array_equal(table.numbers, [[1.0, 0.5], [2.0, np.nan]])
+
+    def test_texts_and_holes_arrive(self):
+        when = datetime(2026, 5, 17, 8, tzinfo=UTC)
+        frame = Frame(
+            {
+                "room": ["hall", None],
+                "warm": [True, 7],
+                "at": [when, when],
+                "n": [Decimal("1.5"), 2],
+            }
+        )
+        table = self.read(frame)
+        assert [table.texts[k] for k in table.text[:, 0] if k >= 0] == ["hall"]
+        assert table.numbers[:, 1].tolist() == [1.0, 7.0]
+        assert table.texts[table.text[0, 2]] == "2026-05-17T08:00:00+00:00"
+        assert table.numbers[:, 3].tolist() == [1.5, 2.0]
+
+    def test_it_is_sent_in_batches(self):
+        batches = Batches(Frame({"a": list(range(5)), "b": ["x"] * 5}), range(5), 2)
+        parts = []
+        while batch := batches.take():
+            parts.append(fields_of(batch.X))
+        assert [part["names"] for part in parts] == [["a", "b"]] * 3
+        assert [row for part in parts for row in part["x"]] == [[k, "x"] for k in range(5)]
+
+    def test_columns_without_names_are_an_array(self):
+        assert rows_of(Frame({0: [1, 2], 1: [3, 4]})).tolist() == [[1.0, 3.0], [2.0, 4.0]]
+
+    def test_lists_of_values_stay_what_they_are(self):
+        assert rows_of([[1, "a"], [None, "b"]]) == [[1, "a"], [None, "b"]]
+        with pytest.raises(TypeError, match="neither a number nor a text"):
+            rows_of([[1, {}], [2, "b"]])
 
 
 def told(prediction: list[Any], decision: list[Any], **more: Any) -> dict[str, Any]:

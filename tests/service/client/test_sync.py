@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from service.client.results import learned
+from tests.service.client.frames import Frame
 from tests.service.process import ServerProcess
 from tests.service.streams import curve, plain_rows, two_classes, word_counts
 from wolfstream import (
@@ -110,9 +111,26 @@ class TestRealServer:
         client.create(name, SPEC)
         assert client.learn(name, plain_rows(samples), samples.y).sequence == 50
 
+    def test_a_data_frame_keeps_its_columns_apart(self, client: Client, name: str):
+        client.create(name)
+        warmth = [20.0 + k % 9 for k in range(200)]
+        rooms = [["hall", "attic"][k % 2] for k in range(200)]
+        y = ["dry" if room == "hall" else "humid" for room in rooms]
+        learned = client.learn(name, Frame({"warmth": warmth, "room": rooms}), y, batch=50)
+        assert learned.sequence == 200
+        turned = Frame({"room": rooms, "warmth": warmth})
+        assert client.predict(name, turned).predictions.tolist() == y
+        with client.stream(name) as stream:
+            stream.learn(turned, y)
+            stream.predict(turned)
+            _, served = list(stream)
+        assert served.predictions.tolist() == y
+        with pytest.raises(Refused, match="did you mean 'warmth'"):
+            client.predict(name, Frame({"room": rooms, "warmht": warmth}))
+
     def test_a_refusal_says_how_far_it_came(self, client: Client, name: str):
         samples = two_classes(30)
-        samples.X[25] = np.nan
+        samples.X[25] = np.inf
         client.create(name, SPEC)
         with pytest.raises(Refused, match=r"422.*; 20 samples were acknowledged") as caught:
             client.learn(name, samples.X, samples.y, batch=10)
@@ -171,7 +189,7 @@ class TestRealServer:
     def test_a_refusal_that_nobody_receives_is_raised_at_the_end(self, client: Client, name: str):
         client.create(name, SPEC)
         with pytest.raises(Refused, match="422"), client.stream(name) as stream:
-            stream.learn([0.0, np.nan], "a")
+            stream.learn([0.0, np.inf], "a")
 
     def test_a_source_that_begins_again_learns_nothing_twice(self, client: Client, name: str):
         samples = two_classes(20)

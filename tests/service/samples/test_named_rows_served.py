@@ -111,7 +111,7 @@ class TestEveryTransport:
         ):
             problem = table("predict", wrong)
             assert problem["status"] == 422
-            assert "did you mean 'room'" in problem["detail"]
+            assert "did you mean 'room'" in problem["errors"][0]["detail"]
 
     def test_keeps_to_the_kind_of_the_first_sample(self, ask: Ask):
         assert ask("learn", {"x": [{"a": 1}, {}], "y": [1, 2]})["learned"] == 2

@@ -220,7 +220,7 @@ class TestTables:
         told = client.post(f"{path}/predict", json={"x": {"room": "attic", "warmth": 25}}).json()
         assert told == one
         refused = post(client, f"{path}/predict", CSV, b"warmth,rom\n25,attic\n").json()
-        assert "did you mean 'room'" in refused["detail"]
+        assert "did you mean 'room'" in refused["errors"][0]["detail"]
 
     def test_rows_of_ndjson_are_a_table(self, client: httpx.Client, name: str):
         path = f"/v1/models/{name}"
