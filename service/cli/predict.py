@@ -164,7 +164,7 @@ def judge(
     with Bar(console, f"evaluating {file.name}") as bar:
         for X, labels in data.batches(_ROWS_AT_ONCE):
             began = time.perf_counter()
-            predictions, _ = _predict(loaded, X, file, result.samples)
+            predictions, _ = _predict(loaded, data, X, file, result.samples)
             result.seconds += time.perf_counter() - began
             result.count(labels, predictions)
             bar.show(result.samples / data.samples, result.to_text())
@@ -199,12 +199,13 @@ def _open(
             sparse=loaded.sparse,
             labelled=labelled,
             first_index=loaded.first_index,
+            texts=loaded.model.spec.prepare is not None,
         )
         if labelled and loaded.model.spec.task == "regression":
             data = data.with_targets()
     except DataFileError as error:
         raise Failure(f"{file}: {error}") from None
-    if data.features != features:
+    if data.names is None and data.features != features:
         label = " besides the label" if data.labelled else ""
         raise Failure(
             f"{file}: the rows have {data.features} features{label}; the model needs {features}"
@@ -212,13 +213,16 @@ def _open(
     return data
 
 
-def _predict(loaded: "LoadedModel", X: Any, file: Path, before: int) -> tuple[list[Any], list[Any]]:
+def _predict(
+    loaded: "LoadedModel", data: "LabelledFile", X: Any, file: Path, before: int
+) -> tuple[list[Any], list[Any]]:
     """Return predictions and decisions for rows, of which `before` came earlier."""
     from service.errors import InvalidSamples
 
     try:
         published = loaded.model.published
-        predictions = published.predict(loaded.model.spec.serve, published.prepared(X))
+        rows = loaded.matrix(X, data.names)
+        predictions = published.predict(loaded.model.spec.serve, rows)
         return predictions.prediction, predictions.decision
     except InvalidSamples as error:
         first = error.errors[0]
@@ -245,7 +249,7 @@ def _write(
     done = 0
     with Bar(console, f"predicting {file.name}") as bar:
         for X, _ in data.batches(_ROWS_AT_ONCE):
-            predictions, decisions = _predict(loaded, X, file, done)
+            predictions, decisions = _predict(loaded, data, X, file, done)
             if decision:
                 values = [d if isinstance(d, list) else [d] for d in decisions]
                 table.writerows([label, *v] for label, v in zip(predictions, values, strict=True))

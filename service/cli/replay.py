@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from service.spec.heads import BOTH, HEADS
 if TYPE_CHECKING:
     from service.cli.replay_connections import HttpConnection
     from service.cli.replayer import Replay, Score
-    from service.files.labelled import LabelledFile
+    from service.files.labelled import Batch, LabelledFile
 
 
 def _read_spec(_: click.Context, __: click.Parameter, value: str | None) -> Any:
@@ -131,7 +132,7 @@ def replay(file: Path, label_column: str | None, features: int | None, **options
     except ClientError as error:
         raise click.BadParameter(str(error), param_hint="--url") from None
     try:
-        data = open_data(file, label_column, features)
+        data = open_data(file, label_column, features, texts=True)
         scores = _stream(data, **options)
     except DataFileError as error:
         raise Failure(f"{file}: {error}") from None
@@ -171,17 +172,27 @@ def _stream(
             model_spec = _ensure_model(http, spec)
             if model_spec["task"] == "regression":
                 data = data.with_targets()
+            if not data.plain and model_spec.get("prepare", {}) is None:
+                raise Failure(f"model {model} takes numbers only, and the file has texts or gaps")
             heads = _heads(head, model_spec)
             stream = WebsocketConnection(url, model, key) if transport == "websocket" else None
             run = Replay(stack.enter_context(stream) if stream else http, heads, rate)
             display = stack.enter_context(Display(Console(stderr=True), model, heads, total))
-            return run.run(data.batches(size, skip, limit), display)
+            return run.run(_named(data, data.batches(size, skip, limit)), display)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted{_how_far(run, skip)}") from None
     except ClientError as error:
         reason = "; ".join([str(error), *getattr(error, "__notes__", [])])
         kind = NoConnection if isinstance(error, AnswerLost | Unreachable) else Failure
         raise kind(reason + _how_far(run, skip)) from None
+
+
+def _named(data: "LabelledFile", batches: Iterator["Batch"]) -> Iterator[tuple[Any, list[Any]]]:
+    """The batches, with the names of a header."""
+    from service.client.batches import Table
+
+    for X, y in batches:
+        yield (X if data.names is None else Table(list(data.names), X)), y
 
 
 def _ensure_model(http: "HttpConnection", spec: Any) -> dict[str, Any]:

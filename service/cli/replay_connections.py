@@ -96,7 +96,7 @@ class HttpConnection:
         self._sent += 1
         path = model_path(self._model, learning_call(head))
         headers = {IDEMPOTENCY_KEY: f"{self._source}.{self._sent}"}
-        body = packed({"x": X, "y": y})
+        body = packed({**fields_of(X), "y": y})
         answer = self.client.ask(Request("POST", path, body, headers=headers))
         self._answers.append((self._sent, answer))
         return self._sent

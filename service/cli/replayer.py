@@ -16,7 +16,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from service.cli.display import Frame
 from service.cli.replay_connections import Connection
 from service.client.errors import ClientError, Refused, Unreachable
-from service.files.labelled import Batch, Label
+from service.files.labelled import Label
 
 _MOST_SAMPLES_IN_FLIGHT = 8192
 
@@ -93,7 +93,9 @@ class Replay:
         self._flights: dict[int, _Flight] = {}
         self._since = time.monotonic()
 
-    def run(self, batches: Iterable[Batch], display: "Display | None" = None) -> list[Score]:
+    def run(
+        self, batches: Iterable[tuple[Any, list[Label]]], display: "Display | None" = None
+    ) -> list[Score]:
         """Send all batches, wait for all responses, and return the scores.
 
         Raises ClientError with a note that names the samples.
@@ -122,7 +124,9 @@ class Replay:
         """Return how many batches may stay without a response after the next one is sent."""
         return min(self._connection.window, max(1, _MOST_SAMPLES_IN_FLIGHT // batch)) - 1
 
-    def _paced(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+    def _paced(
+        self, batches: Iterable[tuple[Any, list[Label]]]
+    ) -> Iterator[tuple[Any, list[Label]]]:
         sent = 0
         start = time.monotonic()
         for X, y in batches:

@@ -85,7 +85,7 @@ def train(
     try:
         try:
             dense = dense or ALGORITHMS[options["algorithm"]].way == "fit"
-            data = read(console, file, label_column, dense, options["task"])
+            data = read(console, file, label_column, dense, options["task"], _takes_texts(options))
             began = time.monotonic()
             state, report = train_shown(console, data, _plan(options))
         except DataFileError as error:
@@ -117,6 +117,12 @@ def check_out(out: Path, force: bool) -> None:
         raise Failure(f"{out} cannot be written: there is no directory {out.parent}")
     if not os.access(out.parent, os.W_OK):
         raise Failure(f"{out} cannot be written: {out.parent} is not writable")
+
+
+def _takes_texts(options: dict[str, Any]) -> bool:
+    from service.heads.kinds import KINDS
+
+    return KINDS[ALGORITHMS[options["algorithm"]].head].prepared
 
 
 def _plan(options: dict[str, Any]) -> "Plan":

@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 
 from service.cli.display import Bar, first_interrupt_asks
@@ -17,23 +18,40 @@ from service.training.passes import Learned
 from service.training.plan import Data, Plan
 from service.training.train import train
 from solver.frank_wolfe.driver import Progress
-from solver.rows.matrix import concatenate_rows
+from solver.rows.matrix import Matrix, concatenate_rows
 
 _READ_ROWS = 4096
 
 
-def read(console: Console, file: Path, label_column: str | None, dense: bool, task: Task) -> Data:
-    """Read all samples of a file into memory. Raises DataFileError."""
-    opened = open_watched(console, file, label_column=label_column, sparse=False if dense else None)
+def read(
+    console: Console, file: Path, label_column: str | None, dense: bool, task: Task, texts: bool
+) -> Data:
+    """Read all samples of a file into memory. Raises DataFileError.
+
+    texts: whether the algorithm takes texts, and rows that lack some values.
+    """
+    sparse = False if dense else None
+    opened = open_watched(
+        console, file, label_column=label_column, sparse=sparse, texts=texts and not dense
+    )
     if task == "regression":
         opened = opened.with_targets()
-    parts, labels = [], []
+    parts, labels = list[Any](), list[Any]()
     with Bar(console, f"reading {file.name}") as bar:
         for X, y in opened.batches(_READ_ROWS):
             parts.append(X)
             labels += y
             bar.show(len(labels) / opened.samples, f"{len(labels):,} samples")
-    return Data(concatenate_rows(parts), labels, opened.first_index)
+    return Data(_joined(parts), labels, opened.first_index, opened.names)
+
+
+def _joined(parts: list[Matrix | list[list[Any]]]) -> Matrix | list[list[Any]]:
+    """The rows of all parts, as lists if some of them are."""
+    matrices = [part for part in parts if not isinstance(part, list)]
+    if len(matrices) == len(parts):
+        return concatenate_rows(matrices)
+    lists = (part if isinstance(part, list) else np.asarray(part).tolist() for part in parts)
+    return [row for part in lists for row in part]
 
 
 def open_watched(console: Console, file: Path, **wanted: Any) -> LabelledFile:

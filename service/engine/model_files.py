@@ -1,18 +1,23 @@
 """Model files, which `wolfstream train` writes; every snapshot file of the server is one, too."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from service.engine.saved_arrays import WrongArrays, check_state
 from service.errors import InDoubt, WolfstreamError
 from service.heads.kinds import KINDS
 from service.model.learner import Learner
 from service.model.live import Model
+from service.samples.named_rows import table_of
 from service.spec.heads import ALGORITHMS
 from service.spec.model import ModelSpec, read_stored_spec
 from service.storage.entries import new_epoch
 from service.storage.interfaces import Storage
 from service.storage.snapshot_format import DamagedSnapshot, State, read_state
+from solver.rows.matrix import Matrix, SparseRows
 
 
 class ModelFileError(WolfstreamError):
@@ -38,6 +43,16 @@ class LoadedModel(NamedTuple):
     def model(self) -> Model:
         """What the learner has published."""
         return self.learner.model
+
+    def matrix(self, X: Matrix | list[list[Any]], names: Sequence[str] | None) -> Matrix:
+        """Rows of a file as the model's heads take them. Raises InvalidSamples.
+
+        names: of the columns, if the file has them.
+        """
+        if isinstance(X, SparseRows):
+            return X
+        plain = names is None and not isinstance(X, list)
+        return self.model.published.matrix(np.asarray(X) if plain else table_of(names, X))
 
 
 def load_model(path: Path, name: str = "", model_id: int = 0) -> LoadedModel:

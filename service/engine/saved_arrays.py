@@ -234,6 +234,9 @@ def check_state(
         raise WrongArrays("its dimension is no whole number")
     if names is not None and len(set(names)) != dimension:
         raise WrongArrays("its names are not as many as its features")
+    if "prepare_mean" in arrays:
+        _check_shape("prepare_mean", arrays, (None,))
+        dimension = len(arrays["prepare_mean"])
     for head in heads:
         classes = plain["heads"][head].get("classes")
         n_classes = None if classes is None else len(classes)

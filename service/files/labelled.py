@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ __all__ = [
     "open_data",
 ]
 
-Batch = tuple[Matrix, list[Label]]
+Batch = tuple[Matrix | list[list[Any]], list[Label]]
 
 # Python reads no integer of more than 4,300 digits.
 _LONGEST_NUMBER = 1000
@@ -47,12 +47,15 @@ class Wanted(NamedTuple):
     labelled: bool | None = True
     first_index: int | None = None
     watch: Watch | None = None
+    texts: bool = False
 
 
 @dataclass(frozen=True)
 class LabelledFile:
     """A checked file: `samples` rows of `features` numbers, each with a label if `labelled`.
 
+    names: of the features, by a CSV file's header; None of other files.
+    plain: whether all values are numbers.
     first_index: the index of an svmlight file's first feature, None of other files.
     word: the first label that is not a number, and its sample's number from 1; "" if all are.
     """
@@ -63,6 +66,8 @@ class LabelledFile:
     labelled: bool
     first_index: int | None
     word: str
+    names: tuple[str, ...] | None
+    plain: bool
     _read: Callable[[int, int, int], Iterator[Batch]]
 
     def with_targets(self) -> "LabelledFile":
@@ -79,9 +84,12 @@ class LabelledFile:
     def batches(self, size: int, skip: int = 0, limit: int | None = None) -> Iterator[Batch]:
         """Float64 or sparse rows and their labels, `size` at a time: at most `limit` after `skip`.
 
-        Without labels the list is empty.
+        Without labels the list is empty. Rows with texts, or without some values, are lists.
         """
         for X, labels in self._read(size, skip, self.samples if limit is None else skip + limit):
+            if isinstance(X, list):
+                yield X, labels
+                continue
             if self.sparse and not isinstance(X, SparseRows):
                 X = sparse_rows(np.asarray(X, np.float64))
             elif not self.sparse:
@@ -99,6 +107,7 @@ def open_data(
     labelled: bool | None = True,
     first_index: int | None = None,
     watch: Watch | None = None,
+    texts: bool = False,
 ) -> LabelledFile:
     """Check a file from end to end; its suffix, or else its content, says what it is.
 
@@ -110,9 +119,10 @@ def open_data(
         is `features`.
     first_index: of svmlight rows, 0 or 1; by default 0 if that index occurs.
     watch: called now and then with how many bytes of a text file have been read.
+    texts: whether a CSV file may have texts, and fields without a value.
     Raises DataFileError.
     """
-    wanted = Wanted(label_column, features, sparse, labelled, first_index, watch)
+    wanted = Wanted(label_column, features, sparse, labelled, first_index, watch, texts)
     try:
         if _is_npz(path):
             return _open_npz(path, wanted)
@@ -143,6 +153,7 @@ def _open_csv(path: Path, wanted: Wanted) -> LabelledFile:
         wanted.labelled is not False,
         unlabelled_columns,
         wanted.watch,
+        texts=wanted.texts,
     )
     return _open_text(lines, bool(wanted.sparse), None)
 
@@ -166,8 +177,10 @@ def _open_text(
     samples = 0
     kinds: set[type] = set()
     word = ""
-    for _, text in lines:
+    plain = True
+    for row, text in lines:
         samples += 1
+        plain = plain and not isinstance(row, list)
         kinds.add(kind_of(text))
         if str in kinds and not word and number_in(text) is None:
             word = _word(samples, text)
@@ -179,11 +192,19 @@ def _open_text(
     def read(size: int, skip: int, stop: int) -> Iterator[Batch]:
         wanted = islice(lines, skip, stop)
         while batch := list(islice(wanted, size)):
-            X = lines.matrix([row for row, _ in batch])
+            X = _matrix_or_lists(lines, [row for row, _ in batch])
             yield X, [label(text) for _, text in batch] if lines.labelled else []
 
     first = indexed.first_index if indexed else None
-    return LabelledFile(samples, features, sparse, lines.labelled, first, word, read)
+    names = lines.names if isinstance(lines, CsvText) else None
+    given = None if names is None else tuple(names)
+    return LabelledFile(samples, features, sparse, lines.labelled, first, word, given, plain, read)
+
+
+def _matrix_or_lists(lines: CsvText | SvmlightText, rows: list[Any]) -> Matrix | list[list[Any]]:
+    if any(isinstance(row, list) for row in rows):
+        return [row if isinstance(row, list) else row.tolist() for row in rows]
+    return lines.matrix(rows)
 
 
 def _word(sample: int, label: Label) -> str:
@@ -229,4 +250,4 @@ def _open_npz(path: Path, wanted: Wanted) -> LabelledFile:
         width = wanted.features
     words = (_word(i, y) for i, y in enumerate(labels, 1) if type(y) not in (int, float))
     word = next(words, "")
-    return LabelledFile(n_rows(X), width, stays_sparse, bool(labels), None, word, read)
+    return LabelledFile(n_rows(X), width, stays_sparse, bool(labels), None, word, None, True, read)

@@ -238,11 +238,8 @@ class Learner:
         return self.names.matrix(named, len(self.names))
 
     def prepared(self, X: Matrix) -> Matrix:
-        """Rows prepared as the spec says, the next ones of the stream; sparse rows as they are."""
-        if isinstance(X, SparseRows):
-            return X
-        self.form = self.form.after(X)
-        return self._prepared(X)
+        """Rows that the form has encoded, prepared as the next ones; sparse rows as they are."""
+        return X if isinstance(X, SparseRows) else self._prepared(X)
 
     def _prepared(self, X: Float64Array) -> Float64Array:
         if self.preparation is None:

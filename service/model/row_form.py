@@ -21,6 +21,7 @@ from solver.arrays import Float64Array
 from solver.prepare.cells import Cells
 from solver.prepare.columns import Layout, layout_of
 from solver.prepare.schema import (
+    SETTLING,
     Misfit,
     Schema,
     check,
@@ -88,6 +89,12 @@ class RowForm(NamedTuple):
         if self.schema is None:
             form = self._replace(width=None, schema=self._first_schema(rows))
         return form._extended(rows)
+
+    def for_good(self) -> "RowForm":
+        """The form, whose columns no further sample changes."""
+        if self.schema is None or self.schema.settled:
+            return self
+        return self._replace(schema=self.schema._replace(samples=SETTLING))
 
     def check(self, rows: Rows) -> None:
         """Refuse rows to predict that do not fit. Raises InvalidSamples."""

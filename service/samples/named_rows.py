@@ -130,9 +130,15 @@ def cells(rows: Rows) -> Cells:
     return Cells(tuple(rows.names), numbers, tuple(rows.texts), text, given, whole=False)
 
 
-def table_of(names: Sequence[str], columns: Float64Array) -> Cells:
-    """Rows of checked, different names and an (n, names) array of finite numbers."""
-    return cells_of_numbers(tuple(names), columns)
+def table_of(names: Sequence[str] | None, rows: Float64Array | Sequence[Sequence[Any]]) -> Cells:
+    """Rows of checked values, an array or lists, under checked, different names or none."""
+    given = None if names is None else tuple(names)
+    if isinstance(rows, np.ndarray):
+        return cells_of_numbers(given, rows)
+    shape = len(rows), len(rows[0])
+    value, texts, text = values_and_texts(list(chain.from_iterable(rows)))
+    table = cells_of_numbers(given, value.reshape(shape))
+    return table._replace(texts=tuple(texts), text=text.reshape(shape)) if texts else table
 
 
 def rows_between(rows: Rows, start: int, stop: int) -> Rows:

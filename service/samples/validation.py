@@ -22,7 +22,7 @@ from service.samples.named_rows import (
     n_rows,
     named_values,
     rows_between,
-    values_and_texts,
+    table_of,
     without_zeros,
 )
 from service.samples.raw_arrays import has_fields_of_raw, read_raw
@@ -163,15 +163,11 @@ def _read_values(x: list[Any], single: bool) -> Rows:
     width = len(x[0])
     refuse_all("rows differ in length", uneven(x, width))
     try:
-        value, texts, text = values_and_texts(list(chain.from_iterable(x)))
+        table = table_of(None, x)
     except OverflowError:
         refuse("/x", "has a number that is too large for a 64-bit floating-point number")
-    numbers = _two_dimensional(value.reshape(len(x), width))
-    if not texts:
-        return numbers
-    return cells_of_numbers(None, numbers)._replace(
-        texts=tuple(texts), text=text.reshape(numbers.shape)
-    )
+    numbers = _two_dimensional(table.numbers)
+    return table if table.texts else numbers
 
 
 def _is_raw(x: dict[Any, Any]) -> bool:

@@ -23,11 +23,15 @@ MOST_CLASSES = 100
 
 
 class Data(NamedTuple):
-    """All rows with their labels or numbers. first_index: of an svmlight file's, else None."""
+    """All rows with their labels or numbers. first_index: of an svmlight file's, else None.
 
-    X: Matrix
+    X: lists where values are texts or missing. names: of the columns, if they are known.
+    """
+
+    X: Matrix | list[list[Any]]
     labels: list[Any]
     first_index: int | None = None
+    names: tuple[str, ...] | None = None
 
 
 class Plan(NamedTuple):

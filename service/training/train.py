@@ -10,15 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from service.errors import InvalidSamples
 from service.heads.certificate import certificate
 from service.heads.kinds import KINDS, build
 from service.heads.protocol import Pairs
 from service.model.learner import Learner
 from service.model.live import Model
+from service.model.row_form import RowForm
+from service.samples.named_rows import Rows, table_of
 from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
 from service.spec.heads import ALGORITHMS
-from service.spec.model import ModelSpec
+from service.spec.model import ModelSpec, PrepareSpec
 from service.storage.snapshot_format import State
 from service.training.passes import Observe, learn_in_passes
 from service.training.plan import (
@@ -44,36 +47,40 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
     Raises CannotTrain, and Invalid for a spec that the service would refuse.
     """
     classes, y = _checked(data.labels, plan)
-    gamma = gamma_for(data.X, plan)
     weights = weights_for(data.labels, classes, plan.class_weight)
-    spec = spec_for(plan, gamma, weights, n_rows(data.X))
-    check_rows(data.X, spec.kernel)
-    learner = Learner(Model(0, "", spec))
     kind, way = KINDS[plan.head], ALGORITHMS[plan.algorithm].way
+    X, form = _rows_and_form(data, PrepareSpec() if kind.prepared else None)
+    gamma = None if kind.prepared else gamma_for(X, plan)
+    spec = spec_for(plan, gamma, weights, n_rows(X))
+    if not kind.prepared:
+        check_rows(X, spec.kernel)
+    learner = Learner(Model(0, "", spec))
+    learner.form = form
     if way == "stream":
         assert kind.passes is not None
-        passes = kind.passes(learner.heads[plan.head], learner.prepared(data.X), y)
-        report = learn_in_passes(passes, n_rows(data.X), plan, observe)
+        passes = kind.passes(learner.heads[plan.head], learner.prepared(X), y)
+        report = learn_in_passes(passes, n_rows(X), plan, observe)
     elif way == "fit":
-        report = fit_samples(learner, Samples(np.asarray(data.X), y), plan, observe)
+        report = fit_samples(learner, Samples(np.asarray(X), y), plan, observe)
     else:
         assert kind.pairs is not None
-        learner, report = _batch(kind.pairs, spec, data, plan, observe)
-    width = _width(data.X)
+        learner, report = _batch(kind.pairs, spec, X, data.labels, plan, observe)
+        learner.form = form
+    width = _width(X) if form.features is None else form.features
     learner.sequence = report["samples"]
-    learner.form = learner.form._replace(width=width)
     learner.forget_views()
     learner.publish()
     plain, arrays = learner.state()
-    if isinstance(data.X, SparseRows):
+    if isinstance(X, SparseRows):
         first_index = data.first_index or 0
         plain["names"] = [str(first_index + i) for i in range(width)]
+        plain["dimension"] = width
     stats = learner.model.published.heads[plan.head].stats
     plain["trained"] = {
         "version": version("wolfstream"),
         "task": plan.task,
         "algorithm": plan.algorithm,
-        "rows": "sparse" if isinstance(data.X, SparseRows) else "dense",
+        "rows": "sparse" if isinstance(X, SparseRows) else "dense",
         "first_index": data.first_index,
         "features": width,
         "classes": len(classes),
@@ -90,22 +97,41 @@ def _checked(labels: list[Any], plan: Plan) -> tuple[list[Label], Targets]:
     return check_labels(labels), labels
 
 
+def _rows_and_form(data: Data, prepare: PrepareSpec | None) -> tuple[Matrix, RowForm]:
+    """The rows as numbers and codes, and what a server's model would take them for.
+
+    Raises CannotTrain.
+    """
+    form = RowForm(prepare)
+    if isinstance(data.X, SparseRows):
+        return data.X, form._replace(sparse=True)
+    rows: Rows = np.asarray(data.X) if data.names is None else table_of(data.names, data.X)
+    if isinstance(data.X, list):
+        rows = table_of(data.names, data.X)
+    try:
+        form = form.after(rows).for_good()
+    except InvalidSamples as error:
+        wrong = error.errors[0]
+        raise CannotTrain(f"row {wrong['row'] + 1} of the samples: {wrong['detail']}") from None
+    return form.encoded(rows), form
+
+
 def _width(X: Matrix) -> int:
     return X.width if isinstance(X, SparseRows) else int(X.shape[1])
 
 
 def _batch(
-    kind: Pairs[Any], spec: ModelSpec, data: Data, plan: Plan, observe: Observe
+    kind: Pairs[Any], spec: ModelSpec, X: Matrix, labels: list[Any], plan: Plan, observe: Observe
 ) -> tuple[Learner, dict[str, Any]]:
     """Solve all pairs; a learner whose head has adopted the solutions."""
-    classes = list(dict.fromkeys(data.labels))
-    problem = kind.problem(build(plan.head, spec), data.labels)
+    classes = list(dict.fromkeys(labels))
+    problem = kind.problem(build(plan.head, spec), labels)
     random = np.random.default_rng(plan.seed)
     try:
         pairs = list(
             solve_pairs(
                 problem.kernel,
-                data.X,
+                X,
                 problem.codes,
                 problem.ridge,
                 plan.batch,
@@ -115,7 +141,7 @@ def _batch(
         )
     except ValueError as error:
         raise CannotTrain(str(error)) from None
-    support, alpha = support_of(pairs, n_rows(data.X))
+    support, alpha = support_of(pairs, n_rows(X))
     if len(support) > kind.most:
         raise CannotTrain(
             f"{len(support):,} support vectors are more than a model may hold, {kind.most:,}; "
@@ -123,9 +149,9 @@ def _batch(
         )
     roomy = kind.spec_with(spec, len(support), plan.options.get("max_size"))
     learner = Learner(Model(0, "", roomy))
-    rows, codes = take_rows(data.X, support), problem.codes[support]
+    rows, codes = take_rows(X, support), problem.codes[support]
     kind.adopt(learner.heads[plan.head], classes, rows, codes, alpha)
-    return learner, _batch_report(pairs, n_rows(data.X), plan)
+    return learner, _batch_report(pairs, n_rows(X), plan)
 
 
 def _batch_report(pairs: list[PairSolution], n: int, plan: Plan) -> dict[str, Any]:

@@ -93,8 +93,14 @@ class Preparation:
         return moments_arrays("prepare_", self.moments)
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state of a preparation with the same layout."""
-        self.moments = moments_from_arrays("prepare_", state)
+        """Take over a state of a preparation with the same layout; ValueError for another."""
+        moments = moments_from_arrays("prepare_", state)
+        if any(
+            (array.shape, array.dtype) != (own.shape, own.dtype)
+            for array, own in zip(moments, self.moments, strict=True)
+        ):
+            raise ValueError("the saved preparation is of other columns")
+        self.moments = moments
 
 
 def prepared(view: PreparationView, X: Float64Array) -> Float64Array:

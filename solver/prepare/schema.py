@@ -106,11 +106,16 @@ class Schema(NamedTuple):
 
 
 def schema_from_plain(plain: dict[str, Any]) -> Schema:
-    """What `Schema.plain` gave."""
+    """What `Schema.plain` gave. Raises ValueError for what it never gives."""
     columns = tuple(
         Column(name, number, tuple(texts), slots, moment)
         for name, number, texts, slots, moment in plain["columns"]
     )
+    names = {column.name for column in columns}
+    slots_fit = all(c.slots in (0, 2, 4, 8, 16, MOST_SLOTS) for c in columns)
+    texts_fit = all(len(c.texts) <= MOST_SLOTS for c in columns)
+    if len(names) < len(columns) or not slots_fit or not texts_fit:
+        raise ValueError("the saved schema has columns that no rows make")
     return Schema(**{**plain, "columns": columns, "moments": frozenset(plain["moments"])})
 
 

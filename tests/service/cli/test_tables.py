@@ -1,0 +1,122 @@
+"""Files with headers, words and gaps: trained, predicted, evaluated, replayed."""
+
+import csv
+import random
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner, Result
+
+from service.cli.main import main
+from service.engine.model_files import load_model
+from tests.service.process import ServerProcess
+
+NAMES = ["warmth", "room", "pascals"]
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [*map(str, arguments)], prog_name="wolfstream")
+
+
+def done(*arguments: object) -> Result:
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def rooms(count: int) -> list[dict[str, Any]]:
+    chance = random.Random(count)
+    rows = []
+    for k in range(count):
+        row = {
+            "warmth": round(chance.gauss(20, 3), 2),
+            "room": chance.choice(["hall", "bath"]),
+            "pascals": round(chance.gauss(101_000, 500)),
+        }
+        row["y"] = "dry" if (row["warmth"] > 20) == (row["room"] == "hall") else "humid"
+        if k % 10 == 9:
+            row["pascals"] = ""
+        rows.append(row)
+    return rows
+
+
+def written(path: Path, rows: list[dict[str, Any]], names: list[str]) -> Path:
+    with path.open("w", newline="") as file:
+        table = csv.DictWriter(file, names, extrasaction="ignore")
+        table.writeheader()
+        table.writerows(rows)
+    return path
+
+
+def predictions(path: Path, file: Path) -> list[str]:
+    return done("predict", path, file).stdout.splitlines()[1:]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trained on a file with a category, numbers in their own units, and gaps."""
+    folder = tmp_path_factory.mktemp("rooms")
+    file = written(folder / "rooms.csv", rooms(1500), [*NAMES, "y"])
+    done("train", file, "--model", folder / "rooms.model", "--algorithm", "adaptive")
+    return folder / "rooms.model"
+
+
+def test_a_file_trains_a_table(model: Path):
+    told = load_model(model).model.describe()
+    assert (told["rows"], told["features"]) == ("table", 3)
+    assert [c["kind"] for c in told["columns"]] == ["number", "category", "number"]
+
+
+def test_columns_in_another_order_are_put_right(model: Path, tmp_path: Path):
+    held = rooms(200)
+    straight = written(tmp_path / "straight.csv", held, NAMES)
+    turned = written(tmp_path / "turned.csv", held, NAMES[::-1])
+    said = predictions(model, straight)
+    assert said == predictions(model, turned)
+    assert sum(p == row["y"] for p, row in zip(said, held, strict=True)) > 180
+
+
+def test_a_column_that_the_model_does_not_know_is_refused(model: Path, tmp_path: Path):
+    file = written(tmp_path / "typo.csv", rooms(3), ["warmt", "room", "pascals"])
+    result = run("predict", model, file)
+    assert result.exit_code == 1
+    assert "did you mean 'warmth'" in result.stderr
+
+
+def test_a_model_of_plain_numbers_keeps_to_its_header(tmp_path: Path):
+    held = [row | {"k": k} for k, row in enumerate(rooms(300)) if row["pascals"] != ""]
+    names = ["warmth", "pascals", "k"]
+    file = written(tmp_path / "plain.csv", held, [*names, "y"])
+    plain = tmp_path / "plain.model"
+    done("train", file, "--model", plain, "--algorithm", "asset", "--gamma", 1e-4)
+    straight = written(tmp_path / "straight.csv", held[:50], names)
+    turned = written(tmp_path / "turned.csv", held[:50], names[::-1])
+    assert predictions(plain, straight) == predictions(plain, turned)
+    lacking = run("evaluate", plain, written(tmp_path / "lacking.csv", held, ["warmth", "k", "y"]))
+    assert lacking.exit_code == 1
+    assert "'pascals' is missing" in lacking.stderr
+
+
+def test_text_is_no_number_for_the_papers_learners(tmp_path: Path):
+    file = written(tmp_path / "rooms.csv", rooms(50), [*NAMES, "y"])
+    result = run("train", file, "--model", tmp_path / "m.model")
+    assert result.exit_code == 1
+    assert "is not a finite number" in result.stderr
+
+
+def test_a_file_streams_into_a_server_with_its_names(
+    server: ServerProcess, client: httpx.Client, name: str, tmp_path: Path
+):
+    spec = '{"working_set": null, "asset": null}'
+    for part, names in enumerate(([*NAMES, "y"], ["y", *NAMES[::-1]])):
+        file = written(tmp_path / f"{part}.csv", rooms(100 + part), names)
+        done("replay", file, "--model", name, "--url", server.url, "--spec", spec)
+    told = client.get(f"/v1/models/{name}").json()
+    assert (told["sequence"], told["rows"]) == (201, "table")
+    assert [column["name"] for column in told["columns"]] == NAMES
+    papers = '{"prepare": null, "adaptive": null}'
+    refused = run("replay", file, "--model", f"{name}p", "--url", server.url, "--spec", papers)
+    assert refused.exit_code == 1
+    assert "texts or gaps" in refused.stderr
