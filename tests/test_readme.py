@@ -73,8 +73,18 @@ def test_the_page_of_models_is_one_session(tmp_path: Path):
     assert job["status"] in ("queued", "running", "done")
     assert refitted["head"] == "semiparametric"
     assert 6.0 < refitted["prediction"][0] < 8.0
-    created, learned, predicted = session.output("hail").responses
+    created, learned, predicted, refused, described = session.output("hectopascals").responses
     assert created["model"] == "weather"
+    assert learned["learned"] == 2
+    assert predicted["prediction"][0] in ("dry", "wet")
+    assert "did you mean" in refused["errors"][0]["detail"]
+    kinds = {column["name"]: column["kind"] for column in described["columns"]}
+    assert kinds == {
+        **{"at": "timestamp", "wind": "category"},
+        **{"hectopascals": "number", "frost": "number"},
+    }
+    created, learned, predicted = session.output("hail").responses
+    assert created["model"] == "words"
     assert learned["learned"] == 2
     assert predicted["prediction"] == ["humid"]
 
@@ -102,7 +112,7 @@ def test_the_page_of_formats_is_one_session(tmp_path: Path):
     _, _, of_csv, of_lines = session.output("text/csv").responses
     assert (of_csv["learned"], of_csv["sequence"]) == (3, 3)
     assert (of_lines["learned"], of_lines["sequence"]) == (2, 5)
-    (refused,) = session.output('"warm"').responses
+    (refused,) = session.output("[20, [1]]").responses
     assert refused["type"].startswith("urn:wolfstream:")
     assert refused["errors"][0]["pointer"] == "/x/0/1"
     (inferred,) = session.output("infer").responses
