@@ -31,8 +31,13 @@ WORLD = {
     "time",
 }
 # A fit that keeps a trace says when each point was reached; the solvers are handed the clock. Dates
-# that are given are read, and none is asked for.
-EXEMPT = {"solver.estimators.batch": {"time"}, "solver.prepare.cells": {"datetime"}}
+# that are given are read, and none is asked for. River is told of the estimators where a program
+# has loaded it.
+EXEMPT = {
+    "solver.estimators.batch": {"time"},
+    "solver.estimators.one_at_a_time": {"sys"},
+    "solver.prepare.cells": {"datetime"},
+}
 # Names of well-known modules, which a reader would expect behind a module of ours.
 FAMOUS = {"http", "queue", "requests", "logging", "json", "sqlite3", "asyncio", "numpy"}
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from solver.estimators.frank_wolfe_regressor import FrankWolfeRegressor
     from solver.estimators.semiparametric_regressor import SemiparametricSVR
     from solver.estimators.sfw_classifier import SFWClassifier
+    from solver.estimators.stream_classifier import StreamClassifier
+    from solver.estimators.stream_regressor import StreamRegressor
 
 __all__ = [
     "AnswerLost",
@@ -52,6 +54,8 @@ __all__ = [
     "SFWClassifier",
     "SemiparametricSVR",
     "Stream",
+    "StreamClassifier",
+    "StreamRegressor",
     "Unreachable",
 ]
 
@@ -77,6 +81,8 @@ _HOMES = {
     "SFWClassifier": "solver.estimators.sfw_classifier",
     "SemiparametricSVR": "solver.estimators.semiparametric_regressor",
     "Stream": "service.client.stream",
+    "StreamClassifier": "solver.estimators.stream_classifier",
+    "StreamRegressor": "solver.estimators.stream_regressor",
     "Unreachable": "service.client.errors",
 }
 

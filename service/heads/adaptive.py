@@ -3,8 +3,8 @@
 It listens: what the other heads say of a row before they learn it is the vote of one more expert.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,53 +18,15 @@ from service.samples.named_rows import Rows
 from service.samples.targets import Label
 from service.spec.heads import HeadName
 from service.spec.model import ModelSpec
-from solver.adaptive.classifier import AdaptiveClassifier
-from solver.adaptive.regressor import AdaptiveRegressor, predict_values
 from solver.adaptive.ridge import CHUNK
 from solver.adaptive.standing import Standing
-from solver.adaptive.view import predict_classes
 from solver.arrays import Float64Array
-from solver.rows.matrix import Matrix, SparseRows
+from solver.rows.matrix import Matrix
+from solver.stream.bank import Bank, BankLearner, BankPicture
+from solver.stream.votes import Answer
 
 NAME: HeadName = "adaptive"
 _STATS: dict[str, Any] = {"learners": 0, "bytes": 0}
-
-
-class Bank(Protocol):
-    """A bank of either task."""
-
-    samples: int
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of its arrays in bytes."""
-
-    kinds: list[dict[str, Any]]
-
-    def absorb(self, X: Matrix, y: NDArray[Any], external: Float64Array | None, /) -> Any:
-        """Answers for rows before they are learned."""
-
-    def view(self) -> Any:
-        """An immutable picture."""
-
-    def standing(self) -> Standing:
-        """What each learner is worth."""
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Plain arrays."""
-
-    def restore(self, state: Mapping[str, NDArray[Any]], /) -> None:
-        """Take over a state."""
-
-
-class _Values(NamedTuple):
-    """A regressor's answers in the form of other learners' answers."""
-
-    prediction: Float64Array
-
-    @property
-    def decision(self) -> Float64Array:
-        return self.prediction
 
 
 class BankView(NamedTuple):
@@ -73,10 +35,9 @@ class BankView(NamedTuple):
     standing: None before the first sample. numbers: multiplications of a row.
     """
 
-    model: Any
+    model: BankPicture | None
     stats: dict[str, Any]
     standing: Standing | None
-    predicts: Callable[[Any, Matrix, Float64Array | None], tuple[NDArray[Any], Float64Array]]
     numbers: int
 
     @property
@@ -89,26 +50,22 @@ class BankView(NamedTuple):
         """The memory of the bank."""
         return {"head_memory_bytes": self.stats["bytes"]}
 
-    def predict(self, X: Matrix, votes: Float64Array | None) -> tuple[NDArray[Any], Float64Array]:
-        """Class numbers or values, and decisions, of finite rows."""
-        return self.predicts(self.model, X, votes)
+    def predict(self, X: Matrix, votes: Float64Array | None) -> Answer:
+        """What the bank says of finite rows."""
+        assert self.model is not None
+        return self.model.predict(X, votes)
 
     def cost(self, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""
         return rows * (COST_OF_ROW + COST_OF_DECISION + self.numbers) + entries
 
 
-class BankLearner:
-    """A bank as the spec has it; a `ClassLearner` and an `OnlineLearner`.
-
-    The first rows decide whether it is one of dense rows, and of how many columns.
-    """
+class AdaptiveLearner:
+    """A bank as the spec has it; a `ClassLearner` and an `OnlineLearner`."""
 
     def __init__(self, spec: ModelSpec) -> None:
-        self._spec = spec
         self.voters: tuple[HeadName, ...] = tuple(n for n in spec.heads if n != NAME)
-        self._bank: Bank | None = None
-        self._columns: int | None = None
+        self._bank = BankLearner(spec.task, self.voters, temporal=spec.temporal, seed=spec.seed)
         self._standing: Standing | None = None
         self._chunk = 0
 
@@ -118,21 +75,15 @@ class BankLearner:
     def check(self, rows: Rows) -> None:
         """All finite rows can be learned: they are scaled and clipped first."""
 
-    def absorb(self, X: Matrix, y: NDArray[Any], votes: Float64Array | None = None) -> list[Any]:
+    def absorb(
+        self, X: Matrix, y: NDArray[Any], votes: Float64Array | None = None
+    ) -> Sequence[Answer]:
         """Learn rows with class numbers or targets; returns the bank's answers."""
-        bank = self._bank_for(None if isinstance(X, SparseRows) else X.shape[1])
-        answers = bank.absorb(X, y, votes)
-        return [_Values(answers) if self._spec.task == "regression" else answers]
+        return self._bank.absorb(X, y, votes)
 
-    def columns(self, _: list[Any]) -> dict[str, list[Any]]:
+    def columns(self, _: Sequence[Answer]) -> dict[str, list[Any]]:
         """There is no more to answer than a prediction and its decision."""
         return {}
-
-    def probability(self, parts: list[Any]) -> Float64Array | None:
-        """The bank's own."""
-        (answers,) = parts
-        found: Float64Array = answers.probability
-        return found
 
     def relearning(self, _: int) -> Relearn:
         """Learns parts of a stream, whether or not they were learned before."""
@@ -149,12 +100,12 @@ class BankLearner:
 
     def view(self) -> BankView:
         """The bank as it is now."""
-        bank, predicts = self._bank, _PREDICTS[self._spec.task]
-        if bank is None or not bank.samples:
-            return BankView(None, _STATS, None, predicts, 0)
+        picture, bank = self._bank.view(), self._bank.current
+        if picture is None or bank is None:
+            return BankView(None, _STATS, None, 0)
         stats = {"learners": len(bank.kinds), "bytes": bank.nbytes}
-        standing = self._standing_of(bank)
-        return BankView(bank.view(), stats, standing, predicts, self._numbers)
+        numbers = self._bank.width * (COST_OF_FUNCTION + len(bank.kinds))
+        return BankView(picture, stats, self._standing_of(bank), numbers)
 
     def _standing_of(self, bank: Bank) -> Standing:
         """What the learners are worth; their losses as of the last full chunk."""
@@ -165,43 +116,15 @@ class BankLearner:
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""
-        if self._bank is None:
-            return {"begun": False}, {}
-        return {"begun": True, "columns": self._columns}, self._bank.state()
+        return self._bank.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
-        if plain["begun"]:
-            self._bank_for(plain["columns"]).restore(arrays)
-
-    def _bank_for(self, columns: int | None) -> Bank:
-        if self._bank is None:
-            spec, self._columns = self._spec, columns
-            of_task = AdaptiveRegressor if spec.task == "regression" else AdaptiveClassifier
-            bank = of_task(
-                columns, seed=spec.seed, external_experts=self.voters, temporal=spec.temporal
-            )
-            width = bank.inputs.features.dimension
-            self._numbers = width * (COST_OF_FUNCTION + len(bank.kinds))
-            self._bank = bank
-        return self._bank
+        self._bank.restore(plain, arrays)
 
 
-def _classes(view: Any, X: Matrix, votes: Float64Array | None) -> tuple[NDArray[Any], Float64Array]:
-    answers = predict_classes(view, X, votes)
-    return answers.prediction, answers.decision
-
-
-def _values(view: Any, X: Matrix, votes: Float64Array | None) -> tuple[NDArray[Any], Float64Array]:
-    found = predict_values(view, X, votes)
-    return found, found
-
-
-_PREDICTS = {"classification": _classes, "regression": _values}
-
-
-def _build(spec: ModelSpec) -> ClassificationHead[BankLearner] | RegressionHead:
-    learner = BankLearner(spec)
+def _build(spec: ModelSpec) -> ClassificationHead[AdaptiveLearner] | RegressionHead:
+    learner = AdaptiveLearner(spec)
     return RegressionHead(learner) if spec.task == "regression" else ClassificationHead(learner)
 
 

@@ -1,6 +1,6 @@
 """ASSET under a head of classes or of numbers: subgradient steps on approximate features (P5)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,16 +17,16 @@ from service.heads.regression import RegressionHead
 from service.samples.named_rows import Rows
 from service.samples.targets import Label
 from service.spec.model import ModelSpec
-from solver.arrays import Float64Array
-from solver.asset.answers import AssetAbsorbed
 from solver.asset.features import dimension_of
-from solver.asset.fourier import FourierMap
 from solver.asset.identity import IdentityMap
 from solver.asset.learner import Asset
 from solver.asset.nystrom import NystromMap
-from solver.asset.view import AssetView, predict
+from solver.asset.view import AssetView
 from solver.kernels.functions import Kernel
-from solver.rows.matrix import Matrix, SparseRows, first_features, n_rows
+from solver.rows.matrix import Matrix, n_rows
+from solver.stream.paper_learners import AssetPicture, new_asset
+from solver.stream.parameters import AssetParameters
+from solver.stream.votes import Answer
 
 _FEATURES = {
     "rbf": ("fourier", "nystrom"),
@@ -56,17 +56,11 @@ class MachinesView(NamedTuple):
         """The memory of the learner."""
         return {"head_memory_bytes": self.stats["bytes"]}
 
-    def predict(self, X: Matrix, _: object = None) -> tuple[NDArray[Any], Float64Array]:
-        """Class numbers or values, and decisions, of finite rows. Raises InvalidSamples.
-
-        Features of sparse rows that are new to Fourier's map are left out: it has no frequencies
-        for them, and to draw some for each request would cost more than the prediction.
-        """
+    def predict(self, X: Matrix, _: object = None) -> Answer:
+        """Class numbers or values, and decisions, of finite rows. Raises InvalidSamples."""
         assert self.model is not None
         check_norms(X, self.square_norm_limit)
-        if isinstance(X, SparseRows) and isinstance(self.model.features, FourierMap):
-            X = first_features(X, self.features)
-        return predict(self.model, X)
+        return AssetPicture(self.model, self.features).predict(X)
 
     def cost(self, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""
@@ -100,16 +94,13 @@ class AssetLearner:
         """Refuse rows that no kernel value could hold. Raises InvalidSamples."""
         self._learner.check(rows)
 
-    def absorb(self, X: Matrix, y: NDArray[Any], _: object = None) -> list[AssetAbsorbed]:
+    def absorb(self, X: Matrix, y: NDArray[Any], _: object = None) -> list[Answer]:
         """Learn rows with class numbers or targets; returns ASSET's answers part by part."""
         return self._learner.absorb(X, y)
 
-    def columns(self, _: list[AssetAbsorbed]) -> dict[str, list[Any]]:
+    def columns(self, _: Sequence[Answer]) -> dict[str, list[Any]]:
         """There is no more to answer than a prediction and its decision."""
         return {}
-
-    def probability(self, _: list[AssetAbsorbed]) -> None:
-        """A decision is not a probability."""
 
     def relearning(self, _: int) -> Relearn:
         """Learns parts of a stream, whether or not they were learned before."""
@@ -129,7 +120,7 @@ class AssetLearner:
         learner = self._learner.current
         return MachinesView(
             learner.view() if learner.steps else None,
-            self._stats(learner) | self._learner.gamma,
+            self._stats(learner) | self._learner.found,
             self._learner.square_norm_limit(),
             self._learner.features,
         )
@@ -160,9 +151,7 @@ class AssetLearner:
 def _asset(spec: ModelSpec, kernel: Kernel) -> Asset:
     own = spec.asset
     assert own is not None
-    return Asset(
-        kernel,
-        task=spec.task,
+    parameters = AssetParameters(
         algorithm=own.algorithm,
         features=own.features,
         dimension=own.dimension or 1,  # identity ignores it
@@ -171,8 +160,8 @@ def _asset(spec: ModelSpec, kernel: Kernel) -> Asset:
         average=own.average,
         average_from=own.average_from,
         horizon=own.horizon,
-        seed=spec.seed,
     )
+    return new_asset(kernel, parameters, spec.task, spec.seed)
 
 
 def _build(spec: ModelSpec) -> ClassificationHead[AssetLearner] | RegressionHead:

@@ -1,6 +1,6 @@
 """A head of classes: the labels that it has met, a learner of their numbers, and its score."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -8,14 +8,16 @@ from numpy.typing import NDArray
 
 from service.errors import InvalidSamples, Untrained
 from service.heads.hits import Hits
-from service.heads.protocol import Answers, LabelKey, Predictions
-from service.heads.votes import NO_VOTES, Votes, class_scores
+from service.heads.protocol import Answers, Predictions
 from service.samples.named_rows import Rows
 from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
 from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix, n_rows, take_rows
+from solver.stream.class_head import ClassHead, ClassHeadView
+from solver.stream.labels import LabelKey
+from solver.stream.votes import NO_VOTES, Answer, Votes
 
 # Learns some of the samples: their numbers, rows, and class numbers or targets. Returns what was
 # predicted before each was learned.
@@ -41,9 +43,7 @@ class LearnerView(Protocol):
     def learners(self) -> list[dict[str, Any]]:
         """As of `HeadView`."""
 
-    def predict(
-        self, X: Matrix, votes: Float64Array | None, /
-    ) -> tuple[NDArray[Any], Float64Array]:
+    def predict(self, X: Matrix, votes: Float64Array | None, /) -> Answer:
         """Class numbers or values, and decisions, of finite rows. Raises InvalidSamples.
 
         votes: as of `OnlineLearner.absorb`.
@@ -63,7 +63,7 @@ class OnlineLearner(Protocol):
     def voters(self) -> tuple[HeadName, ...]:
         """The heads that it listens to."""
 
-    def absorb(self, X: Matrix, y: NDArray[Any], votes: Float64Array | None, /) -> list[Any]:
+    def absorb(self, X: Matrix, y: NDArray[Any], votes: Float64Array | None, /) -> Sequence[Any]:
         """Learn rows; answers part by part, each with `prediction` and `decision`.
 
         votes: (n, voters, K) scores, of numbers (n, voters) values; None if nobody votes.
@@ -91,11 +91,8 @@ class ClassLearner(OnlineLearner, Protocol):
     def meet(self, label: Label, /) -> None:
         """Prepare for the next class number, which is this label's."""
 
-    def columns(self, parts: list[Any], /) -> dict[str, list[Any]]:
+    def columns(self, parts: Sequence[Any], /) -> dict[str, list[Any]]:
         """Columns of `Answers` besides prediction and decision."""
-
-    def probability(self, parts: list[Any], /) -> Float64Array | None:
-        """(n, K) probabilities of the classes in its answers; None if it has none."""
 
 
 L = TypeVar("L", bound=ClassLearner)
@@ -105,9 +102,13 @@ class ClassificationView(NamedTuple):
     """An immutable picture of the head."""
 
     learner: LearnerView
-    classes: tuple[Label, ...]
+    head: ClassHeadView
     score: Hits
-    voters: tuple[HeadName, ...]
+
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        """The labels that were met, in that order."""
+        return self.head.classes
 
     @property
     def stats(self) -> dict[str, Any]:
@@ -137,18 +138,15 @@ class ClassificationView(NamedTuple):
     @property
     def lacks(self) -> str:
         """Two classes must have been met."""
-        if len(self.classes) > 1:
-            return ""
-        met = f"the class {self.classes[0]!r} only" if self.classes else "no sample"
-        return f"has met {met}: two classes are needed"
+        return self.head.lacks
 
     def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> Predictions:
         """Labels and decisions of finite rows. Raises Untrained, InvalidSamples."""
         if self.lacks:
             raise Untrained(f"the head {self.lacks}")
-        scores = class_scores(votes, self.voters, self.classes)
-        codes, decision = self.learner.predict(X, scores)
-        return Predictions([self.classes[code] for code in codes.tolist()], decision.tolist())
+        said = self.head.predict(X, votes)
+        labels = [self.classes[code] for code in said.prediction.tolist()]
+        return Predictions(labels, said.parts[0].decision.tolist(), said)
 
     def cost(self, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""
@@ -160,19 +158,23 @@ class ClassificationHead(Generic[L]):
 
     def __init__(self, learner: L) -> None:
         self.learner = learner
-        self.classes: list[Label] = []
-        self._code_of: dict[LabelKey, int] = {}
+        self._head = ClassHead(learner, learner.voters)
         self._score = Hits()
+
+    @property
+    def classes(self) -> list[Label]:
+        """The labels that were met, in that order."""
+        return self._head.classes
 
     def meet(self, labels: Iterable[Label]) -> list[int]:
         """The class numbers of labels; new ones are numbered in this order."""
-        return [self._code(label) for label in labels]
+        return self._head.meet(labels)
 
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
         """Refuse rows that the learner could not take, and too many labels; see `Head.check`."""
         assert isinstance(samples.y, list)
         self.learner.check(samples.X)
-        new = self.unknown(samples.y) | drafted
+        new = self._head.unknown(samples.y) | drafted
         if len(new) + len(self.classes) > most_classes:
             raise InvalidSamples(
                 f"the model would meet more than {most_classes} different labels; is y a number "
@@ -180,21 +182,16 @@ class ClassificationHead(Generic[L]):
             )
         return new
 
-    def unknown(self, labels: list[Label]) -> set[LabelKey]:
-        """Labels that this head has not met."""
-        return {_key(label) for label in labels} - self._code_of.keys()
-
     def absorb(self, X: Matrix, y: Targets, votes: Votes = NO_VOTES) -> Answers:
         """Learn samples in order, test-then-train; the same for live requests and for replay."""
         assert isinstance(y, list)
         codes = np.array(self.meet(y), np.int64)
-        scores = class_scores(votes, self.learner.voters, self.classes)
-        parts = self.learner.absorb(X, codes, scores)
-        predicted = np.concatenate([part.prediction for part in parts])
-        self._score.count(codes, predicted, self.learner.probability(parts))
-        decision = [value for part in parts for value in _decisions(part.decision)]
+        said = self._head.absorb_codes(X, codes, votes)
+        predicted = said.prediction
+        self._score.count(codes, predicted, said.probability)
+        decision = [value for part in said.parts for value in _decisions(part.decision)]
         labels = [self.classes[code] if code >= 0 else None for code in predicted.tolist()]
-        return Answers(labels, decision, **self.learner.columns(parts))
+        return Answers(labels, decision, said, **self.learner.columns(said.parts))
 
     def passes(self, X: Matrix, y: Targets) -> "ClassPasses":
         """Learning these samples again and again."""
@@ -207,8 +204,9 @@ class ClassificationHead(Generic[L]):
 
     def view(self) -> ClassificationView:
         """What predictions and descriptions read from now on."""
-        view, score = self.learner.view(), self._score.copy()
-        return ClassificationView(view, tuple(self.classes), score, self.learner.voters)
+        view = self.learner.view()
+        head = ClassHeadView(view, tuple(self.classes), self._head.voters)
+        return ClassificationView(view, head, self._score.copy())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""
@@ -220,15 +218,6 @@ class ClassificationHead(Generic[L]):
         self.meet(plain["classes"])
         self._score.restore(plain)
         self.learner.restore(plain, arrays)
-
-    def _code(self, label: Label) -> int:
-        key = _key(label)
-        code = self._code_of.get(key)
-        if code is None:
-            code = self._code_of[key] = len(self.classes)
-            self.classes.append(label)
-            self.learner.meet(label)
-        return code
 
 
 class ClassPasses:
@@ -244,10 +233,6 @@ class ClassPasses:
         """Learn samples; returns labels and predictions, as class numbers."""
         codes = np.array(self._head.meet(self._labels[i] for i in part), np.int64)
         return codes, self._relearn(part, take_rows(self._X, part), codes)
-
-
-def _key(label: Label) -> LabelKey:
-    return type(label), label
 
 
 def _decisions(decision: Float64Array) -> list[Any]:

@@ -3,7 +3,6 @@
 A new kind is a module with a `KIND`, a part of the spec of the same name, and a line here.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 from service.heads import adaptive, asset, semiparametric, working_set
@@ -15,6 +14,9 @@ from service.spec.model import ModelSpec
 KINDS: dict[HeadName, Kind[Any]] = {
     kind.name: kind for kind in (working_set.KIND, asset.KIND, semiparametric.KIND, adaptive.KIND)
 }
+
+# Those that are told what the others say.
+LISTENERS = frozenset(name for name, kind in KINDS.items() if kind.listens)
 
 
 def build(name: HeadName, spec: ModelSpec) -> Head:
@@ -33,11 +35,6 @@ def learners(spec: ModelSpec, named: HeadName) -> tuple[HeadName, ...]:
     """The heads that learn the samples of a call that names one of them, that one first."""
     others = [name for name in spec.heads if KINDS[name].learns_all and name != named]
     return (named, *others)
-
-
-def in_turn(names: Iterable[HeadName]) -> list[HeadName]:
-    """Heads in the order in which they learn a block: those that listen to others come last."""
-    return sorted(names, key=lambda name: KINDS[name].listens)
 
 
 def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:

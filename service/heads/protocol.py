@@ -7,7 +7,7 @@ them all.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from service.heads.fit import Fit, Observe, Window
 from service.heads.scores import Score
-from service.heads.votes import NO_VOTES, Votes
 from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
 from service.spec.heads import HeadName, LearningCall
@@ -23,42 +22,68 @@ from service.spec.model import ModelSpec
 from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix
-
-# A label with its type: JSON's true and 1 are different labels; in Python they are equal.
-LabelKey = tuple[type, Label]
+from solver.stream.labels import LabelKey
+from solver.stream.votes import NO_VOTES, Said, Vote, Votes
 
 H = TypeVar("H")
 
 
-class Answers(NamedTuple):
-    """Column by column what a head answers for each of n samples (the wire's `results`)."""
+@dataclass(frozen=True)
+class Answers:
+    """Column by column what a head answers for each of n samples (the wire's `results`).
+
+    said: the same as arrays.
+    """
 
     prediction: list[Any]
     decision: list[Any]
+    said: Said = field(compare=False)
     admitted: list[bool] | None = None
     step: list[str] | None = None
 
+    @property
+    def vote(self) -> Vote:
+        """What a head that listens is told."""
+        return self.said.vote
+
     def part(self, start: int, stop: int) -> dict[str, list[Any]]:
         """The answers of one request within a block, without the columns this head lacks."""
-        fields = self._asdict().items()
-        return {name: column[start:stop] for name, column in fields if column is not None}
+        present = self.columns().items()
+        return {name: column[start:stop] for name, column in present if column is not None}
+
+    def columns(self) -> dict[str, list[Any] | None]:
+        """The columns by name; None for one that this head lacks."""
+        return {
+            "prediction": self.prediction,
+            "decision": self.decision,
+            "admitted": self.admitted,
+            "step": self.step,
+        }
 
 
 def one_column_after_another(parts: Sequence[Answers]) -> Answers:
     """The answers of one head to several blocks, as if they had been one."""
     columns = {
         name: [value for part in parts for value in getattr(part, name)]
-        for name, column in parts[0]._asdict().items()
+        for name, column in parts[0].columns().items()
         if column is not None
     }
-    return Answers(**columns)
+    said = [answer for part in parts for answer in part.said.parts]
+    return Answers(**columns, said=Said(parts[-1].said.classes, said))
 
 
-class Predictions(NamedTuple):
-    """Column by column what a head predicts for each of n rows."""
+@dataclass(frozen=True)
+class Predictions:
+    """Column by column what a head predicts for each of n rows. said: the same as arrays."""
 
     prediction: list[Any]
     decision: list[Any]
+    said: Said = field(compare=False)
+
+    @property
+    def vote(self) -> Vote:
+        """What a head that listens is told."""
+        return self.said.vote
 
 
 class HeadView(Protocol):

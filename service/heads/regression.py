@@ -8,22 +8,23 @@ from numpy.typing import NDArray
 
 from service.errors import Untrained
 from service.heads.classification import LearnerView, OnlineLearner, Relearn
-from service.heads.protocol import Answers, LabelKey, Predictions
+from service.heads.protocol import Answers, Predictions
 from service.heads.value_errors import Errors
-from service.heads.votes import NO_VOTES, Votes, values
 from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
-from service.spec.heads import HeadName
 from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix, n_rows, take_rows
+from solver.stream.labels import LabelKey
+from solver.stream.value_head import ValueHead, ValueHeadView
+from solver.stream.votes import NO_VOTES, Votes
 
 
 class RegressionView(NamedTuple):
     """An immutable picture of the head."""
 
     learner: LearnerView
+    head: ValueHeadView
     score: Errors
-    voters: tuple[HeadName, ...]
 
     @property
     def classes(self) -> None:
@@ -64,8 +65,9 @@ class RegressionView(NamedTuple):
         """A number for each row, twice. Raises Untrained, InvalidSamples."""
         if self.lacks:
             raise Untrained(f"the head {self.lacks}")
-        prediction, decision = self.learner.predict(X, values(votes, self.voters))
-        return Predictions(prediction.tolist(), decision.tolist())
+        said = self.head.predict(X, votes)
+        prediction = said.prediction.tolist()
+        return Predictions(prediction, list(prediction), said)
 
     def cost(self, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""
@@ -79,6 +81,7 @@ class RegressionHead:
 
     def __init__(self, learner: OnlineLearner) -> None:
         self._learner = learner
+        self._head = ValueHead(learner, learner.voters)
         self._score = Errors()
 
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
@@ -91,11 +94,11 @@ class RegressionHead:
     def absorb(self, X: Matrix, y: Targets, votes: Votes = NO_VOTES) -> Answers:
         """Learn samples in order, test-then-train; the same for live requests and for replay."""
         assert not isinstance(y, list)
-        parts = self._learner.absorb(X, y, values(votes, self._learner.voters))
-        predicted = np.concatenate([part.prediction for part in parts])
+        said = self._head.absorb(X, y, votes)
+        predicted = said.prediction
         self._score.count(y, predicted)
         column = [value if value == value else None for value in predicted.tolist()]
-        return Answers(column, list(column))
+        return Answers(column, list(column), said)
 
     def passes(self, X: Matrix, y: Targets) -> "ValuePasses":
         """Learning these samples again and again."""
@@ -108,7 +111,8 @@ class RegressionHead:
 
     def view(self) -> RegressionView:
         """What predictions and descriptions read from now on."""
-        return RegressionView(self._learner.view(), self._score.copy(), self._learner.voters)
+        view = self._learner.view()
+        return RegressionView(view, ValueHeadView(view, self._head.voters), self._score.copy())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""

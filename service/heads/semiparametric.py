@@ -17,9 +17,8 @@ from service.heads.decomposition import basis_to_text, fit_window
 from service.heads.exercise import KERNELS, rows_to_learn
 from service.heads.fit import Fit, Window
 from service.heads.kernel import check_norms, kernel_limit, square_norm_limit
-from service.heads.protocol import Answers, Asked, Kind, LabelKey, Predictions, Refitting
+from service.heads.protocol import Answers, Asked, Kind, Predictions, Refitting
 from service.heads.value_errors import Errors
-from service.heads.votes import NO_VOTES, Votes
 from service.heads.window import RecentSamples
 from service.samples.targets import LARGEST_TARGET, Label, Targets
 from service.samples.validation import Samples
@@ -28,6 +27,9 @@ from service.spec.semiparametric import DEFAULT_WINDOW, LARGEST_WINDOW
 from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix, SparseRows
 from solver.semiparametric.view import SemiparametricView, predict_semiparametric, view_from_arrays
+from solver.stream.labels import LabelKey
+from solver.stream.value_head import Values
+from solver.stream.votes import NO_VOTES, Said, Votes
 
 # Numbers in a full window: 128 MB.
 LARGEST_WINDOW_NUMBERS = 1 << 24
@@ -89,8 +91,9 @@ class FittedView(NamedTuple):
             raise Untrained(f"the head {self.lacks}")
         check_norms(_dense(X), kernel_limit(self.model.kernel))
         del votes
-        prediction = predict_semiparametric(self.model, X).tolist()
-        return Predictions(prediction, list(prediction))
+        found = Values(predict_semiparametric(self.model, X))
+        prediction = found.prediction.tolist()
+        return Predictions(prediction, list(prediction), Said(None, [found]))
 
     def cost(self, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""
@@ -153,7 +156,7 @@ class SemiparametricHead:
         self._score.count(y, predicted)
         self._window.add(rows, y)
         column = [value if value == value else None for value in predicted.tolist()]
-        return Answers(column, list(column))
+        return Answers(column, list(column), Said(None, [Values(predicted)]))
 
     def _predictions(self, rows: Float64Array) -> Float64Array:
         """Predictions; NaN before the first fit, and where one is beyond what y can be."""

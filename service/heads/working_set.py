@@ -1,6 +1,6 @@
 """The working set under a head of classes: SFW or MSFW online (P1)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from service.heads.cost import cost_of_expansion
 from service.heads.exercise import KERNELS, exercise, rows_of_kind
 from service.heads.kernel import check_norms
 from service.heads.learner import HeadLearner
-from service.heads.protocol import Asked, Kind, LabelKey, Pairs, PairsProblem
+from service.heads.protocol import Asked, Kind, Pairs, PairsProblem
 from service.heads.set_members import exercise_members
 from service.samples.named_rows import Rows
 from service.samples.targets import Label
@@ -21,9 +21,13 @@ from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix
 from solver.simplex.steps import STEP_NAMES
+from solver.stream.labels import LabelKey
+from solver.stream.paper_learners import SetPicture, new_working_set
+from solver.stream.parameters import SetParameters
+from solver.stream.votes import Answer
 from solver.working_set.answers import Absorbed
 from solver.working_set.learner import WorkingSet
-from solver.working_set.view import WorkingSetView, predict
+from solver.working_set.view import WorkingSetView
 
 _INDEFINITE = (
     "the kernel is not positive semidefinite on these samples: nothing certifies the objective, "
@@ -57,11 +61,11 @@ class SetView(NamedTuple):
         sizes = {name: self.stats.get(key) for name, key in names.items()}
         return {**sizes, "indefinite": float(self.stats.get("warning") == _INDEFINITE)}
 
-    def predict(self, X: Matrix, _: object = None) -> tuple[NDArray[np.int64], Float64Array]:
+    def predict(self, X: Matrix, _: object = None) -> Answer:
         """Class numbers and decisions of finite rows. Raises InvalidSamples."""
         assert self.model is not None
         check_norms(X, self.square_norm_limit)
-        return predict(self.model, X)
+        return SetPicture(self.model).predict(X)
 
     def cost(self, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""
@@ -90,15 +94,9 @@ class SetLearner:
 
     def _build(self, kernel: Kernel) -> WorkingSet:
         own = self._own
-        return WorkingSet(
-            kernel,
-            own.C,
-            own.algorithm,
-            own.corrective_steps,
-            own.max_size,
-            class_weight=self._weights,
-            largest_weight=max([1.0, *self._weight_of.values()]),
-        )
+        parameters = SetParameters(own.algorithm, own.C, own.corrective_steps, own.max_size)
+        heaviest = max([1.0, *self._weight_of.values()])
+        return new_working_set(kernel, parameters, self._weights, heaviest)
 
     def meet(self, label: Label) -> None:
         """Give the next class its weight."""
@@ -110,14 +108,11 @@ class SetLearner:
         """Refuse rows that no kernel value could hold. Raises InvalidSamples."""
         self._learner.check(rows)
 
-    def absorb(self, X: Matrix, codes: NDArray[np.int64], _: object = None) -> list[Absorbed]:
+    def absorb(self, X: Matrix, codes: NDArray[np.int64], _: object = None) -> Sequence[Answer]:
         """Learn rows with class numbers; returns the set's answers part by part."""
         return self._learner.absorb(X, codes)
 
-    def probability(self, _: list[Absorbed]) -> None:
-        """A decision is not a probability."""
-
-    def columns(self, parts: list[Absorbed]) -> dict[str, list[Any]]:
+    def columns(self, parts: Sequence[Absorbed]) -> dict[str, list[Any]]:
         """Which samples entered the set, and by which kind of step."""
         return {
             "admitted": [bool(value) for part in parts for value in part.admitted],
@@ -159,7 +154,7 @@ class SetLearner:
                 stats["warning"] = _INDEFINITE
             elif summary.rounded:
                 stats["warning"] = _ROUNDED
-        return SetView(model, stats | self._learner.gamma, self._learner.square_norm_limit())
+        return SetView(model, stats | self._learner.found, self._learner.square_norm_limit())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""

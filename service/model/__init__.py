@@ -1,7 +1,7 @@
 """A live model and its published view, which every server has, and its learner.
 
 It may import `service.heads`, `service.samples`, `service.spec`, `service.diagnostics`,
-`solver.prepare`, `solver.rows`.
+`solver.stream`, `solver.prepare`, `solver.rows`.
 It is imported by `service.web.routes`, `service.web.metrics`, `service.web.formats`,
 `service.training`, `service.engine`.
 """

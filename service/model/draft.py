@@ -5,7 +5,6 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from service.errors import InvalidSamples, NoSuchHead, SampleError, refuse_all
-from service.heads.protocol import LabelKey
 from service.model.footprint import learning_bytes
 from service.model.learner import Learner
 from service.model.moment import Moment, check_moment
@@ -14,6 +13,7 @@ from service.samples.named_rows import NamedRows, NameTable, cells
 from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
 from service.spec.heads import HEADS, HeadName
+from solver.stream.labels import LabelKey
 
 _LONGEST_ECHO = 40
 

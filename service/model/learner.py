@@ -1,6 +1,7 @@
 """The learner of a model: its heads, its place in the journal, and its state."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -15,10 +16,9 @@ from service.heads.protocol import (
     Refitting,
     one_column_after_another,
 )
-from service.heads.votes import Vote, vote_of
 from service.model.first_samples import FirstSamples
 from service.model.live import Model
-from service.model.published import Published, predict_each
+from service.model.published import Published, asked
 from service.model.row_form import RowForm, sparse_rows
 from service.samples.named_rows import NameTable, Rows, rows_between
 from service.samples.validation import Samples
@@ -27,6 +27,7 @@ from solver.arrays import Float64Array
 from solver.prepare.columns import Preparation
 from solver.prepare.schema import schema_from_plain
 from solver.rows.matrix import Matrix, SparseRows
+from solver.stream.turns import Learning, absorb_in_turn
 
 
 class Learner:
@@ -106,30 +107,23 @@ class Learner:
     def _learn(self, head: HeadName, samples: Samples) -> Answers:
         X = self._matrix(samples.X)
         learning, serve = self.learning(head), self.model.spec.serve
-        others = self._predictions_of_others(X, learning)
-        votes = {name: self._vote(name, predicted.decision) for name, predicted in others.items()}
-        answers: dict[HeadName, Answers] = {}
-        for name in kinds.in_turn(learning):
-            answers[name] = self.heads[name].absorb(X, samples.y, votes)
+        heads: dict[HeadName, Learning[Answers | Predictions]] = {**self.heads}
+        said = absorb_in_turn(
+            heads,
+            learning,
+            kinds.LISTENERS,
+            lambda name: asked(self._view(name), X),
+            serve,
+            X,
+            samples.y,
+        )
+        for name in learning:
             self._views.pop(name, None)
-            if len(learning) > 1:
-                votes[name] = self._vote(name, answers[name].decision)
-        served = answers.get(serve) or others.get(serve)
+        served, taught = said.get(serve), said[head]
+        assert isinstance(taught, Answers)
         blank: list[Any] = [None] * len(samples.y)
         prediction, decision = (served.prediction, served.decision) if served else (blank, blank)
-        return answers[head]._replace(prediction=prediction, decision=decision)
-
-    def _vote(self, head: HeadName, decision: list[Any]) -> Vote:
-        return vote_of(self.heads[head].classes, decision)
-
-    def _predictions_of_others(
-        self, X: Matrix, learning: Iterable[HeadName]
-    ) -> dict[HeadName, Predictions]:
-        """What heads that do not learn a block predict for it, if anybody wants to know."""
-        others = [name for name in self.heads if name not in learning]
-        if not any(kinds.KINDS[name].listens for name in learning):
-            others = [name for name in others if name == self.model.spec.serve]
-        return predict_each({name: self._view(name) for name in others}, X)
+        return replace(taught, prediction=prediction, decision=decision)
 
     def _view(self, head: HeadName) -> HeadView:
         """A head's view, which is kept until the head changes."""

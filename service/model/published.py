@@ -1,19 +1,18 @@
 """The published view of a model: what predictions and descriptions read."""
 
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
 from service.errors import InvalidSamples
-from service.heads.kinds import KINDS
+from service.heads.kinds import KINDS, LISTENERS
 from service.heads.protocol import HeadView, Predictions
-from service.heads.votes import Votes, vote_of
 from service.model.row_form import RowForm, sparse_rows
 from service.samples.named_rows import NamedRows, NameTable, Rows
 from service.spec.heads import HeadName
 from solver.prepare.cells import Cells
 from solver.prepare.columns import PreparationView, prepared
 from solver.rows.matrix import Matrix, SparseRows
+from solver.stream.turns import votes_for
 
 
 class Published(NamedTuple):
@@ -39,13 +38,7 @@ class Published(NamedTuple):
 
         Raises Untrained, InvalidSamples.
         """
-        votes: Votes = {}
-        if KINDS[head].listens:
-            others = {name: view for name, view in self.heads.items() if name != head}
-            votes = {
-                name: vote_of(self.heads[name].classes, predicted.decision)
-                for name, predicted in predict_each(others, X).items()
-            }
+        votes = votes_for(head, self.heads, LISTENERS, lambda name: asked(self.heads[name], X))
         return self.heads[head].predict(X, votes)
 
     def prepared(self, X: Matrix) -> Matrix:
@@ -70,11 +63,9 @@ class Published(NamedTuple):
         return rows.numbers if isinstance(rows, Cells) else rows
 
 
-def predict_each(views: Mapping[HeadName, HeadView], X: Matrix) -> dict[HeadName, Predictions]:
-    """What those of the views predict for rows that have learned enough and can take them."""
-    predictions: dict[HeadName, Predictions] = {}
-    for name, view in views.items():
-        if not view.lacks:
-            with suppress(InvalidSamples):
-                predictions[name] = view.predict(X)
-    return predictions
+def asked(view: HeadView, X: Matrix) -> Predictions | None:
+    """What a head predicts for rows; None if it has learned too little or cannot take them."""
+    if not view.lacks:
+        with suppress(InvalidSamples):
+            return view.predict(X)
+    return None

@@ -47,6 +47,21 @@ class ValueView(NamedTuple):
     samples: int
 
 
+class ValueAnswers(NamedTuple):
+    """Answers about n rows: values (n,), and the standard deviation of each target around it.
+
+    The deviation is that of the mixture of the learners' Gaussian likelihoods (`values`).
+    """
+
+    prediction: Float64Array
+    deviation: Float64Array
+
+    @property
+    def decision(self) -> Float64Array:
+        """The values."""
+        return self.prediction
+
+
 class AdaptiveRegressor:
     """Learns prepared rows with targets.
 
@@ -212,8 +227,8 @@ class AdaptiveRegressor:
 
 def predict_values(
     view: ValueView, X: Matrix, external: Float64Array | None = None
-) -> Float64Array:
-    """The values (n,) of prepared rows, and external values (n, experts) as in `absorb`.
+) -> ValueAnswers:
+    """Answers for prepared rows, and external values (n, experts) as in `absorb`.
 
     Raises ValueError before any sample.
     """
@@ -225,8 +240,8 @@ def predict_values(
     )
     found = scores_of(view.learners, *inputs_of(view.inputs, X, lags))[:, :, 0]
     all_values, awake = with_others(found, past, external, view.external, view.centre, view.unit)
-    answers = values.combined_values(view.combination, all_values, awake)
-    return view.centre + view.unit * answers
+    answers, variances = values.combined_values(view.combination, all_values, awake)
+    return ValueAnswers(view.centre + view.unit * answers, view.unit * np.sqrt(variances))
 
 
 def with_others(

@@ -3,6 +3,7 @@
     stacker      v = mean + sum_e a_e (v_e - mean),  mean over the experts
     likelihood   exp(-(y - v)^2 / (2 s)) / sqrt(s),  s the squared errors so far, decayed
     answer       sum_e w_e v_e over experts and stackers, w by fixed share on the likelihood
+    variance     sum_e w_e (s_e + (v_e - answer)^2), that of the mixture of their likelihoods
 
 Stackers are ridge regression on the experts' differences from their mean, so that without
 evidence they are the mean; they forget back to it with a horizon (`ridge`). Likelihoods below
@@ -88,18 +89,19 @@ def combine_values(
     """
     answers, errors = np.zeros(len(values)), np.full((len(values), len(combination.weight)), np.nan)
     np.clip(values, -LARGEST_VALUE, LARGEST_VALUE, out=values)
-    _combine(combination, values, awake, target, True, answers, errors)
+    _combine(combination, values, awake, target, True, answers, np.empty(0), errors)
     return answers, errors
 
 
 def combined_values(
     combination: ValueCombination, values: Float64Array, awake: NDArray[np.bool_]
-) -> Float64Array:
-    """The values (n,) of rows without targets; values (n, E) are overwritten."""
-    answers, errors = np.zeros(len(values)), np.empty((0, len(combination.weight)))
+) -> tuple[Float64Array, Float64Array]:
+    """(values (n,), variances (n,)) of rows without targets; values (n, E) are overwritten."""
+    answers, variances = np.zeros((2, len(values)))
+    errors = np.empty((0, len(combination.weight)))
     np.clip(values, -LARGEST_VALUE, LARGEST_VALUE, out=values)
-    _combine(combination, values, awake, np.zeros(len(values)), False, answers, errors)
-    return answers
+    _combine(combination, values, awake, np.zeros(len(values)), False, answers, variances, errors)
+    return answers, variances
 
 
 @compiled
@@ -110,6 +112,7 @@ def _combine(
     target: Float64Array,
     learn: bool,
     answers: Float64Array,
+    variances: Float64Array,
     errors: Float64Array,
 ) -> None:
     stackers, experts = c.a.shape
@@ -140,6 +143,10 @@ def _combine(
                 answers[i] += c.weight[e] * v[e]
         answers[i] /= total
         if not learn:
+            for e in range(experts + stackers):
+                if speaks[e]:
+                    variance = _variance(c, e) + (v[e] - answers[i]) ** 2
+                    variances[i] += c.weight[e] / total * variance
             continue
         for s in range(stackers):
             _ridge_step(c.a[s], c.P[s], c.kept[s], difference, target[i] - v[experts + s], gain)
@@ -149,8 +156,7 @@ def _combine(
                 continue
             error = (target[i] - v[e]) ** 2
             errors[i, e] = error
-            # Before any error, one as large as the target's deviation.
-            spread = (c.square[e] + 1.0) / (c.memory[e] + 1.0) + SMALLEST_SQUARE
+            spread = _variance(c, e)
             likelihood[e] = -0.5 * (error / spread + np.log(spread))
             best = larger(best, likelihood[e])
             c.square[e] = DECAY * c.square[e] + error
@@ -159,6 +165,12 @@ def _combine(
             if speaks[e]:
                 likelihood[e] = larger(np.exp(likelihood[e] - best), LEAST)
         share_step(c.weight, likelihood, speaks)
+
+
+@inner
+def _variance(c: ValueCombination, e: int) -> float:
+    """An expert's mean squared error; before any error, one as large as the target's deviation."""
+    return float((c.square[e] + 1.0) / (c.memory[e] + 1.0) + SMALLEST_SQUARE)
 
 
 @inner

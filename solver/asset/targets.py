@@ -16,7 +16,7 @@ from solver.arrays import Float64Array
 
 # The scale of a stream is that of this many first samples.
 TARGET_SAMPLES = 128
-_LARGEST_TARGET = 1e100
+LARGEST_TARGET = 1e100
 
 
 class TargetScale(NamedTuple):
@@ -38,5 +38,5 @@ def target_scale(y: Float64Array) -> TargetScale:
 def check_targets(y: Float64Array) -> None:
     """Raise ValueError for targets beyond 1e100."""
     largest = float(np.abs(y).max(initial=0.0))
-    if not largest <= _LARGEST_TARGET:
+    if not largest <= LARGEST_TARGET:
         raise ValueError(f"a target is {largest:.3g}: scale targets below 1e100")

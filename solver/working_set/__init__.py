@@ -3,5 +3,5 @@
 `sfw` holds Algorithm 1.
 
 It may import `solver.simplex`, `solver.kernels`, `solver.rows`.
-It is imported by `service.heads`, `solver.estimators`.
+It is imported by `service.heads`, `solver.estimators`, `solver.stream`.
 """

@@ -207,7 +207,7 @@ class TestTrain:
 class TestPredictAndEvaluate:
     def test_predictions_are_numbers(self, model: Path, folder: Path):
         rows = list(csv.reader(io.StringIO(done(run("predict", model, folder / "held.csv")))))
-        expected, _ = load_model(model).model.published.heads["asset"].predict(HELD_BACK.X)
+        expected = load_model(model).model.published.heads["asset"].predict(HELD_BACK.X).prediction
         assert rows[0] == ["prediction"]
         assert [float(row[0]) for row in rows[1:]] == expected
 
@@ -217,7 +217,7 @@ class TestPredictAndEvaluate:
 
     def test_errors_are_those_of_the_predictions(self, model: Path, folder: Path):
         said = done(run("evaluate", model, folder / "held.csv"))
-        predicted, _ = load_model(model).model.published.heads["asset"].predict(HELD_BACK.X)
+        predicted = load_model(model).model.published.heads["asset"].predict(HELD_BACK.X).prediction
         errors = np.array(predicted) - HELD_BACK.y
         r2 = 1.0 - np.square(errors).sum() / np.square(HELD_BACK.y - HELD_BACK.y.mean()).sum()
         assert r2 > 0.5
@@ -262,7 +262,7 @@ def test_a_server_loads_it_and_goes_on(model: Path, tmp_path: Path):
         assert (told["sequence"], told["heads"]["asset"]["steps"]) == (1500, 1500)
         rows = HELD_BACK.X[:30]
         said = httpx.post(f"{url}/predict", json={"x": rows.tolist()}).json()["prediction"]
-        assert said == load_model(model).model.published.heads["asset"].predict(rows)[0]
+        assert said == load_model(model).model.published.heads["asset"].predict(rows).prediction
         learned = {"x": rows.tolist(), "y": HELD_BACK.y[:30].tolist()}
         answer = httpx.post(f"{url}/asset", json=learned).raise_for_status().json()
         assert answer["sequence"] == 1530

@@ -141,7 +141,7 @@ class TestBatch:
         held_back = three_classes(300, seed=3)
         learner.absorb("working_set", held_back)
         assert learner.sequence == 700
-        said, _ = learner.heads["working_set"].view().predict(held_back.X)
+        said = learner.heads["working_set"].view().predict(held_back.X).prediction
         assert np.mean([a == b for a, b in zip(said, held_back.y, strict=True)]) > 0.85
 
     def test_a_bound_below_the_support_vectors_is_raised(self, npz: Path):

@@ -95,7 +95,7 @@ class TestTrains:
         for solver in ("pdsg", "mpd"):
             given = ("--kernel", "polynomial", "--solver", solver, "--tol", 1e-6, "--force")
             model = load_model(trained(file, *given)).model
-            said.append(model.published.heads["semiparametric"].predict(wave(50)[0])[0])
+            said.append(model.published.heads["semiparametric"].predict(wave(50)[0]).prediction)
         np.testing.assert_allclose(*said, atol=1e-3)
 
     def test_sparse_rows_are_made_dense(self, tmp_path: Path):
@@ -118,7 +118,7 @@ class TestTrains:
         assert told.exit_code == 0, told.output
         assert "trained by semiparametric on 500 samples" in told.output
         rows = run("predict", out, tmp_path / "test.npz").output.splitlines()
-        said = load_model(out).model.published.heads["semiparametric"].predict(X)[0]
+        said = load_model(out).model.published.heads["semiparametric"].predict(X).prediction
         assert [float(row) for row in rows[1:]] == said
         assert f"MAE {np.abs(said - y).mean():.6g}" in told.output
         assert np.abs(said - y).mean() < 0.2
@@ -213,7 +213,9 @@ def test_a_model_that_was_never_fitted_predicts_no_file(file: Path, tmp_path: Pa
 
 def test_a_server_loads_it_and_refits_it_with_what_comes(file: Path, tmp_path: Path):
     out = trained(file, *BASES, "--gamma", 0.25, "--epsilon", 0.05, "--window", 600)
-    expected = load_model(out).model.published.heads["semiparametric"].predict(wave(30)[0])[0]
+    expected = (
+        load_model(out).model.published.heads["semiparametric"].predict(wave(30)[0]).prediction
+    )
     server = ServerProcess(tmp_path / "data").start("--load", str(out))
     try:
         with httpx.Client(base_url=server.url, timeout=30) as client:

@@ -292,7 +292,7 @@ def test_with_the_largest_rows_every_answer_is_finite(spec: dict[str, Any], smal
         learner.publish()
         if start:
             assert np.isfinite(np.hstack(answers.decision)).all()
-    decision = learner.model.published.heads["asset"].predict(block.X)[1]
+    decision = learner.model.published.heads["asset"].predict(block.X).decision
     assert np.isfinite(np.array(decision)).all()
     told = learner.model.describe()["heads"]["asset"]["prequential"]
     assert all(np.isfinite(value) for value in told.values())

@@ -68,7 +68,7 @@ class TestAnswers:
         self, name: HeadName, spec: dict[str, Any], n: int
     ):
         answers = head_of(name, spec).absorb(*stream(n, ["a", "b"]))
-        columns = [column for column in answers if column is not None]
+        columns = answers.part(0, n).values()
         assert len(columns) == (4 if name == "working_set" else 2)
         assert all(len(column) == n for column in columns)
 
@@ -127,7 +127,8 @@ class TestTestThenTrain:
         head.absorb(*part(samples, 0, 2))
         for i in range(2, 150):
             one = part(samples, i, i + 1)
-            predicted, decision = head.view().predict(one.X)
+            predictions = head.view().predict(one.X)
+            predicted, decision = predictions.prediction, predictions.decision
             answers = head.absorb(*one)
             assert answers.prediction == predicted
             assert answers.decision == pytest.approx(decision, rel=1e-4, abs=1e-5)
@@ -172,7 +173,7 @@ class TestTestThenTrain:
         in_parts = absorb_in_parts(cut, samples, 7)
         assert at_once.prediction == [said for answer in in_parts for said in answer.prediction]
         X = rows(50, seed=1)
-        assert whole.view().predict(X)[0] == cut.view().predict(X)[0]
+        assert whole.view().predict(X).prediction == cut.view().predict(X).prediction
 
 
 class TestLabels:
@@ -184,7 +185,7 @@ class TestLabels:
             head.absorb(X, [True, 1])
         view = head.view()
         assert typed(view.classes) == [(bool, True), (int, 1)]
-        assert typed(view.predict(X)[0]) == [(bool, True), (int, 1)]
+        assert typed(view.predict(X).prediction) == [(bool, True), (int, 1)]
 
     @each_head
     def test_labels_come_back_as_they_came(self, name: HeadName):
@@ -205,8 +206,9 @@ class TestLabels:
     def test_unknown_labels_are_counted_by_type(self):
         head = head_of("working_set")
         head.absorb(rows(2), [1, "a"])
-        assert head.unknown([1, "a", 1]) == set()
-        assert head.unknown([True, "1", 1, True]) == {(bool, True), (str, "1")}
+        assert head.check(Samples(rows(3), [1, "a", 1]), set(), 9) == set()
+        new = head.check(Samples(rows(4), [True, "1", 1, True]), set(), 9)
+        assert new == {(bool, True), (str, "1")}
 
 
 class TestScores:
@@ -279,7 +281,8 @@ class TestView:
     def test_a_label_and_a_decision_for_every_row(self, name: HeadName, labels: list[Label]):
         head = head_of(name)
         head.absorb(*stream(100, labels))
-        predicted, decision = head.view().predict(rows(20))
+        predictions = head.view().predict(rows(20))
+        predicted, decision = predictions.prediction, predictions.decision
         assert len(predicted) == len(decision) == 20
         for said, scores in zip(predicted, decision, strict=True):
             if len(labels) == 2:
@@ -458,7 +461,7 @@ class TestCheck:
             if start:
                 assert np.isfinite(np.array(answers.decision)).all()
         view = head.view()
-        assert np.isfinite(view.predict(X)[1]).all()
+        assert np.isfinite(view.predict(X).decision).all()
         assert np.isfinite(view.stats["objective"])
         assert view.stats["gap"] is None or np.isfinite(view.stats["gap"])
         assert view.gauges["indefinite"] == 0.0
@@ -509,7 +512,10 @@ class TestSparseRows:
         assert told.prediction == expected.prediction
         assert told.admitted == expected.admitted
         assert told.step == expected.step
-        decision, told_decision = full.view().predict(X)[1], few.view().predict(sparse(X))[1]
+        decision, told_decision = (
+            full.view().predict(X).decision,
+            few.view().predict(sparse(X)).decision,
+        )
         np.testing.assert_allclose(told_decision, decision, rtol=1e-4, atol=1e-5)
 
     def test_random_features_are_others_of_the_same_kernel(self):
@@ -519,7 +525,10 @@ class TestSparseRows:
         full, few = head_of("asset", spec), head_of("asset", spec)
         full.absorb(samples.X, samples.y)
         few.absorb(sparse(samples.X), samples.y)
-        said, told = full.view().predict(samples.X)[0], few.view().predict(sparse(samples.X))[0]
+        said, told = (
+            full.view().predict(samples.X).prediction,
+            few.view().predict(sparse(samples.X)).prediction,
+        )
         assert np.mean(np.array(said) == np.array(told)) > 0.95
 
     def test_features_that_asset_has_not_met_are_left_out(self):
@@ -534,7 +543,7 @@ class TestSparseRows:
         head = head_of("asset", {"kernel": {"gamma": 0.5}, "asset": NYSTROM})
         head.absorb(sparse(rows(100)), ["a", "b"] * 50)
         wider = np.hstack([rows(20, seed=1), np.full((20, 1), 100.0)])
-        decision = head.view().predict(sparse(wider))[1]
+        decision = head.view().predict(sparse(wider)).decision
         assert decision == pytest.approx([head.view().learner.model.b[1]] * 20)
 
     def test_features_that_identity_has_not_met_have_no_weight(self):
@@ -542,14 +551,14 @@ class TestSparseRows:
         head.absorb(sparse(rows(100)), ["a", "b"] * 50)
         view = head.view()
         wider = np.hstack([rows(20, seed=1), 5 * np.ones((20, 2))])
-        decision = view.predict(sparse(wider))[1]
-        assert decision == pytest.approx(view.predict(sparse(wider[:, :3]))[1], rel=1e-12)
+        decision = view.predict(sparse(wider)).decision
+        assert decision == pytest.approx(view.predict(sparse(wider[:, :3])).decision, rel=1e-12)
 
     def test_features_that_the_set_has_not_met_are_part_of_the_distance(self):
         head = head_of("working_set")
         head.absorb(sparse(rows(100)), ["a", "b"] * 50)
         wider = np.hstack([rows(20, seed=1), np.full((20, 1), 100.0)])
-        decision = head.view().predict(sparse(wider))[1]
+        decision = head.view().predict(sparse(wider)).decision
         assert decision == pytest.approx([head.view().learner.model.bias[0]] * 20)
 
     @each_head

@@ -362,8 +362,8 @@ class TestNames:
         rows = named(Samples(X, samples.y)).X
         said = early.model.published.heads["working_set"].predict(X)
         told = late.model.published.heads["working_set"].predict(late.model.published.matrix(rows))
-        assert told[0] == said[0]
-        np.testing.assert_allclose(told[1], said[1], rtol=1e-4, atol=1e-5)
+        assert told.prediction == said.prediction
+        np.testing.assert_allclose(told.decision, said.decision, rtol=1e-4, atol=1e-5)
 
     @pytest.mark.parametrize("kernel", ["rbf", "polynomial", "linear"])
     def test_an_unknown_name_is_one_that_no_sample_has(self, kernel: str):

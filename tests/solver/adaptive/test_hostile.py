@@ -81,7 +81,9 @@ def test_a_regressor_stays_finite(rows, targets):
     values = learner.absorb(standardise(moments, X), y)
     assert_finite(learner.state())
     assert np.isfinite(values[1:]).all()
-    assert np.isfinite(predict_values(learner.view(), standardise(moments, X)[-50:])).all()
+    assert np.isfinite(
+        predict_values(learner.view(), standardise(moments, X)[-50:]).prediction
+    ).all()
 
 
 def first_seen(codes):

@@ -91,9 +91,9 @@ def test_a_view_predicts_what_absorbing_would_answer_next(temporal):
     X, y = waves(8, 334)
     learner, _ = learned(X[:-1], y[:-1], temporal=temporal)
     view = learner.view()
-    value = predict_values(view, X[-1:])
+    value = predict_values(view, X[-1:]).prediction
     np.testing.assert_allclose(value, learner.absorb(X[-1:], y[-1:]), rtol=1e-9)
-    np.testing.assert_array_equal(predict_values(view, X[-1:]), value)
+    np.testing.assert_array_equal(predict_values(view, X[-1:]).prediction, value)
 
 
 def test_a_view_before_any_sample_is_refused():
@@ -157,3 +157,13 @@ def test_endless_learners_begin_again_where_a_target_changes(changes):
     learner, _ = learned(X, y + 0.1 * random.normal(size=6000))
     for one in learner.endless.each:
         assert (one.count < 2000) == changes
+
+
+def test_deviations_are_those_of_the_targets():
+    X, y = waves(5, 3000, noise=0.2)
+    learner, _ = learned(X[:2500], 1000.0 * y[:2500])
+    said = predict_values(learner.view(), X[2500:])
+    off = np.abs(1000.0 * y[2500:] - said.prediction) / said.deviation
+    # Of a Gaussian, 68% lie within one standard deviation and 95% within two.
+    assert 0.6 < np.mean(off < 1.0) < 0.8
+    assert np.mean(off < 2.0) > 0.92

@@ -20,7 +20,7 @@ def said(X, y, kinds=None, regression=False):
     answers = [learner.absorb(preparation.absorb(X[part]), y[part]) for part in blocks(len(y), 64)]
     rows = prepared(preparation.view(), X[-20:])
     if regression:
-        assert np.isfinite(predict_values(learner.view(), rows)).all()
+        assert np.isfinite(predict_values(learner.view(), rows).prediction).all()
         return np.concatenate(answers)
     assert np.isfinite(predict_classes(learner.view(), rows).probability).all()
     return np.concatenate([answer.prediction for answer in answers])

@@ -1,23 +1,38 @@
 """What heads say of rows, in the order of another head's classes."""
 
+from typing import Any
+
 import numpy as np
 
-from service.heads.votes import class_scores, values, vote_of
+from solver.stream.votes import Decided, Said, Vote, class_scores, values
+
+
+def vote_of(classes: list[Any] | None, *decisions: Any) -> Vote:
+    """The vote in decisions, one array for each part."""
+    known = None if classes is None else tuple(classes)
+    parts = [np.array(decision, np.float64) for decision in decisions]
+    return Said(known, [Decided(np.zeros(len(part)), part) for part in parts]).vote
 
 
 def test_a_decision_of_two_classes_is_for_the_second_one():
-    vote = vote_of(["a", "b"], [2.0, None])
+    vote = vote_of(["a", "b"], [2.0, np.nan])
     np.testing.assert_array_equal(vote.scores, [[-1.0, 1.0], [np.nan, np.nan]])
 
 
 def test_a_row_of_scores_may_lack_the_classes_that_were_met_later():
-    vote = vote_of(["a", "b", "c"], [[1.0, 2.0], [3.0, 4.0, 5.0], None])
+    vote = vote_of(["a", "b", "c"], [[1.0, 2.0]], [[3.0, 4.0, 5.0], [np.nan] * 3])
     expected = [[1.0, 2.0, np.nan], [3.0, 4.0, 5.0], [np.nan] * 3]
     np.testing.assert_array_equal(vote.scores, expected)
 
 
+def test_parts_before_the_third_class_speak_for_two():
+    vote = vote_of(["a", "b", "c"], [np.nan, 2.0], [[3.0, 4.0, 5.0]])
+    expected = [[np.nan] * 3, [-1.0, 1.0, np.nan], [3.0, 4.0, 5.0]]
+    np.testing.assert_array_equal(vote.scores, expected)
+
+
 def test_numbers_have_no_classes():
-    np.testing.assert_array_equal(vote_of(None, [1.5, None]).scores, [1.5, np.nan])
+    np.testing.assert_array_equal(vote_of(None, [1.5, np.nan]).scores, [1.5, np.nan])
 
 
 def test_scores_are_put_in_the_order_of_the_listener():

@@ -1,0 +1,132 @@
+"""StreamClassifier: a server's default model in process, with scikit-learn's and River's APIs."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+
+from solver.arrays import Float64Array
+from solver.estimators.base import class_codes
+from solver.estimators.checks import check_choice
+from solver.estimators.one_at_a_time import OneAtATime
+from solver.estimators.stream import StreamEstimator
+from solver.estimators.stream_labels import classes_after, codes_of
+from solver.rows.matrix import Matrix
+from solver.stream.model import Taught
+from solver.stream.parameters import Missing
+
+# What a class has at least where probabilities become logarithms.
+_LEAST = 1e-300
+
+
+class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
+    """Any number of classes, met as they come, with calibrated probabilities.
+
+    `partial_fit` keeps the order of its samples, as a stream does; `fit` is one pass over them in
+    their order, and drops anything learned before.
+
+    taught: the learner of the papers that learns beside the bank and votes in it: "working_set",
+        as where a server is sent samples, whose cost grows with the set up to 5,000 samples; or
+        "asset", whose cost is constant.
+    missing, temporal, seed: see `estimators.stream.StreamEstimator`, and learners_ there.
+
+    Attribute: classes_.
+    """
+
+    _task = "classification"
+    _multiclass = True
+    _kind_in_river = "Classifier"
+
+    def __init__(
+        self,
+        *,
+        taught: Taught = "working_set",
+        missing: Missing = "mean",
+        temporal: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self.taught = taught
+        self.missing = missing
+        self.temporal = temporal
+        self.seed = seed
+        self._register()
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn (n, d) rows, dense or scipy CSR, with labels (n,), forgetting earlier ones.
+
+        Raises ValueError for what cannot be learned.
+        """
+        self._check_parameters()
+        self._forget()
+        rows, y = self._checked(X, y, reset=True)
+        self.classes_, codes = class_codes(y)
+        self._declared = False
+        self._learn_parts(rows, codes.tolist(), self.taught)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn (n, d) rows with labels (n,) in their order, on top of what was learned.
+
+        classes: all labels that may come, which scikit-learn's own estimators ask for in the
+            first call; any other label is refused from then on. Without it every call may bring
+            new classes, as in the server: they follow those in `classes_`, in ascending order.
+
+        Raises ValueError for rows or labels that cannot be learned; nothing is learned then.
+        """
+        self._check_parameters()
+        first = not hasattr(self, "_model")
+        rows, y = self._checked(X, y, reset=first)
+        known = None if first else self.classes_
+        declared = classes is not None if first else self._declared
+        self.classes_, self._declared = classes_after(known, y, classes, declared), declared
+        self._learn(rows, codes_of(self.classes_, y).tolist(), self.taught)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The labels of (n, d) rows."""
+        said = self._said(self._rows(X))
+        return np.asarray(self.classes_[self._order()[said.prediction]])
+
+    def predict_proba(self, X: Any) -> Float64Array:
+        """The probabilities (n, classes) of the classes in `classes_`."""
+        return self._probability(self._rows(X))
+
+    def decision_function(self, X: Any) -> Float64Array:
+        """log(p_1 / p_0) of two classes, (n,), positive for classes_[1]; else log p, (n, classes).
+
+        A class that was declared and never met has the least logarithm.
+        """
+        logs = np.log(np.maximum(self.predict_proba(X), _LEAST))
+        return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
+
+    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
+        """Learn a sample; see `OneAtATime` for its names. Raises ValueError, TypeError."""
+        self.partial_fit(self._row_to_learn(x), [y])
+
+    def predict_one(self, x: Mapping[Any, Any]) -> Any:
+        """The label of a row of named numbers; None before the first sample."""
+        return self.predict(self._row(x)).tolist()[0] if hasattr(self, "_model") else None
+
+    def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
+        """The probability of each class met so far; empty before the first sample."""
+        if not hasattr(self, "_model"):
+            return {}
+        probability = self.predict_proba(self._row(x))[0]
+        return dict(zip(self.classes_.tolist(), probability.tolist(), strict=True))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("taught", self.taught, ("working_set", "asset"))
+
+    def _order(self) -> NDArray[np.int64]:
+        """The place in `classes_` of each class of the model, which numbers them as they come."""
+        return np.array(self._model.classes, np.int64)
+
+    def _probability(self, X: Matrix) -> Float64Array:
+        found = self._said(X).probability
+        assert found is not None
+        probability = np.zeros((len(found), len(self.classes_)))
+        probability[:, self._order()] = found
+        return probability

@@ -1,0 +1,78 @@
+"""StreamRegressor: a server's default model of numbers in process, in scikit-learn's form."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from solver.arrays import Float64Array
+from solver.asset.targets import LARGEST_TARGET
+from solver.estimators.one_at_a_time import OneAtATime
+from solver.estimators.stream import StreamEstimator
+from solver.stream.parameters import Missing
+
+
+class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
+    """Targets of any unit, which may move. ASSET learns beside the bank, and votes in it.
+
+    `partial_fit` keeps the order of its samples, as a stream does; `fit` is one pass over them in
+    their order, and drops anything learned before.
+
+    missing, temporal, seed: see `estimators.stream.StreamEstimator`, and learners_ there.
+    """
+
+    _task = "regression"
+    _kind_in_river = "Regressor"
+
+    def __init__(self, *, missing: Missing = "mean", temporal: bool = False, seed: int = 0) -> None:
+        self.missing = missing
+        self.temporal = temporal
+        self.seed = seed
+        self._register()
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn (n, d) rows, dense or scipy CSR, with targets (n,), forgetting earlier ones.
+
+        Raises ValueError for what cannot be learned.
+        """
+        self._check_parameters()
+        self._forget()
+        rows, y = self._checked(X, y, reset=True, y_numeric=True)
+        self._learn_parts(rows, _targets(y), "asset")
+        return self
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Learn (n, d) rows with targets (n,) in their order, on top of what was learned.
+
+        Raises ValueError for rows or targets that cannot be learned; nothing is learned then.
+        """
+        self._check_parameters()
+        rows, y = self._checked(X, y, reset=not hasattr(self, "_model"), y_numeric=True)
+        self._learn(rows, _targets(y), "asset")
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The values (n,) of (n, d) rows.
+
+        return_std: whether the standard deviations (n,) of their targets follow, as those of the
+            learners' Gaussian likelihoods together.
+        """
+        said = self._said(self._rows(X))
+        return (said.prediction, said.deviation) if return_std else said.prediction
+
+    def learn_one(self, x: Mapping[Any, Any], y: float) -> None:
+        """Learn a sample; see `OneAtATime` for its names. Raises ValueError, TypeError."""
+        self.partial_fit(self._row_to_learn(x), [y])
+
+    def predict_one(self, x: Mapping[Any, Any]) -> float:
+        """The value of a row of named numbers; 0 before the first sample, as River has it."""
+        return float(self.predict(self._row(x))[0]) if hasattr(self, "_model") else 0.0
+
+
+def _targets(y: Any) -> Float64Array:
+    """Targets as float64. Raises ValueError for those whose squares could not be summed."""
+    targets = np.ascontiguousarray(y, np.float64)
+    if (largest := np.abs(targets).max()) > LARGEST_TARGET:
+        raise ValueError(f"y has values up to {largest:.3g}, beyond {LARGEST_TARGET:.0e}")
+    return targets

@@ -1,0 +1,108 @@
+"""The bank of adaptive learners, begun with the first rows; it listens to other heads."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from numpy.typing import NDArray
+
+from solver.adaptive.classifier import AdaptiveClassifier
+from solver.adaptive.regressor import AdaptiveRegressor, predict_values
+from solver.adaptive.standing import Standing
+from solver.adaptive.view import ClassView, predict_classes
+from solver.arrays import Float64Array
+from solver.rows.matrix import Matrix, SparseRows
+from solver.stream.parameters import Task
+from solver.stream.value_head import Values
+from solver.stream.votes import Answer
+
+
+class Bank(Protocol):
+    """A bank of either task."""
+
+    samples: int
+    kinds: list[dict[str, Any]]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of its arrays in bytes."""
+
+    def absorb(self, X: Matrix, y: NDArray[Any], external: Float64Array | None, /) -> Any:
+        """Answers for rows before they are learned."""
+
+    def view(self) -> Any:
+        """An immutable picture."""
+
+    def standing(self) -> Standing:
+        """What each learner is worth."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Plain arrays."""
+
+    def restore(self, state: Mapping[str, NDArray[Any]], /) -> None:
+        """Take over a state."""
+
+
+class BankPicture(NamedTuple):
+    """An immutable picture of a bank that has learned a sample; a `LearnerView`."""
+
+    model: Any
+
+    def predict(self, X: Matrix, votes: Float64Array | None = None) -> Answer:
+        """What the bank says of rows. votes: as of `BankLearner.absorb`."""
+        if isinstance(self.model, ClassView):
+            return predict_classes(self.model, X, votes)
+        return predict_values(self.model, X, votes)
+
+
+class BankLearner:
+    """A bank that its first rows begin: whether it is one of dense rows, and of how many columns.
+
+    voters: names of the heads that it listens to. temporal: see `AdaptiveClassifier`.
+    current: None before the first rows. width: of the features that its learners share.
+    """
+
+    def __init__(self, task: Task, voters: Sequence[str], *, temporal: bool, seed: int) -> None:
+        self.task, self.voters = task, tuple(voters)
+        self._temporal, self._seed = temporal, seed
+        self._columns: int | None = None
+        self.current: Bank | None = None
+        self.width = 0
+
+    def meet(self, label: object) -> None:
+        """A class needs no preparation."""
+
+    def absorb(self, X: Matrix, y: NDArray[Any], votes: Float64Array | None = None) -> list[Answer]:
+        """Learn rows with class numbers or targets; returns the bank's answers."""
+        self._begin(None if isinstance(X, SparseRows) else X.shape[1])
+        assert self.current is not None
+        answers = self.current.absorb(X, y, votes)
+        return [Values(answers) if self.task == "regression" else answers]
+
+    def view(self) -> BankPicture | None:
+        """The bank as it is now; None before the first sample."""
+        if self.current is None or not self.current.samples:
+            return None
+        return BankPicture(self.current.view())
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Plain data and arrays from which `restore` goes on bit for bit."""
+        if self.current is None:
+            return {"begun": False}, {}
+        return {"begun": True, "columns": self._columns}, self.current.state()
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a state."""
+        if plain["begun"]:
+            self._begin(plain["columns"])
+            assert self.current is not None
+            self.current.restore(arrays)
+
+    def _begin(self, columns: int | None) -> None:
+        if self.current is not None:
+            return
+        self._columns = columns
+        of_task = AdaptiveRegressor if self.task == "regression" else AdaptiveClassifier
+        bank = of_task(
+            columns, seed=self._seed, external_experts=self.voters, temporal=self._temporal
+        )
+        self.current, self.width = bank, bank.inputs.features.dimension

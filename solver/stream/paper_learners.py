@@ -1,0 +1,66 @@
+"""The working set (P1) and ASSET (P5) as learners of a stream's model."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from solver.asset.fourier import FourierMap
+from solver.asset.learner import Asset
+from solver.asset.view import AssetView
+from solver.asset.view import predict as predict_asset
+from solver.kernels.functions import Kernel
+from solver.rows.matrix import Matrix, SparseRows, first_features
+from solver.stream.parameters import AssetParameters, SetParameters, Task
+from solver.stream.votes import Answer, Decided
+from solver.working_set.learner import WorkingSet
+from solver.working_set.view import WorkingSetView
+from solver.working_set.view import predict as predict_set
+
+
+def new_working_set(
+    kernel: Kernel,
+    own: SetParameters,
+    class_weight: Sequence[float] = (),
+    largest_weight: float = 1.0,
+) -> WorkingSet:
+    """A working set without samples. class_weight, largest_weight: as of `WorkingSet`."""
+    return WorkingSet(
+        kernel,
+        own.C,
+        own.algorithm,
+        own.corrective_steps,
+        own.max_size,
+        class_weight=class_weight,
+        largest_weight=largest_weight,
+    )
+
+
+def new_asset(kernel: Kernel, own: AssetParameters, task: Task, seed: int) -> Asset:
+    """ASSET before its first sample."""
+    return Asset(kernel, task=task, seed=seed, **own._asdict())
+
+
+class SetPicture(NamedTuple):
+    """An immutable picture of a working set; a `LearnerView`."""
+
+    view: WorkingSetView
+
+    def predict(self, X: Matrix, _: object = None) -> Answer:
+        """What the set says of finite rows."""
+        return Decided(*predict_set(self.view, X))
+
+
+class AssetPicture(NamedTuple):
+    """An immutable picture of ASSET; a `LearnerView`. features: as of `KernelLearner`."""
+
+    view: AssetView
+    features: int
+
+    def predict(self, X: Matrix, _: object = None) -> Answer:
+        """What ASSET says of finite rows.
+
+        Features of sparse rows that are new to Fourier's map are left out: it has no frequencies
+        for them, and to draw some for each request would cost more than the prediction.
+        """
+        if isinstance(X, SparseRows) and isinstance(self.view.features, FourierMap):
+            X = first_features(X, self.features)
+        return Decided(*predict_asset(self.view, X))

@@ -1,0 +1,32 @@
+"""The parameters of the papers' learners in a stream's model, and their defaults.
+
+A spec has the same defaults, which a test compares: it loads no numerics.
+"""
+
+from typing import Literal, NamedTuple
+
+Task = Literal["classification", "regression"]
+# Missing numbers become the mean of their feature; or that, and one more feature that says so.
+Missing = Literal["mean", "indicator"]
+
+
+class SetParameters(NamedTuple):
+    """See `working_set.learner.WorkingSet`."""
+
+    algorithm: Literal["sfw", "msfw"] = "msfw"
+    C: float = 1.0
+    corrective_steps: int = 10
+    max_size: int = 5000
+
+
+class AssetParameters(NamedTuple):
+    """See `asset.learner.Asset`. epsilon is of regression."""
+
+    algorithm: Literal["asset", "asset*"] = "asset"
+    features: Literal["fourier", "nystrom", "identity"] = "fourier"
+    dimension: int = 512
+    lam: float = 1e-4
+    epsilon: float = 0.1
+    average: bool = True
+    average_from: int | None = None
+    horizon: int | None = None

@@ -1,0 +1,75 @@
+"""The order in which heads learn a block and predict rows, and who is told what by whom.
+
+A head that listens is told what the others say of a row before anybody learns it: those that
+learn the row, too, come first and answer as they were before that row; the others are asked.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from solver.rows.matrix import Matrix
+from solver.stream.votes import Vote, Votes
+
+N = TypeVar("N", bound=str)
+S = TypeVar("S", bound="Speech")
+S_co = TypeVar("S_co", bound="Speech", covariant=True)
+
+
+class Speech(Protocol):
+    """What a head says of rows, in whatever form."""
+
+    @property
+    def vote(self) -> Vote:
+        """It as a vote."""
+
+
+class Learning(Protocol[S_co]):
+    """A head that learns."""
+
+    def absorb(self, X: Matrix, y: Any, votes: Votes, /) -> S_co:
+        """Learn rows in order; what the head said of each before it learned it."""
+
+
+def in_turn(names: Iterable[N], listeners: Collection[str]) -> list[N]:
+    """Heads in the order in which they learn a block: those that listen to others come last."""
+    return sorted(names, key=lambda name: name in listeners)
+
+
+def absorb_in_turn(
+    heads: Mapping[N, Learning[S]],
+    learning: Sequence[N],
+    listeners: Collection[str],
+    ask: Callable[[N], S | None],
+    served: str,
+    X: Matrix,
+    y: Any,
+) -> dict[N, S]:
+    """Have the heads `learning` learn a block; what was said of it by each head that was asked.
+
+    ask: what a head that does not learn says of the block; None where it has nothing to say.
+    served: a head that is asked in any case.
+    """
+    others = [name for name in heads if name not in learning]
+    if not any(name in listeners for name in learning):
+        others = [name for name in others if name == served]
+    said = answers_of(others, ask)
+    votes: dict[str, Vote] = {name: speech.vote for name, speech in said.items()}
+    for name in in_turn(learning, listeners):
+        said[name] = heads[name].absorb(X, y, votes)
+        if len(learning) > 1:
+            votes[name] = said[name].vote
+    return said
+
+
+def votes_for(
+    head: str, heads: Iterable[N], listeners: Collection[str], ask: Callable[[N], S | None]
+) -> Votes:
+    """What a head is told of rows that it predicts: nothing unless it listens."""
+    others = [name for name in heads if name != head] if head in listeners else []
+    return {name: speech.vote for name, speech in answers_of(others, ask).items()}
+
+
+def answers_of(heads: Iterable[N], ask: Callable[[N], S | None]) -> dict[N, S]:
+    """What those of the heads say that have something to say."""
+    answers = {name: ask(name) for name in heads}
+    return {name: answer for name, answer in answers.items() if answer is not None}

@@ -1,0 +1,54 @@
+"""A head of numbers: a learner of targets."""
+
+from collections.abc import Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.rows.matrix import Matrix
+from solver.stream.class_head import LearnerView
+from solver.stream.votes import NO_VOTES, Answer, Said, Votes, values
+
+
+class Values(NamedTuple):
+    """An answer (n,) that is a value for each row."""
+
+    prediction: Float64Array
+
+    @property
+    def decision(self) -> Float64Array:
+        """The same."""
+        return self.prediction
+
+
+class ValueLearner(Protocol):
+    """A solver that learns targets in order."""
+
+    def absorb(self, X: Matrix, y: NDArray[Any], votes: Float64Array | None, /) -> Sequence[Answer]:
+        """Learn rows; answers part by part. votes: (n, voters) values; None without any."""
+
+
+L = TypeVar("L", bound=ValueLearner)
+
+
+class ValueHead(Generic[L]):
+    """A learner of targets. voters: as of `ClassHead`."""
+
+    def __init__(self, learner: L, voters: Sequence[str] = ()) -> None:
+        self.learner, self.voters = learner, tuple(voters)
+
+    def absorb(self, X: Matrix, y: Float64Array, votes: Votes = NO_VOTES) -> Said:
+        """Learn rows with their targets, in order; what was said of each before it was learned."""
+        return Said(None, self.learner.absorb(X, y, values(votes, self.voters)))
+
+
+class ValueHeadView(NamedTuple):
+    """An immutable picture of a head that has learned a sample."""
+
+    learner: LearnerView
+    voters: tuple[str, ...]
+
+    def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> Said:
+        """What the head says of finite rows."""
+        return Said(None, [self.learner.predict(X, values(votes, self.voters))])

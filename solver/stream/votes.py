@@ -1,0 +1,128 @@
+"""What heads say of rows, and how another head is told."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.adaptive.regressor import ValueAnswers
+from solver.adaptive.view import ClassAnswers
+from solver.arrays import Float64Array
+from solver.stream.labels import Label, key_of
+
+
+class Vote(NamedTuple):
+    """What a head says of n rows before it learns them.
+
+    classes: the order of the columns; None where numbers are learned. scores: (n, K) of classes,
+    (n,) of numbers, float64; NaN where the head has nothing to say.
+    """
+
+    classes: tuple[Label, ...] | None
+    scores: Float64Array
+
+
+Votes: TypeAlias = Mapping[str, Vote]
+NO_VOTES: Votes = {}
+
+
+class Answer(Protocol):
+    """A solver's answer about n rows.
+
+    prediction: (n,) class numbers, -1 where there is none, or values. decision: (n,) values, or
+    for at most two classes; else (n, K). NaN where there is nothing to say.
+    """
+
+    @property
+    def prediction(self) -> NDArray[Any]:
+        """As above."""
+
+    @property
+    def decision(self) -> Float64Array:
+        """As above."""
+
+
+class Decided(NamedTuple):
+    """An `Answer` as it is."""
+
+    prediction: NDArray[Any]
+    decision: Float64Array
+
+
+class Said(NamedTuple):
+    """What a head says of rows, part by part, of which later ones may know more classes.
+
+    classes: known after the last part, in the order of their numbers; None of numbers.
+    """
+
+    classes: tuple[Label, ...] | None
+    parts: Sequence[Answer]
+
+    @property
+    def prediction(self) -> NDArray[Any]:
+        """(n,) class numbers, -1 where there is none, or values, NaN where there is none."""
+        return np.concatenate([part.prediction for part in self.parts])
+
+    @property
+    def probability(self) -> Float64Array | None:
+        """(n, K) probabilities of the classes; None by a head that has none. Of one part."""
+        first = self.parts[0]
+        return first.probability if isinstance(first, ClassAnswers) else None
+
+    @property
+    def deviation(self) -> Float64Array | None:
+        """(n,) standard deviations of targets around values; None by a head that has none."""
+        (answer,) = self.parts
+        return answer.deviation if isinstance(answer, ValueAnswers) else None
+
+    @property
+    def vote(self) -> Vote:
+        """The decisions as scores; of two classes half the decision speaks for the second one."""
+        if self.classes is None:
+            return Vote(None, np.concatenate([part.decision for part in self.parts]))
+        n = sum(len(part.prediction) for part in self.parts)
+        scores = np.full((n, len(self.classes)), np.nan)
+        start = 0
+        for part in self.parts:
+            decision = part.decision
+            stop = start + len(decision)
+            if decision.ndim == 2:
+                scores[start:stop, : decision.shape[1]] = decision
+            elif len(self.classes) > 1:
+                scores[start:stop, 0], scores[start:stop, 1] = -0.5 * decision, 0.5 * decision
+            start = stop
+        return Vote(self.classes, scores)
+
+
+def class_scores(
+    votes: Votes, voters: Sequence[str], classes: Sequence[Label]
+) -> Float64Array | None:
+    """(n, voters, K) scores in the order of `classes`, NaN where a voter says nothing.
+
+    None if nobody votes.
+    """
+    if not votes:
+        return None
+    n = len(next(iter(votes.values())).scores)
+    scores = np.full((n, len(voters), len(classes)), np.nan)
+    place = {key_of(label): k for k, label in enumerate(classes)}
+    for e, voter in enumerate(voters):
+        vote = votes.get(voter)
+        if vote is None:
+            continue
+        for k, label in enumerate(vote.classes or ()):
+            if (column := place.get(key_of(label))) is not None:
+                scores[:, e, column] = vote.scores[:, k]
+    return scores
+
+
+def values(votes: Votes, voters: Sequence[str]) -> Float64Array | None:
+    """(n, voters) values, NaN where a voter says nothing; None if nobody votes."""
+    if not votes:
+        return None
+    found = np.full((len(next(iter(votes.values())).scores), len(voters)), np.nan)
+    for e, voter in enumerate(voters):
+        if voter in votes:
+            found[:, e] = votes[voter].scores
+    return found
