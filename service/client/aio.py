@@ -104,6 +104,12 @@ class AsyncClient:
         """Return predictions for rows, or for one row; by default of the head that serves."""
         return await self._run(self._calls.predict(name, X, head, min_sequence))
 
+    async def predict_proba(
+        self, name: str, X: Any, *, head: str | None = None, min_sequence: int | None = None
+    ) -> Predictions:
+        """Return predictions as `predict` does, with probabilities or standard deviations."""
+        return await self._run(self._calls.predict(name, X, head, min_sequence, probability=True))
+
     async def refit(self, name: str, *, wait_seconds: float = 600.0) -> dict[str, Any]:
         """Refit a semiparametric model, wait, and return the job when it is done."""
         return await self._run(self._calls.refit(name, wait_seconds))

@@ -74,11 +74,20 @@ class AsyncStream:
         return await self._run(self._session.learn(one_batch(X, y), head))
 
     async def predict(
-        self, X: Any, *, head: str | None = None, min_sequence: int | str | None = None
+        self,
+        X: Any,
+        *,
+        head: str | None = None,
+        min_sequence: int | str | None = None,
+        probability: bool | None = None,
     ) -> int:
         """Ask for predictions for rows, or for one row, and return the number of the request."""
         rows = rows_of(X)
-        return await self._run(self._session.predict(rows, head=head, min_sequence=min_sequence))
+        return await self._run(
+            self._session.predict(
+                rows, head=head, min_sequence=min_sequence, probability=probability
+            )
+        )
 
     async def receive(self) -> Learned | Predictions:
         """Wait for the next result, in the order of sending, and return it."""

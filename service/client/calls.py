@@ -124,12 +124,19 @@ class Calls:
         return (yield from self.ask(Request("POST", path, body, headers=headers)))
 
     def predict(
-        self, name: str, X: Any, head: str | None, min_sequence: int | str | None
+        self,
+        name: str,
+        X: Any,
+        head: str | None,
+        min_sequence: int | str | None,
+        probability: bool = False,
     ) -> Steps[Predictions]:
         """Predict batch by batch; again from the start if a class appeared between two batches."""
         query = {} if head is None else {"head": head}
         if min_sequence is not None:
             query["min_sequence"] = str(min_sequence)
+        if probability:
+            query["probability"] = "true"
         path = model_path(name, "predict")
         rows = rows_of(X)
         size = len(rows)

@@ -56,6 +56,8 @@ class Predictions(NamedTuple):
     predictions: (n,) labels, or float64 for a regression.
     decisions: float64, (n,) or (n, classes).
     epoch: of the sequence; over several requests that of the last.
+    probabilities: (n, classes) float64 of classes, None where they were not asked for.
+    deviations: (n,) float64 standard deviations of targets, as probabilities of a regression.
     """
 
     sequence: int
@@ -64,6 +66,8 @@ class Predictions(NamedTuple):
     predictions: Array
     decisions: Array
     epoch: str = ""
+    probabilities: Array | None = None
+    deviations: Array | None = None
 
     @property
     def state(self) -> str:
@@ -100,6 +104,8 @@ def predicted(responses: Sequence[Mapping[str, Any]]) -> Predictions:
             predictions=_labels(_joined(responses, "prediction")),
             decisions=_decisions(_joined(responses, "decision")),
             epoch=responses[-1].get("epoch", ""),
+            probabilities=_numbers(responses, "probability"),
+            deviations=_numbers(responses, "standard_deviation"),
         )
     except (KeyError, TypeError) as error:
         raise ClientError(f"a response to predict lacks {error}: is this wolfstream?") from None
@@ -127,6 +133,10 @@ def _maybe(results: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.bool_]
     if not all(name in one for one in results):
         return None
     return np.array(_joined(results, name), np.bool_)
+
+
+def _numbers(results: Sequence[Mapping[str, Any]], name: str) -> Array | None:
+    return np.array(_joined(results, name), np.float64) if name in results[-1] else None
 
 
 def _labels(values: list[Any]) -> Array:

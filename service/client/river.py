@@ -9,8 +9,8 @@
 
 River is not imported, so these classes are not subclasses of its own. Its metrics check models by
 `isinstance`: if River has been imported when a remote model is made, the class is registered as a
-virtual subclass. There is no `predict_proba_one`: decisions of a support vector machine are not
-probabilities, so metrics that need those (LogLoss, ROCAUC) do not work. Every sample takes two
+virtual subclass. `predict_proba_one` needs a model that serves its adaptive head, as the default
+one does: decisions of a support vector machine are not probabilities. Every sample takes two
 round trips, and is durable after `learn_one`; `Client.stream` and `learn_many` are faster.
 """
 
@@ -69,6 +69,18 @@ class RemoteClassifier(_Remote):
     def __init__(self, client: Client, name: str, head: str = "samples") -> None:
         _register(type(self), "Classifier")
         super().__init__(client, name, head)
+
+    def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
+        """The probability of each class; empty while it cannot predict. Raises ClientError."""
+        try:
+            said = self.client.predict_proba(self.name, [_numbers(x)])
+        except Refused as refused:
+            if refused.slug == "untrained":
+                return {}
+            raise
+        assert said.classes is not None
+        assert said.probabilities is not None
+        return dict(zip(said.classes, said.probabilities[0].tolist(), strict=True))
 
 
 class RemoteRegressor(_Remote):

@@ -230,14 +230,25 @@ class Stream:
         return self._run(self._session.learn(one_batch(X, y), head))
 
     def predict(
-        self, X: Any, *, head: str | None = None, min_sequence: int | str | None = None
+        self,
+        X: Any,
+        *,
+        head: str | None = None,
+        min_sequence: int | str | None = None,
+        probability: bool | None = None,
     ) -> int:
         """Ask for predictions for rows, or for one row, and return the number of the request.
+
+        probability: whether probabilities or standard deviations are to come with them.
 
         Raises ClientError, ValueError, TypeError.
         """
         rows = rows_of(X)
-        return self._run(self._session.predict(rows, head=head, min_sequence=min_sequence))
+        return self._run(
+            self._session.predict(
+                rows, head=head, min_sequence=min_sequence, probability=probability
+            )
+        )
 
     def receive(self) -> Learned | Predictions:
         """Wait for the next result and return it. Raises Refused in its place, and ClientError."""

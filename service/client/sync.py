@@ -143,6 +143,15 @@ class Client:
         """
         return self._run(self._calls.predict(name, X, head, min_sequence))
 
+    def predict_proba(
+        self, name: str, X: Any, *, head: str | None = None, min_sequence: int | None = None
+    ) -> Predictions:
+        """Return predictions as `predict` does, with probabilities or standard deviations.
+
+        Raises Refused for a head that has none: the adaptive one has them.
+        """
+        return self._run(self._calls.predict(name, X, head, min_sequence, probability=True))
+
     def refit(self, name: str, *, wait_seconds: float = 600.0) -> dict[str, Any]:
         """Refit a semiparametric model, wait, and return the job when it is done.
 

@@ -86,6 +86,17 @@ def read_rows(body: Any, *, prepared: bool = False) -> Rows:
     return _read_rows(_fields(body, ("x",)), prepared)[0]
 
 
+def read_question(body: Any, *, prepared: bool = False) -> tuple[Rows, bool]:
+    """Rows of a prediction request, and whether its `probability` is true; see `read_rows`."""
+    if not isinstance(body, dict) or "probability" not in body:
+        return read_rows(body, prepared=prepared), False
+    probability = body["probability"]
+    if type(probability) is not bool:
+        refuse("/probability", "must be true or false")
+    rest = {name: body[name] for name in body if name != "probability"}
+    return read_rows(rest, prepared=prepared), probability
+
+
 def _fields(body: Any, names: tuple[str, ...]) -> dict[str, Any]:
     wanted = " and ".join(names)
     if not isinstance(body, dict):

@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect
 
 from service.errors import TooLarge
 from service.samples.named_rows import Rows
-from service.samples.validation import Samples, read_rows, read_samples
+from service.samples.validation import Samples, read_question, read_samples
 from service.settings import Settings
 from service.spec.model import ModelSpec
 from service.web.formats.bounds import bounds_of
@@ -58,13 +58,13 @@ async def decode_rows(
     settings: Settings,
     spec: ModelSpec,
     lease: Lease,
-) -> Rows:
-    """Rows to predict with a model of this spec.
+) -> tuple[Rows, bool]:
+    """Rows to predict with a model of this spec, and whether probabilities are asked for.
 
     Raises Unreadable, InvalidSamples, TooLarge, MemoryFull.
     """
     return await beside_the_loop(
-        lambda: rows_for(spec, _decode(request, body_format, data, settings)), len(data), lease
+        lambda: question_for(spec, _decode(request, body_format, data, settings)), len(data), lease
     )
 
 
@@ -73,9 +73,12 @@ def samples_for(spec: ModelSpec, body: Any) -> Samples:
     return read_samples(body, spec.task, prepared=spec.prepare is not None)
 
 
-def rows_for(spec: ModelSpec, body: Any) -> Rows:
-    """Rows in plain data, for a model of this spec to predict. Raises Invalid, InvalidSamples."""
-    return read_rows(body, prepared=spec.prepare is not None)
+def question_for(spec: ModelSpec, body: Any) -> tuple[Rows, bool]:
+    """Rows in plain data, for a model of this spec to predict, and whether their probabilities.
+
+    Raises Invalid, InvalidSamples.
+    """
+    return read_question(body, prepared=spec.prepare is not None)
 
 
 async def receive_inference(

@@ -120,8 +120,18 @@ FIELDS: dict[str, Schema] = {
     },
     "classes": array_of(
         _LABEL,
-        description="In the order of the decisions; of two classes the second has positive "
-        "decisions. A regression has none.",
+        description="In the order of the decisions and probabilities; of two classes the second "
+        "has positive decisions. A regression has none.",
+    ),
+    "probability": array_of(
+        array_of(NUMBER),
+        description="For each row one probability per class, also of two; they sum to 1. Where the "
+        "request asks for it.",
+    ),
+    "standard_deviation": array_of(
+        NUMBER,
+        description="Of each row's target around the prediction. Where the request to a model of "
+        "regression asks for `probability`.",
     ),
     "admitted": array_of(FLAG),
     "step": array_of(TEXT),

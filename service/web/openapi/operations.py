@@ -74,6 +74,12 @@ _IF_MATCH = {
     "schema": TEXT,
     "example": '"b2c9e0d4a1f7:2"',
 }
+_PROBABILITY = {
+    "name": "probability",
+    "in": "query",
+    "description": "Answer with probabilities, of a regression with standard deviations, too.",
+    "schema": {"type": "string", "enum": ["true", "false"]},
+}
 _LENGTH = {"description": "Number of bytes of JSON, before binary data.", "schema": COUNT}
 _BINARY = {
     "schema": {
@@ -162,7 +168,7 @@ LEARNED: Responses = {
     202: answer("Accepted", "The samples are durable.")
     | {"headers": {"Preference-Applied": _APPLIED}},
 }
-PREDICT = {"parameters": [_HEAD, _MIN_SEQUENCE], "requestBody": rows_body("Rows")}
+PREDICT = {"parameters": [_HEAD, _MIN_SEQUENCE, _PROBABILITY], "requestBody": rows_body("Rows")}
 INFER = {
     "parameters": [{"name": JSON_LENGTH_HEADER, "in": "header"} | _LENGTH],
     "requestBody": {"required": True, "content": _tensors("InferenceRequest")},

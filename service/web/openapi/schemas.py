@@ -7,6 +7,7 @@ from service.spec.model import ModelSpec
 from service.web.openapi.fields import (
     COUNT,
     FIELDS,
+    FLAG,
     HEAD,
     NUMBER,
     OBJECT,
@@ -60,6 +61,9 @@ def _sequence(description: str, schema: Schema = SEQUENCE) -> Schema:
 
 
 _RAW = {"x": _or_raw("x"), "y": _or_raw("y")}
+_ASKED: dict[str, Schema] = {
+    "probability": FLAG | {"description": "Whether probabilities are to be answered, too."}
+}
 _RAW_ARRAY: dict[str, Schema] = {
     "dtype": {"type": "string", "enum": ["<f4", "<f8", "<i8"]},
     "shape": array_of(COUNT, minItems=1, maxItems=2),
@@ -74,8 +78,8 @@ COMPONENTS: dict[str, Schema] = {
     ),
     "Samples": object_of("x y", "names", additionalProperties=False),
     "PackedSamples": object_of("x y", "names", _RAW, additionalProperties=False),
-    "Rows": object_of("x", "names", additionalProperties=False),
-    "PackedRows": object_of("x", "names", _RAW, additionalProperties=False),
+    "Rows": object_of("x", "names probability", _ASKED, additionalProperties=False),
+    "PackedRows": object_of("x", "names probability", _RAW | _ASKED, additionalProperties=False),
     "Learned": object_of(
         "model sequence epoch learned results head",
         fields={
@@ -89,7 +93,7 @@ COMPONENTS: dict[str, Schema] = {
     ),
     "Prediction": object_of(
         "model sequence epoch head prediction decision",
-        "classes fit",
+        "classes fit probability standard_deviation",
         {
             "fit": object_of(
                 "job sequence",

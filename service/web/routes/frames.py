@@ -16,7 +16,7 @@ _LONGEST_ID = 128
 _FIELDS = {
     "learn": {"id", "op", "x", "names", "y"},
     "asset": {"id", "op", "x", "names", "y"},
-    "predict": {"id", "op", "x", "names", "head", "min_sequence"},
+    "predict": {"id", "op", "x", "names", "head", "min_sequence", "probability"},
 }
 
 

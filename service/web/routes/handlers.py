@@ -63,10 +63,12 @@ async def predict(
     head: str | None,
     awaited: Moment | None,
     rows: Rows,
+    probability: bool = False,
 ) -> dict[str, Any]:
     """Predict with the published view, without waiting for learning or disturbing it.
 
-    head: by default the one that the spec serves. awaited: what is to be waited for.
+    head: by default the one that the spec serves. awaited: what is to be waited for. probability:
+    whether probabilities, of numbers standard deviations, are asked for.
 
     Raises QuotaExceeded, AnotherState, Invalid, InvalidSamples, ModelBroken, NoSuchHead,
     NotReached, Untrained.
@@ -94,7 +96,21 @@ async def predict(
         **published.heads[name].source,
         "prediction": predictions.prediction,
         "decision": predictions.decision,
+        **(_probabilities(name, predictions) if probability else {}),
     }
+
+
+def _probabilities(head: HeadName, predictions: Predictions) -> dict[str, Any]:
+    """What a head says of how sure its predictions are. Raises Invalid."""
+    probability, deviation = predictions.said.probability, predictions.said.deviation
+    if probability is not None:
+        return {"probability": probability.tolist()}
+    if deviation is not None:
+        return {"standard_deviation": deviation.tolist()}
+    raise Invalid(
+        f"the head {head} has no probabilities: leave probability out, or name a head in ?head= "
+        "that learns with a likelihood, as the bank of adaptive learners does"
+    )
 
 
 async def check_predicts(engine: Engine, model: Model, row: Rows) -> None:
@@ -240,6 +256,13 @@ def _job(job: Job) -> dict[str, Any]:
         "result": job.result,
         "error": problem_of(job.error) if job.error else None,
     }
+
+
+def read_flag(name: str, given: str | None) -> bool:
+    """Whether a query parameter says true. Raises Invalid."""
+    if given not in (None, "true", "false"):
+        raise Invalid(f"{name} must be true or false, not {given[:40]!r}")
+    return given == "true"
 
 
 def read_head(head: str | None) -> HeadName | None:

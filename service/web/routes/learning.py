@@ -93,11 +93,14 @@ def add_learning(
         with memory.lease() as lease:
             body_format, data = await receive(request, settings.body_bytes, False, lease)
             model = engine.model(name)
-            rows = await decode_rows(request, body_format, data, settings, model.spec, lease)
+            rows, probability = await decode_rows(
+                request, body_format, data, settings, model.spec, lease
+            )
             del data
         grant = request.state.grant
         head = query.get("head")
-        predicted = await handlers.predict(engine, grant, model, head, awaited, rows)
+        probability |= handlers.read_flag("probability", query.get("probability"))
+        predicted = await handlers.predict(engine, grant, model, head, awaited, rows, probability)
         return respond(request, body_format, predicted)
 
     return {_SAMPLES: learn, _ASSET: learn_asset, _PREDICT: predict}

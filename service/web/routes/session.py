@@ -28,7 +28,7 @@ from service.model.moment import read_awaited
 from service.samples.validation import Samples
 from service.settings import Settings
 from service.spec.heads import LearningCall
-from service.web.formats.body import beside_the_loop, rows_for, samples_for
+from service.web.formats.body import beside_the_loop, question_for, samples_for
 from service.web.formats.bounds import bounds_of
 from service.web.formats.memory import Lease, MemoryBudget
 from service.web.formats.problems import problem_of
@@ -191,9 +191,12 @@ class Session:
 
     async def _predict(self, of_frame: FrameId, model: Model, frame: dict[str, Any]) -> None:
         head, awaited = frame.get("head"), read_awaited(frame.get("min_sequence"))
+        question = _fields(frame, ("x", "names", "probability"))
         try:
-            rows = rows_for(model.spec, _fields(frame, ("x", "names")))
-            answer = await handlers.predict(self._engine, self.grant, model, head, awaited, rows)
+            rows, probability = question_for(model.spec, question)
+            answer = await handlers.predict(
+                self._engine, self.grant, model, head, awaited, rows, probability
+            )
         except Refusal as error:
             self._refuse(of_frame, error)
         else:

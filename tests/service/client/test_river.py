@@ -41,7 +41,6 @@ class TestWithoutRiver:
             model.learn_one(x, y)
         assert np.mean(said[75:]) > 0.7
         assert client.describe(name)["sequence"] == 150
-        assert not hasattr(model, "predict_proba_one")
 
     def test_it_says_nothing_before_it_can(self, client: Client, name: str):
         client.create(name, SPEC)

@@ -1,0 +1,122 @@
+"""Probabilities and standard deviations beside predictions, over every transport."""
+
+import json
+
+import httpx
+import numpy as np
+import pytest
+from websockets.sync.client import connect
+from websockets.typing import Subprotocol
+
+from service.samples.validation import Samples
+from tests.service.process import ServerProcess
+from tests.service.streams import body, curve, two_classes
+from wolfstream import Client, Refused, RemoteClassifier
+
+SAMPLES = two_classes(200)
+NUMBERS = curve(200)
+ROWS = np.asarray(SAMPLES.X[:5]).tolist()
+
+
+@pytest.fixture
+def model(client: httpx.Client, name: str) -> str:
+    """A default model that has learned; its URL."""
+    return learned(client, name, {}, "samples", SAMPLES)
+
+
+def learned(
+    client: httpx.Client, name: str, spec: dict[str, object], call: str, samples: Samples
+) -> str:
+    url = f"/v1/models/{name}"
+    client.put(url, json=spec).raise_for_status()
+    client.post(f"{url}/{call}", json=body(samples)).raise_for_status()
+    return url
+
+
+def test_each_class_has_a_probability(client: httpx.Client, model: str):
+    said = client.post(f"{model}/predict", json={"x": ROWS, "probability": True}).json()
+    probability = np.array(said["probability"])
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0)
+    likeliest = [said["classes"][k] for k in probability.argmax(axis=1)]
+    assert likeliest == said["prediction"]
+    decision = np.log(probability[:, 1] / probability[:, 0])
+    np.testing.assert_allclose(said["decision"], decision, rtol=1e-9)
+
+
+def test_the_query_asks_for_the_same(client: httpx.Client, model: str):
+    asked = client.post(f"{model}/predict?probability=true", json={"x": ROWS}).json()
+    assert asked == client.post(f"{model}/predict", json={"x": ROWS, "probability": True}).json()
+    lines = "\n".join(json.dumps({"x": row}) for row in ROWS)
+    headers = {"content-type": "application/x-ndjson"}
+    told = client.post(f"{model}/predict?probability=true", content=lines, headers=headers).json()
+    assert told == asked
+
+
+@pytest.mark.parametrize("asked", [{}, {"probability": False}])
+def test_nobody_is_told_who_does_not_ask(client: httpx.Client, model: str, asked: dict[str, bool]):
+    said = client.post(f"{model}/predict", json={"x": ROWS} | asked).json()
+    assert "probability" not in said
+
+
+def test_numbers_have_standard_deviations(client: httpx.Client, name: str):
+    url = learned(client, name, {"task": "regression"}, "asset", NUMBERS)
+    rows = np.asarray(NUMBERS.X[:5]).tolist()
+    said = client.post(f"{url}/predict", json={"x": rows, "probability": True}).json()
+    assert "probability" not in said
+    assert len(said["standard_deviation"]) == 5
+    assert min(said["standard_deviation"]) > 0.0
+
+
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        ("?head=working_set", {"probability": True}),
+        ("?probability=yes", {}),
+        ("", {"probability": 1}),
+        ("", {"probability": None}),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(
+    client: httpx.Client, model: str, path: str, more: dict[str, object]
+):
+    answer = client.post(f"{model}/predict{path}", json={"x": ROWS} | more)
+    assert answer.status_code == 422
+    assert "probabilit" in answer.text
+
+
+def test_a_frame_asks_for_them(server: ServerProcess, client: httpx.Client, model: str):
+    told = client.post(f"{model}/predict", json={"x": ROWS, "probability": True}).json()
+    url = f"{server.url.replace('http', 'ws', 1)}{model}/stream"
+    with connect(url, subprotocols=[Subprotocol("wolfstream.v1.json")]) as connection:
+        connection.recv()
+        frame = {"id": 1, "op": "predict", "x": ROWS}
+        connection.send(json.dumps(frame | {"probability": True}))
+        assert json.loads(connection.recv()) == {"id": 1} | told
+        connection.send(json.dumps(frame | {"probability": "true"}))
+        assert "probability" in json.loads(connection.recv())["error"]["errors"][0]["pointer"]
+
+
+def test_the_client_returns_arrays(server: ServerProcess, client: httpx.Client, model: str):
+    told = client.post(f"{model}/predict", json={"x": ROWS, "probability": True}).json()
+    name = model.rpartition("/")[2]
+    with Client(server.url) as remote:
+        said = remote.predict_proba(name, ROWS)
+        np.testing.assert_array_equal(said.probabilities, told["probability"])
+        assert said.deviations is None
+        assert remote.predict(name, ROWS).probabilities is None
+        with remote.stream(name) as stream:
+            stream.predict(ROWS, probability=True)
+            np.testing.assert_array_equal(stream.receive().probabilities, told["probability"])
+        with pytest.raises(Refused, match="no probabilities"):
+            remote.predict_proba(name, ROWS, head="working_set")
+
+
+def test_a_remote_classifier_says_them_by_class(server: ServerProcess, name: str):
+    with Client(server.url) as remote:
+        remote.create(name, {})
+        model = RemoteClassifier(remote, name)
+        assert model.predict_proba_one({"a": 1.0}) == {}
+        model.learn_many([{"a": 1.0}, {"a": -1.0}] * 20, ["up", "down"] * 20)
+        said = model.predict_proba_one({"a": 1.0})
+        assert sum(said.values()) == pytest.approx(1.0)
+        assert said["up"] > said["down"]
