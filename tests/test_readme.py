@@ -137,10 +137,11 @@ def test_the_page_of_python_is_one_session(tmp_path: Path):
     assert predicted == "['dry' 'humid']"
     assert classes in ("['dry', 'humid']", "['humid', 'dry']")
     assert re.fullmatch(r"300 \['(humid|dry)'\]", session.output("asyncio").lines[0])
-    score, inside_and_outside = session.output("EnclosingBall").lines
+    score, of_stream, inside_and_outside = session.output("EnclosingBall").lines
     accuracy, met = score.split(maxsplit=1)
     assert float(accuracy) > 0.9
     assert met == str(list(range(10)))
+    assert float(of_stream.split()[0]) > 0.9
     inside, outside = map(float, inside_and_outside.split())
     assert inside > 0.7
     assert outside < 0.05

@@ -31,15 +31,18 @@ class OneAtATime:
 
     def _row_to_learn(self, x: Mapping[Any, Any]) -> Float64Array:
         """`_row`, which the first time decides the names."""
-        names = getattr(self, "_names", None) or {name: k for k, name in enumerate(x)}
-        row = _numbers(x, names)
-        self._names = names
-        return row
+        if not hasattr(self, "_model"):
+            row = _numbers(x, names := {name: k for k, name in enumerate(x)})
+            self._names = names
+            return row
+        return self._row(x)
 
     def _row(self, x: Mapping[Any, Any]) -> Float64Array:
         """The row (1, d) of a dict. Raises ValueError, TypeError for what it cannot take."""
         if not hasattr(self, "_names"):
-            raise ValueError("rows were learned as arrays, and have no names: use predict")
+            raise ValueError(
+                "rows were learned as arrays, and have no names: use partial_fit and predict"
+            )
         return _numbers(x, self._names)
 
 
