@@ -66,15 +66,15 @@ class Said(NamedTuple):
 
     @property
     def probability(self) -> Float64Array | None:
-        """(n, K) probabilities of the classes; None by a head that has none. Of one part."""
+        """(n, K) probabilities of the classes by a bank, which answers in one part; else None."""
         first = self.parts[0]
         return first.probability if isinstance(first, ClassAnswers) else None
 
     @property
     def deviation(self) -> Float64Array | None:
-        """(n,) standard deviations of targets around values; None by a head that has none."""
-        (answer,) = self.parts
-        return answer.deviation if isinstance(answer, ValueAnswers) else None
+        """(n,) standard deviations of targets around a bank's predictions; else None."""
+        first = self.parts[0]
+        return first.deviation if isinstance(first, ValueAnswers) else None
 
     @property
     def vote(self) -> Vote:
