@@ -19,6 +19,7 @@ from service.samples.targets import Label
 from service.spec.heads import HeadName
 from service.spec.model import ModelSpec
 from solver.adaptive.ridge import CHUNK
+from solver.adaptive.settings import FOREVER, Pins
 from solver.adaptive.standing import Standing
 from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix
@@ -65,7 +66,9 @@ class AdaptiveLearner:
 
     def __init__(self, spec: ModelSpec) -> None:
         self.voters: tuple[HeadName, ...] = tuple(n for n in spec.heads if n != NAME)
-        self._bank = BankLearner(spec.task, self.voters, temporal=spec.temporal, seed=spec.seed)
+        self._bank = BankLearner(
+            spec.task, self.voters, temporal=spec.temporal, seed=spec.seed, pins=_pins(spec)
+        )
         self._standing: Standing | None = None
         self._chunk = 0
 
@@ -121,6 +124,15 @@ class AdaptiveLearner:
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
         self._bank.restore(plain, arrays)
+
+
+def _pins(spec: ModelSpec) -> Pins:
+    own = spec.adaptive
+    assert own is not None
+    horizons = None
+    if own.horizons is not None:
+        horizons = [FOREVER if horizon is None else float(horizon) for horizon in own.horizons]
+    return Pins(horizons, own.steps, own.neighbours)
 
 
 def _build(spec: ModelSpec) -> ClassificationHead[AdaptiveLearner] | RegressionHead:

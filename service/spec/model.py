@@ -1,7 +1,7 @@
 """The spec of a model: what a client may choose, with a default for everything."""
 
 from contextlib import suppress
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -23,6 +23,11 @@ FeatureMap = Literal["fourier", "nystrom", "identity"]
 DEFAULT_SET, LARGEST_SET = 5000, 50_000
 # Nystrom's map is made once, from so many samples, by an eigenvalue problem of this size: 2 s.
 MOST_LANDMARKS = 2048
+# Learners of one kind that a spec may pin for the bank, and how each is given.
+MOST_PINNED = 8
+Horizon = Annotated[int, Field(ge=32, le=10**9)]
+Step = Annotated[float, Field(ge=1e-6, le=100)]
+Count = Annotated[int, Field(ge=1, le=1000)]
 MODEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 
 _DIMENSION = 512
@@ -124,8 +129,21 @@ class PrepareSpec(Part):
 class AdaptiveSpec(Part):
     """A bank of learners on shared features, weighted by how well each predicts at present.
 
-    It needs no parameter, and learns every sample that the model is sent.
+    It needs no parameter, and learns every sample that the model is sent. A list takes the place
+    of the learners that are there by default; an empty one switches them off.
     """
+
+    horizons: list[Horizon | None] | None = Field(
+        None,
+        max_length=MOST_PINNED,
+        description="Of the ridge learners, in samples; null in the list: without end.",
+    )
+    steps: list[Step] | None = Field(
+        None, max_length=MOST_PINNED, description="Step lengths of the gradient learners."
+    )
+    neighbours: list[Count] | None = Field(
+        None, max_length=MOST_PINNED, description="How many of the nearest of the last 1,000 rows."
+    )
 
 
 class ModelSpec(Part):
@@ -221,6 +239,11 @@ class ModelSpec(Part):
                 "/prepare",
                 "the adaptive head learns prepared rows: leave prepare out, or set adaptive to "
                 "null, too",
+            )
+        if self.adaptive is not None and self.adaptive.horizons == self.adaptive.steps == []:
+            raise contradiction(
+                "/adaptive",
+                "ridge or gradient learners are needed: leave horizons or steps out, or list some",
             )
         if self.temporal and self.adaptive is None:
             raise contradiction(

@@ -118,7 +118,7 @@ class EndlessLearners:
     def __init__(self, learners: Learners) -> None:
         self.neighbours = learners.neighbours
         self.each = [EndlessLearner(*pair) for pair in learners.endless()]
-        self._experts = np.array([one.own.experts.stop - 1 for one in self.each])
+        self._experts = np.array([one.own.experts.stop - 1 for one in self.each], np.int64)
         self._said = np.zeros((CHUNK, len(self.each)), np.int64)
         self._y = np.zeros(CHUNK, np.int64)
         self._pending = 0
@@ -140,7 +140,7 @@ class EndlessLearners:
         n, self._pending = self._pending, 0
         for e, one in enumerate(self.each):
             found = one.end_chunk(self._said[:n, e], self._y[:n], losses, combination)
-            if found is not None:
+            if found is not None and self.neighbours is not None:
                 self.neighbours.follow(found)
 
     def state(self) -> dict[str, NDArray[Any]]:

@@ -55,12 +55,12 @@ class LearnersView(NamedTuple):
     """W: of learners on shared features, as in `weights`; nothing changes them."""
 
     W: tuple[Float64Array, ...]
-    neighbours: NeighboursView
+    neighbours: NeighboursView | None
     diagonal: DiagonalWeights | None
 
 
 class Learners:
-    """The learners of a bank.
+    """The learners of a bank, of which some learn by ridge or by gradient.
 
     Classification has K one-hot targets and one more, of a class that never comes; regression
     has one target.
@@ -80,9 +80,10 @@ class Learners:
             )
             for span, group in groupby(settings.gradient, lambda one: one.span)
         ]
-        self.neighbours = Neighbours(
-            settings.neighbours, features.columns("linear") - 1, regression=regression
-        )
+        columns = features.columns("linear") - 1
+        self.neighbours: Neighbours | None = None
+        if settings.neighbours:
+            self.neighbours = Neighbours(settings.neighbours, columns, regression=regression)
         self.diagonal = DiagonalLearners(settings.diagonal, regression=regression) if wide else None
         self.count = sum(1 for _ in settings.learners(wide=wide))
 
@@ -99,9 +100,12 @@ class Learners:
         Phi: (n, D). sparse: the rows where they are wide. Y: (n, K), the class that never comes
         included.
         """
-        of_span = {one.span: np.ascontiguousarray(Phi[:, : one.W.shape[3]]) for one in self.ridge}
+        width_of = {one.span: one.W.shape[3] for one in self._groups()}
+        of_span = {span: np.ascontiguousarray(Phi[:, :width]) for span, width in width_of.items()}
         parts = [one.absorb(of_span[one.span], Y) for one in self._groups()]
-        parts.append(self.neighbours.absorb(Phi[:, 1 : 1 + len(self.neighbours.memory.rows)], Y))
+        if self.neighbours is not None:
+            columns = 1 + len(self.neighbours.memory.rows)
+            parts.append(self.neighbours.absorb(Phi[:, 1:columns], Y))
         if self.diagonal is not None and sparse is not None:
             parts.append(self.diagonal.absorb(sparse, Y).transpose(1, 0, 2))
         return np.concatenate(parts, axis=1)
@@ -110,22 +114,25 @@ class Learners:
         """Let the ridge learners forget, the stream being so many samples long."""
         for one in self.ridge:
             one.end_chunk(samples)
-        first = next(one for one in self.ridge if one.span == "all")
-        self.neighbours.weigh(relevance(self._features, first.W[0, 0]))
+        if self.neighbours is not None and self.ridge:
+            first = next(one for one in self.ridge if one.span == "all")
+            self.neighbours.weigh(relevance(self._features, first.W[0, 0]))
 
     def rescale(self, factor: float, shift: float) -> None:
         """Have every learner answer factor s + shift where it answered s."""
         for group in self._groups():
             group.W = factor * group.W
             group.W[..., 0] += shift
-        self.neighbours.rescale(factor, shift)
+        if self.neighbours is not None:
+            self.neighbours.rescale(factor, shift)
         if self.diagonal is not None:
             self.diagonal.rescale(factor, shift)
 
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        own = sum(group.W.nbytes for group in self._groups()) + self.neighbours.nbytes
+        own = sum(group.W.nbytes for group in self._groups())
+        own += 0 if self.neighbours is None else self.neighbours.nbytes
         own += sum(one.P.nbytes + one.gains.nbytes for one in self.ridge)
         return own + (0 if self.diagonal is None else self.diagonal.nbytes)
 
@@ -134,7 +141,7 @@ class Learners:
         W = tuple(group.W for group in self._groups())
         return LearnersView(
             W,
-            self.neighbours.view(W[0].shape[2]),
+            None if self.neighbours is None else self.neighbours.view(W[0].shape[2]),
             None if self.diagonal is None else self.diagonal.view(),
         )
 
@@ -143,14 +150,15 @@ class Learners:
         arrays: dict[str, NDArray[Any]] = {}
         for name, group in self._named():
             arrays |= group.state(name)
-        arrays |= self.neighbours.state()
+        arrays |= {} if self.neighbours is None else self.neighbours.state()
         return arrays | ({} if self.diagonal is None else self.diagonal.state())
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
         for name, group in self._named():
             group.restore(name, state)
-        self.neighbours.restore(state)
+        if self.neighbours is not None:
+            self.neighbours.restore(state)
         if self.diagonal is not None:
             self.diagonal.restore(state)
 
@@ -164,7 +172,8 @@ class Learners:
                 for h in range(len(group.settings))
             ]
             shortest = min(parts, key=lambda part: part.horizon)
-            pairs += [(part, shortest) for part in parts if not np.isfinite(part.horizon)]
+            if np.isfinite(shortest.horizon):
+                pairs += [(part, shortest) for part in parts if not np.isfinite(part.horizon)]
             first = parts[-1].experts.stop
         return pairs
 
@@ -179,8 +188,9 @@ class Learners:
 def scores_of(view: LearnersView, Phi: Float64Array, sparse: SparseRows | None) -> Float64Array:
     """Scores (n, learners, K) of features (n, D) and sparse rows, nothing being learned."""
     parts = [scores_by(W, Phi[:, : W.shape[3]]) for W in view.W]
-    Z = Phi[:, 1 : 1 + len(view.neighbours.memory.rows)]
-    parts.append(neighbour_scores(view.neighbours, Z))
+    if view.neighbours is not None:
+        Z = Phi[:, 1 : 1 + len(view.neighbours.memory.rows)]
+        parts.append(neighbour_scores(view.neighbours, Z))
     if view.diagonal is not None and sparse is not None:
         parts.append(diagonal_scores(view.diagonal, sparse).transpose(1, 0, 2))
     return np.concatenate(parts, axis=1)

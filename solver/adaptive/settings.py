@@ -5,7 +5,7 @@ made. Linear learners cost next to nothing and are what noisy linear concepts ne
 horizons are for fast drift, an infinite one for streams that stay what they are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from solver.adaptive.gradient import GradientSetting
@@ -89,3 +89,41 @@ REGRESSION = Settings(
     diagonal=(0.3, 1.0),
     stackers=(300.0, FOREVER),
 )
+
+# The prior of ridge learners whose horizon is not one of the defaults.
+_PRIOR = 0.1
+
+
+class Pins(NamedTuple):
+    """What takes the place of a part of the defaults: None leaves it, and nothing switches it off.
+
+    horizons: of ridge learners, infinity for none. steps: of gradient learners. neighbours: how
+    many of the nearest.
+    """
+
+    horizons: Sequence[float] | None = None
+    steps: Sequence[float] | None = None
+    neighbours: Sequence[int] | None = None
+
+
+NO_PINS = Pins()
+
+
+def pinned(settings: Settings, pins: Pins) -> Settings:
+    """The settings with these parts in place of their own, on every span of features."""
+    if pins.horizons is not None:
+        known = {(one.span, one.horizon): one for one in settings.ridge}
+        losses = settings.ridge[0].losses
+        ridge = [
+            known.get((span, horizon), RidgeSetting(span, horizon, _PRIOR, losses))
+            for span in dict.fromkeys(one.span for one in settings.ridge)
+            for horizon in pins.horizons
+        ]
+        settings = settings._replace(ridge=tuple(ridge))
+    if pins.steps is not None:
+        spans = dict.fromkeys(one.span for one in settings.gradient)
+        gradient = [GradientSetting(span, step) for span in spans for step in pins.steps]
+        settings = settings._replace(gradient=tuple(gradient))
+    if pins.neighbours is not None:
+        settings = settings._replace(neighbours=tuple(sorted(pins.neighbours)))
+    return settings

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from solver.adaptive.classifier import AdaptiveClassifier
 from solver.adaptive.regressor import AdaptiveRegressor, predict_values
+from solver.adaptive.settings import CLASSIFICATION, NO_PINS, REGRESSION, Pins, pinned
 from solver.adaptive.standing import Standing
 from solver.adaptive.view import ClassView, predict_classes
 from solver.arrays import Float64Array
@@ -58,11 +59,21 @@ class BankLearner:
     """A bank that its first rows begin: whether it is one of dense rows, and of how many columns.
 
     voters: names of the heads that it listens to. temporal: see `AdaptiveClassifier`.
+    pins: what takes the place of default learners.
     current: None before the first rows. width: of the features that its learners share.
     """
 
-    def __init__(self, task: Task, voters: Sequence[str], *, temporal: bool, seed: int) -> None:
+    def __init__(
+        self,
+        task: Task,
+        voters: Sequence[str],
+        *,
+        temporal: bool,
+        seed: int,
+        pins: Pins = NO_PINS,
+    ) -> None:
         self.task, self.voters = task, tuple(voters)
+        self._settings = pinned(REGRESSION if task == "regression" else CLASSIFICATION, pins)
         self._temporal, self._seed = temporal, seed
         self._columns: int | None = None
         self.current: Bank | None = None
@@ -103,6 +114,10 @@ class BankLearner:
         self._columns = columns
         of_task = AdaptiveRegressor if self.task == "regression" else AdaptiveClassifier
         bank = of_task(
-            columns, seed=self._seed, external_experts=self.voters, temporal=self._temporal
+            columns,
+            self._settings,
+            seed=self._seed,
+            external_experts=self.voters,
+            temporal=self._temporal,
         )
         self.current, self.width = bank, bank.inputs.features.dimension

@@ -6,6 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
+from service.errors import Invalid
 from service.heads.protocol import Answers
 from service.model.learner import Learner
 from service.model.live import Model
@@ -159,3 +160,29 @@ def test_a_model_that_was_made_with_the_same_body_before_is_still_the_same(
     client.put(f"/v1/models/{name}", json=before).raise_for_status()
     assert client.put(f"/v1/models/{name}", json={"seed": 3}).status_code == 200
     assert client.put(f"/v1/models/{name}", json={"adaptive": {}}).status_code == 409
+
+
+def test_a_spec_pins_learners_or_switches_them_off():
+    learner = learner_of(adaptive={"horizons": [None, 200], "steps": [], "neighbours": [3]})
+    absorb(learner, mixed_units(100))
+    rows = learner.model.published.heads["adaptive"].learners
+    assert {row["horizon"] for row in rows if row["learner"] == "ridge"} == {None, 200.0}
+    assert {row["count"] for row in rows if row["learner"] == "neighbours"} == {3}
+    assert "gradient" not in {row["learner"] for row in rows}
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"horizons": [], "steps": []},
+        {"horizons": [1]},
+        {"horizons": [0.5]},
+        {"steps": [0]},
+        {"neighbours": [1001]},
+        {"neighbours": list(range(1, 10))},
+    ],
+)
+def test_pins_that_leave_no_learner_or_cannot_be_are_refused(own: dict[str, Any]):
+    with pytest.raises(Invalid) as refused:
+        read_spec({"adaptive": own})
+    assert refused.value.errors[0]["pointer"].startswith("/adaptive")

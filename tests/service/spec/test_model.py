@@ -35,7 +35,7 @@ DEFAULTS = {
         "horizon": None,
     },
     "semiparametric": None,
-    "adaptive": {},
+    "adaptive": {"horizons": None, "steps": None, "neighbours": None},
     "serve": "adaptive",
     "seed": 0,
 }
