@@ -14,7 +14,7 @@ import pytest
 
 from service.model.learner import Learner
 from service.model.live import Model
-from service.samples.validation import Samples
+from service.samples.validation import Samples, read_rows, read_samples
 from service.spec.model import read_spec
 from solver.arrays import Float64Array
 from tests.service.streams import curve, three_classes, two_classes
@@ -107,3 +107,26 @@ def test_samples_one_at_a_time_are_those_of_single_posts(client: httpx.Client, n
         told = post(client, f"{url}/samples", x=x, y=y)["results"]["prediction"]
         assert told == [model.predict_one(named)]
         model.learn_one(named, y)
+
+
+def test_rows_by_name_one_at_a_time_have_the_bits_of_the_service() -> None:
+    learner, model = learner_of(), StreamClassifier()
+    random = np.random.default_rng(0)
+    numbers = (random.standard_normal((300, 3)) * [1e-3, 1.0, 1e3]).tolist()
+    rows = [dict(zip("abc", row, strict=True)) for row in numbers]
+    y = ["up" if row["b"] > 0.0 else "down" for row in rows]
+    for x in rows[4::5]:
+        del x["b"]  # missing
+    for x, label in zip(rows, y, strict=True):
+        learner.absorb("working_set", read_samples({"x": x, "y": label}, prepared=True))
+        model.learn_one(x, label)
+    learner.publish()
+    published = learner.model.published
+    classes = published.heads["adaptive"].source["classes"]
+    for x in ({"b": 0.3, "c": 5.0, "a": 1e-3}, {"a": 1e-3, "c": 5.0}):
+        said = published.predict(
+            "adaptive", published.matrix(read_rows({"x": x}, prepared=True))
+        ).said
+        assert said.probability is not None
+        told = dict(zip(classes, said.probability[0].tolist(), strict=True))
+        assert told == model.predict_proba_one(x)
