@@ -73,7 +73,7 @@ class RemoteClassifier(_Remote):
     def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
         """The probability of each class; empty while it cannot predict. Raises ClientError."""
         try:
-            said = self.client.predict_proba(self.name, [_numbers(x)])
+            said = self.client.predict_proba(self.name, [_named(x)])
         except Refused as refused:
             if refused.slug == "untrained":
                 return {}
