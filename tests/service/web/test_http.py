@@ -295,8 +295,8 @@ def test_bad_samples_are_refused_as_a_whole(
 def test_a_bad_row_is_pointed_at(client: httpx.Client, name: str) -> None:
     create(client, name)
     rows = [[float(i)] * 8 for i in range(5)]
-    rows[3][7] = math.nan
-    content = str({"x": rows, "y": list("abcde")}).replace("'", '"').replace("nan", "NaN")
+    rows[3][7] = math.inf
+    content = str({"x": rows, "y": list("abcde")}).replace("'", '"').replace("inf", "Infinity")
     told = problem(
         client.post(f"/v1/models/{name}/samples", content=content), 422, "invalid-samples"
     )
