@@ -6,7 +6,7 @@ from service.engine.phase import Phase
 from service.engine.warm_up import WarmUp
 from service.errors import NotReady
 from service.model.live import Model
-from service.samples.named_rows import NamedRows, Rows
+from service.samples.named_rows import Rows
 
 
 class Readiness:
@@ -47,8 +47,7 @@ class Readiness:
         It is to be called before such rows are learned or predicted. Raises NotReady, also after
         so many seconds.
         """
-        # A head may get named rows dense or sparse.
-        sparse = isinstance(rows, NamedRows)
+        sparse = model.published.form.may_be_sparse(rows)
         if self._phase.ready and self._warm_up.is_compiled(model.spec, sparse):
             return
         try:

@@ -219,6 +219,28 @@ class TestFirstSamples:
             np.testing.assert_array_equal(a[1][name], b[1][name])
 
 
+@pytest.mark.parametrize(
+    ("learned", "asked", "may"),
+    [
+        ([], {"a": 1}, True),
+        ([], {"a": "x"}, False),
+        ([{"a": 1}], {"b": 1}, True),
+        ([{"a": "x"}], {"a": 1}, False),
+        ([{"a": 1}] * SETTLING, {"a": 1}, False),
+        ([{"a": 1}, {"b": 1, "c": 1}], {"a": 1}, True),
+        ([[1.0]], [2.0], False),
+    ],
+)
+def test_only_rows_that_may_be_sparse_wait_for_the_code_of_sparse_rows(
+    learned: list[Any], asked: Any, may: bool
+):
+    learner = learner_of()
+    for row in learned:
+        learn(learner, samples([row], ["y"]))
+    rows = read_rows({"x": asked}, prepared=True)
+    assert learner.model.published.form.may_be_sparse(rows) is may
+
+
 def test_text_in_sparse_rows_is_refused():
     learner = learner_of(prepare={"named": "sparse"})
     learn(learner, samples([{"a": 1}, {"b": 2}], [0, 1]))
