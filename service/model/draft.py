@@ -68,8 +68,9 @@ class Draft:
             for name in self._learner.learning(head)
         }
         names = self._new_names(samples.X) if isinstance(samples.X, NamedRows) else []
-        if form.layout is not None and form.layout != self._form.layout:
-            self._check_bytes(form.layout.width, named=False)
+        width = None if self._form.settled or form.layout is None else form.layout.width
+        if width is not None:
+            self._check_bytes(width, named=False)
         self._names.update(names)
         self._form = form
         self._labels |= labels

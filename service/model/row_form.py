@@ -81,7 +81,7 @@ class RowForm(NamedTuple):
         """
         if isinstance(rows, np.ndarray) and self.schema is None:
             self._check_arrays(rows)
-            return self._replace(width=rows.shape[1])
+            return self if self.begun else self._replace(width=rows.shape[1])
         if self.sparse or self._begins_sparse(rows):
             self._check_sparse(rows)
             return self._replace(sparse=True)
