@@ -125,10 +125,12 @@ class WarmUp:
         self._wake()
 
     def _end(self, code: int) -> None:
+        if self._ended:
+            return  # it was stopped
         self._ended = True
         if code == 0:
             logger.info("everything is compiled, after %.0f s", time.monotonic() - self._began)
-        elif code > 0:
+        else:
             logger.warning(
                 "compilation in the background failed with exit code %d; "
                 "what is missing is compiled when a model first needs it",

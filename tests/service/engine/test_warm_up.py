@@ -184,8 +184,16 @@ def test_a_cache_that_cannot_be_written_keeps_no_marks(
     assert not is_complete()
 
 
-@pytest.mark.parametrize("code", [0, 1], ids=["compiled", "failed"])
-def test_a_model_of_another_kind_waits_for_its_parts(process: Compiling, code: int) -> None:
+@pytest.mark.parametrize(
+    ("code", "logged"),
+    [(0, "everything is compiled"), (1, "exit code 1"), (-9, "exit code -9")],
+    ids=["compiled", "failed", "killed"],
+)
+def test_a_model_of_another_kind_waits_for_its_parts(
+    process: Compiling, code: int, logged: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+
     async def run() -> None:
         started = warm_up(process)
         waiting = asyncio.create_task(started.wait_for(LINEAR, False))
@@ -201,6 +209,7 @@ def test_a_model_of_another_kind_waits_for_its_parts(process: Compiling, code: i
         process.end(code)
         await asyncio.wait_for(whole, 10)
         assert not started.progress
+        assert logged in caplog.text
 
     asyncio.run(run())
 
