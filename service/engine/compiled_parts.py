@@ -73,19 +73,21 @@ def needed_first() -> list[Part]:
 
 
 def compile_all(those: Iterable[Part], compiled: Callable[[Part], None]) -> None:
-    """Compile parts that no other process has compiled; those that one is at come last.
+    """Compile parts that no other process has compiled; those that one is at come later.
 
     compiled: called for each, whoever compiled it.
     """
-    busy = []
-    for part in those:
-        if part.compile_once(wait=False):
+
+    def attempt(part: Part, wait: bool) -> bool:
+        if done := part.compile_once(wait):
             compiled(part)
-        else:
-            busy.append(part)
+        return done
+
+    busy: list[Part] = []
+    for part in those:
+        busy = [each for each in [part, *busy] if not attempt(each, wait=False)]
     for part in busy:
-        part.compile_once(wait=True)
-        compiled(part)
+        attempt(part, wait=True)
 
 
 def wanted_first(those: Iterable[Part], wanted: Callable[[], list[str]]) -> Iterator[Part]:

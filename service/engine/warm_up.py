@@ -67,6 +67,7 @@ class WarmUp:
 
         def compiled(part: Part) -> None:
             left.remove(part)
+            self._compiled.add(part.key)
             report(f"compiling: {len(left)} of {len(needed)} parts are left")
             logger.info("compiled: %s; %d of %d parts are left", part, len(left), len(needed))
 

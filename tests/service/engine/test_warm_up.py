@@ -1,6 +1,7 @@
 """What a server compiles before it is ready, and what beside it."""
 
 import asyncio
+import contextlib
 import io
 import os
 import subprocess
@@ -9,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -172,6 +174,39 @@ def test_a_part_that_another_is_at_comes_last(compiled: list[Part]) -> None:
     assert told == compiled == [second, first]
 
 
+def test_a_part_that_another_has_finished_is_reported_next() -> None:
+    first, second, third = parts()[:3]
+    told: list[Part] = []
+
+    def compiled(part: Part) -> None:
+        told.append(part)
+        if part is second:
+            held.close()
+
+    held = contextlib.ExitStack()
+    held.enter_context(_at_it(first))
+    with mock.patch.object(Part, "compile"):
+        compile_all((first, second, third), compiled)
+    assert told == [second, first, third]
+
+
+@contextlib.contextmanager
+def _at_it(part: Part) -> Iterator[None]:
+    """Another thread is compiling a part."""
+    begun, end = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        begun.set()
+        end.wait(10)
+
+    thread = threading.Thread(target=compile_once, args=(part.key, hold, True))
+    thread.start()
+    begun.wait(10)
+    yield
+    end.set()
+    thread.join()
+
+
 def test_a_cache_that_cannot_be_written_keeps_no_marks(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -257,7 +292,6 @@ def test_sparse_rows_of_a_default_model_wait_and_dense_ones_do_not(
         await engine.ready
         model, _ = await engine.create("m", ModelSpec())
         sparse = named_rows([{"a": 1.0}])
-        process.compile(*needed_first())
         await asyncio.wait_for(engine.readiness.compiled(model, np.ones((1, 1))), 10)
         with pytest.raises(NotReady, match=r"compiling what this model needs \(5 of \d+ parts"):
             await engine.readiness.compiled(model, sparse, 0.01)
