@@ -4,7 +4,7 @@ import asyncio
 
 from service.engine.phase import Phase
 from service.engine.warm_up import WarmUp
-from service.errors import NotReady
+from service.errors import InvalidSamples, NotReady
 from service.model.live import Model
 from service.samples.named_rows import Rows
 
@@ -47,9 +47,9 @@ class Readiness:
         It is to be called before such rows are learned or predicted. Raises NotReady, also after
         so many seconds.
         """
-        sparse = model.published.form.may_be_sparse(rows)
-        if self._phase.ready and self._warm_up.is_compiled(model.spec, sparse):
+        if self._phase.ready and self._warm_up.ended:
             return
+        sparse = _become_sparse(model, rows)
         try:
             async with asyncio.timeout(seconds):
                 await self._settled.wait()
@@ -59,3 +59,11 @@ class Readiness:
                 f"the server is compiling what this model needs ({self.progress}); try again"
             ) from None
         self._phase.check_readable()
+
+
+def _become_sparse(model: Model, rows: Rows) -> bool:
+    """Whether heads get the rows sparse, as far as is known before they have their turn."""
+    try:
+        return model.published.form.after(rows).sparse
+    except InvalidSamples:  # they will be refused
+        return False

@@ -47,6 +47,11 @@ class WarmUp:
             threading.Thread(target=self._watch, args=(process,), daemon=True).start()
 
     @property
+    def ended(self) -> bool:
+        """Whether nothing more is compiled: everything is, or the process has ended."""
+        return self._ended
+
+    @property
     def progress(self) -> str:
         """How much is compiled of what can be; empty once everything is."""
         if self._ended:

@@ -96,16 +96,6 @@ class RowForm(NamedTuple):
             return self
         return self._replace(schema=self.schema._replace(samples=SETTLING))
 
-    def may_be_sparse(self, rows: Rows) -> bool:
-        """Whether heads may get rows by name as sparse ones, for all that is known so far."""
-        if self.begun and self.settled:
-            return self.sparse
-        if not isinstance(rows, NamedRows):
-            return self._begins_sparse(rows)
-        known = () if self.schema is None else self.schema.columns
-        tabular = bool(len(rows.texts)) or any(column.slots for column in known)
-        return not tabular
-
     def check(self, rows: Rows) -> None:
         """Refuse rows to predict that do not fit. Raises InvalidSamples."""
         if not self.begun:

@@ -35,6 +35,7 @@ from service.spec.model import ModelSpec
 from service.storage.data_directory import open_storage
 from tests.service.specs import read_papers_spec
 
+SPARSE = ModelSpec.model_validate({"prepare": {"named": "sparse"}})
 LINEAR = read_papers_spec({"kernel": {"type": "linear"}})
 
 
@@ -283,22 +284,23 @@ def test_a_stop_ends_the_process_and_the_wait(process: Compiling) -> None:
 
 
 @pytest.mark.usefixtures("compiled")
-def test_sparse_rows_of_a_default_model_wait_and_dense_ones_do_not(
-    process: Compiling, tmp_path: Path
-) -> None:
+def test_sparse_rows_wait_and_arrays_and_tables_do_not(process: Compiling, tmp_path: Path) -> None:
     async def run() -> None:
         settings = Settings(data=tmp_path)
         engine = Engine(settings, open_storage(tmp_path), warm_up(process), {})
         await engine.ready
-        model, _ = await engine.create("m", ModelSpec())
-        sparse = named_rows([{"a": 1.0}])
+        named = named_rows([{"a": 1.0}])
+        model, _ = await engine.create("table", ModelSpec())
+        for rows in (np.ones((1, 1)), named):
+            await asyncio.wait_for(engine.readiness.compiled(model, rows), 10)
+        model, _ = await engine.create("m", SPARSE)
         await asyncio.wait_for(engine.readiness.compiled(model, np.ones((1, 1))), 10)
         with pytest.raises(NotReady, match=r"compiling what this model needs \(5 of \d+ parts"):
-            await engine.readiness.compiled(model, sparse, 0.01)
-        waiting = asyncio.create_task(engine.readiness.compiled(model, sparse))
+            await engine.readiness.compiled(model, named, 0.01)
+        waiting = asyncio.create_task(engine.readiness.compiled(model, named))
         await asyncio.sleep(0.05)
         assert not waiting.done()
-        process.compile(*parts_of(ModelSpec(), sparse=True))
+        process.compile(*parts_of(SPARSE, sparse=True))
         await asyncio.wait_for(waiting, 10)
         await engine.stop()
 

@@ -13,7 +13,6 @@ from service.samples.record import as_recorded, from_record, to_record
 from service.samples.validation import Samples, read_rows, read_samples
 from service.spec.model import read_spec
 from solver.prepare.schema import SETTLING
-from solver.rows.matrix import SparseRows
 
 QUICK: dict[str, Any] = {"working_set": None, "asset": {"dimension": 16}, "serve": "adaptive"}
 LIMITS = Limits(classes=100, features=1000)
@@ -218,37 +217,6 @@ class TestFirstSamples:
         assert a[0] == b[0]
         for name in a[1]:
             np.testing.assert_array_equal(a[1][name], b[1][name])
-
-
-@pytest.mark.parametrize(
-    ("learned", "asked", "may"),
-    [
-        ([], {"a": 1}, True),
-        ([], {"a": "x"}, False),
-        ([{"a": 1}], {"b": 1}, True),
-        ([{"a": "x"}], {"a": 1}, False),
-        ([{"a": 1}] * SETTLING, {"a": 1}, False),
-        ([{"a": 1}, {"b": 1, "c": 1}], {"a": 1}, True),
-        ([[1.0]], [2.0], False),
-    ],
-)
-def test_only_rows_that_may_be_sparse_wait_for_the_code_of_sparse_rows(
-    learned: list[Any], asked: Any, may: bool
-):
-    learner = learner_of()
-    for row in learned:
-        learn(learner, samples([row], ["y"]))
-    rows = read_rows({"x": asked}, prepared=True)
-    assert learner.model.published.form.may_be_sparse(rows) is may
-
-
-def test_sparse_rows_keep_their_zeros_and_their_units():
-    learner = learner_of(prepare={"named": "sparse"})
-    learn(learner, samples([{"a": 1e6, "b": 2}, {"b": 3, "c": 0}], [0, 1]))
-    X = learner.model.published.matrix(read_rows({"x": [{"a": 5, "b": 0}]}, prepared=True))
-    assert learner.preparation is None
-    assert isinstance(X, SparseRows)
-    assert (X.values.tolist(), X.width) == ([5.0], 2)
 
 
 def test_text_in_sparse_rows_is_refused():
