@@ -134,7 +134,8 @@ def _codes_of(spec: ModelSpec) -> set[tuple[str, Hashable]]:
 
 
 def _prepare(spec: ModelSpec, _: bool) -> None:
-    learner = Learner(Model(0, "exercise", spec))
-    learner.prepared(rows_to_learn())
+    learner, X = Learner(Model(0, "exercise", spec)), rows_to_learn()
+    learner.form = learner.form.after(X)
+    learner.prepared(X)
     learner.publish()
-    learner.model.published.prepared(rows_to_learn())
+    learner.model.published.prepared(X)

@@ -33,6 +33,7 @@ from service.samples.named_rows import named_rows
 from service.settings import Settings
 from service.spec.model import ModelSpec
 from service.storage.data_directory import open_storage
+from solver.prepare.columns import Preparation
 from tests.service.specs import read_papers_spec
 
 SPARSE = ModelSpec.model_validate({"prepare": {"named": "sparse"}})
@@ -108,6 +109,17 @@ def test_the_default_model_is_needed_first() -> None:
     assert {part.spec.kernel.type for part in first} == {"rbf"}
     assert keys(first) == keys(list(parts()[: len(first)]))
     assert len(first) < len(parts()) / 4
+
+
+def test_a_part_prepares_rows() -> None:
+    (preparation,) = (part for part in needed_first() if part.name == "preparation")
+    with (
+        mock.patch.object(Preparation, "absorb") as learned,
+        mock.patch("service.model.published.prepared") as predicted,
+    ):
+        preparation.compile()
+    assert learned.called
+    assert predicted.called
 
 
 def test_every_part_has_a_key_of_its_own() -> None:

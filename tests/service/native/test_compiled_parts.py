@@ -16,7 +16,10 @@ from service.model.learner import Learner
 from service.model.live import Model
 from service.samples.named_rows import NamedRows
 from service.samples.record import from_record, to_record
+from service.samples.targets import Targets
 from service.samples.validation import Samples
+from service.spec.heads import Task
+from service.spec.model import ModelSpec
 from tests.service.specs import read_papers_spec
 from tests.service.streams import asset_specs, few_words, part, three_classes, two_classes
 
@@ -76,6 +79,22 @@ def test_traffic_compiles_nothing(spec: Any, make: Any) -> None:
     other.restore(*learner.state())
     other.absorb(head, part(samples, 0, 300))
     other.publish()
+    assert compiled_signatures() == before
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_the_default_model_compiles_nothing(task: Task) -> None:
+    """It prepares its rows, and has a bank of learners."""
+    before = compiled_signatures()
+    learner = Learner(Model(1, "m", ModelSpec.model_validate({"task": task})))
+    X = np.random.default_rng(0).standard_normal((300, 3))
+    y: Targets = X[:, 0] if task == "regression" else ["a", "b", "c"] * 100
+    for start, stop in ((0, 1), (1, 4), (4, 300)):
+        learner.absorb(learner.model.head_of["samples"], Samples(X[start:stop], y[start:stop]))
+        learner.publish()
+    published = learner.model.published
+    for rows in (X[:1], X[:5], X):
+        published.predict(learner.model.spec.serve, published.matrix(rows))
     assert compiled_signatures() == before
 
 
