@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.engine.saved_arrays import WrongArrays, check_state
+from service.engine.saved_arrays import WrongArrays, check_norms, check_state
 from service.errors import InDoubt, WolfstreamError
+from service.heads.kernel import stored_norm_limit
 from service.heads.kinds import KINDS
 from service.model.learner import Learner
 from service.model.live import Model
@@ -99,6 +100,7 @@ def fill_model(model: Model, state: State, source: str) -> LoadedModel:
     learner = Learner(model)
     try:
         check_state(state.plain, state.arrays, model.spec.heads, learner.state()[1])
+        check_norms(state.arrays, model.spec.heads, stored_norm_limit(model.spec))
         learner.restore(state.plain, state.arrays)
         learner.publish()
     except WrongArrays as error:

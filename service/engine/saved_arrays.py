@@ -25,6 +25,7 @@ _MACHINE_NUMBERS = (
     *("scale", "square_norm", "b", "scale_sum", "b_sum", "b_before", "moved", "factor"),
 )
 _PROGRESS = tuple(f"progress_{name}" for name in ("steps", "square_norms", "loss", "target"))
+_ROWS = ("rows", "auto_rows", "window_X", "landmarks", "fit.X")
 _OF_PROBLEMS = ("sizes", "q", "steps")
 _OF_MEMBERS = ("alpha", "gradient", "sign", "column")
 
@@ -241,6 +242,31 @@ def check_state(
         classes = plain["heads"][head].get("classes")
         n_classes = None if classes is None else len(classes)
         check_arrays(_of(head, arrays), _of(head, empty), n_classes, dimension)
+
+
+def check_norms(arrays: Arrays, heads: Collection[str], limit: float) -> None:
+    """Raise WrongArrays where a stored row is larger than one that could have been learned.
+
+    limit: on ||x||^2 of each row by itself, up to which no kernel value overflows.
+    """
+    for head in heads:
+        of_head = _of(head, arrays)
+        for name in _ROWS:
+            norms = _square_norms(name, of_head)
+            _require(bool((norms <= limit).all()), name, "has rows too large for the kernel")
+
+
+def _square_norms(name: str, arrays: Arrays) -> NDArray[np.float64]:
+    """||x||^2 of each row, (n,), of arrays that were checked; NaN where a number is."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if name in arrays:
+            rows = arrays[name].astype(np.float64)
+            return np.asarray(np.einsum("ij,ij->i", rows, rows))
+        if f"{name}_indptr" not in arrays:
+            return np.zeros(0)
+        ends, squares = arrays[f"{name}_indptr"], arrays[f"{name}_data"] ** 2
+        row = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+        return np.bincount(row, squares[: ends[-1]], len(ends) - 1).astype(np.float64)
 
 
 def _of(head: str, arrays: Arrays) -> Arrays:

@@ -7,6 +7,7 @@ import numpy as np
 from service.errors import MOST_ERRORS, InvalidSamples, SampleError
 from service.samples.named_rows import Rows, square_norms
 from service.spec.kernel import KernelSpec, LinearSpec, PolynomialSpec, has_auto_gamma
+from service.spec.model import ModelSpec
 from solver.kernels.bandwidth import gamma_from_rows
 from solver.kernels.entries import LARGEST_VALUE
 from solver.kernels.functions import Kernel, largest_square_norm
@@ -52,6 +53,16 @@ def square_norm_limit(spec: KernelSpec, gamma: float | None = None) -> float:
 def kernel_limit(kernel: Kernel) -> float:
     """`square_norm_limit` of a kernel whose gamma is settled."""
     return min(largest_square_norm(kernel), LARGEST_VALUE)
+
+
+def stored_norm_limit(spec: ModelSpec) -> float:
+    """The largest ||x||^2 of a row that a model of this spec can have learned.
+
+    Preparation bounds the rows of arrays, whatever the kernel is; an estimated gamma suits them.
+    """
+    if spec.prepare is not None or has_auto_gamma(spec.kernel):
+        return LARGEST_VALUE
+    return square_norm_limit(spec.kernel)
 
 
 def check_norms(rows: Rows | SparseRows, limit: float) -> None:

@@ -179,3 +179,30 @@ def test_plain_data_that_does_not_fit(plain: dict[str, Any]):
     spec, state = MODELS["dense"]
     with pytest.raises(WrongArrays):
         check(spec, {**state.plain, **plain}, state.arrays)
+
+
+POLYNOMIAL = learned(
+    {**SET, "asset": None, "kernel": {"type": "polynomial", "degree": 8, "gamma": 1.0}},
+    three_classes(60),
+)
+
+
+@pytest.mark.parametrize("large", [1e7, 1e60, np.inf, np.nan])
+def test_rows_that_could_not_have_been_learned_are_refused(large: float):
+    """A kernel of degree 8 would make 1e112 of the first, and publish it."""
+    spec, state = POLYNOMIAL
+    rows = state.arrays["working_set.rows"].copy()
+    fill_model(Model(1, "m", spec), state, "it")
+    rows[1] = large
+    with pytest.raises(ModelFileError, match="rows has rows too large for the kernel"):
+        fill_model(
+            Model(1, "m", spec),
+            state._replace(arrays={**state.arrays, "working_set.rows": rows}),
+            "it",
+        )
+
+
+@each_model
+def test_rows_that_were_learned_are_not_too_large(name: str):
+    spec, state = MODELS[name]
+    fill_model(Model(1, "m", spec), state, "it")
