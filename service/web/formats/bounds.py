@@ -2,7 +2,8 @@
 
 A byte can become an object of a hundred: without a bound, two kilobytes of compressed empty maps
 took 5 GB. Text is counted by its separators, which is an upper bound and takes a tenth of the time
-of decoding; MessagePack, whose structure shows only while it is read, is counted as it is built.
+of decoding; MessagePack, whose structure shows only while it is read, is counted as it is built,
+but for texts, of which arrays that never end could hold any number.
 Bodies so small that they cannot exceed a bound are not counted.
 """
 
@@ -59,6 +60,70 @@ def check_lines(body: bytes, separators: bytes, bounds: Bounds) -> None:
         if lines > most:
             raise TooLarge(f"a request may have at most {most} lines; send smaller batches")
         _check_values(lines + _count(body, separators), bounds)
+
+
+def check_packed(body: bytes, bounds: Bounds) -> None:
+    """Raise TooLarge where MessagePack may have more texts than values are allowed.
+
+    `Counter` sees an array once it is built, and texts in arrays that never end are many by then.
+    They are counted one by one only where the bytes that can begin a text are as many.
+    """
+    content = np.frombuffer(body, np.uint8)
+    texts = 0
+    for start in range(0, len(content), _CHUNK_BYTES):
+        chunk = content[start : start + _CHUNK_BYTES]
+        short, long = (chunk & 0xE0) == 0xA0, (chunk >= 0xD9) & (chunk <= 0xDB)
+        texts += int(np.count_nonzero(short | long))
+    if texts > bounds.values:
+        _walk(body, bounds)
+
+
+def _walk(body: bytes, bounds: Bounds) -> None:
+    """Count the values of MessagePack, from its first byte on, without making any."""
+    left, found, at = 1, 0, 0
+    while left and at < len(body):
+        kind = _KINDS[body[at]]
+        left, found, at = left - 1, found + 1, at + 1
+        if found > bounds.values + bounds.containers:
+            _check_values(found, bounds)
+        length = int.from_bytes(body[at : at + kind.width], "big") if kind.width else 1
+        at += kind.width + kind.size + kind.bytes_each * length
+        left += kind.values_each * length
+
+
+class _Kind(NamedTuple):
+    """What follows a byte of MessagePack.
+
+    width: bytes of a length; without them the length is 1. size: bytes after that. bytes_each,
+    values_each: for each of the length.
+    """
+
+    width: int = 0
+    size: int = 0
+    bytes_each: int = 0
+    values_each: int = 0
+
+
+def _kind(byte: int) -> _Kind:
+    """See https://github.com/msgpack/msgpack/blob/master/spec.md."""
+    if 0x80 <= byte <= 0x9F:  # a short map or array
+        return _Kind(values_each=(byte & 15) * (2 if byte < 0x90 else 1))
+    if 0xA0 <= byte <= 0xBF:  # a short text
+        return _Kind(size=byte & 31)
+    for first, extra in ((0xC4, 0), (0xC7, 1), (0xD9, 0)):  # bytes, extensions, texts
+        if first <= byte < first + 3:
+            return _Kind(width=1 << (byte - first), size=extra, bytes_each=1)
+    for first, each in ((0xDC, 1), (0xDE, 2)):  # arrays, maps
+        if first <= byte < first + 2:
+            return _Kind(width=2 << (byte - first), values_each=each)
+    return _Kind(size=_NUMBERS.get(byte, 0))
+
+
+# Of floats, integers without and with a sign, and extensions of a fixed size, with their type.
+_NUMBERS = {0xCA: 4, 0xCB: 8}
+_NUMBERS |= {first + k: 1 << k for first in (0xCC, 0xD0) for k in range(4)}
+_NUMBERS |= {0xD4 + k: 1 + (1 << k) for k in range(5)}
+_KINDS = [_kind(byte) for byte in range(256)]
 
 
 class Counter:

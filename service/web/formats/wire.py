@@ -10,7 +10,7 @@ import msgpack
 from pydantic_core import from_json, to_json
 
 from service.errors import Refusal, Unavailable, Unreadable, UnsupportedFormat
-from service.web.formats.bounds import Bounds, Counter, check_json
+from service.web.formats.bounds import Bounds, Counter, check_json, check_packed
 from service.web.formats.lines import DECODERS
 
 
@@ -43,6 +43,7 @@ def _decode_msgpack(body: bytes, bounds: Bounds) -> Any:
         # Labels and field names are text; maps may not have other keys.
         if len(body) <= bounds.uncounted_bytes:
             return msgpack.unpackb(body, strict_map_key=True)
+        check_packed(body, bounds)
         counter = Counter(bounds)
         return msgpack.unpackb(
             body,

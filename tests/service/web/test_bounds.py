@@ -9,6 +9,7 @@ import pytest
 
 from service.errors import Refusal, TooLarge
 from service.samples.validation import read_samples
+from service.web.formats import bounds
 from service.web.formats.bounds import Bounds
 from service.web.formats.inference import read_inference
 from service.web.formats.wire import JSON, MSGPACK, format_of_body
@@ -91,3 +92,52 @@ def test_raw_arrays_are_not_counted():
 def test_tensors_are_counted():
     with pytest.raises(TooLarge):
         read_inference(json_of(1_001), None, False, SMALL)
+
+
+def nested_texts(n: int) -> bytes:
+    """Arrays that never end, one in another, each with fewer texts than are allowed."""
+    return b"".join(b"\xdd\x00\x10\x00\x00" + b"\xa2ab" * n for _ in range(12))
+
+
+def test_texts_in_arrays_that_never_end_are_counted() -> None:
+    body, most = nested_texts(100_000), Bounds(200_000, 100_000)
+    tracemalloc.start()
+    with pytest.raises(TooLarge, match="numbers, texts and names"):
+        MSGPACK.decode(body, most)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 << 20
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"x": [[0.5, -1, 200, 70_000, 2**40, -(2**40), 1e300] * 30] * 50, "y": ["a" * 40] * 50},
+        {"x": {"dtype": "<f8", "shape": [4, 2], "data": bytes(range(0xA0, 0xC0)) * 20_000}},
+        ["é" * 300, b"\xa1" * 70_000, None, True, {"k" * 20: [["a"] * 70_000, {}]}],
+    ],
+    ids=["rows", "raw", "mixed"],
+)
+def test_a_walk_over_messagepack_ends_where_it_ends(
+    value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each value is counted once: one more than there are is allowed, one fewer is not."""
+    body = msgpack.packb(value)
+
+    def values(part: Any) -> int:
+        inner = part if isinstance(part, list) else []
+        if isinstance(part, dict):
+            inner = [item for pair in part.items() for item in pair]
+        return 1 + sum(map(values, inner))
+
+    monkeypatch.setattr(Bounds, "containers", 0)
+    n = values(value)
+    bounds._walk(body, Bounds(n, n))
+    bounds._walk(body + b"\xa1" * 9, Bounds(n, n))
+    with pytest.raises(TooLarge):
+        bounds._walk(body, Bounds(n - 1, n))
+
+
+def test_a_body_that_is_cut_off_ends_the_walk() -> None:
+    for at in range(1, 40):
+        bounds._walk(msgpack.packb(["ab", 1.5, b"cd", {"e": 2**40}, "f" * 40])[:at], Bounds(100, 9))
