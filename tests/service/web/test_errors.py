@@ -24,6 +24,7 @@ STATUS = {
     "no-such-head": 409,
     "untrained": 409,
     "too-slow": 408,
+    "another-state": 412,
     "too-large": 413,
     "head-too-large": 431,
     "unsupported-format": 415,
