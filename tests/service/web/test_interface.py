@@ -23,7 +23,7 @@ INTERFACE = [
     ("DELETE /v1/models/{name}", "If-Match", f"204 404 412 422 {KEY}"),
     ("POST /v1/models/{name}/samples", IDEMPOTENT, f"200 202 404 412 429 {BODY}"),
     ("POST /v1/models/{name}/asset", IDEMPOTENT, f"200 202 404 412 429 {BODY}"),
-    ("POST /v1/models/{name}/predict", "head min_sequence", f"200 404 412 429 {BODY}"),
+    ("POST /v1/models/{name}/predict", "head min_sequence probability", f"200 404 412 429 {BODY}"),
     ("POST /v1/models/{name}/refit", "", f"202 404 {BODY}"),
     ("GET /v1/models/{name}/jobs", "", f"200 404 {KEY}"),
     ("GET /v1/models/{name}/jobs/{job}", "", f"200 404 {KEY}"),
