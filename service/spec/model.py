@@ -32,6 +32,7 @@ MODEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 
 _DIMENSION = 512
 _EPSILON = 0.1
+_HORIZON = 1000
 # What a spec meant before these fields existed.
 _BEFORE: dict[str, Any] = {"prepare": None, "adaptive": None}
 _BEFORE_TABLES: dict[str, Any] = {"named": "sparse"}
@@ -95,8 +96,9 @@ class AssetSpec(Part):
     horizon: int | None = Field(
         None,
         ge=1,
-        description="The step length never falls below that of this step: the model goes on "
-        "following a stream that drifts. null: it falls for ever.",
+        description="The step length never falls below that of this step, and averages are over "
+        "as many: the model goes on following a stream that drifts. null: it falls for ever. "
+        f"{_HORIZON} by default where rows are prepared and iterates averaged, else null.",
     )
 
 
@@ -194,12 +196,14 @@ class ModelSpec(Part):
         kernel = with_type(given.get("kernel", {}))
         given = given | {"kernel": kernel}
         kind: Any = kernel["type"] if isinstance(kernel, dict) else "rbf"
-        if isinstance(asset := given.get("asset", {}), dict):
-            given = given | {"asset": _with_defaults(asset, kind, regression)}
         if regression:
             given = {"working_set": None} | given
         if given.get("semiparametric") is not None:
             given = {"prepare": None, "adaptive": None} | given
+        if isinstance(asset := given.get("asset", {}), dict):
+            if given.get("prepare", ()) is not None:
+                asset = _of_streams(asset)
+            given = given | {"asset": _with_defaults(asset, kind, regression)}
         if given.get("adaptive", ()) is not None:
             return given
         if given.get("working_set", ()) is not None:
@@ -265,6 +269,12 @@ class ModelSpec(Part):
     def plain(self) -> dict[str, Any]:
         """As JSON-able data with every default filled in."""
         return self.model_dump(mode="json", by_alias=True)
+
+
+def _of_streams(asset: dict[str, Any]) -> dict[str, Any]:
+    """ASSET's part where rows are prepared as they come: its average follows a drift."""
+    averages = asset.get("algorithm", "asset") == "asset" and asset.get("average", True) is True
+    return {"horizon": _HORIZON} | asset if averages else asset
 
 
 def _with_defaults(asset: dict[str, Any], kernel: Any, regression: bool) -> dict[str, Any]:

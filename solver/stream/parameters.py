@@ -29,4 +29,4 @@ class AssetParameters(NamedTuple):
     epsilon: float = 0.1
     average: bool = True
     average_from: int | None = None
-    horizon: int | None = None
+    horizon: int | None = 1000

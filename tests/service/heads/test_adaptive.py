@@ -186,3 +186,13 @@ def test_pins_that_leave_no_learner_or_cannot_be_are_refused(own: dict[str, Any]
     with pytest.raises(Invalid) as refused:
         read_spec({"adaptive": own})
     assert refused.value.errors[0]["pointer"].startswith("/adaptive")
+
+
+def test_asset_follows_labels_that_change_places():
+    samples = mixed_units(6000)
+    y = list(samples.y)
+    y[3000:] = [{"up": "down", "down": "up"}[label] for label in y[3000:]]
+    learner = learner_of(working_set=None, adaptive=None, asset={"dimension": 64})
+    answers = absorb(learner, Samples(samples.X, y), "asset", block=500)
+    predicted = [label for answer in answers for label in answer.prediction]
+    assert np.mean([a == b for a, b in zip(predicted[5000:], y[5000:], strict=True)]) > 0.85

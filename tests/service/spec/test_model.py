@@ -32,7 +32,7 @@ DEFAULTS = {
         "epsilon": None,
         "average": True,
         "average_from": None,
-        "horizon": None,
+        "horizon": 1000,
     },
     "semiparametric": None,
     "adaptive": {"horizons": None, "steps": None, "neighbours": None},
@@ -107,6 +107,29 @@ class TestDefaults:
 
     def test_whole_numbers_may_stand_for_floats(self):
         assert read_spec({"working_set": {"C": 1}}) == read_spec({})
+
+
+class TestHorizon:
+    @pytest.mark.parametrize("given", [{}, {"adaptive": None}, {"task": "regression"}])
+    def test_averages_of_prepared_rows_follow_a_drift(self, given: dict[str, Any]):
+        assert plain(**given)["asset"]["horizon"] == 1000
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"prepare": None, "adaptive": None},
+            {"asset": {"algorithm": "asset*"}},
+            {"asset": {"average": False}},
+            {"asset": {"horizon": None}},
+        ],
+    )
+    def test_otherwise_steps_fall_for_ever(self, given: dict[str, Any]):
+        assert plain(**given)["asset"]["horizon"] is None
+
+    def test_a_semiparametric_model_takes_rows_as_they_come(self):
+        spec = plain(task="regression", semiparametric={"basis": [{"type": "constant"}]})
+        assert spec["prepare"] is None
+        assert spec["asset"]["horizon"] is None
 
 
 class TestWhatFollows:
