@@ -27,7 +27,7 @@ from solver.stream.bank import Bank, BankLearner, BankPicture
 from solver.stream.votes import Answer
 
 NAME: HeadName = "adaptive"
-_STATS: dict[str, Any] = {"learners": 0, "bytes": 0}
+_STATS: dict[str, Any] = {"learners": 0, "bytes": 0, "work_per_sample": 0}
 
 
 class BankView(NamedTuple):
@@ -106,7 +106,11 @@ class AdaptiveLearner:
         picture, bank = self._bank.view(), self._bank.current
         if picture is None or bank is None:
             return BankView(None, _STATS, None, 0)
-        stats = {"learners": len(bank.kinds), "bytes": bank.nbytes}
+        stats = {
+            "learners": len(bank.kinds),
+            "bytes": bank.nbytes,
+            "work_per_sample": bank.learners.work,
+        }
         numbers = self._bank.width * (COST_OF_FUNCTION + len(bank.kinds))
         return BankView(picture, stats, self._standing_of(bank), numbers)
 

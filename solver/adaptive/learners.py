@@ -15,7 +15,7 @@ from solver.adaptive.diagonal import DiagonalLearners, DiagonalWeights, diagonal
 from solver.adaptive.features import FeatureMap, relevance
 from solver.adaptive.gradient import GradientLearners
 from solver.adaptive.neighbours import Neighbours, NeighboursView, neighbour_scores
-from solver.adaptive.ridge import RidgeLearners
+from solver.adaptive.ridge import CHUNK, RidgeLearners
 from solver.adaptive.settings import Settings
 from solver.adaptive.weights import for_classes, scores_by
 from solver.arrays import Float64Array
@@ -135,6 +135,19 @@ class Learners:
         own += 0 if self.neighbours is None else self.neighbours.nbytes
         own += sum(one.P.nbytes + one.gains.nbytes for one in self.ridge)
         return own + (0 if self.diagonal is None else self.diagonal.nbytes)
+
+    @property
+    def work(self) -> int:
+        """Multiplications of learning one more dense row, without cosines and exponentials.
+
+        A row's gain and its part of a chunk's update of P; a score and a step of each machine; two
+        searches for neighbours.
+        """
+        columns = [(len(one.P), one.P.shape[1]) for one in self.ridge]
+        gains = sum(count * (2 * width * width + 2 * CHUNK * width) for count, width in columns)
+        machines = sum(2 * group.W.size for group in self._groups())
+        searches = 0 if self.neighbours is None else 4 * self.neighbours.memory.rows.size
+        return int(gains + machines + searches)
 
     def view(self) -> LearnersView:
         """The weights of all learners as they are now."""

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 from numpy.typing import NDArray
 
 from solver.adaptive.classifier import AdaptiveClassifier
+from solver.adaptive.learners import Learners
 from solver.adaptive.regressor import AdaptiveRegressor, predict_values
 from solver.adaptive.settings import CLASSIFICATION, NO_PINS, REGRESSION, Pins, pinned
 from solver.adaptive.standing import Standing
@@ -22,6 +23,7 @@ class Bank(Protocol):
 
     samples: int
     kinds: list[dict[str, Any]]
+    learners: Learners
 
     @property
     def nbytes(self) -> int:

@@ -196,3 +196,14 @@ def test_asset_follows_labels_that_change_places():
     answers = absorb(learner, Samples(samples.X, y), "asset", block=500)
     predicted = [label for answer in answers for label in answer.prediction]
     assert np.mean([a == b for a, b in zip(predicted[5000:], y[5000:], strict=True)]) > 0.85
+
+
+def test_its_work_is_stated_and_stays():
+    learner, fewer = learner_of(), learner_of(adaptive={"horizons": [1000], "neighbours": []})
+    work = []
+    for start in (0, 300):
+        absorb(learner, part(mixed_units(600), start, start + 300))
+        work.append(learner.model.describe()["heads"]["adaptive"]["work_per_sample"])
+    assert work[0] == work[1]
+    absorb(fewer, mixed_units(100))
+    assert fewer.model.describe()["heads"]["adaptive"]["work_per_sample"] < work[0] / 2
