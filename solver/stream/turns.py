@@ -1,7 +1,8 @@
 """The order in which heads learn a block and predict rows, and who is told what by whom.
 
 A head that listens is told what the others say of a row before anybody learns it: those that
-learn the row, too, come first and answer as they were before that row; the others are asked.
+learn the row, too, come first and answer as they were before that row; the others are asked. Heads
+that listen are not told of each other.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -56,7 +57,7 @@ def absorb_in_turn(
     votes: dict[str, Vote] = {name: speech.vote for name, speech in said.items()}
     for name in in_turn(learning, listeners):
         said[name] = heads[name].absorb(X, y, votes)
-        if len(learning) > 1:
+        if name not in listeners and len(learning) > 1:
             votes[name] = said[name].vote
     return said
 

@@ -62,6 +62,8 @@ class Said(NamedTuple):
     @property
     def prediction(self) -> NDArray[Any]:
         """(n,) class numbers, -1 where there is none, or values, NaN where there is none."""
+        if len(self.parts) == 1:
+            return self.parts[0].prediction
         return np.concatenate([part.prediction for part in self.parts])
 
     @property
@@ -81,11 +83,11 @@ class Said(NamedTuple):
         """The decisions as scores; of two classes half the decision speaks for the second one."""
         if self.classes is None:
             return Vote(None, np.concatenate([part.decision for part in self.parts]))
-        n = sum(len(part.prediction) for part in self.parts)
+        decisions = [part.decision for part in self.parts]
+        n = sum(map(len, decisions))
         scores = np.full((n, len(self.classes)), np.nan)
         start = 0
-        for part in self.parts:
-            decision = part.decision
+        for decision in decisions:
             stop = start + len(decision)
             if decision.ndim == 2:
                 scores[start:stop, : decision.shape[1]] = decision
