@@ -9,28 +9,35 @@ from service.spec.kernel import has_auto_gamma
 from service.spec.model import ModelSpec
 from solver.kernels.bandwidth import Learner
 from solver.kernels.functions import Kernel
-from solver.stream.kernel_learner import KernelLearner
+from solver.stream.kernel_learner import Horizon, KernelLearner
 
 L = TypeVar("L", bound=Learner)
 
 
 class HeadLearner(KernelLearner[L]):
-    """A learner of the spec's kernel. build: makes a fresh one for a kernel."""
+    """A learner of the spec's kernel. build: makes a fresh one for a kernel.
 
-    def __init__(self, spec: ModelSpec, build: Callable[[Kernel], L]) -> None:
-        self._kernel = spec.kernel
+    horizon: as of `KernelLearner`.
+    """
+
+    def __init__(
+        self, spec: ModelSpec, build: Callable[[Kernel], L], horizon: Horizon = None
+    ) -> None:
+        self._spec_kernel = spec.kernel
         self._prepared = spec.prepare is not None
         super().__init__(
             kernel_with(spec.kernel, 1.0),
             build,
             auto=has_auto_gamma(spec.kernel),
             largest_product=largest_product(spec.kernel.type),
+            horizon=horizon,
         )
 
     @property
-    def found(self) -> dict[str, float]:
-        """The estimated gamma, for a description; empty where the spec has a number."""
-        return {} if self.gamma is None else {"gamma": self.gamma}
+    def found(self) -> dict[str, float | None]:
+        """The widths that were found, for a description; empty where the spec has numbers."""
+        gamma = {} if self.gamma is None else {"gamma": self.gamma}
+        return {**gamma, "horizon": self.horizon} if self._horizon == "auto" else {**gamma}
 
     def check(self, rows: Rows) -> None:
         """Refuse rows that no kernel value could hold. Raises InvalidSamples.
@@ -42,7 +49,7 @@ class HeadLearner(KernelLearner[L]):
 
     def square_norm_limit(self) -> float:
         """The largest ||x||^2 of a row that the learner can take."""
-        polynomial = self._kernel.type == "polynomial"
+        polynomial = self._spec_kernel.type == "polynomial"
         if self.gamma is not None and (self.frozen or not polynomial):
-            return square_norm_limit(self._kernel, self.gamma)
-        return square_norm_limit(self._kernel)
+            return square_norm_limit(self._spec_kernel, self.gamma)
+        return square_norm_limit(self._spec_kernel)

@@ -42,9 +42,10 @@ _ROUNDED = (
 
 
 class SetView(NamedTuple):
-    """An immutable picture of the set; model: None before the first sample."""
+    """An immutable picture of the set; model, picture: None before the first sample."""
 
     model: WorkingSetView | None
+    picture: SetPicture | None
     stats: dict[str, Any]
     square_norm_limit: float
 
@@ -63,9 +64,9 @@ class SetView(NamedTuple):
 
     def predict(self, X: Matrix, _: object = None) -> Answer:
         """Class numbers and decisions of finite rows. Raises InvalidSamples."""
-        assert self.model is not None
+        assert self.picture is not None
         check_norms(X, self.square_norm_limit)
-        return SetPicture(self.model).predict(X)
+        return self.picture.predict(X)
 
     def cost(self, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""
@@ -85,7 +86,7 @@ class SetLearner:
             (type(w.label), w.label): w.weight for w in own.class_weight
         }
         self._weights: list[float] = []
-        self._learner: HeadLearner[WorkingSet] = HeadLearner(spec, self._build)
+        self._learner: HeadLearner[WorkingSet] = HeadLearner(spec, self._build, own.horizon)
 
     @property
     def current(self) -> WorkingSet:
@@ -140,21 +141,24 @@ class SetLearner:
         learner = self.current
         stats: dict[str, Any] = {"size": 0, "support_vectors": 0}
         stats |= NO_CERTIFICATE
-        model = learner.view() if learner.n_classes else None
-        if model is not None:
+        model = picture = None
+        if learner.n_classes:
+            picture = SetPicture(self._learner.view())
+            model = picture.members
             summary = learner.summary(model)
             stats = {
                 "size": summary.size,
                 "support_vectors": summary.support_vectors,
                 **certificate(-model.q, model.gap),
-                "bytes": summary.nbytes,
+                "bytes": summary.nbytes + self._learner.past_nbytes,
                 "work_per_sample": summary.work_per_sample,
             }
             if summary.indefinite:
                 stats["warning"] = _INDEFINITE
             elif summary.rounded:
                 stats["warning"] = _ROUNDED
-        return SetView(model, stats | self._learner.found, self._learner.square_norm_limit())
+        limit = self._learner.square_norm_limit()
+        return SetView(model, picture, stats | self._learner.found, limit)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""
@@ -196,10 +200,11 @@ def _code(spec: ModelSpec) -> tuple[str, str]:
 
 
 def _spec_part(asked: Asked) -> dict[str, Any]:
-    """A batch solution goes on learning by MSFW."""
+    """A batch solution goes on learning by MSFW. In passes over a file, no sample is older."""
     return {
         "max_size": DEFAULT_SET,
         **asked.options,
+        "horizon": None,
         "algorithm": asked.algorithm if asked.algorithm in ("sfw", "msfw") else "msfw",
         "class_weight": asked.weights,
     }

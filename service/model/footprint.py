@@ -1,10 +1,12 @@
 """What learning a request will take in memory, known before it is written.
 
 Most of a model is bounded by its spec. Random Fourier features are not: they have `dimension`
-frequencies for each feature of the rows, and named rows bring ever more of them.
+frequencies for each feature of the rows, and named rows bring ever more of them. Nor is the past
+that a working set keeps, whose rows are as wide as the stream's.
 """
 
 from service.spec.model import ModelSpec
+from solver.stream.kernel_learner import past_bytes
 
 # Of the frequencies: copies come while room for new names is made, or a snapshot is saved.
 _COPIES, _COPIES_OF_NAMED = 2, 3
@@ -12,7 +14,15 @@ _FLOAT_BYTES = 8
 
 
 def learning_bytes(spec: ModelSpec, features: int, named: bool) -> int:
-    """Bytes that the model's feature map takes at most while it learns rows of so many features."""
+    """Bytes that grow with the features: of ASSET's map, and of the working set's past."""
+    return _map_bytes(spec, features, named) + _past_bytes(spec, features, named)
+
+
+def _past_bytes(spec: ModelSpec, features: int, named: bool) -> int:
+    return _COPIES * past_bytes(features) if spec.fades and not named else 0
+
+
+def _map_bytes(spec: ModelSpec, features: int, named: bool) -> int:
     own = spec.asset
     if own is None or own.features != "fourier" or own.dimension is None:
         return 0

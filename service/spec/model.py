@@ -56,6 +56,14 @@ class WorkingSetSpec(Part):
     class_weight: list[ClassWeight] = Field(
         [], max_length=1000, description="Classes that are not named count 1."
     )
+    horizon: Literal["auto"] | Annotated[int, Field(ge=1, le=10**9)] | None = Field(
+        "auto",
+        union_mode="left_to_right",
+        description="In how many samples a stored one fades, by exp(-(age / horizon)^2). auto "
+        "finds it, and the kernel's width, by how well they would have forecast the last "
+        "samples. null: never; the default where prepare is null, or the kernel is not rbf. "
+        "Rows of more than 2,048 numbers, and sparse ones, never fade.",
+    )
 
 
 class AssetSpec(Part):
@@ -204,6 +212,7 @@ class ModelSpec(Part):
             if given.get("prepare", ()) is not None:
                 asset = _of_streams(asset)
             given = given | {"asset": _with_defaults(asset, kind, regression)}
+        given = _without_horizon(given, kind)
         if given.get("adaptive", ()) is not None:
             return given
         if given.get("working_set", ()) is not None:
@@ -255,11 +264,22 @@ class ModelSpec(Part):
                 "only the adaptive head uses the labels before a row: leave temporal out, or "
                 "adaptive in",
             )
+        own = self.working_set
+        if own is not None and own.horizon is not None and self.kernel.type != "rbf":
+            raise contradiction(
+                "/working_set/horizon",
+                "only samples under an rbf kernel fade: leave horizon out, or set it to null",
+            )
         if self.asset is not None:
             _check_asset(self.asset, self.kernel.type, self.task)
         if getattr(self, self.serve) is None:
             raise contradiction("/serve", f"the head {self.serve!r} is null")
         return self
+
+    @property
+    def fades(self) -> bool:
+        """Whether stored samples fade with time."""
+        return self.working_set is not None and self.working_set.horizon is not None
 
     @property
     def heads(self) -> tuple[HeadName, ...]:
@@ -275,6 +295,14 @@ def _of_streams(asset: dict[str, Any]) -> dict[str, Any]:
     """ASSET's part where rows are prepared as they come: its average follows a drift."""
     averages = asset.get("algorithm", "asset") == "asset" and asset.get("average", True) is True
     return {"horizon": _HORIZON} | asset if averages else asset
+
+
+def _without_horizon(given: dict[str, Any], kind: Any) -> dict[str, Any]:
+    """The working set's samples do not fade by default where it is as the papers have it."""
+    own = given.get("working_set", {})
+    if isinstance(own, dict) and (kind != "rbf" or given.get("prepare", ()) is None):
+        return given | {"working_set": {"horizon": None} | own}
+    return given
 
 
 def _with_defaults(asset: dict[str, Any], kernel: Any, regression: bool) -> dict[str, Any]:
@@ -330,8 +358,12 @@ def readings(given: Any) -> tuple[ModelSpec, ...]:
     spec = read_spec(given)
     meanings = [spec]
     if spec.prepare is not None and "named" not in (given.get("prepare") or {}):
-        prepare = spec.prepare.model_copy(update=_BEFORE_TABLES)
-        meanings.append(spec.model_copy(update={"prepare": prepare}))
+        changed: dict[str, Any] = {"prepare": spec.prepare.model_copy(update=_BEFORE_TABLES)}
+        for name in ("working_set", "asset"):
+            own = getattr(spec, name)
+            if own is not None and "horizon" not in (given.get(name) or {}):
+                changed[name] = own.model_copy(update={"horizon": None})
+        meanings.append(spec.model_copy(update=changed))
     if not _BEFORE.keys() & given.keys():
         # It may serve a head that did not exist.
         with suppress(Invalid):
@@ -348,6 +380,8 @@ def read_stored_spec(given: Any) -> ModelSpec:
         given = _BEFORE | given
         if isinstance(given["prepare"], dict):
             given["prepare"] = _BEFORE_TABLES | given["prepare"]
+        if isinstance(own := given.get("working_set"), dict):
+            given["working_set"] = {"horizon": None} | own
     return read_spec(given)
 
 

@@ -3,16 +3,25 @@
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeGuard, TypeVar, cast
 
 from numpy.typing import NDArray
 
+from solver.arrays import Float64Array
 from solver.kernels.bandwidth import AutoGamma, Learner
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix, SparseRows, largest_feature
 from solver.stream.votes import Answer
+from solver.working_set.auto_widths import NEVER, AutoWidths, TimedView
+from solver.working_set.learner import WorkingSet
+from solver.working_set.past import MOST_KEPT
 
 L = TypeVar("L", bound=Learner)
+
+# In how many samples members of a working set fade; "auto" finds it, with None they never do.
+Horizon: TypeAlias = Literal["auto"] | int | None
+# Wider rows are learned without a horizon: a past of them would take too much memory.
+_MOST_COLUMNS = 2048
 
 
 class KernelLearner(Generic[L]):
@@ -20,6 +29,8 @@ class KernelLearner(Generic[L]):
 
     kernel: with the gamma to begin with. auto: whether the first samples settle gamma. build:
     makes a fresh learner for a kernel. largest_product: of `kernels.bandwidth.gamma_from_rows`.
+    horizon: of a working set with an rbf kernel, in samples (`working_set.auto_widths`); it is
+    for dense rows of at most 2,048 numbers. With "auto", gamma is found as it is there.
     features: of sparse rows, one more than the largest feature number that was learned.
     """
 
@@ -30,8 +41,12 @@ class KernelLearner(Generic[L]):
         *,
         auto: bool,
         largest_product: float = math.inf,
+        horizon: Horizon = None,
     ) -> None:
         self.features = 0
+        self._horizon = horizon
+        self._kernel, self._build, self._is_auto = kernel, build, auto
+        self._fading: AutoWidths | None = None
         self._auto: AutoGamma[L] | None = None
         self._fixed: L | None = None
         if auto:
@@ -41,7 +56,9 @@ class KernelLearner(Generic[L]):
 
     @property
     def current(self) -> L:
-        """The learner; another one whenever gamma is estimated anew."""
+        """The learner; another one whenever its widths are found anew."""
+        if self._fading is not None:
+            return cast(L, self._fading.learner)
         learner = self._auto.learner if self._auto else self._fixed
         assert learner is not None
         return learner
@@ -49,7 +66,28 @@ class KernelLearner(Generic[L]):
     @property
     def gamma(self) -> float | None:
         """The estimate so far; None where gamma is given."""
+        if not self._is_auto:
+            return None
+        if self._fading is not None:
+            return self._fading.widths.gamma
         return self._auto.gamma if self._auto else None
+
+    @property
+    def horizon(self) -> float | None:
+        """In how many samples members fade at present; None where they do not."""
+        if self._fading is None or self._fading.widths.horizon == NEVER:
+            return None
+        return self._fading.widths.horizon
+
+    @property
+    def past_nbytes(self) -> int:
+        """The bytes that are kept to find the widths."""
+        return 0 if self._fading is None else self._fading.past_nbytes
+
+    def view(self) -> Any:
+        """An immutable view of the learner; of one whose members fade, a `TimedView`."""
+        view: TimedView | Any = self.current.view()
+        return view if self._fading is None else self._fading.view()
 
     @property
     def frozen(self) -> bool:
@@ -61,6 +99,10 @@ class KernelLearner(Generic[L]):
 
     def absorb(self, X: Matrix, y: NDArray[Any], _: object = None) -> list[Answer]:
         """Learn rows with class numbers or targets; returns the learner's answers part by part."""
+        if self._fades(X):
+            if self._fading is None:
+                self._fading = self._new_fading()
+            return list(self._fading.absorb(X, y))
         if self._auto:
             answers = [answer for _, answer in self._auto.absorb(X, y)]
         else:
@@ -69,18 +111,37 @@ class KernelLearner(Generic[L]):
             self.features = max(self.features, largest_feature(X) + 1)
         return answers
 
+    def _fades(self, X: Matrix) -> TypeGuard[Float64Array]:
+        if self._horizon is None or isinstance(X, SparseRows):
+            return False
+        return bool(X.shape[1] <= _MOST_COLUMNS)
+
+    def _new_fading(self) -> AutoWidths:
+        gamma = None if self._is_auto else self._kernel.gamma
+        horizon = None if self._horizon == "auto" else float(self._horizon or NEVER)
+        build = cast(Callable[[Kernel], WorkingSet], self._build)
+        return AutoWidths(partial(_build_with, build, self._kernel), gamma, horizon)
+
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""
-        arrays = self._auto.state() if self._auto else self.current.state()
-        return {"features": self.features}, arrays
+        own = self._fading or self._auto or self.current
+        return {"features": self.features}, own.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
         self.features = plain["features"]
-        if self._auto:
+        if "widths" in arrays:
+            self._fading = self._new_fading()
+            self._fading.restore(arrays)
+        elif self._auto:
             self._auto.restore(arrays)
         else:
             self.current.restore(arrays)
+
+
+def past_bytes(columns: int) -> int:
+    """The most bytes of the past that a horizon asks for, of dense rows."""
+    return 0 if columns > _MOST_COLUMNS else MOST_KEPT * columns * 8
 
 
 def _build_with(build: Callable[[Kernel], L], kernel: Kernel, gamma: float) -> L:

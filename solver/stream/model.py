@@ -166,10 +166,13 @@ class StreamModel:
 
 def _new_learner(task: Task, taught: Taught, seed: int) -> KernelLearner[Any]:
     """The working set or ASSET with the defaults of a spec."""
-    build: Callable[[Kernel], WorkingSet | Asset] = partial(new_working_set, own=SetParameters())
+    build: Callable[[Kernel], WorkingSet | Asset]
     if taught == "asset":
         build = partial(new_asset, own=AssetParameters(), task=task, seed=seed)
-    return KernelLearner(Kernel("rbf", 1.0), build, auto=True)
+        return KernelLearner(Kernel("rbf", 1.0), build, auto=True)
+    own = SetParameters()
+    build = partial(new_working_set, own=own)
+    return KernelLearner(Kernel("rbf", 1.0), build, auto=True, horizon=own.horizon)
 
 
 def _head(task: Task, learner: KernelLearner[Any] | BankLearner, voters: tuple[str, ...]) -> Head:
@@ -187,5 +190,5 @@ def _view(head: Head, learner: LearnerView) -> HeadView:
 
 
 def _picture(learner: KernelLearner[Any]) -> LearnerView:
-    view = learner.current.view()
+    view = learner.view()
     return AssetPicture(view, learner.features) if isinstance(view, AssetView) else SetPicture(view)

@@ -11,6 +11,7 @@ from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix, SparseRows, first_features
 from solver.stream.parameters import AssetParameters, SetParameters, Task
 from solver.stream.votes import Answer, Decided
+from solver.working_set.auto_widths import TimedView, predict_now
 from solver.working_set.learner import WorkingSet
 from solver.working_set.view import WorkingSetView
 from solver.working_set.view import predict as predict_set
@@ -42,10 +43,18 @@ def new_asset(kernel: Kernel, own: AssetParameters, task: Task, seed: int) -> As
 class SetPicture(NamedTuple):
     """An immutable picture of a working set; a `LearnerView`."""
 
-    view: WorkingSetView
+    view: WorkingSetView | TimedView
+
+    @property
+    def members(self) -> WorkingSetView:
+        """The set itself."""
+        return self.view.set if isinstance(self.view, TimedView) else self.view
 
     def predict(self, X: Matrix, _: object = None) -> Answer:
         """What the set says of finite rows."""
+        if isinstance(self.view, TimedView):
+            assert not isinstance(X, SparseRows)
+            return Decided(*predict_now(self.view, X))
         return Decided(*predict_set(self.view, X))
 
 

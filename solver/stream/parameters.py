@@ -11,12 +11,13 @@ Missing = Literal["mean", "indicator"]
 
 
 class SetParameters(NamedTuple):
-    """See `working_set.learner.WorkingSet`."""
+    """See `working_set.learner.WorkingSet`, and of horizon `kernel_learner.KernelLearner`."""
 
     algorithm: Literal["sfw", "msfw"] = "msfw"
     C: float = 1.0
     corrective_steps: int = 10
     max_size: int = 5000
+    horizon: Literal["auto"] | int | None = "auto"
 
 
 class AssetParameters(NamedTuple):

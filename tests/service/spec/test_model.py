@@ -23,6 +23,7 @@ DEFAULTS = {
         "corrective_steps": 10,
         "max_size": 5000,
         "class_weight": [],
+        "horizon": "auto",
     },
     "asset": {
         "algorithm": "asset",
@@ -42,6 +43,7 @@ DEFAULTS = {
 POLYNOMIAL = {"type": "polynomial", "degree": 3, "gamma": "auto", "coef0": 1.0}
 LINEAR = {"type": "linear"}
 NYSTROM = DEFAULTS["asset"] | {"features": "nystrom"}
+NEVER = DEFAULTS["working_set"] | {"horizon": None}
 IDENTITY = DEFAULTS["asset"] | {"features": "identity", "dimension": None}
 
 
@@ -83,11 +85,11 @@ class TestDefaults:
         assert plain(**{part: changed}) == DEFAULTS | {part: DEFAULTS[part] | changed}
 
     def test_polynomial(self):
-        expected = DEFAULTS | {"kernel": POLYNOMIAL, "asset": NYSTROM}
+        expected = DEFAULTS | {"kernel": POLYNOMIAL, "asset": NYSTROM, "working_set": NEVER}
         assert plain(kernel={"type": "polynomial"}) == expected
 
     def test_linear(self):
-        expected = DEFAULTS | {"kernel": LINEAR, "asset": IDENTITY}
+        expected = DEFAULTS | {"kernel": LINEAR, "asset": IDENTITY, "working_set": NEVER}
         assert plain(kernel={"type": "linear"}) == expected
 
     def test_the_spec_of_the_contract_is_one(self):
@@ -201,6 +203,15 @@ class TestWhatFollows:
         assert pointers({"prepare": None}) == {"/prepare"}
         assert plain(prepare=None, adaptive=None)["prepare"] is None
 
+    def test_samples_fade_unless_the_working_set_is_as_the_papers_have_it(self):
+        assert plain()["working_set"]["horizon"] == "auto"
+        assert plain(prepare=None, adaptive=None)["working_set"]["horizon"] is None
+        assert plain(working_set={"horizon": 500})["working_set"]["horizon"] == 500
+        linear = {"kernel": {"type": "linear"}, "working_set": {"horizon": "auto"}}
+        assert pointers(linear) == {"/working_set/horizon"}
+        assert pointers({"working_set": {"horizon": 0}}) == {"/working_set/horizon"}
+        assert pointers({"working_set": {"horizon": "never"}}) == {"/working_set/horizon"}
+
     def test_labels_before_a_row_are_of_the_adaptive_head(self):
         assert pointers({"temporal": True, "adaptive": None}) == {"/temporal"}
         assert plain(temporal=True)["temporal"] is True
@@ -220,7 +231,9 @@ class TestWhatFollows:
     def test_a_body_also_means_what_it_meant_before(self):
         now, before_tables, before = readings({"seed": 1})
         assert (now.serve, before.serve) == ("adaptive", "working_set")
-        assert before_tables == read_stored_spec(now.plain() | {"prepare": {"missing": "mean"}})
+        stored = now.plain() | {"prepare": {"missing": "mean"}, "working_set": {}}
+        stored["asset"] = DEFAULTS["asset"] | {"horizon": None}
+        assert before_tables == read_stored_spec(stored)
         assert len(readings({"adaptive": {}})) == 2
         assert len(readings({"prepare": {"named": "table"}})) == 1
 

@@ -1,0 +1,223 @@
+"""A working set whose kernel's widths, over the features and over time, follow the stream.
+
+k(x, z) = exp(-gamma ||x - z||^2 - (dt / horizon)^2), dt being the number of samples between the
+two: members stop mattering as the stream goes on, faster where it drifts. Time enters as one more
+coordinate of the rows, (t - t_0) / (horizon sqrt(gamma)), so that the set itself is P1's to the
+letter.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.kernels.bandwidth import gamma_from_rows
+from solver.kernels.forecast import forecast_error, one_hot, squared_distances
+from solver.rows.matrix import SparseRows
+from solver.working_set.answers import Absorbed
+from solver.working_set.learner import WorkingSet
+from solver.working_set.past import RECENT, Past
+from solver.working_set.view import WorkingSetView, predict
+
+# A horizon beyond all streams, at which no member ever fades. It is a number like the others, so
+# that a stored row's coordinate says when it came.
+NEVER = 2.0**40
+_LONGEST, _SHORTEST = 8192.0, 256.0
+# gamma is estimated by P2's rule at 2, 4, 8, ... samples, and from here on by forecasts.
+_FIRST_FORECAST = 128
+_FORECAST_PERIOD = 4096
+# gamma is compared with these multiples of itself.
+_FACTORS = (0.25, 0.5, 2.0, 8.0)
+# Widths are changed where that lowers the error of the forecasts to this share.
+_WORTH_A_CHANGE = 0.98
+# The most samples that a set is made anew from.
+_MOST_ANEW = 4096
+# Members are as good as gone after so many horizons: exp(-16) is 1e-7.
+_HORIZONS_OF_PULL = 4.0
+# The coordinates are centred anew after so many horizons, long before float32 loses digits.
+_HORIZONS_TO_CENTRE = 16.0
+
+
+class Widths(NamedTuple):
+    """Those of a kernel. horizon: in samples. centre: t_0, the sample where the coordinate is 0."""
+
+    gamma: float
+    horizon: float
+    centre: int
+
+    @property
+    def scale(self) -> float:
+        """What one sample adds to the coordinate."""
+        return 1.0 / (self.horizon * math.sqrt(self.gamma))
+
+    def timed(self, X: Float64Array, time: NDArray[np.int64] | int) -> Float64Array:
+        """(n, d + 1) rows with their coordinate."""
+        rows = np.empty((len(X), X.shape[1] + 1))
+        rows[:, :-1] = X
+        rows[:, -1] = self.scale * (np.asarray(time) - self.centre)
+        return rows
+
+    def times(self, rows: Float64Array) -> NDArray[np.int64]:
+        """When rows came, from their coordinate."""
+        return np.rint(rows[:, -1] / self.scale).astype(np.int64) + self.centre
+
+
+class TimedView(NamedTuple):
+    """An immutable view of a set, and the time of the next sample."""
+
+    set: WorkingSetView
+    widths: Widths
+    now: int
+
+
+def predict_now(view: TimedView, X: Float64Array) -> tuple[NDArray[np.int64], Float64Array]:
+    """Class numbers and decisions of (n, d) rows as the next samples; see `view.predict`."""
+    return predict(view.set, view.widths.timed(X, view.now))
+
+
+class AutoWidths:
+    """Learns dense rows with class numbers by a working set whose widths follow the stream.
+
+    At 2, 4, 8, ... 64 samples gamma is P2's estimate. At 128, 256, ... 4,096 and each 4,096
+    samples from then on, they become those that would have forecast the last 512 samples best
+    (`kernels.forecast`), if that is better by 2% than with the present ones: first another gamma,
+    then another horizon. The set then starts again with its members and with what is kept of the
+    past. These points are counts of samples, so the division of the stream into calls
+    does not matter.
+
+    build: returns a new set for a gamma. gamma, horizon: numbers where they are not to be found.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[float], WorkingSet],
+        gamma: float | None = None,
+        horizon: float | None = None,
+    ) -> None:
+        self._build = build
+        self._fixed = gamma, horizon
+        self.widths = Widths(gamma or 1.0, horizon or NEVER, 0)
+        self.learner = build(self.widths.gamma)
+        self._past = Past()
+
+    @property
+    def past_nbytes(self) -> int:
+        """The bytes of what is kept of the past."""
+        return self._past.nbytes
+
+    def absorb(self, X: Float64Array, codes: NDArray[np.int64]) -> list[Absorbed]:
+        """Learn (n, d) rows with class numbers (n,); returns the set's answers part by part."""
+        answers = []
+        start = 0
+        while start < len(codes):
+            point = self._next_point()
+            stop = min(len(codes), start + point - self._past.seen)
+            rows, of_rows = X[start:stop], codes[start:stop]
+            time = np.arange(self._past.seen, self._past.seen + stop - start)
+            answers.append(self.learner.absorb(self.widths.timed(rows, time), of_rows))
+            self._past.add(rows, of_rows)
+            if self._past.seen == point:
+                self._settle()
+            start = stop
+        return answers
+
+    def view(self) -> TimedView:
+        """Returns an immutable view of the present model, for predictions by other threads."""
+        return TimedView(self.learner.view(), self.widths, self._past.seen)
+
+    def _next_point(self) -> int:
+        """Returns the number of samples at which the widths are looked at next."""
+        seen = self._past.seen
+        doubled = max(2, 1 << seen.bit_length())
+        period = (seen // _FORECAST_PERIOD + 1) * _FORECAST_PERIOD
+        return min(doubled, period)
+
+    def _settle(self) -> None:
+        """Look at the widths; start again where others are better, or the centre is far away."""
+        seen = self._past.seen
+        found = self._found()
+        away = seen - self.widths.centre >= _HORIZONS_TO_CENTRE * self.widths.horizon
+        if seen < 2 * _FIRST_FORECAST or found != self.widths[:2] or away:
+            self._start_again(Widths(*found, seen))
+
+    def _found(self) -> tuple[float, float]:
+        """The widths (gamma, horizon) that forecast best."""
+        time, X, codes = self._past.samples()
+        gamma, horizon = self.widths[:2]
+        find_gamma, find_horizon = (given is None for given in self._fixed)
+        if find_gamma and self._past.seen <= _FIRST_FORECAST:
+            gamma = gamma_from_rows(X)
+        if self._past.seen < _FIRST_FORECAST or codes.min() == codes.max():
+            return gamma, horizon
+        distances, Y = squared_distances(X), one_hot(codes)
+        elapsed = np.square((time[:, None] - time).astype(np.float64))
+        ridge, judged = self.learner.ridge_of(0), min(RECENT, len(codes) // 2)
+
+        def error(gamma: float, horizon: float) -> float:
+            exponent = gamma * distances + elapsed / (horizon * horizon)
+            return forecast_error(exponent, Y, ridge, judged)
+
+        least = error(gamma, horizon)
+        if find_gamma:
+            least, gamma = _better(
+                least,
+                gamma,
+                [gamma * factor for factor in _FACTORS],
+                lambda other: error(other, horizon),
+            )
+        if find_horizon:
+            least, horizon = _better(
+                least, horizon, _other_horizons(horizon), lambda other: error(gamma, other)
+            )
+        return gamma, horizon
+
+    def _start_again(self, widths: Widths) -> None:
+        """Make the set anew, with other widths, from its members and the past, in order."""
+        time, X, codes = self._past.samples()
+        old = self.learner
+        slots = old.store.held_slots()
+        exact = old.store.rows.exact
+        assert not isinstance(exact, SparseRows)
+        rows = exact[slots]
+        members = self.widths.times(rows), rows[:, :-1], old.store.code[slots]
+        missing = ~np.isin(members[0], time)
+        time = np.concatenate([time, members[0][missing]])
+        X = np.concatenate([X, members[1][missing]])
+        codes = np.concatenate([codes, members[2][missing]])
+        pulling = np.flatnonzero(widths.centre - time <= _HORIZONS_OF_PULL * widths.horizon)
+        order = pulling[np.argsort(time[pulling])][-_MOST_ANEW:]
+        self.learner = self._build(widths.gamma)
+        self.learner.meet_classes(old.n_classes)
+        self.learner.absorb(widths.timed(X[order], time[order]), codes[order])
+        self.widths = widths
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Returns the arrays from which `restore` continues bit for bit."""
+        return self.learner.state() | self._past.state("past_") | {"widths": np.array(self.widths)}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from a state."""
+        gamma, horizon, centre = (float(value) for value in state["widths"])
+        self.widths = Widths(gamma, horizon, int(centre))
+        self._past.restore("past_", state)
+        self.learner = self._build(gamma)
+        self.learner.restore(state)
+
+
+def _better(
+    least: float, present: float, others: list[float], error: Callable[[float], float]
+) -> tuple[float, float]:
+    """The error and the width that is worth a change, or the present ones."""
+    best, width = min((error(other), other) for other in others)
+    return (best, width) if best < _WORTH_A_CHANGE * least else (least, present)
+
+
+def _other_horizons(horizon: float) -> list[float]:
+    """The horizons to compare with the present one."""
+    if horizon == NEVER:
+        return [_LONGEST, 2048.0, 512.0]
+    near = [horizon * factor for factor in (0.5, 2.0, 4.0)]
+    return [NEVER, *(h for h in near if _SHORTEST <= h <= _LONGEST)]
