@@ -36,8 +36,9 @@ class HeadLearner(KernelLearner[L]):
     @property
     def found(self) -> dict[str, float | None]:
         """The widths that were found, for a description; empty where the spec has numbers."""
-        gamma = {} if self.gamma is None else {"gamma": self.gamma}
-        return {**gamma, "horizon": self.horizon} if self._horizon == "auto" else {**gamma}
+        gamma = self.gamma
+        found: dict[str, float | None] = {} if gamma is None else {"gamma": gamma}
+        return {**found, "horizon": self.horizon} if self._horizon == "auto" else found
 
     def check(self, rows: Rows) -> None:
         """Refuse rows that no kernel value could hold. Raises InvalidSamples.
@@ -50,6 +51,7 @@ class HeadLearner(KernelLearner[L]):
     def square_norm_limit(self) -> float:
         """The largest ||x||^2 of a row that the learner can take."""
         polynomial = self._spec_kernel.type == "polynomial"
-        if self.gamma is not None and (self.frozen or not polynomial):
-            return square_norm_limit(self._spec_kernel, self.gamma)
+        gamma = self.gamma
+        if gamma is not None and (not polynomial or self.frozen):
+            return square_norm_limit(self._spec_kernel, gamma)
         return square_norm_limit(self._spec_kernel)
