@@ -170,7 +170,12 @@ class Owner:
         if state["epoch"] == self.life.epochs[-1]:
             to = self.random.choice(kept)
             match = {"if-match": f'"{state["epoch"]}"'}
-            state = call(url, "POST", f"{self.path}/rollback", {"sequence": to}, **match)
+            try:
+                state = call(url, "POST", f"{self.path}/rollback", {"sequence": to}, **match)
+            except Refused as error:
+                if error.args[0] == 404:  # newer snapshots have taken its place meanwhile
+                    return
+                raise
         known = {epoch for life in self.lives for epoch in life.epochs}
         assert state["epoch"] not in known, "a rollback begins another epoch"
         self.life.epochs.append(state["epoch"])
