@@ -34,4 +34,5 @@ def exercise_members(learner: WorkingSet, restored: WorkingSet, X: Matrix) -> No
     evict(store, pairs, classes, ridges, n)
     for rows in (take_rows(X, slice(0, 1)), take_rows(X, slice(0, 5)), X):
         predict(learner.view(), rows)
+    learner.summary(learner.view())
     restored.restore(learner.state())
