@@ -44,6 +44,10 @@ def check_arrays(
     """
     for name, array in arrays.items():
         _require(array.dtype.kind in "biuf" and array.dtype.isnative, name, "is not of numbers")
+    if "widths" in arrays:
+        _check_widths(arrays, n_classes, dimension)
+        # Stored samples have their time as one more coordinate.
+        dimension = None if dimension is None else dimension + 1
     for name in arrays:
         if name.endswith("_indptr"):
             _check_sparse(name.removesuffix("_indptr"), arrays, dimension)
@@ -96,6 +100,24 @@ def _check_stored_samples(arrays: Arrays, n_classes: int | None, dimension: int 
     ends = np.cumsum(arrays["sizes"])
     for column in np.split(arrays["column"], ends[:-1]):
         _require(len(np.unique(column)) == len(column), "column", "has a slot twice")
+
+
+def _check_widths(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
+    """A kernel's widths, and the past that they are found by."""
+    _check_shape("widths", arrays, (3,))
+    _check_floats("widths", arrays)
+    gamma, horizon, centre = arrays["widths"].tolist()
+    _require(gamma > 0.0 and horizon > 0.0 and centre >= 0.0, "widths", "has numbers below zero")
+    _check_shape("past_seen", arrays, (1,))
+    _check_numbers("past_seen", arrays, None)
+    _check_shape("past_X", arrays, (None, dimension))
+    _check_floats("past_X", arrays)
+    for name in ("past_time", "past_codes"):
+        _check_shape(name, arrays, (len(arrays["past_X"]),))
+    _check_numbers("past_codes", arrays, n_classes)
+    _check_numbers("past_time", arrays, int(arrays["past_seen"][0]))
+    ordered = bool((np.diff(arrays["past_time"]) > 0).all())
+    _require(ordered, "past_time", "is not in order")
 
 
 def _check_machines(

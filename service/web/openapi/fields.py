@@ -155,6 +155,8 @@ FIELDS: dict[str, Schema] = {
     | {"description": "The most multiplications that learning one more sample takes."},
     "warning": TEXT | {"description": "Why the numbers mean less, and what to do."},
     "features": _MAYBE_INTEGER,
+    "horizon": _MAYBE_NUMBER
+    | {"description": "In how many samples stored ones fade; null while they do not."},
     "dimension": _MAYBE_INTEGER,
     "frozen": FLAG,
     "window": COUNT | {"description": "Number of samples that a refit would use."},

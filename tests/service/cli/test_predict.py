@@ -123,13 +123,13 @@ class TestPredict:
         file = request.getfixturevalue("sparse_model" if sparse else "model")
         rows = table(run("predict", file, path, *arguments))
         assert rows[0] == ["prediction"]
-        assert [int(row[0]) for row in rows[1:]] == expected[0]
+        assert [int(row[0]) for row in rows[1:]] == expected.prediction
 
     def test_decisions_of_several_classes(self, model: Path, tmp_path: Path, expected: tuple):
         file = write_csv(tmp_path / "a.csv", HELD_BACK.X, None)
         rows = table(run("predict", model, file, "--decision"))
         assert rows[0] == ["prediction", "decision 0", "decision 10", "decision 20"]
-        np.testing.assert_allclose(np.array(rows[1:], float)[:, 1:], expected[1], rtol=1e-6)
+        np.testing.assert_allclose(np.array(rows[1:], float)[:, 1:], expected.decision, rtol=1e-6)
 
     def test_one_decision_of_two_classes_is_positive_for_the_one_it_names(self, tmp_path: Path):
         samples = two_classes(200)
@@ -146,7 +146,7 @@ class TestPredict:
         X = np.column_stack([np.arange(40), HELD_BACK.X])
         file = write_csv(tmp_path / "a.csv", X, None)
         rows = table(run("predict", model, file, "--label-column", "1"))
-        assert [int(row[0]) for row in rows[1:]] == expected[0]
+        assert [int(row[0]) for row in rows[1:]] == expected.prediction
 
     def test_output_appears_whole_or_not_at_all(self, model: Path, tmp_path: Path):
         file = write_csv(tmp_path / "a.csv", HELD_BACK.X, None)
@@ -222,15 +222,15 @@ class TestEvaluate:
         file = write_csv(tmp_path / "a.csv", HELD_BACK.X, HELD_BACK.y)
         result = run("evaluate", model, file)
         assert result.exit_code == 0
-        right = np.mean([a == b for a, b in zip(expected[0], HELD_BACK.y, strict=True)])
-        kappa = cohen_kappa_score(HELD_BACK.y, expected[0])
+        right = np.mean([a == b for a, b in zip(expected.prediction, HELD_BACK.y, strict=True)])
+        kappa = cohen_kappa_score(HELD_BACK.y, expected.prediction)
         assert f"accuracy {right:.2%}, kappa {kappa:.4f} of 40 samples" in result.stdout
         assert re.search(r"[\d,]+ rows/s", result.stdout)
         assert "trained by msfw on 300 samples" in result.stdout
         matrix = [line.split() for line in result.stdout.splitlines()[-3:]]
         for row, given in zip(matrix, (0, 10, 20), strict=True):
             counts = [int(n.replace(".", "0")) for n in row[1:]]
-            pairs = list(zip(HELD_BACK.y, expected[0], strict=True))
+            pairs = list(zip(HELD_BACK.y, expected.prediction, strict=True))
             assert counts == [pairs.count((given, said)) for said in (0, 10, 20)]
 
     def test_a_server_snapshot_is_a_model_file_too(self, tmp_path: Path):

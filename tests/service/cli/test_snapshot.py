@@ -206,7 +206,10 @@ def test_beside_a_running_server(tmp_path: Path) -> None:
             exported = load_model(out).model
             published = exported.published
             said = published.predict("adaptive", published.matrix(ROWS))
-            assert [*said] == [expected["prediction"], expected["decision"]]
+            assert [said.prediction, said.decision] == [
+                expected["prediction"],
+                expected["decision"],
+            ]
             line = error_of(run("import", "--data", data, out, "--name", "again"))
             assert f"wolfstream serve --load again={out}" in line
             assert done(run("verify", data, out)).splitlines() == [

@@ -58,7 +58,8 @@ def refused(answer: httpx.Response, status: int, slug: str) -> str:
 def test_a_new_model_has_none(client: httpx.Client, name: str) -> None:
     create(client, name)
     told = {"model": name, "sequence": 0, "rolled_back": None, "snapshots": []}
-    assert history(client, name) == told
+    epoch = client.get(f"/v1/models/{name}").json()["epoch"]
+    assert history(client, name) == told | {"epoch": epoch}
     refused(client.get("/v1/models/nobody/history"), 404, "unknown-model")
 
 
@@ -76,7 +77,7 @@ def test_a_snapshot_on_request_is_on_disk_and_listed(
     assert answer.status_code == 201
     made = answer.json()
     assert set(made) == {
-        "sequence", "bytes", "written", "samples_since", "rolled_back", "scores"
+        "sequence", "epoch", "bytes", "written", "samples_since", "rolled_back", "scores"
     }  # fmt: skip
     (path,) = server.data.glob(f"snapshots/*/{60:020d}.snapshot")
     assert (made["sequence"], made["bytes"]) == (60, path.stat().st_size)

@@ -147,7 +147,7 @@ class TestWriter:
         model = writer.models.get("m")
         assert model.describe()["rows"] == "named"
         X = model.published.matrix(named_rows([{"1": 1.0, "3": 1.0}, {"2": 1.0}]))
-        assert model.published.heads["working_set"].predict(X)[0] == [1, 0]
+        assert model.published.heads["working_set"].predict(X).prediction == [1, 0]
 
 
 def broken(trained: Path, folder: Path, kind: str) -> Path:

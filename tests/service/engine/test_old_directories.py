@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from service.storage.sqlite_rows import sealed, unsealed
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, few_words, part, plain_rows
@@ -20,18 +21,30 @@ Spec = dict[str, Any]
 
 def before_rows_were_prepared(stored: Spec) -> Spec:
     lacking = ("prepare", "adaptive", "temporal", "classes")
-    return {name: value for name, value in stored.items() if name not in lacking}
+    return without_horizon({name: stored[name] for name in stored if name not in lacking})
 
 
 def before_rows_were_tables(stored: Spec) -> Spec:
-    return {name: value for name, value in stored.items() if name != "classes"} | {
-        "prepare": {"missing": stored["prepare"]["missing"]}
-    }
+    prepare = {"missing": stored["prepare"]["missing"]}
+    return without_horizon(stored | {"prepare": prepare}, "classes")
+
+
+def without_horizon(stored: Spec, *others: str) -> Spec:
+    """The spec of a version whose stored samples did not fade; also without other fields."""
+    own = {name: value for name, value in stored["working_set"].items() if name != "horizon"}
+    return {name: stored[name] for name in stored if name not in others} | {"working_set": own}
 
 
 VERSIONS: list[tuple[Callable[[Spec], Spec], Spec]] = [
     (before_rows_were_prepared, PAPERS),
-    (before_rows_were_tables, {"prepare": {"named": "sparse"}}),
+    (
+        before_rows_were_tables,
+        {
+            "prepare": {"named": "sparse"},
+            "working_set": SPEC["working_set"] | {"horizon": None},
+            "asset": SPEC["asset"] | {"horizon": None},
+        },
+    ),
 ]
 
 
@@ -58,7 +71,10 @@ def test_a_model_stays_what_it_was(
             before = said(client, plain_rows(samples)[:20])
         server.kill()
         with sqlite3.connect(tmp_path / "data" / "log.sqlite") as db:
-            db.execute("UPDATE models SET spec = ?", (json.dumps(as_stored(stored)),))
+            row = unsealed(db.execute("SELECT * FROM log WHERE kind = 'created'").fetchone())
+            created = json.loads(row.record) | {"spec": as_stored(stored)}
+            row = sealed(row._replace(record=json.dumps(created).encode()))
+            db.execute("UPDATE log SET record = ? WHERE kind = 'created'", (row.record,))
         db.close()
         server.start()
         with httpx.Client(base_url=server.url, timeout=60) as client:

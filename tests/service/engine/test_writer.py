@@ -60,7 +60,7 @@ def test_names_of_samples_that_could_not_be_logged_are_not_met(
         open_storage(tmp_path), Settings(data=tmp_path), lambda given, _: replies.extend(given)
     )
     writer.recover(lambda _: None)
-    model, _ = writer.models.create("m", ModelSpec())
+    model, _ = writer.models.create("m", ModelSpec(prepare={"named": "sparse"}))
     loop = asyncio.new_event_loop()
 
     def learn(**row: float) -> Any:

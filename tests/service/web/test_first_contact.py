@@ -147,7 +147,11 @@ def test_creating_a_model_is_answered_in_a_line(client: httpx.Client, name: str)
         ({"asset": {"lambda": 1e-5, "dimension": 512}}, {"asset": {"lambda": 1e-5}}),
         (
             {"kernel": {"type": "linear"}},
-            {"kernel": {"type": "linear"}, "asset": {"features": "identity", "dimension": None}},
+            {
+                "kernel": {"type": "linear"},
+                "asset": {"features": "identity", "dimension": None},
+                "working_set": {"horizon": None},
+            },
         ),
         ({"working_set": {"max_size": 5000}}, {}),
     ],

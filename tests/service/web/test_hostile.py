@@ -133,7 +133,7 @@ def test_a_stream_may_outgrow_its_gamma(head, degree, small, first):
         assert np.isfinite(view.stats["objective"])
         assert view.stats["gap"] is None or np.isfinite(view.stats["gap"])
         assert view.gauges["indefinite"] == 0.0
-    assert np.isfinite(view.predict(1e-3 * X[:first])[1]).all()
+    assert np.isfinite(view.predict(1e-3 * X[:first]).decision).all()
     json.loads(JSON.encode(learner.model.describe()), parse_constant=pytest.fail)
 
 
