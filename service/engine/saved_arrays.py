@@ -115,9 +115,11 @@ def _check_widths(arrays: Arrays, n_classes: int | None, dimension: int | None) 
     for name in ("past_time", "past_codes"):
         _check_shape(name, arrays, (len(arrays["past_X"]),))
     _check_numbers("past_codes", arrays, n_classes)
-    _check_numbers("past_time", arrays, int(arrays["past_seen"][0]))
-    ordered = bool((np.diff(arrays["past_time"]) > 0).all())
-    _require(ordered, "past_time", "is not in order")
+    _check_numbers("past_time", arrays, None)
+    time, seen = arrays["past_time"], int(arrays["past_seen"][0])
+    _require(bool((np.diff(time) > 0).all()), "past_time", "is not in order")
+    last = int(time[-1]) + 1 if len(time) else 0
+    _require(last == seen, "past_seen", "is not the number of samples in the past")
 
 
 def _check_machines(

@@ -41,6 +41,7 @@ MODELS: dict[str, tuple[ModelSpec, State]] = {
         {**SET, "kernel": {"type": "linear"}, "asset": {"features": "identity"}}, few_words(60)
     ),
     "nystrom": learned({**SET, "asset": {"features": "nystrom", "dimension": 8}}, few_words(60)),
+    "fading": learned({"working_set": {"max_size": 15, "horizon": "auto"}}, three_classes(60)),
     "few": learned({**SET, "asset": {"dimension": 8}}, three_classes(2)),
     "regression": learned({**REGRESSION, "asset": {"dimension": 8}}, NUMBERS),
     "semiparametric": learned(
