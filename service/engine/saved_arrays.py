@@ -119,7 +119,7 @@ def _check_widths(arrays: Arrays, n_classes: int | None, dimension: int | None) 
     time, seen = arrays["past_time"], int(arrays["past_seen"][0])
     _require(bool((np.diff(time) > 0).all()), "past_time", "is not in order")
     last = int(time[-1]) + 1 if len(time) else 0
-    _require(last == seen, "past_seen", "is not the number of samples in the past")
+    _require(last == seen, "past_seen", "is not one more than the last number of past_time")
 
 
 def _check_machines(
