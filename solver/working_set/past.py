@@ -10,7 +10,7 @@ from solver.arrays import Float64Array
 
 RECENT = 512
 EARLIER = 512
-# Two lengths of room, so that one block in some thins out what is kept.
+# With so much room, one block in some thins out what is kept.
 MOST_KEPT = 2 * (RECENT + EARLIER)
 _LARGEST_STRIDE = 16
 
@@ -24,40 +24,50 @@ class Past:
 
     def __init__(self) -> None:
         self.seen = 0
+        self._held = 0
+        # Places beyond those that are held are to be written.
         self._time: NDArray[np.int64] = np.empty(0, np.int64)
         self._X: Float64Array = np.empty((0, 0))
         self._codes: NDArray[np.int64] = np.empty(0, np.int64)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of what is kept."""
+        """The bytes of what is kept, and of the room for more."""
         return self._time.nbytes + self._X.nbytes + self._codes.nbytes
 
     def add(self, X: Float64Array, codes: NDArray[np.int64]) -> None:
         """Add rows (n, d) float64 with class numbers (n,)."""
-        time = np.arange(self.seen, self.seen + len(codes))
-        rows = X.copy() if not self.seen else np.concatenate([self._X, X])
-        self._hold(np.concatenate([self._time, time]), rows, np.concatenate([self._codes, codes]))
-        self.seen += len(codes)
-        if len(self._time) > MOST_KEPT:
-            self._thin()
+        n = len(codes)
+        if self._held + n > len(self._codes):
+            self._make_room(n, X.shape[1])
+        part = slice(self._held, self._held + n)
+        self._time[part] = np.arange(self.seen, self.seen + n)
+        self._X[part], self._codes[part] = X, codes
+        self._held += n
+        self.seen += n
 
     def samples(self) -> tuple[NDArray[np.int64], Float64Array, NDArray[np.int64]]:
-        """The numbers (from 0), rows and class numbers of the samples, the oldest first."""
-        self._thin()
-        return self._time, self._X, self._codes
-
-    def _thin(self) -> None:
+        """Copies of the samples' numbers (from 0), rows and class numbers, the oldest first."""
         before = max(self.seen - RECENT, 0)
         stride = 1
         while stride < _LARGEST_STRIDE and before > EARLIER * stride:
             stride *= 2
-        time = self._time
-        kept = (time >= before) | ((time % stride == 0) & (time >= before - EARLIER * stride))
-        self._hold(time[kept], self._X[kept], self._codes[kept])
+        time = self._time[: self._held]
+        earlier = (time % stride == 0) & (time >= before - EARLIER * stride)
+        kept = np.flatnonzero((time >= before) | earlier)
+        return time[kept], self._X[kept], self._codes[kept]
 
-    def _hold(self, time: NDArray[np.int64], X: Float64Array, codes: NDArray[np.int64]) -> None:
-        self._time, self._X, self._codes = time, X, codes
+    def _make_room(self, n: int, width: int) -> None:
+        """Drop what need not be kept, and make room for n samples more."""
+        kept = self.samples()
+        needed = len(kept[0]) + n
+        capacity = max(needed, min(2 * needed, MOST_KEPT))
+        self._time, self._codes = np.empty((2, capacity), np.int64)
+        self._X = np.empty((capacity, width))
+        self._held = len(kept[0])
+        if self._held:
+            part = slice(0, self._held)
+            self._time[part], self._X[part], self._codes[part] = kept
 
     def state(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Returns the arrays that `restore` needs, under names that begin with the prefix."""
@@ -69,4 +79,5 @@ class Past:
     def restore(self, prefix: str, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a state."""
         self.seen = int(state[f"{prefix}seen"][0])
-        self._hold(*(np.array(state[f"{prefix}{name}"]) for name in ("time", "X", "codes")))
+        time, X, codes = (np.array(state[f"{prefix}{name}"]) for name in ("time", "X", "codes"))
+        self._time, self._X, self._codes, self._held = time, X, codes, len(time)
