@@ -188,7 +188,7 @@ def _open(
     from service.cli.training_display import open_watched
     from service.files.labelled import DataFileError
 
-    features = loaded.model.published.dimension
+    features = loaded.model.published.rows.dimension
     assert features is not None
     try:
         data = open_watched(

@@ -4,6 +4,7 @@ The bounded queue, admission, the writer that appends, learns and publishes, and
 crash. `facade.Engine` is what the server uses.
 
 It may import `service.settings`, `service.storage`, `service.model`, `service.heads`,
-`service.samples`, `service.spec`, `service.diagnostics`, `service.native`, `solver.rows`.
+`service.samples`, `service.spec`, `service.diagnostics`, `service.native`, `solver.prepare`,
+`solver.rows`.
 It is imported by `service.cli`, `service.web`, `service.web.routes`, `service.web.metrics`.
 """

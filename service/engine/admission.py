@@ -17,12 +17,12 @@ from service.model.draft import Draft, Limits
 from service.model.learner import Learner
 from service.model.live import Model
 from service.model.moment import Moment
-from service.samples.named_rows import form_of
 from service.samples.record import as_recorded, part_of, to_record
 from service.samples.validation import Samples
 from service.settings import Settings, usable_bytes
 from service.spec.heads import HeadName
 from service.storage.entries import Entry, KeyedRequest
+from solver.prepare.named_rows import form_of
 
 # A request with more samples or bytes is learned in parts, which others come between.
 _PART_SAMPLES, _PART_BYTES = 1024, 4 << 20

@@ -135,7 +135,7 @@ def _codes_of(spec: ModelSpec) -> set[tuple[str, Hashable]]:
 
 def _prepare(spec: ModelSpec, _: bool) -> None:
     learner, X = Learner(Model(0, "exercise", spec)), rows_to_learn()
-    learner.form = learner.form.after(X)
-    learner.prepared(X)
+    learner.rows.form = learner.rows.form.after(X)
+    learner.rows.prepared(X)
     learner.publish()
-    learner.model.published.prepared(X)
+    learner.model.published.rows.prepared(X)

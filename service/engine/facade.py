@@ -32,12 +32,12 @@ from service.errors import (
 from service.heads.fit import Fit, Window
 from service.model.live import Model
 from service.model.moment import Moment
-from service.samples.named_rows import n_bytes
 from service.samples.validation import Samples
 from service.settings import Settings
 from service.spec.heads import HeadName
 from service.spec.model import ModelSpec
 from service.storage.interfaces import Storage
+from solver.prepare.named_rows import n_bytes
 
 # About the memory of a short text and its place in a list.
 _LABEL_BYTES = 64

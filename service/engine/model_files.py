@@ -12,12 +12,12 @@ from service.heads.kernel import stored_norm_limit
 from service.heads.kinds import KINDS
 from service.model.learner import Learner
 from service.model.live import Model
-from service.samples.named_rows import table_of
 from service.spec.heads import ALGORITHMS
 from service.spec.model import ModelSpec, read_stored_spec
 from service.storage.entries import new_epoch
 from service.storage.interfaces import Storage
 from service.storage.snapshot_format import DamagedSnapshot, State, read_state
+from solver.prepare.named_rows import table_of
 from solver.rows.matrix import Matrix, SparseRows
 
 
@@ -140,7 +140,7 @@ def describe(loaded: LoadedModel) -> str:
     published = loaded.model.published
     sequence, head = published.sequence, published.heads[loaded.model.spec.serve]
     what = "regression" if head.classes is None else f"{len(head.classes)} classes"
-    text = f"{what}, {published.dimension} features"
+    text = f"{what}, {published.rows.dimension} features"
     trained = loaded.trained
     if not trained:
         return f"a snapshot of a server at sequence {sequence:,}: {text}"

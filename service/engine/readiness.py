@@ -4,9 +4,11 @@ import asyncio
 
 from service.engine.phase import Phase
 from service.engine.warm_up import WarmUp
-from service.errors import InvalidSamples, NotReady
+from service.errors import NotReady
 from service.model.live import Model
-from service.samples.named_rows import Rows
+from solver.prepare.named_rows import Rows
+from solver.prepare.row_form import AnotherKind
+from solver.prepare.schema import Misfit
 
 
 class Readiness:
@@ -64,6 +66,6 @@ class Readiness:
 def _become_sparse(model: Model, rows: Rows) -> bool:
     """Whether heads get the rows sparse, as far as is known before they have their turn."""
     try:
-        return model.published.form.after(rows).sparse
-    except InvalidSamples:  # they will be refused
+        return model.published.rows.form.after(rows).sparse
+    except (Misfit, AnotherKind):  # they will be refused
         return False

@@ -76,7 +76,7 @@ class WriterThread:
         logger.info("%d models; compiling", len(models))
         self._phase.report("compiling")
         self._loop.call_soon_threadsafe(self._phase.accept)
-        kinds = [(model.spec, model.published.names is not None) for model in models]
+        kinds = [(model.spec, model.published.rows.names is not None) for model in models]
         self._warm_up.before_ready(kinds, self._phase.report)
 
     def _open(self) -> None:

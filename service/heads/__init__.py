@@ -5,7 +5,7 @@ restores. Adding a kind of head is adding a module here.
 
 It may import `service.samples`, `service.spec`, `solver.stream`, `solver.adaptive`,
 `solver.semiparametric`, `solver.asset`, `solver.working_set`, `solver.simplex`, `solver.kernels`,
-`solver.rows`.
+`solver.prepare`, `solver.rows`.
 It is imported by `service.cli`, `service.web.routes`, `service.web.metrics`, `service.training`,
 `service.engine`, `service.model`.
 """

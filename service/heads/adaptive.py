@@ -14,7 +14,6 @@ from service.heads.cost import COST_OF_DECISION, COST_OF_FUNCTION, COST_OF_ROW
 from service.heads.exercise import exercise
 from service.heads.protocol import Asked, Kind
 from service.heads.regression import RegressionHead
-from service.samples.named_rows import Rows
 from service.samples.targets import Label
 from service.spec.heads import HeadName
 from service.spec.model import ModelSpec
@@ -22,6 +21,7 @@ from solver.adaptive.ridge import CHUNK
 from solver.adaptive.settings import FOREVER, Pins
 from solver.adaptive.standing import Standing
 from solver.arrays import Float64Array
+from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix
 from solver.stream.bank import Bank, BankLearner, BankPicture
 from solver.stream.votes import Answer

@@ -14,7 +14,6 @@ from service.heads.kernel import check_norms
 from service.heads.learner import HeadLearner
 from service.heads.protocol import Asked, Kind
 from service.heads.regression import RegressionHead
-from service.samples.named_rows import Rows
 from service.samples.targets import Label
 from service.spec.model import ModelSpec
 from solver.asset.features import dimension_of
@@ -23,6 +22,7 @@ from solver.asset.learner import Asset
 from solver.asset.nystrom import NystromMap
 from solver.asset.view import AssetView
 from solver.kernels.functions import Kernel
+from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix, n_rows
 from solver.stream.paper_learners import AssetPicture, new_asset
 from solver.stream.parameters import AssetParameters

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from service.errors import InvalidSamples, Untrained
 from service.heads.hits import Hits
 from service.heads.protocol import Answers, Predictions
-from service.samples.named_rows import Rows
 from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
 from solver.arrays import Float64Array
+from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix, n_rows, take_rows
 from solver.stream.class_head import ClassHead, ClassHeadView
 from solver.stream.labels import LabelKey

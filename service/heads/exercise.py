@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 
 from service.heads.protocol import Head
-from service.samples.named_rows import NameTable, named_rows
 from service.samples.targets import Targets
 from service.spec.model import ModelSpec
 from solver.arrays import Float64Array
+from solver.prepare.named_rows import NameTable, named_rows
 from solver.rows.matrix import Matrix, take_rows
 
 KERNELS = ("rbf", "polynomial", "linear")

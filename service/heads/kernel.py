@@ -5,12 +5,12 @@ import math
 import numpy as np
 
 from service.errors import MOST_ERRORS, InvalidSamples, SampleError
-from service.samples.named_rows import Rows, square_norms
 from service.spec.kernel import KernelSpec, LinearSpec, PolynomialSpec, has_auto_gamma
 from service.spec.model import ModelSpec
 from solver.kernels.bandwidth import gamma_from_rows
 from solver.kernels.entries import LARGEST_VALUE
 from solver.kernels.functions import Kernel, largest_square_norm
+from solver.prepare.named_rows import Rows, square_norms
 from solver.rows.matrix import Matrix, SparseRows
 
 # Bound on gamma ||x||^2 where gamma is estimated: to the eighth power still below 1e100.

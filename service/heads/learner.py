@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from service.heads.kernel import check_norms, kernel_with, largest_product, square_norm_limit
-from service.samples.named_rows import NamedRows, Rows
 from service.spec.kernel import has_auto_gamma
 from service.spec.model import ModelSpec
 from solver.kernels.bandwidth import Learner
 from solver.kernels.functions import Kernel
+from solver.prepare.named_rows import NamedRows, Rows
 from solver.stream.kernel_learner import Horizon, KernelLearner
 
 L = TypeVar("L", bound=Learner)

@@ -15,11 +15,11 @@ from service.heads.kernel import check_norms
 from service.heads.learner import HeadLearner
 from service.heads.protocol import Asked, Kind, Pairs, PairsProblem
 from service.heads.set_members import exercise_members
-from service.samples.named_rows import Rows
 from service.samples.targets import Label
 from service.spec.model import DEFAULT_SET, LARGEST_SET, ModelSpec
 from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel
+from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix, take_rows
 from solver.simplex.steps import STEP_NAMES
 from solver.stream.labels import LabelKey

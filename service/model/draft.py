@@ -5,14 +5,15 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from service.errors import InvalidSamples, NoSuchHead, SampleError, refuse_all
+from service.model.fitting_rows import fitting
 from service.model.footprint import learning_bytes
 from service.model.learner import Learner
 from service.model.moment import Moment, check_moment
-from service.model.row_form import sparse_rows
-from service.samples.named_rows import NamedRows, NameTable, cells
 from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
 from service.spec.heads import HEADS, HeadName
+from solver.prepare.named_rows import NamedRows, NameTable, cells
+from solver.prepare.row_form import sparse_rows
 from solver.stream.labels import LabelKey
 
 _LONGEST_ECHO = 40
@@ -39,7 +40,7 @@ class Draft:
         self.sequence = learner.sequence
         self._learner = learner
         self._limits = limits
-        self._form = learner.form
+        self._form = learner.rows.form
         self._names: set[str] = set()
         self._labels: dict[HeadName, set[LabelKey]] = {name: set() for name in HEADS}
 
@@ -57,7 +58,8 @@ class Draft:
             name = self._learner.model.name
             raise NoSuchHead(f"the spec of model {name!r} has null for {head}")
         _check_declared(spec.classes, samples.y)
-        form = self._form.after(samples.X)
+        with fitting(samples.X):
+            form = self._form.after(samples.X)
         if form.sparse:
             samples = samples._replace(X=sparse_rows(samples.X))
         elif form.schema is not None:
@@ -78,7 +80,7 @@ class Draft:
 
     def _new_names(self, rows: NamedRows) -> list[str]:
         """Names of sparse rows that are new. Raises InvalidSamples for too many."""
-        known = self._learner.names or NameTable()
+        known = self._learner.rows.names or NameTable()
         new = known.unknown(rows.names, self._names)
         most, dimension = self._limits.features, len(known) + len(self._names) + len(new)
         if new and dimension > most:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from numpy.typing import NDArray
 
@@ -16,17 +16,15 @@ from service.heads.protocol import (
     Refitting,
     one_column_after_another,
 )
-from service.model.first_samples import FirstSamples
+from service.model.first_samples import packed, unpacked
+from service.model.fitting_rows import preparing
 from service.model.live import Model
 from service.model.published import Published, asked
-from service.model.row_form import RowForm, sparse_rows
-from service.samples.named_rows import NameTable, Rows, rows_between
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
-from solver.arrays import Float64Array
-from solver.prepare.columns import Preparation
+from solver.prepare.named_rows import NameTable
 from solver.prepare.schema import schema_from_plain
-from solver.rows.matrix import Matrix, SparseRows
+from solver.stream.rows import Part, StreamRows
 from solver.stream.turns import Learning, absorb_in_turn
 
 
@@ -34,9 +32,7 @@ class Learner:
     """Learns for one model, and publishes what it has learned. Used by one thread.
 
     sequence: of the last sample absorbed. epoch: the life of the model that it counts in.
-    form, names: as of `Published`, for this sequence.
-    preparation: of rows before any head learns them; None before the first, and where they are
-        learned as they come.
+    rows: what the model's rows are so far.
     snapshot_attempt: sequence at which a snapshot was last begun.
     fitted: samples in the windows of the fits since then.
     """
@@ -45,10 +41,7 @@ class Learner:
         self.model = model
         self.sequence = 0
         self.epoch = epoch
-        self.form = RowForm(model.spec.prepare)
-        self.names: NameTable | None = None
-        self._first = FirstSamples()
-        self.preparation: Preparation | None = None
+        self.rows = StreamRows(preparing(model.spec.prepare))
         self.heads = self._fresh_heads()
         self._learning = {head: kinds.learners(model.spec, head) for head in self.heads}
         self._views: dict[HeadName, HeadView] = {}
@@ -56,56 +49,35 @@ class Learner:
         self.fitted = 0
         self.publish()
 
-    @property
-    def dimension(self) -> int | None:
-        """As of `Published`."""
-        return self.form.features if self.names is None else len(self.names)
-
     def absorb(self, head: HeadName, samples: Samples) -> Answers:
         """Learn one block of the journal, live or in replay.
 
         The answers are those of the head that the samples were posted for, but what is predicted
         is what the served head said.
         """
-        answers = [self._learn(head, part) for part in self._settling(head, samples)]
+        answers = [self._learn(part) for part in self._parts(head, samples)]
         self.sequence += len(samples.y)
         return answers[0] if len(answers) == 1 else one_column_after_another(answers)
 
-    def _settling(self, head: HeadName, samples: Samples) -> Iterator[Samples]:
-        """The samples, cut where a row changes what heads see; they begin anew before that row."""
-        i, start, n = 0, 0, len(samples.y)
-        while i < n and not self.form.settled:
-            after = self.form.after(rows_between(samples.X, i, i + 1))
-            if (after.layout, after.sparse) != (self.form.layout, self.form.sparse):
-                if start < i:
-                    yield self._first.added(head, samples.part(start, i))
-                self._begin_anew(after)
-                start = i
-            self.form, i = after, i + 1
-        self.form = self.form.after(rows_between(samples.X, i, n)) if i < n else self.form
-        if self.form.settled:
-            self._first.clear()
-            yield samples.part(start, n)
-        else:
-            yield self._first.added(head, samples.part(start, n))
+    def _parts(self, head: HeadName, samples: Samples) -> Iterator[Part]:
+        """The samples, cut where all heads must begin anew."""
+        yield from self.rows.settling(Part(head, *samples), self._learn_anew)
 
-    def _begin_anew(self, form: RowForm) -> None:
-        """Learn the first samples again in another form; what was predicted of them counts."""
-        self.form, self.names, self.preparation = form, None, None
-        if not self._first.parts:
-            return
+    def _learn_anew(self) -> None:
+        """Have fresh heads learn the first samples; what was predicted of them counts."""
         former, self.heads = self.heads, self._fresh_heads()
         self._views.clear()
-        for head, samples in self._first.parts:
-            self._learn(head, samples)
+        for part in self.rows.first:
+            self._learn(part)
         for name, head_anew in self.heads.items():
             head_anew.keep_score(former[name])
 
     def _fresh_heads(self) -> dict[HeadName, Head]:
         return {head: kinds.build(head, self.model.spec) for head in self.model.spec.heads}
 
-    def _learn(self, head: HeadName, samples: Samples) -> Answers:
-        X = self._matrix(samples.X)
+    def _learn(self, samples: Part) -> Answers:
+        head = cast("HeadName", samples.head)
+        X = self.rows.matrix(samples.X)
         learning, serve = self.learning(head), self.model.spec.serve
         heads: dict[HeadName, Learning[Answers | Predictions]] = {**self.heads}
         said = absorb_in_turn(
@@ -142,10 +114,7 @@ class Learner:
     def publish(self) -> None:
         """Let readers see the present state."""
         views = {name: self._view(name) for name in self.heads}
-        preparation = None if self.preparation is None else self.preparation.view()
-        self.model.published = Published(
-            self.sequence, self.epoch, self.dimension, self.names, preparation, views, self.form
-        )
+        self.model.published = Published(self.sequence, self.epoch, self.rows.view(), views)
 
     def window(self) -> Window:
         """The samples that a refit is over, copied. Raises NoSuchHead."""
@@ -164,8 +133,7 @@ class Learner:
 
         rolled_back: see `Model`.
         """
-        self.heads, self.names, self.form = source.heads, source.names, source.form
-        self.preparation, self._first = source.preparation, source._first
+        self.heads, self.rows = source.heads, source.rows
         self.sequence, self.model.rolled_back = rolled_back["at"], rolled_back
         self.epoch = epoch
         self._views.clear()
@@ -177,17 +145,18 @@ class Learner:
             "spec": self.model.spec.plain(),
             "sequence": self.sequence,
             "epoch": self.epoch,
-            "dimension": self.dimension,
+            "dimension": self.rows.dimension,
             "heads": {},
         }
         arrays: dict[str, NDArray[Any]] = {}
-        if self.names is not None:
-            plain["names"] = self.names.names()
-        if self.form.schema is not None:
-            plain["schema"] = self.form.schema.plain()
-            arrays |= self._first.state()
-        if self.preparation is not None:
-            arrays |= self.preparation.state()
+        rows = self.rows
+        if rows.names is not None:
+            plain["names"] = rows.names.names()
+        if rows.form.schema is not None:
+            plain["schema"] = rows.form.schema.plain()
+            arrays |= packed(rows.first)
+        if rows.preparation is not None:
+            arrays |= rows.preparation.state()
         if self.model.rolled_back is not None:
             plain["rolled_back"] = self.model.rolled_back
         for name, head in self.heads.items():
@@ -199,15 +168,7 @@ class Learner:
         """Take the state of a snapshot."""
         self.sequence = plain["sequence"]
         self.epoch = plain.get("epoch", self.epoch)  # older versions had none
-        self.names = NameTable(plain["names"]) if "names" in plain else None
-        self.form = RowForm(self.model.spec.prepare)
-        if "schema" in plain:
-            self.form = self.form._replace(schema=schema_from_plain(plain["schema"]))
-        elif self.names is not None:
-            self.form = self.form._replace(sparse=True)
-        else:
-            self.form = self.form._replace(width=plain["dimension"])
-        self._first.restore(arrays)
+        self._restore_rows(plain, arrays)
         self.model.snapshot_sequence = self.sequence
         self.model.rolled_back = plain.get("rolled_back")
         for name, head in self.heads.items():
@@ -216,36 +177,20 @@ class Learner:
                 key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)
             }
             head.restore(plain["heads"][name], own)
-        self.preparation = self._preparation()
-        if self.preparation is not None:
-            self.preparation.restore(arrays)
         self._views.clear()
 
-    def _matrix(self, rows: Rows) -> Matrix:
-        """Rows that fit the form, prepared; their names, if they are sparse, become known."""
-        if not self.form.sparse:
-            return self._prepared(self.form.encoded(rows))
-        named = sparse_rows(rows)
-        if self.names is None:
-            self.names = NameTable()
-        self.names.add(named.names)
-        return self.names.matrix(named, len(self.names))
-
-    def prepared(self, X: Matrix) -> Matrix:
-        """Rows that the form has encoded, prepared as the next ones; sparse rows as they are."""
-        return X if isinstance(X, SparseRows) else self._prepared(X)
-
-    def _prepared(self, X: Float64Array) -> Float64Array:
-        if self.preparation is None:
-            self.preparation = self._preparation()
-        return X if self.preparation is None else self.preparation.absorb(X)
-
-    def _preparation(self) -> Preparation | None:
-        """A fresh preparation of the model's rows, if its spec and their form ask for one."""
-        layout = self.form.layout
-        if self.model.spec.prepare is None or layout is None:
-            return None
-        return Preparation(layout)
+    def _restore_rows(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.rows = rows = StreamRows(preparing(self.model.spec.prepare))
+        if "names" in plain:
+            rows.names = NameTable(plain["names"])
+        if "schema" in plain:
+            rows.form = rows.form._replace(schema=schema_from_plain(plain["schema"]))
+        elif rows.names is not None:
+            rows.form = rows.form._replace(sparse=True)
+        else:
+            rows.form = rows.form._replace(width=plain["dimension"])
+        rows.first = unpacked(arrays)
+        rows.restore_preparation(arrays)
 
 
 def _refitting(head: HeadName) -> Refitting[Any]:

@@ -9,9 +9,10 @@ from service.errors import NoSuchHead
 from service.heads.kinds import KINDS, head_of_call
 from service.heads.protocol import HeadView
 from service.model.published import Published
-from service.model.row_form import RowForm
 from service.spec.heads import HEADS, LEARNING_CALLS, HeadName
 from service.spec.model import ModelSpec
+from solver.prepare.row_form import RowForm
+from solver.stream.rows import RowsView
 
 
 class Model:
@@ -32,7 +33,7 @@ class Model:
         self.id = model_id
         self.name = name
         self.spec = spec
-        self.published = Published(0, "", None, None, None, {})
+        self.published = Published(0, "", RowsView(RowForm(None)), {})
         self.counts = {head: SampleCounts() for head in HEADS}
         self.head_of = {call: head_of_call(spec, call) for call in LEARNING_CALLS}
         self.broken = ""
@@ -60,14 +61,14 @@ class Model:
     def describe(self) -> dict[str, Any]:
         """The model's description, from the published view."""
         published = self.published
-        form, heads = published.form, published.heads
+        form, heads = published.rows.form, published.heads
         return {
             "model": self.name,
             "spec": self.spec.plain(),
             "sequence": published.sequence,
             "epoch": published.epoch,
             "rows": _kind_of_rows(form),
-            "features": published.dimension,
+            "features": published.rows.dimension,
             "columns": _columns(form),
             "heads": {name: {**_classes(view), **view.stats} for name, view in heads.items()},
             "snapshot_sequence": self.snapshot_sequence,

@@ -7,10 +7,10 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from service.samples.named_rows import NamedRows, Rows, joined, rows_between
 from service.samples.targets import Targets
 from service.samples.validation import Samples
 from solver.prepare.cells import NO_TEXT, Cells
+from solver.prepare.named_rows import NamedRows, Rows, joined, rows_between
 
 
 def as_recorded(samples: Samples) -> Samples:

@@ -16,15 +16,6 @@ from service.errors import (
     refuse,
     refuse_all,
 )
-from service.samples.named_rows import (
-    NamedRows,
-    Rows,
-    n_rows,
-    named_values,
-    rows_between,
-    table_of,
-    without_zeros,
-)
 from service.samples.raw_arrays import has_fields_of_raw, read_raw
 from service.samples.targets import Targets, read_labels, read_targets
 from service.samples.values import (
@@ -42,6 +33,15 @@ from service.samples.values import (
 from service.spec.heads import Task
 from solver.arrays import Float64Array
 from solver.prepare.cells import Cells, cells_of_numbers
+from solver.prepare.named_rows import (
+    NamedRows,
+    Rows,
+    n_rows,
+    named_values,
+    rows_between,
+    table_of,
+    without_zeros,
+)
 
 _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 _Row = Annotated[list[_Number], FailFast()]

@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from service.errors import InvalidSamples
 from service.heads.certificate import certificate
 from service.heads.kinds import KINDS, build
 from service.heads.protocol import Pairs
+from service.model.fitting_rows import preparing
 from service.model.learner import Learner
 from service.model.live import Model
-from service.model.row_form import RowForm
-from service.samples.named_rows import Rows, table_of
 from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
 from service.spec.heads import ALGORITHMS
@@ -37,6 +35,9 @@ from service.training.plan import (
 )
 from service.training.single_fit import fit_samples
 from solver.frank_wolfe.one_versus_one import PairSolution, solve_pairs, support_of
+from solver.prepare.named_rows import Rows, table_of
+from solver.prepare.row_form import RowForm
+from solver.prepare.schema import Misfit
 from solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
 
 
@@ -55,17 +56,17 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
     if not kind.prepared:
         check_rows(X, spec.kernel)
     learner = Learner(Model(0, "", spec))
-    learner.form = form
+    learner.rows.form = form
     if way == "stream":
         assert kind.passes is not None
-        passes = kind.passes(learner.heads[plan.head], learner.prepared(X), y)
+        passes = kind.passes(learner.heads[plan.head], learner.rows.prepared(X), y)
         report = learn_in_passes(passes, n_rows(X), plan, observe)
     elif way == "fit":
         report = fit_samples(learner, Samples(np.asarray(X), y), plan, observe)
     else:
         assert kind.pairs is not None
         learner, report = _batch(kind.pairs, spec, X, data.labels, plan, observe)
-        learner.form = form
+        learner.rows.form = form
     width = _width(X) if form.features is None else form.features
     learner.sequence = report["samples"]
     learner.forget_views()
@@ -102,7 +103,7 @@ def _rows_and_form(data: Data, prepare: PrepareSpec | None) -> tuple[Matrix, Row
 
     Raises CannotTrain.
     """
-    form = RowForm(prepare)
+    form = RowForm(preparing(prepare))
     if isinstance(data.X, SparseRows):
         return data.X, form._replace(sparse=True)
     rows: Rows = np.asarray(data.X) if data.names is None else table_of(data.names, data.X)
@@ -110,9 +111,9 @@ def _rows_and_form(data: Data, prepare: PrepareSpec | None) -> tuple[Matrix, Row
         rows = table_of(data.names, data.X)
     try:
         form = form.after(rows).for_good()
-    except InvalidSamples as error:
-        wrong = error.errors[0]
-        raise CannotTrain(f"row {wrong['row'] + 1} of the samples: {wrong['detail']}") from None
+    except Misfit as misfit:
+        wrong = f"row {misfit.row + 1} of the samples: {misfit.named_detail}"
+        raise CannotTrain(wrong) from None
     return form.encoded(rows), form
 
 

@@ -8,9 +8,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solver.estimators.base import as_kind, as_matrix
 from solver.estimators.checks import check_choice, check_integer
+from solver.prepare.row_form import Missing
 from solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
 from solver.stream.model import StreamModel, Taught
-from solver.stream.parameters import Missing, Task
+from solver.stream.parameters import Task
 from solver.stream.votes import Said
 
 # The number of rows that `fit` passes to the model at a time.

@@ -13,9 +13,9 @@ from solver.estimators.checks import check_choice
 from solver.estimators.one_at_a_time import OneAtATime
 from solver.estimators.stream import StreamEstimator
 from solver.estimators.stream_labels import classes_after, codes_of
+from solver.prepare.row_form import Missing
 from solver.rows.matrix import Matrix
 from solver.stream.model import Taught
-from solver.stream.parameters import Missing
 
 # What a class has at least where probabilities become logarithms.
 _LEAST = 1e-300

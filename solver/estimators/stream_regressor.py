@@ -10,7 +10,7 @@ from solver.arrays import Float64Array
 from solver.asset.targets import LARGEST_TARGET
 from solver.estimators.one_at_a_time import OneAtATime
 from solver.estimators.stream import StreamEstimator
-from solver.stream.parameters import Missing
+from solver.prepare.row_form import Missing
 
 
 class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):

@@ -1,5 +1,7 @@
 """Rows made fit to learn from: running scales, missing values, categories as numbers.
 
-It may import nothing of the rest.
-It is imported by `service.model`, `service.samples`, `solver.stream`, `solver.adaptive`.
+It may import `solver.rows`.
+It is imported by `service.web.routes`, `service.web.formats`, `service.training`, `service.engine`,
+`service.model`, `service.heads`, `service.samples`, `solver.estimators`, `solver.stream`,
+`solver.adaptive`.
 """

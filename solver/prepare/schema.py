@@ -48,6 +48,11 @@ class Misfit(ValueError):
         super().__init__(detail)
         self.row, self.name, self.detail = row, name, detail
 
+    @property
+    def named_detail(self) -> str:
+        """What is wrong, with the name that it is about."""
+        return self.detail if self.name is None else f"{self.name[:_LONGEST_ECHO]!r} {self.detail}"
+
 
 class Column(NamedTuple):
     """A column of a table.

@@ -7,7 +7,8 @@ from typing import Any, Literal, NamedTuple
 from solver.asset.learner import Asset
 from solver.asset.view import AssetView
 from solver.kernels.functions import Kernel
-from solver.prepare.columns import Kind, Preparation, PreparationView, layout_of, prepared
+from solver.prepare.named_rows import NameTable, Rows
+from solver.prepare.row_form import Missing, Preparing
 from solver.rows.matrix import Matrix, SparseRows
 from solver.stream.bank import BankLearner
 from solver.stream.class_head import ClassHead, ClassHeadView, LearnerView
@@ -19,7 +20,8 @@ from solver.stream.paper_learners import (
     new_asset,
     new_working_set,
 )
-from solver.stream.parameters import AssetParameters, Missing, SetParameters, Task
+from solver.stream.parameters import AssetParameters, SetParameters, Task
+from solver.stream.rows import Part, RowsView, StreamRows
 from solver.stream.turns import absorb_in_turn, votes_for
 from solver.stream.value_head import ValueHead, ValueHeadView
 from solver.stream.votes import Said
@@ -42,16 +44,12 @@ HeadView = ClassHeadView | ValueHeadView
 class StreamView(NamedTuple):
     """An immutable picture of a model. heads: those that can predict."""
 
-    preparation: PreparationView | None
+    rows: RowsView
     heads: dict[str, HeadView]
 
-    def predict(self, X: Matrix) -> Said:
-        """What the bank says of rows, of the kind and width that were learned.
-
-        Numbers may be NaN, which is missing.
-        """
-        if self.preparation is not None and not isinstance(X, SparseRows):
-            X = prepared(self.preparation, X)
+    def predict(self, rows: Rows | SparseRows) -> Said:
+        """What the bank says of rows. Raises Misfit, AnotherKind for those that do not fit."""
+        X = rows if isinstance(rows, SparseRows) else self.rows.matrix(rows)
 
         def ask(name: str) -> Said:
             return self.heads[name].predict(X)
@@ -62,29 +60,27 @@ class StreamView(NamedTuple):
 class StreamModel:
     """Prepared rows, a learner of the papers, and a bank that listens to it and answers.
 
-    taught: which learner that is. missing: see `parameters.Missing`. temporal: whether the labels
+    taught: which learner that is. missing: see `row_form.Missing`. temporal: whether the labels
     or targets before a row may be used for it. seed: of all randomness.
 
-    The first rows decide whether rows are dense, of so many numbers, or sparse. Sparse rows are
-    learned as they come.
+    The first rows decide whether rows are arrays, a table or sparse ones by name (`row_form`), or
+    sparse ones of numbered features. Sparse rows are learned as they come.
     """
 
     def __init__(
         self, task: Task, taught: Taught, *, missing: Missing, temporal: bool, seed: int
     ) -> None:
-        self.taught, self._missing = taught, missing
-        self._parameters = {
-            "task": task,
-            "taught": taught,
-            "missing": missing,
-            "temporal": temporal,
-            "seed": seed,
-        }
-        self._columns = 0
-        self._preparation: Preparation | None = None
+        self.task, self.taught = task, taught
+        self._missing, self._temporal, self._seed = missing, temporal, seed
+        self.rows = StreamRows(Preparing(missing))
         self._view: StreamView | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Heads before their first sample."""
+        task, taught, seed = self.task, self.taught, self._seed
         self._paper = _new_learner(task, taught, seed)
-        self._bank = BankLearner(task, VOTERS[task], temporal=temporal, seed=seed)
+        self._bank = BankLearner(task, VOTERS[task], temporal=self._temporal, seed=seed)
         self._heads: dict[str, Head] = {
             taught: _head(task, self._paper, ()),
             BANK: _head(task, self._bank, self._bank.voters),
@@ -95,16 +91,27 @@ class StreamModel:
         """The labels that were met, in the order of their numbers; None of numbers."""
         return _classes(self._heads[BANK])
 
-    def absorb(self, X: Matrix, y: Any) -> Said:
-        """Learn rows in order with labels or targets; what was said of each before it was learned.
+    def absorb(self, rows: Rows | SparseRows, y: Any) -> None:
+        """Learn rows in order with n labels, or (n,) float64 targets.
 
-        X: finite, or NaN where dense numbers are missing. y: n labels, or (n,) float64.
+        Numbers of arrays and tables may be NaN, which is missing. Raises Misfit, AnotherKind for
+        rows that do not fit, when those before them may have been learned: `rows.form.after`
+        raises them beforehand.
         """
         self._view = None
-        rows = self._prepared(X)
-        names = list(self._heads)
-        said = absorb_in_turn(self._heads, names, LISTENERS, lambda _: None, BANK, rows, y)
-        return said[BANK]
+        if isinstance(rows, SparseRows):
+            self._learn(rows, y)
+            return
+        for part in self.rows.settling(Part(self.taught, rows, y), self._learn_anew):
+            self._learn(self.rows.matrix(part.X), part.y)
+
+    def _learn_anew(self) -> None:
+        self._begin()
+        for part in self.rows.first:
+            self._learn(self.rows.matrix(part.X), part.y)
+
+    def _learn(self, X: Matrix, y: Any) -> None:
+        absorb_in_turn(self._heads, list(self._heads), LISTENERS, lambda _: None, BANK, X, y)
 
     def view(self) -> StreamView:
         """The model as it is now, made when it is asked for. Raises ValueError before samples."""
@@ -119,28 +126,34 @@ class StreamModel:
         heads = {BANK: _view(self._heads[BANK], bank)}
         if (classes := _classes(self._heads[self.taught])) is None or len(classes) > 1:
             heads[self.taught] = _view(self._heads[self.taught], _picture(self._paper))
-        preparation = None if self._preparation is None else self._preparation.view()
-        return StreamView(preparation, heads)
+        return StreamView(self.rows.view(), heads)
 
     def __getstate__(self) -> dict[str, Any]:
         """All that goes on bit for bit where it is unpickled, as plain data and arrays."""
-        paper, of_paper = self._paper.state()
-        bank, of_bank = self._bank.state()
+        rows = self.rows
         return {
-            "parameters": self._parameters,
-            "preparation": None if self._preparation is None else self._preparation.state(),
-            "columns": self._columns,
+            "task": self.task,
+            "taught": self.taught,
+            "missing": self._missing,
+            "temporal": self._temporal,
+            "seed": self._seed,
+            "form": rows.form,
+            "names": None if rows.names is None else rows.names.names(),
+            "first": rows.first,
+            "preparation": {} if rows.preparation is None else rows.preparation.state(),
             "classes": {name: _classes(head) for name, head in self._heads.items()},
-            "paper": (paper, of_paper),
-            "bank": (bank, of_bank),
+            "paper": self._paper.state(),
+            "bank": self._bank.state(),
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(**state["parameters"])  # type: ignore[misc]
-        if state["preparation"] is not None:
-            self._columns = state["columns"]
-            self._preparation = self._new_preparation()
-            self._preparation.restore(state["preparation"])
+        parameters = {name: state[name] for name in ("missing", "temporal", "seed")}
+        self.__init__(state["task"], state["taught"], **parameters)  # type: ignore[misc]
+        rows = self.rows
+        rows.form, rows.first = state["form"], state["first"]
+        rows.names = None if state["names"] is None else NameTable(state["names"])
+        if state["preparation"]:
+            rows.restore_preparation(state["preparation"])
         for name, head in self._heads.items():
             if isinstance(head, ClassHead):
                 head.meet(state["classes"][name])
@@ -150,18 +163,6 @@ class StreamModel:
     def standing(self) -> list[dict[str, Any]]:
         """What each learner of the bank is worth; see `adaptive.standing`."""
         return [] if self._bank.current is None else self._bank.current.standing().rows()
-
-    def _prepared(self, X: Matrix) -> Matrix:
-        if isinstance(X, SparseRows):
-            return X
-        if self._preparation is None:
-            self._columns = X.shape[1]
-            self._preparation = self._new_preparation()
-        return self._preparation.absorb(X)
-
-    def _new_preparation(self) -> Preparation:
-        kinds: list[Kind] = ["number"] * self._columns
-        return Preparation(layout_of(kinds, indicators=self._missing == "indicator"))
 
 
 def _new_learner(task: Task, taught: Taught, seed: int) -> KernelLearner[Any]:

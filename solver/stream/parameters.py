@@ -6,8 +6,6 @@ A spec has the same defaults, which a test compares: it loads no numerics.
 from typing import Literal, NamedTuple
 
 Task = Literal["classification", "regression"]
-# Missing numbers become the mean of their feature; or that, and one more feature that says so.
-Missing = Literal["mean", "indicator"]
 
 
 class SetParameters(NamedTuple):

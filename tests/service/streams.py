@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from service.samples.named_rows import NamedRows, named_rows
 from service.samples.targets import Label
 from service.samples.validation import Samples
+from solver.prepare.named_rows import NamedRows, named_rows
 from tests.service.specs import PAPERS
 
 

@@ -8,7 +8,6 @@ from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
 
 from service.errors import TooLarge
-from service.samples.named_rows import Rows
 from service.samples.validation import Samples, read_question, read_samples
 from service.settings import Settings
 from service.spec.model import ModelSpec
@@ -20,6 +19,7 @@ from service.web.formats.memory import DECODED_FACTOR, UNCOUNTED_BYTES, Lease
 from service.web.formats.moments import tag_of
 from service.web.formats.request_size import check_rows, check_size
 from service.web.formats.wire import JSON, Format, format_of_answer, format_of_body
+from solver.prepare.named_rows import Rows
 
 T = TypeVar("T")
 

@@ -24,7 +24,6 @@ from pydantic_core import to_json
 from service.errors import Invalid, Unreadable
 from service.model.live import Model
 from service.model.moment import Moment, read_awaited
-from service.samples.named_rows import Rows, table_of
 from service.samples.validation import read_rows
 from service.web.formats.bounds import Bounds
 from service.web.formats.tensors import (
@@ -37,6 +36,7 @@ from service.web.formats.tensors import (
     write_tensor,
 )
 from service.web.formats.wire import JSON
+from solver.prepare.named_rows import Rows, table_of
 
 VERSION = "1"
 OUTPUTS = ("prediction", "decision")
@@ -64,14 +64,14 @@ def metadata(model: Model) -> dict[str, Any]:
     """A model's inputs and outputs, as far as its samples have shown them; -1 is any length."""
     published = model.published
     view = published.heads[model.spec.serve]
-    schema = published.form.schema
-    if published.names is not None:
-        names = published.names.names()[: published.dimension]
+    schema = published.rows.form.schema
+    if published.rows.names is not None:
+        names = published.rows.names.names()[: published.rows.dimension]
         inputs = [_tensor(name, "FP64", [-1]) for name in names]
     elif schema is not None and schema.named:
         inputs = [_tensor(name, "FP64", [-1]) for name in schema.names]
     else:
-        inputs = [_tensor("x", "FP64", [-1, published.dimension or -1])]
+        inputs = [_tensor("x", "FP64", [-1, published.rows.dimension or -1])]
     classes = view.classes
     prediction = "FP64" if classes is None else datatype_of_labels(classes)
     decision = [-1, len(classes)] if classes and len(classes) > 2 else [-1]

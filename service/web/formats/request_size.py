@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from service.errors import InvalidSamples, TooLarge
-from service.samples.named_rows import NamedRows, Rows, n_entries, n_rows
 from service.settings import Settings
+from solver.prepare.named_rows import NamedRows, Rows, n_entries, n_rows
 
 
 def check_size(body: Any, settings: Settings) -> None:

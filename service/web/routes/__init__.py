@@ -3,8 +3,8 @@
 `app` puts routes and layers together, `handlers` is what HTTP, the stream and the inference
 protocol all call, and the other modules are the routes of one subject each.
 
-It may import `service.web.metrics`, `service.web.openapi`, `service.web.layers`,
-`service.web.formats`, `service.engine`, `service.model`, `service.heads`, `service.samples`,
-`service.spec`, `service.access`, `service.diagnostics`, `service.settings`.
+It may import `service.settings`, `service.web.metrics`, `service.web.openapi`,
+`service.web.layers`, `service.web.formats`, `service.engine`, `service.model`, `service.heads`,
+`service.samples`, `service.spec`, `service.access`, `service.diagnostics`, `solver.prepare`.
 It is imported by `service.web`.
 """

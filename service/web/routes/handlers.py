@@ -20,11 +20,11 @@ from service.heads.protocol import Predictions
 from service.model.live import Model
 from service.model.moment import Moment
 from service.model.published import Published
-from service.samples.named_rows import NamedRows, Rows, n_entries, n_rows
 from service.samples.validation import Samples
 from service.spec.heads import HEADS, HeadName, LearningCall
 from service.spec.model import MODEL_NAME_PATTERN, ModelSpec, readings
 from service.web.formats.problems import problem_of
+from solver.prepare.named_rows import NamedRows, Rows, n_entries, n_rows
 
 # A prediction of more multiplications than this (about a millisecond) leaves the event loop.
 _INLINE_COST = 20_000_000
@@ -215,7 +215,7 @@ def list_models(engine: Engine, prefix: str) -> dict[str, Any]:
                 "model": name,
                 "sequence": published.sequence,
                 "epoch": published.epoch,
-                "features": published.dimension,
+                "features": published.rows.dimension,
             }
             for name, published in models
         ]

@@ -23,7 +23,6 @@ from service.errors import (
 )
 from service.model.live import Model
 from service.model.published import Published
-from service.samples.named_rows import Rows, named_rows
 from service.settings import Settings
 from service.web.formats.body import receive_inference, respond_json
 from service.web.formats.inference import (
@@ -47,6 +46,7 @@ from service.web.openapi.operations import (
 )
 from service.web.routes import handlers
 from service.web.routes.health import check_alive, check_ready
+from solver.prepare.named_rows import Rows, named_rows
 
 EXTENSIONS = ("binary_tensor_data", "parameters")
 
@@ -154,16 +154,16 @@ def _add_models(app: FastAPI, engine: Engine) -> None:
 
 
 def _has_names(published: Published) -> bool:
-    schema = published.form.schema
-    return published.names is not None or (schema is not None and schema.named)
+    schema = published.rows.form.schema
+    return published.rows.names is not None or (schema is not None and schema.named)
 
 
 def _row_of_zeros(model: Model) -> Rows:
     """A row that the model can predict if it can predict any."""
     published = model.published
-    if published.names is not None:
+    if published.rows.names is not None:
         return named_rows([{}])
-    return np.zeros((1, published.dimension or 1))
+    return np.zeros((1, published.rows.dimension or 1))
 
 
 def _of(kind: str) -> Responses:

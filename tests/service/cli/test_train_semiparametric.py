@@ -102,7 +102,7 @@ class TestTrains:
         lines = [f"{y} 1:{x}" for x, y in zip(*(a.ravel() for a in wave(60)), strict=True)]
         (tmp_path / "a.svm").write_text("\n".join(lines))
         model = load_model(trained(tmp_path / "a.svm", "--basis", "trend")).model
-        assert model.published.names is None
+        assert model.published.rows.names is None
 
     def test_the_summary_shows_the_formula(self, file: Path):
         said = train(file, "--basis", "constant", "--basis", "trend:feature=0").output

@@ -13,7 +13,6 @@ from websockets.typing import Subprotocol
 from service.model.draft import Draft, Limits
 from service.model.learner import Learner
 from service.model.live import Model
-from service.samples.named_rows import NamedRows, NameTable
 from service.samples.record import from_record, to_record
 from service.samples.validation import Samples
 from service.storage.snapshot_files import SnapshotFiles
@@ -22,6 +21,7 @@ from solver.asset.learner import Asset
 from solver.asset.view import predict
 from solver.kernels.bandwidth import AutoGamma
 from solver.kernels.functions import Kernel
+from solver.prepare.named_rows import NamedRows, NameTable
 from solver.rows.matrix import take_rows
 from tests.service.process import ServerProcess
 from tests.service.specs import read_papers_spec

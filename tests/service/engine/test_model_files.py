@@ -14,11 +14,11 @@ from service.cli.main import main
 from service.engine.model_files import ModelFileError, load_model
 from service.engine.writer import Writer
 from service.errors import StartupError
-from service.samples.named_rows import named_rows
 from service.settings import Settings
 from service.storage.data_directory import open_storage
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.snapshot_format import State, read_state, write_state
+from solver.prepare.named_rows import named_rows
 from tests.service.process import ServerProcess
 from tests.service.streams import three_classes
 

@@ -29,11 +29,11 @@ from service.engine.facade import Engine
 from service.engine.warm_up import WarmUp
 from service.errors import NotReady
 from service.native.compile_cache import compile_once, is_complete, mark_complete
-from service.samples.named_rows import named_rows
 from service.settings import Settings
 from service.spec.model import ModelSpec
 from service.storage.data_directory import open_storage
 from solver.prepare.columns import Preparation
+from solver.prepare.named_rows import named_rows
 from tests.service.specs import read_papers_spec
 
 SPARSE = ModelSpec.model_validate({"prepare": {"named": "sparse"}})
@@ -115,7 +115,7 @@ def test_a_part_prepares_rows() -> None:
     (preparation,) = (part for part in needed_first() if part.name == "preparation")
     with (
         mock.patch.object(Preparation, "absorb") as learned,
-        mock.patch("service.model.published.prepared") as predicted,
+        mock.patch("solver.stream.rows.prepared") as predicted,
     ):
         preparation.compile()
     assert learned.called

@@ -9,7 +9,6 @@ import pytest
 from service.engine.admission import LearnRequest
 from service.engine.writer import Writer
 from service.errors import StorageFailed
-from service.samples.named_rows import named_rows
 from service.samples.validation import Samples
 from service.settings import Settings
 from service.spec.model import ModelSpec
@@ -17,6 +16,7 @@ from service.storage.data_directory import open_storage
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.snapshot_format import State
 from service.storage.sqlite_journal import SqliteJournal
+from solver.prepare.named_rows import named_rows
 from tests.service.streams import part, two_classes
 
 
@@ -74,10 +74,10 @@ def test_names_of_samples_that_could_not_be_logged_are_not_met(
     with monkeypatch.context() as patch:
         patch.setattr(SqliteJournal, "append", full)
         assert isinstance(learn(lost=1.0), StorageFailed)
-    assert model.published.names is None
+    assert model.published.rows.names is None
     assert (model.counts["working_set"].rejected, model.counts["working_set"].learned) == (1, 0)
     assert learn(kept=1.0)["sequence"] == 1
-    assert model.published.names is not None
-    assert model.published.names.names() == ["kept"]
+    assert model.published.rows.names is not None
+    assert model.published.rows.names.names() == ["kept"]
     writer.close()
     loop.close()

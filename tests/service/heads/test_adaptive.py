@@ -85,7 +85,7 @@ def test_what_is_predicted_is_what_the_served_head_said():
     assert isinstance(samples.X, np.ndarray)
     view = learner.model.published
     # Rows that are learned are scaled by what came up to them, others by what came so far.
-    near = view.predict("working_set", view.prepared(samples.X))
+    near = view.predict("working_set", view.rows.prepared(samples.X))
     told = learner.absorb("asset", samples)
     assert told.decision == pytest.approx(near.decision, abs=0.2)
     assert told.admitted is None

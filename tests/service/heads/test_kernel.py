@@ -8,8 +8,8 @@ import pytest
 
 from service.errors import InvalidSamples
 from service.heads.kernel import check_norms, estimated_gamma, kernel_with
-from service.samples.named_rows import NamedRows, NameTable, named_rows
 from service.spec.kernel import has_auto_gamma
+from solver.prepare.named_rows import NamedRows, NameTable, named_rows
 from solver.rows.matrix import SparseRows
 from tests.service.specs import read_papers_spec
 

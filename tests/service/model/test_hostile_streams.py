@@ -145,5 +145,5 @@ def test_very_many_categories_take_no_more_memory():
         learn(learner, rows, [k % 2 for k in range(1000)])
         known.append(learner.state()[0]["schema"])
     assert known[0] == known[1] == known[2]
-    assert learner.form.layout is not None
-    assert learner.form.layout.width <= 40
+    assert learner.rows.form.layout is not None
+    assert learner.rows.form.layout.width <= 40

@@ -9,12 +9,12 @@ import pytest
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
-from service.samples.named_rows import NamedRows, NameTable
 from service.samples.validation import Samples
 from solver.asset.learner import Asset
 from solver.asset.view import predict as predict_asset
 from solver.kernels.bandwidth import AutoGamma
 from solver.kernels.functions import Kernel
+from solver.prepare.named_rows import NamedRows, NameTable
 from solver.rows.matrix import take_rows
 from solver.working_set.learner import WorkingSet
 from solver.working_set.view import predict

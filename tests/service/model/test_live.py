@@ -15,8 +15,6 @@ from service.errors import InvalidSamples, NoSuchHead, Refusal
 from service.model.draft import Draft, Limits
 from service.model.learner import Learner
 from service.model.live import Model
-from service.model.row_form import RowForm
-from service.samples.named_rows import named_rows
 from service.samples.record import from_record, to_record
 from service.samples.targets import Label
 from service.samples.validation import Samples
@@ -24,6 +22,8 @@ from service.spec.heads import HeadName
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.snapshot_format import State
 from service.web.formats.wire import JSON, MSGPACK
+from solver.prepare.named_rows import named_rows
+from solver.prepare.row_form import RowForm
 from tests.service.decoding import BOUNDS
 from tests.service.specs import read_papers_spec
 from tests.service.streams import few_words, named, part, three_classes, two_classes
@@ -89,7 +89,7 @@ class TestCheck:
         draft = Draft(learner, LIMITS)
         draft.add("working_set", of(["a"], 3))
         for head in HEADS:
-            with pytest.raises(InvalidSamples, match="3 numbers"):
+            with pytest.raises(InvalidSamples, match="rows have 3"):
                 draft.add(head, of(["a"], 2))
             draft.add(head, of(["a"], 3))
         assert draft.sequence == 3
@@ -170,7 +170,7 @@ class TestCheck:
         }
         assert (draft.sequence, draft._form.features) == (4, 2)
         assert learner.model.describe() == before
-        assert (learner.sequence, learner.dimension) == (1, 2)
+        assert (learner.sequence, learner.rows.dimension) == (1, 2)
 
     def test_before_the_first_samples_any_dimension_will_do(self):
         RowForm(None).check(np.ones((1, 7)))
@@ -201,7 +201,7 @@ class TestCheck:
         for head, samples in accepted:
             learner.absorb(head, samples)
         assert learner.sequence == draft.sequence
-        assert learner.form == draft._form
+        assert learner.rows.form == draft._form
         for name, head in learner.heads.items():
             assert {(type(label), label) for label in head.classes} == draft._labels[name]
             assert len(head.classes) <= 3
@@ -215,12 +215,12 @@ def words(*rows: str, label: Label = "a") -> Samples:
 
 
 def names_in(draft: Draft, learner: Learner) -> int:
-    return len(draft._names) + len(learner.names or ())
+    return len(draft._names) + len(learner.rows.names or ())
 
 
 def names_of(learner: Learner) -> list[str]:
-    assert learner.names is not None
-    return learner.names.names()
+    assert learner.rows.names is not None
+    return learner.rows.names.names()
 
 
 class TestNames:
@@ -228,7 +228,7 @@ class TestNames:
         learner = model_of()
         learn(learner, [("asset", words("ba", "c")), ("working_set", words("dc", "ea"))])
         assert names_of(learner) == ["b", "a", "c", "d", "e"]
-        assert learner.model.published.dimension == learner.dimension == 5
+        assert learner.model.published.rows.dimension == learner.rows.dimension == 5
         assert (learner.model.describe()["rows"], learner.model.describe()["features"]) == (
             "named",
             5,
@@ -335,7 +335,7 @@ class TestNames:
         with pytest.raises(InvalidSamples):
             draft.add("asset", wrong)
         assert taken(draft) == before
-        assert learner.names is None
+        assert learner.rows.names is None
 
     def test_readers_know_the_names_of_their_view(self):
         learner = model_of()
@@ -356,9 +356,9 @@ class TestNames:
         learn(early, [("working_set", Samples(X, samples.y))])
         without, then = Samples(samples.X[:150], samples.y[:150]), X[150:]
         learn(late, [("working_set", named(without))])
-        assert late.dimension == 3
+        assert late.rows.dimension == 3
         learn(late, [("working_set", named(Samples(then, samples.y[150:])))])
-        assert late.dimension == 4
+        assert late.rows.dimension == 4
         rows = named(Samples(X, samples.y)).X
         said = early.model.published.heads["working_set"].predict(X)
         told = late.model.published.heads["working_set"].predict(late.model.published.matrix(rows))
@@ -377,9 +377,9 @@ class TestNames:
         before = without.model.published.heads["working_set"].predict(
             without.model.published.matrix(rows)
         )
-        assert with_it.names is not None
-        with_it.names.add(["another", "neither", "never met"])
-        matrix = with_it.names.matrix(rows, 6)
+        assert with_it.rows.names is not None
+        with_it.rows.names.add(["another", "neither", "never met"])
+        matrix = with_it.rows.names.matrix(rows, 6)
         assert with_it.model.published.heads["working_set"].predict(matrix) == before
 
     def test_names_that_asset_has_not_met_change_nothing(self):
@@ -411,9 +411,9 @@ class TestNames:
             accepted.append((head, words(*rows)))
         for head, samples in accepted:
             learner.absorb(head, samples)
-        assert (learner.sequence, learner.form) == (draft.sequence, draft._form)
-        assert len(learner.names or ()) == names_in(draft, model_of())
-        if learner.names is not None:
+        assert (learner.sequence, learner.rows.form) == (draft.sequence, draft._form)
+        assert len(learner.rows.names or ()) == names_in(draft, model_of())
+        if learner.rows.names is not None:
             assert set(names_of(learner)) == draft._names
             assert len(draft._names) <= 3
 
@@ -426,7 +426,7 @@ class TestPublish:
         assert learner.model.published.heads["asset"].classes == ()
         learner.publish()
         assert learner.model.published.sequence == 2
-        assert learner.model.published.dimension == 2
+        assert learner.model.published.rows.dimension == 2
         assert learner.model.published.heads["asset"].classes == ("a", "b")
 
     def test_the_sequence_counts_both_heads(self):
@@ -555,7 +555,7 @@ class TestState:
         snapshots.save(1, State(*live.state()))
         again.restore(*snapshots.load(1, live.sequence))
         assert again.sequence == again.model.snapshot_sequence == live.sequence
-        assert again.dimension == live.dimension
+        assert again.rows.dimension == live.rows.dimension
         assert bits(again) == bits(live)
         assert answers_of(again, samples.X) == answers_of(live, samples.X)
         rest = part(samples, learned, 900)

@@ -14,12 +14,12 @@ from service.heads.kinds import fit_window
 from service.model.draft import Draft, Limits
 from service.model.learner import Learner
 from service.model.live import Model
-from service.samples.named_rows import NamedRows
 from service.samples.record import from_record, to_record
 from service.samples.targets import Targets
 from service.samples.validation import Samples
 from service.spec.heads import Task
 from service.spec.model import ModelSpec
+from solver.prepare.named_rows import NamedRows
 from tests.service.specs import read_papers_spec
 from tests.service.streams import asset_specs, few_words, part, three_classes, two_classes
 

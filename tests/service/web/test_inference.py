@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.errors import Refusal
-from service.samples.named_rows import NamedRows, n_rows
 from service.web.formats.inference import read_inference
+from solver.prepare.named_rows import NamedRows, n_rows
 from tests.service.decoding import BOUNDS
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS

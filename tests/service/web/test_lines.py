@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from service.errors import Refusal
 from service.files.labelled import open_data
-from service.samples.named_rows import NamedRows
 from service.samples.validation import Samples, read_rows, read_samples
 from service.web.formats.lines import DECODERS
 from service.web.formats.wire import SAMPLE_MEDIA_TYPES, format_of_body
 from solver.prepare.cells import Cells
+from solver.prepare.named_rows import NamedRows
 from tests.service.decoding import BOUNDS
 from tests.service.specs import PAPERS
 from tests.service.streams import curve, few_words, part, plain_rows, three_classes, two_classes

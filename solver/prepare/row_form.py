@@ -1,13 +1,13 @@
-"""What the rows of a model are: arrays of a length, a table, or sparse rows by name."""
+"""What the rows of a stream are: arrays of a length, a table, or sparse rows by name."""
 
-from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from service.errors import InvalidSamples, pointer_to
-from service.samples.named_rows import (
+from solver.arrays import Float64Array
+from solver.prepare.cells import Cells
+from solver.prepare.columns import Layout, layout_of
+from solver.prepare.named_rows import (
     NamedRows,
     Rows,
     cells,
@@ -16,10 +16,6 @@ from service.samples.named_rows import (
     rows_between,
     without_zeros,
 )
-from service.spec.model import PrepareSpec
-from solver.arrays import Float64Array
-from solver.prepare.cells import Cells
-from solver.prepare.columns import Layout, layout_of
 from solver.prepare.schema import (
     SETTLING,
     Misfit,
@@ -31,20 +27,35 @@ from solver.prepare.schema import (
     settled_numbers,
 )
 
-T = TypeVar("T")
-
+# Missing numbers become the mean of their feature; or that, and one more feature that says so.
+Missing = Literal["mean", "indicator"]
 _ARRAYS, _NAMED = "arrays of numbers", "objects of named numbers"
-_LONGEST_ECHO = 40
+
+
+class Preparing(NamedTuple):
+    """How rows are prepared; a spec has the same defaults, and says what they mean."""
+
+    missing: Missing = "mean"
+    named: Literal["table", "sparse"] = "table"
+    timestamps: tuple[str, ...] = ()
+
+
+class AnotherKind(ValueError):
+    """Rows of another kind than those of the first sample. must: what rows must be instead."""
+
+    def __init__(self, message: str, must: str) -> None:
+        super().__init__(message)
+        self.must = must
 
 
 class RowForm(NamedTuple):
     """What a model's rows are after some samples; nothing is settled before the first.
 
-    prepare: of the model's spec. width: numbers in a row where rows are arrays. schema: where they
-    are a table. sparse: whether they are sparse rows by name.
+    prepare: None where rows are learned as they come. width: numbers in a row where rows are
+    arrays. schema: where they are a table. sparse: whether they are sparse rows by name.
     """
 
-    prepare: PrepareSpec | None
+    prepare: Preparing | None
     width: int | None = None
     schema: Schema | None = None
     sparse: bool = False
@@ -75,7 +86,7 @@ class RowForm(NamedTuple):
         return layout_of(["number"] * self.width, indicators=indicators)
 
     def after(self, rows: Rows) -> "RowForm":
-        """The form after some more rows to learn. Raises InvalidSamples for those that do not fit.
+        """The form after some more rows to learn. Raises Misfit, AnotherKind.
 
         A sequence of blocks gives the same, however it is cut.
         """
@@ -97,14 +108,13 @@ class RowForm(NamedTuple):
         return self._replace(schema=self.schema._replace(samples=SETTLING))
 
     def check(self, rows: Rows) -> None:
-        """Refuse rows to predict that do not fit. Raises InvalidSamples."""
+        """Refuse rows to predict that do not fit. Raises Misfit, AnotherKind."""
         if not self.begun:
             return
         if self.sparse:
             self._check_sparse(rows)
         elif self.schema is not None:
-            schema = self.schema
-            _fitting(rows, lambda: check(schema, _cells(rows, schema)))
+            check(self.schema, _cells(rows, self.schema))
         else:
             self._check_arrays(_unnamed(rows))
 
@@ -121,8 +131,10 @@ class RowForm(NamedTuple):
         while i < n:
             stop = n if schema.settled else i + 1
             part = rows_between(rows, i, stop)
-            grow = partial(_schema_after, schema, part)
-            wider = _fitting(part, grow, i)
+            try:
+                wider = _schema_after(schema, part)
+            except Misfit as misfit:
+                raise Misfit(misfit.row + i, misfit.name, misfit.detail) from None
             if wider is None:
                 return RowForm(self.prepare, sparse=True).after(rows_between(rows, i, n))
             schema, i = wider, stop
@@ -151,17 +163,14 @@ class RowForm(NamedTuple):
             raise _another_kind(_NAMED)
         if self.width is not None and rows.shape[1] != self.width:
             detail = f"has {rows.shape[1]} numbers, the model's rows have {self.width}"
-            raise InvalidSamples(
-                f"each row must have {self.width} numbers",
-                [{"row": 0, "pointer": "/x/0", "detail": detail}],
-            )
+            raise Misfit(0, None, detail)
 
     def _check_sparse(self, rows: Rows) -> None:
         if isinstance(rows, np.ndarray) or rows.names is None:
             raise _another_kind(_NAMED)
         if len(rows.texts):
             detail = "must have numbers and no text: the model's rows are sparse"
-            raise InvalidSamples(f"rows {detail}", [{"pointer": "/x", "detail": detail}])
+            raise AnotherKind(f"rows {detail}", detail)
 
 
 def _unnamed(rows: Rows) -> Float64Array:
@@ -169,7 +178,7 @@ def _unnamed(rows: Rows) -> Float64Array:
     if isinstance(rows, NamedRows):
         raise _another_kind(_ARRAYS)
     if isinstance(rows, Cells):
-        _fitting(rows, lambda: check(_numbers_like(rows), rows))
+        check(_numbers_like(rows), rows)
         return rows.numbers
     return rows
 
@@ -209,33 +218,7 @@ def _cells(rows: Rows, schema: Schema) -> Cells:
     return cells(rows)
 
 
-def _fitting(rows: Rows, run: Callable[[], T], before: int = 0) -> T:
-    """The result; a misfit becomes InvalidSamples. before: rows of the request before these."""
-    try:
-        return run()
-    except Misfit as misfit:
-        row = misfit.row + before
-        detail = misfit.detail
-        if misfit.name is not None:
-            detail = f"{misfit.name[:_LONGEST_ECHO]!r} {detail}"
-        raise InvalidSamples(
-            f"row {row} of x does not fit the model's columns",
-            [{"row": row, "pointer": _pointer(rows, row, misfit.name), "detail": detail}],
-        ) from None
-
-
-def _pointer(rows: Rows, row: int, name: str | None) -> str:
-    if name is None or isinstance(rows, np.ndarray) or rows.names is None:
-        column = [name] if name is not None and name.isdecimal() else []
-        return pointer_to("x", row, *column)
-    if name not in rows.names:
-        return pointer_to("x", row)
-    if isinstance(rows, Cells):
-        return pointer_to("x", row, list(rows.names).index(name))
-    return pointer_to("x", row, name)
-
-
-def _another_kind(takes: str) -> InvalidSamples:
+def _another_kind(takes: str) -> AnotherKind:
     given = _NAMED if takes == _ARRAYS else _ARRAYS
     detail = f"the model's first sample decided that its rows are {takes}, these are {given}"
-    return InvalidSamples(detail, [{"pointer": "/x", "detail": f"must be {takes}"}])
+    return AnotherKind(detail, f"must be {takes}")

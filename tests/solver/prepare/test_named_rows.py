@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.samples.named_rows import (
+from solver.prepare.named_rows import (
     NamedRows,
     NameTable,
     joined,

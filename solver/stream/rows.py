@@ -1,0 +1,155 @@
+"""The rows of a stream as heads see them: their form, the names of sparse ones, the preparation."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.prepare.cells import Cells
+from solver.prepare.columns import Preparation, PreparationView, prepared
+from solver.prepare.named_rows import NamedRows, NameTable, Rows, form_of, joined, rows_between
+from solver.prepare.row_form import Preparing, RowForm, sparse_rows
+from solver.rows.matrix import Matrix, SparseRows
+
+
+class Part(NamedTuple):
+    """Consecutive samples of a stream: rows with n labels or (n,) targets.
+
+    head: the one that they were posted for.
+    """
+
+    head: str
+    X: Rows
+    y: list[Any] | NDArray[Any]
+
+    def between(self, start: int, stop: int) -> "Part":
+        """Some of the samples."""
+        return Part(self.head, rows_between(self.X, start, stop), self.y[start:stop])
+
+    def followed_by(self, other: "Part") -> "Part | None":
+        """Both as one; None where their heads or the forms of their rows differ."""
+        if self.head != other.head or form_of(self.X) != form_of(other.X):
+            return None
+        targets = [y for y in (self.y, other.y) if isinstance(y, np.ndarray)]
+        y = np.concatenate(targets) if targets else [*self.y, *other.y]
+        return Part(self.head, joined([self.X, other.X]), y)
+
+
+class RowsView(NamedTuple):
+    """An immutable picture of what rows are.
+
+    dimension: values in a row, or names known; None before the first sample.
+    names: of sparse rows; there may be more since.
+    preparation: of rows before a head sees them; None where heads take them as they come.
+    """
+
+    form: RowForm
+    dimension: int | None = None
+    names: NameTable | None = None
+    preparation: PreparationView | None = None
+
+    def matrix(self, rows: Rows) -> Matrix:
+        """Rows to predict, in the form that heads learned. Raises Misfit, AnotherKind."""
+        self.form.check(rows)
+        if self.form.sparse or (isinstance(rows, NamedRows) and not self.form.begun):
+            return (self.names or NameTable()).matrix(sparse_rows(rows), self.dimension or 0)
+        if self.form.begun:
+            return self.prepared(self.form.encoded(rows))
+        assert not isinstance(rows, NamedRows)
+        return rows.numbers if isinstance(rows, Cells) else rows
+
+    def prepared(self, X: Matrix) -> Matrix:
+        """Encoded rows as heads see them; sparse rows as they are."""
+        if self.preparation is None or isinstance(X, SparseRows):
+            return X
+        return prepared(self.preparation, X)
+
+
+class StreamRows:
+    """Makes the rows of a stream fit for heads, and keeps the first ones while this may change.
+
+    form: of the rows so far. names: see `RowsView`. first: the samples learned so far, as long as
+    a row may still change what heads see of all of them.
+    preparation: None before the first rows, and where they are learned as they come.
+    """
+
+    def __init__(self, prepare: Preparing | None) -> None:
+        self.form = RowForm(prepare)
+        self.names: NameTable | None = None
+        self.first: list[Part] = []
+        self.preparation: Preparation | None = None
+
+    @property
+    def dimension(self) -> int | None:
+        """As of `RowsView`."""
+        return self.form.features if self.names is None else len(self.names)
+
+    def settling(self, samples: Part, learn_anew: Callable[[], None]) -> Iterator[Part]:
+        """The samples, cut where a row changes what heads see.
+
+        learn_anew: has fresh heads learn all of `first`; called before such a row.
+        Raises Misfit, AnotherKind.
+        """
+        i, start, n = 0, 0, len(samples.y)
+        while i < n and not self.form.settled:
+            after = self.form.after(rows_between(samples.X, i, i + 1))
+            if (after.layout, after.sparse) != (self.form.layout, self.form.sparse):
+                if start < i:
+                    yield self._kept(samples.between(start, i))
+                self.form, self.names, self.preparation = after, None, None
+                if self.first:
+                    learn_anew()
+                start = i
+            self.form, i = after, i + 1
+        self.form = self.form.after(rows_between(samples.X, i, n)) if i < n else self.form
+        if self.form.settled:
+            self.first = []
+            yield samples.between(start, n)
+        else:
+            yield self._kept(samples.between(start, n))
+
+    def matrix(self, rows: Rows) -> Matrix:
+        """Rows to learn, which fit; the preparation and the names take them in."""
+        if not self.form.sparse:
+            return self.prepared(self.form.encoded(rows))
+        named = sparse_rows(rows)
+        if self.names is None:
+            self.names = NameTable()
+        self.names.add(named.names)
+        return self.names.matrix(named, len(self.names))
+
+    def prepared(self, X: Matrix) -> Matrix:
+        """Encoded rows, prepared as the next ones; sparse rows as they are."""
+        if isinstance(X, SparseRows):
+            return X
+        if self.preparation is None:
+            self.preparation = self.fresh_preparation()
+        return X if self.preparation is None else self.preparation.absorb(X)
+
+    def fresh_preparation(self) -> Preparation | None:
+        """A preparation of rows of this form before the first; None where there is none."""
+        layout = self.form.layout
+        if self.form.prepare is None or layout is None:
+            return None
+        return Preparation(layout)
+
+    def restore_preparation(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `Preparation.state` gave, if rows of this form are prepared."""
+        self.preparation = self.fresh_preparation()
+        if self.preparation is not None:
+            self.preparation.restore(state)
+
+    def view(self) -> RowsView:
+        """What rows are now."""
+        preparation = None if self.preparation is None else self.preparation.view()
+        return RowsView(self.form, self.dimension, self.names, preparation)
+
+    def _kept(self, samples: Part) -> Part:
+        """The samples, which are kept; those of one head and form become one part."""
+        one = self.first[-1].followed_by(samples) if self.first else None
+        if one is None:
+            self.first.append(samples)
+        else:
+            self.first[-1] = one
+        return samples
