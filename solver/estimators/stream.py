@@ -3,15 +3,20 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solver.estimators.base import as_kind, as_matrix
 from solver.estimators.checks import check_choice, check_integer
-from solver.prepare.row_form import Missing
-from solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
+from solver.estimators.tables import explaining, rows_by_name
+from solver.prepare.named_rows import Rows, n_rows, rows_between
+from solver.prepare.row_form import Missing, Preparing, RowForm
+from solver.rows.matrix import SparseRows, take_rows
 from solver.stream.model import StreamModel, Taught
 from solver.stream.parameters import Task
+from solver.stream.rows import StreamRows
 from solver.stream.votes import Said
 
 # The number of rows that `fit` passes to the model at a time.
@@ -31,8 +36,13 @@ class StreamEstimator(BaseEstimator):
         come late, or where many rows are predicted at once.
     seed: of all randomness.
 
-    Rows may be dense or scipy CSR, whichever the first ones were. Sparse rows are learned as they
-    come, without preparation, and have no missing numbers.
+    Rows may be arrays, data frames or lists of dicts. Those of the latter two keep their names, in
+    any order: an unknown name is refused, an absent one is a missing value, texts are categories;
+    the first 128 samples settle which columns there are (`prepare.schema`). Arrays are taken by
+    the places of their columns.
+
+    Rows may be scipy CSR as well, if the first ones were. They are learned as they come, without
+    preparation, and have no missing numbers.
 
     Attribute: learners_: what each learner of the bank is worth at present, a list of dicts: its
     parameters, weight, and mean loss over the last 1,000 samples and over all.
@@ -69,15 +79,45 @@ class StreamEstimator(BaseEstimator):
     def _forget(self) -> None:
         """Drop all that was learned."""
         fitted = [name for name in vars(self) if name.endswith("_")]
-        for name in (*fitted, "_model", "_sparse", "_declared", "_names"):
+        for name in (*fitted, "_model", "_sparse", "_declared"):
             self.__dict__.pop(name, None)
 
-    def _rows(self, X: Any) -> Matrix:
-        """Checked rows of the kind that was learned."""
-        check_is_fitted(self)
-        return as_kind(self._sparse, self._checked(X, reset=False))
+    def _samples(self, X: Any, y: Any, *, y_numeric: bool = False) -> tuple[Any, Any]:
+        """Checked rows that the model can learn, with their labels or targets.
 
-    def _checked(self, *X_and_y: Any, reset: bool, **checks: Any) -> Any:
+        Raises ValueError, TypeError.
+        """
+        first = not hasattr(self, "_model")
+        by_name = rows_by_name(X)
+        rows: Rows | SparseRows
+        if by_name is None:
+            rows, y = self._validated(X, y, reset=first, y_numeric=y_numeric)
+        else:
+            rows, y = by_name, _column(y, n_rows(by_name), y_numeric=y_numeric)
+        if first:
+            form = RowForm(Preparing(self.missing))
+        else:
+            rows, form = self._of_kind(rows), self._model.rows.form
+        if not isinstance(rows, SparseRows):
+            with explaining():
+                form.after(rows)
+        return rows, y
+
+    def _rows(self, X: Any) -> Rows | SparseRows:
+        """Checked rows of the kind that was learned, to predict."""
+        check_is_fitted(self)
+        rows = rows_by_name(X)
+        return self._of_kind(self._validated(X, reset=False) if rows is None else rows)
+
+    def _of_kind(self, rows: Rows | SparseRows) -> Rows | SparseRows:
+        """Rows as sparse ones or not, as the first ones were. Raises ValueError."""
+        if isinstance(rows, np.ndarray | SparseRows):
+            return as_kind(self._sparse, rows)
+        if self._sparse:
+            raise ValueError("sparse rows without names were learned, and X has names")
+        return rows
+
+    def _validated(self, *X_and_y: Any, reset: bool, **checks: Any) -> Any:
         """Rows as a `Matrix`, with targets if there are any; raises ValueError as scikit-learn."""
         checked = validate_data(
             self,
@@ -95,7 +135,7 @@ class StreamEstimator(BaseEstimator):
             raise ValueError("sparse rows contain NaN: leave out what is missing")
         return (rows, *y) if y else rows
 
-    def _learn(self, X: Matrix, y: Any, taught: Taught) -> None:
+    def _learn(self, rows: Rows | SparseRows, y: Any, taught: Taught) -> None:
         """Learn rows with labels or targets as one block of the stream."""
         if not hasattr(self, "_model"):
             self._model = StreamModel(
@@ -105,15 +145,39 @@ class StreamEstimator(BaseEstimator):
                 temporal=bool(self.temporal),
                 seed=int(self.seed),
             )
-            self._sparse = isinstance(X, SparseRows)
-        self._model.absorb(as_kind(self._sparse, X), y)
+            self._sparse = isinstance(rows, SparseRows)
+        self._model.absorb(rows, y)
+        self._name_features(self._model.rows)
 
-    def _learn_parts(self, X: Matrix, y: Any, taught: Taught) -> None:
+    def _name_features(self, rows: StreamRows) -> None:
+        """Set scikit-learn's attributes to the names that rows have, if they have any."""
+        schema = rows.form.schema
+        if schema is not None and schema.named:
+            if len(getattr(self, "feature_names_in_", ())) != len(schema.columns):
+                self.feature_names_in_ = np.array(schema.names, object)
+        elif rows.names is not None:
+            self.__dict__.pop("feature_names_in_", None)
+        if rows.dimension is not None:
+            self.n_features_in_ = rows.dimension
+
+    def _learn_parts(self, rows: Rows | SparseRows, y: Any, taught: Taught) -> None:
         """Learn many rows in blocks of a length that bounds the memory of their features."""
-        for start in range(0, n_rows(X), _PART):
+        for start in range(0, len(y), _PART):
             part = slice(start, start + _PART)
-            self._learn(take_rows(X, part), y[part], taught)
+            if isinstance(rows, SparseRows):
+                self._learn(take_rows(rows, part), y[part], taught)
+            else:
+                self._learn(rows_between(rows, start, min(start + _PART, len(y))), y[part], taught)
 
-    def _said(self, X: Matrix) -> Said:
-        """What the model says of rows."""
-        return self._model.view().predict(X)
+    def _said(self, rows: Rows | SparseRows) -> Said:
+        """What the model says of rows. Raises ValueError for those that do not fit."""
+        with explaining():
+            return self._model.view().predict(rows)
+
+
+def _column(y: Any, n: int, *, y_numeric: bool) -> NDArray[Any]:
+    """n labels or targets of rows that scikit-learn has not seen. Raises ValueError."""
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    check_consistent_length(range(n), y)
+    return np.asarray(y, np.float64) if y_numeric else y

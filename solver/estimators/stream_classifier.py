@@ -13,8 +13,9 @@ from solver.estimators.checks import check_choice
 from solver.estimators.one_at_a_time import OneAtATime
 from solver.estimators.stream import StreamEstimator
 from solver.estimators.stream_labels import classes_after, codes_of
+from solver.prepare.named_rows import Rows
 from solver.prepare.row_form import Missing
-from solver.rows.matrix import Matrix
+from solver.rows.matrix import SparseRows
 from solver.stream.model import Taught
 
 # What a class has at least where probabilities become logarithms.
@@ -54,20 +55,20 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         self._register()
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn (n, d) rows, dense or scipy CSR, with labels (n,), forgetting earlier ones.
+        """Learn n rows with labels (n,), forgetting earlier ones.
 
         Raises ValueError for what cannot be learned.
         """
         self._check_parameters()
         self._forget()
-        rows, y = self._checked(X, y, reset=True)
+        rows, y = self._samples(X, y)
         self.classes_, codes = class_codes(y)
         self._declared = False
         self._learn_parts(rows, codes.tolist(), self.taught)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learn (n, d) rows with labels (n,) in their order, on top of what was learned.
+        """Learn n rows with labels (n,) in their order, on top of what was learned.
 
         classes: all labels that may come, which scikit-learn's own estimators ask for in the
             first call; any other label is refused from then on. Without it every call may bring
@@ -77,7 +78,7 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         """
         self._check_parameters()
         first = not hasattr(self, "_model")
-        rows, y = self._checked(X, y, reset=first)
+        rows, y = self._samples(X, y)
         known = None if first else self.classes_
         declared = classes is not None if first else self._declared
         self.classes_, self._declared = classes_after(known, y, classes, declared), declared
@@ -85,7 +86,7 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The labels of (n, d) rows."""
+        """The labels of n rows."""
         said = self._said(self._rows(X))
         return np.asarray(self.classes_[self._order()[said.prediction]])
 
@@ -102,18 +103,18 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
 
     def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
-        """Learn a sample; see `OneAtATime` for its names. Raises ValueError, TypeError."""
-        self.partial_fit(self._row_to_learn(x), [y])
+        """Learn a row of named values. Raises ValueError, TypeError."""
+        self.partial_fit([x], [y])
 
     def predict_one(self, x: Mapping[Any, Any]) -> Any:
-        """The label of a row of named numbers; None before the first sample."""
-        return self.predict(self._row(x)).tolist()[0] if hasattr(self, "_model") else None
+        """The label of a row of named values; None before the first sample."""
+        return self.predict([x]).tolist()[0] if hasattr(self, "_model") else None
 
     def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
         """The probability of each class met so far; empty before the first sample."""
         if not hasattr(self, "_model"):
             return {}
-        probability = self.predict_proba(self._row(x))[0]
+        probability = self.predict_proba([x])[0]
         return dict(zip(self.classes_.tolist(), probability.tolist(), strict=True))
 
     def _check_parameters(self) -> None:
@@ -124,7 +125,7 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         """The place in `classes_` of each class of the model, which numbers them as they come."""
         return np.array(self._model.classes, np.int64)
 
-    def _probability(self, X: Matrix) -> Float64Array:
+    def _probability(self, X: Rows | SparseRows) -> Float64Array:
         found = self._said(X).probability
         assert found is not None
         probability = np.zeros((len(found), len(self.classes_)))

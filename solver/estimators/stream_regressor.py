@@ -32,28 +32,28 @@ class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
         self._register()
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn (n, d) rows, dense or scipy CSR, with targets (n,), forgetting earlier ones.
+        """Learn n rows with targets (n,), forgetting earlier ones.
 
         Raises ValueError for what cannot be learned.
         """
         self._check_parameters()
         self._forget()
-        rows, y = self._checked(X, y, reset=True, y_numeric=True)
+        rows, y = self._samples(X, y, y_numeric=True)
         self._learn_parts(rows, _targets(y), "asset")
         return self
 
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Learn (n, d) rows with targets (n,) in their order, on top of what was learned.
+        """Learn n rows with targets (n,) in their order, on top of what was learned.
 
         Raises ValueError for rows or targets that cannot be learned; nothing is learned then.
         """
         self._check_parameters()
-        rows, y = self._checked(X, y, reset=not hasattr(self, "_model"), y_numeric=True)
+        rows, y = self._samples(X, y, y_numeric=True)
         self._learn(rows, _targets(y), "asset")
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """The values (n,) of (n, d) rows.
+        """The values (n,) of n rows.
 
         return_std: whether the standard deviations (n,) of their targets follow, as those of the
             learners' Gaussian likelihoods together.
@@ -62,12 +62,12 @@ class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
         return (said.prediction, said.deviation) if return_std else said.prediction
 
     def learn_one(self, x: Mapping[Any, Any], y: float) -> None:
-        """Learn a sample; see `OneAtATime` for its names. Raises ValueError, TypeError."""
-        self.partial_fit(self._row_to_learn(x), [y])
+        """Learn a row of named values. Raises ValueError, TypeError."""
+        self.partial_fit([x], [y])
 
     def predict_one(self, x: Mapping[Any, Any]) -> float:
-        """The value of a row of named numbers; 0 before the first sample, as River has it."""
-        return float(self.predict(self._row(x))[0]) if hasattr(self, "_model") else 0.0
+        """The value of a row of named values; 0 before the first sample, as River has it."""
+        return float(self.predict([x])[0]) if hasattr(self, "_model") else 0.0
 
 
 def _targets(y: Any) -> Float64Array:

@@ -130,3 +130,69 @@ def test_rows_by_name_one_at_a_time_have_the_bits_of_the_service() -> None:
         assert said.probability is not None
         told = dict(zip(classes, said.probability[0].tolist(), strict=True))
         assert told == model.predict_proba_one(x)
+
+
+class Frame:
+    """What an estimator looks at in a data frame."""
+
+    def __init__(self, columns: list[str], rows: list[list[Any]]) -> None:
+        self.columns, self._rows = columns, rows
+
+    def to_numpy(self) -> Any:
+        return np.array(self._rows, object)
+
+
+def rooms(n: int, seed: int = 0) -> tuple[list[list[Any]], list[str]]:
+    """Warmth, which may be missing, a city and whether a window is open; what they mean."""
+    random = np.random.default_rng(seed)
+    cities = [["Oslo", "Rome", "Lima"][k] for k in random.integers(3, size=n)]
+    warmth = random.normal(20.0, 3.0, n).tolist()
+    rows: list[list[Any]] = [
+        [None if k % 11 == 5 else warmth[k], cities[k], bool(k % 2)] for k in range(n)
+    ]
+    cold = [(warmth[k] < 20.0) != (cities[k] == "Oslo") for k in range(n)]
+    return rows, ["cold" if value else "hot" for value in cold]
+
+
+@pytest.mark.parametrize("missing", ["mean", "indicator"])
+@pytest.mark.parametrize("taught", ["working_set", "asset"])
+def test_tables_in_any_order_have_the_bits_of_the_service(taught: Any, missing: Any) -> None:
+    learner = learner_of(prepare={"missing": missing})
+    model = StreamClassifier(taught=taught, missing=missing)
+    names, (rows, y), start = ["warmth", "city", "open"], rooms(sum(LENGTHS)), 0
+    for k, length in enumerate(LENGTHS):
+        order = [[0, 1, 2], [2, 0, 1], [1, 2]][k % 3]  # of the last, warmth is missing
+        part = slice(start, start := start + length)
+        columns = [names[j] for j in order]
+        block = [[row[j] for j in order] for row in rows[part]]
+        body = {"x": block, "y": y[part], "names": columns}
+        learner.absorb(taught, read_samples(body, prepared=True))
+        model.partial_fit(Frame(columns, block), y[part])
+    learner.publish()
+    turned, published = [row[::-1] for row in rooms(50, seed=1)[0]], learner.model.published
+    asked = read_rows({"x": turned, "names": names[::-1]}, prepared=True)
+    said = published.predict("adaptive", published.matrix(asked)).said
+    order = [published.heads["adaptive"].source["classes"].index(c) for c in model.classes_]
+    assert said.probability is not None
+    told = model.predict_proba(Frame(names[::-1], turned))
+    np.testing.assert_array_equal(said.probability[:, order], told)
+
+
+def test_values_by_name_one_at_a_time_have_the_bits_of_the_service() -> None:
+    learner, model = learner_of(), StreamClassifier()
+    rows, y = rooms(300)
+    named = [dict(zip(["warmth", "city", "open"], row, strict=True)) for row in rows]
+    for x in named[40:]:
+        x["late"] = None  # a column that is not there at first
+    for x, label in zip(named, y, strict=True):
+        learner.absorb("working_set", read_samples({"x": x, "y": label}, prepared=True))
+        model.learn_one(x, label)
+    learner.publish()
+    published = learner.model.published
+    classes = published.heads["adaptive"].source["classes"]
+    for x in ({"city": "Oslo", "warmth": 21.0, "late": 1.0}, {"open": True, "city": "never met"}):
+        asked = read_rows({"x": x}, prepared=True)
+        said = published.predict("adaptive", published.matrix(asked)).said
+        assert said.probability is not None
+        told = dict(zip(classes, said.probability[0].tolist(), strict=True))
+        assert told == model.predict_proba_one(x)

@@ -66,21 +66,57 @@ def test_what_is_absent_is_missing(x):
 
 
 def test_what_no_row_can_have_teaches_nothing():
-    model = taught(StreamClassifier())
+    model = taught(StreamClassifier(), 140)
     before = model.predict_proba_one({"a": 0.0})
-    with pytest.raises(ValueError, match="'d' is not one of the first row's"):
-        model.learn_one({"a": 0.0, "d": 1.0}, "up")
-    with pytest.raises(TypeError, match=r"feature 'a' is 'Oslo'.*OneHotEncoder"):
+    with pytest.raises(ValueError, match=r"'aa' is no name .* did you mean 'a'"):
+        model.learn_one({"a": 0.0, "aa": 1.0}, "up")
+    with pytest.raises(ValueError, match="'a' must be a number"):
         model.learn_one({"a": "Oslo"}, "up")
+    with pytest.raises(ValueError, match="infinity"):
+        model.learn_one({"a": np.inf}, "up")
+    with pytest.raises(TypeError, match="neither a number nor a text"):
+        model.learn_one({"a": []}, "up")
     assert model.predict_proba_one({"a": 0.0}) == before
 
 
 def test_rows_without_names_are_predicted_by_another_method():
     model = StreamClassifier().fit([[0.0], [1.0]], [0, 1])
-    with pytest.raises(ValueError, match="have no names"):
+    with pytest.raises(ValueError, match="are arrays of numbers"):
         model.predict_one({"a": 0.0})
-    with pytest.raises(ValueError, match="have no names"):
+    with pytest.raises(ValueError, match="are arrays of numbers"):
         model.learn_one({"a": 0.0}, 1)
+
+
+def test_words_booleans_and_none_are_learned():
+    random, cities = np.random.default_rng(0), ["Oslo", "Rome", "Lima"]
+    model, right = StreamClassifier(taught="asset"), []
+    for k in range(400):
+        x = {"city": cities[random.integers(3)], "open": bool(k % 2), "warmth": random.normal()}
+        y = (x["city"] == "Oslo") == x["open"]
+        x |= {"warmth": None} if k % 5 == 0 else {}
+        right.append(model.predict_one(x) == y)
+        model.learn_one(x, y)
+    assert np.mean(right[200:]) > 0.95
+
+
+def test_names_that_are_no_texts_are_those_of_a_table():
+    rows, y = pairs(140)
+    by_name, by_number = taught(StreamClassifier(), 140), StreamClassifier()
+    for x, label in zip(rows, y, strict=True):
+        by_number.learn_one(dict(enumerate(x.values())), label)
+    x = {1: 0.5, 0: 1e-3}
+    assert by_number.predict_proba_one(x) == by_name.predict_proba_one({"a": 1e-3, "b": 0.5})
+    with pytest.raises(ValueError, match="no name that the model knows"):
+        by_number.learn_one({3: 1.0}, "up")
+
+
+def test_words_that_are_counted_are_sparse_rows():
+    texts = [{"sun": 1, "sand": 2}, {"rain": 1, "fog": 1}, {"sun": 2, "sea": 1}, {"fog": 3}] * 30
+    model = StreamClassifier(taught="asset")
+    for x, y in zip(texts, ["dry", "wet"] * 60, strict=True):
+        model.learn_one(x, y)
+    assert model.n_features_in_ == 5
+    assert model.predict_one({"sand": 1, "sun": 1, "never met": 1}) == "dry"
 
 
 def test_river_is_told_where_it_is_loaded(monkeypatch):
