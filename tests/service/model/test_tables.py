@@ -7,11 +7,13 @@ import pytest
 
 from service.errors import Invalid, InvalidSamples
 from service.model.draft import Draft, Limits
+from service.model.fitting_rows import preparing
 from service.model.learner import Learner
 from service.model.live import Model
 from service.samples.record import as_recorded, from_record, to_record
 from service.samples.validation import Samples, read_rows, read_samples
 from service.spec.model import read_spec
+from solver.prepare.row_form import Preparing
 from solver.prepare.schema import SETTLING
 
 QUICK: dict[str, Any] = {"working_set": None, "asset": {"dimension": 16}, "serve": "adaptive"}
@@ -66,6 +68,10 @@ def restored(learner: Learner) -> Learner:
     other.restore(*learner.state())
     other.publish()
     return other
+
+
+def test_a_spec_prepares_by_default_as_numerics_do():
+    assert preparing(read_spec({}).prepare) == Preparing()
 
 
 def test_a_table_has_numbers_and_categories():
