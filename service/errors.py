@@ -263,7 +263,7 @@ class QueueFull(Unavailable):
 
 
 class MemoryFull(Unavailable):
-    """The requests that arrive and are decoded take too much memory together."""
+    """The requests that arrive, are decoded and are answered take too much memory together."""
 
     slug, title = "memory-full", "Too many large requests at a time"
 

@@ -106,8 +106,9 @@ class Settings(BaseSettings):
     memory: int = Field(
         0,
         ge=0,
-        description="Bytes that all requests together may take while they arrive and are decoded; "
-        "0: a quarter of the memory that the server may use.",
+        description="Bytes that all requests together may take while they arrive and are decoded, "
+        "and their answers until they are sent; 0: a quarter of the memory that the server may "
+        "use.",
     )
     window: int = Field(
         256, ge=1, description="Messages on a websocket stream that may be without a response."

@@ -17,6 +17,7 @@ from service.web.formats.inference import JSON_LENGTH_HEADER, Inference, read_in
 from service.web.formats.lines import Lines
 from service.web.formats.memory import DECODED_FACTOR, UNCOUNTED_BYTES, Lease
 from service.web.formats.moments import tag_of
+from service.web.formats.pieces import ResponseInPieces, counted_bytes
 from service.web.formats.request_size import check_rows, check_size
 from service.web.formats.wire import JSON, Format, format_of_answer, format_of_body
 from solver.prepare.named_rows import Rows
@@ -159,13 +160,32 @@ def respond(
     data: Any,
     status: int = 200,
     headers: dict[str, str] | None = None,
+    lease: Lease | None = None,
 ) -> Response:
-    """A response in the format that Accept asks for, by default the body's."""
+    """A response in the format that Accept asks for, by default the body's; see `write`."""
     answer_format = format_of_answer(request.headers.get("accept"), body_format)
-    headers = {**tag_of(data), **(headers or {})}
+    return write(answer_format, data, status, {**tag_of(data), **(headers or {})}, lease)
+
+
+def respond_json(data: Any, lease: Lease | None = None) -> Response:
+    """A response in JSON, whatever Accept asks for; see `write`."""
+    return write(JSON, data, lease=lease)
+
+
+def write(
+    answer_format: Format,
+    data: Any,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+    lease: Lease | None = None,
+) -> Response:
+    """A response; a large one is written while it is sent, and counted until then.
+
+    lease: of the request that is answered; None where answers are small.
+    """
+    if lease is not None and (n_bytes := counted_bytes(data)):
+        held = lease.hand_over()
+        held.count(n_bytes)
+        pieces = answer_format.content_in_pieces(data)
+        return ResponseInPieces(pieces, status, headers, answer_format.media_type, held)
     return Response(answer_format.content(data), status, headers, answer_format.media_type)
-
-
-def respond_json(data: Any) -> Response:
-    """A response in JSON, whatever Accept asks for."""
-    return Response(JSON.content(data), media_type=JSON.media_type)

@@ -54,6 +54,11 @@ class Inference(NamedTuple):
     awaited: Moment | None
     outputs: list[tuple[str, bool]]
 
+    @property
+    def binary(self) -> bool:
+        """Whether the response has tensors after its JSON."""
+        return any(binary for _, binary in self.outputs)
+
 
 def error_body(problem: dict[str, Any]) -> dict[str, str]:
     """A problem in the protocol's form."""
@@ -112,8 +117,8 @@ def read_inference(body: bytes, json_length: str | None, named: bool, bounds: Bo
     return Inference(request_id, rows, head, awaited, outputs)
 
 
-def write_inference(wanted: Inference, answer: dict[str, Any]) -> tuple[bytes, int | None]:
-    """The response to a request, and how many of its bytes are JSON; None if it has no others.
+def write_inference(wanted: Inference, answer: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    """The JSON of the response to a request, and the tensors after it; no bytes without any.
 
     answer: of `handlers.predict`.
     """
@@ -135,10 +140,7 @@ def write_inference(wanted: Inference, answer: dict[str, Any]) -> tuple[bytes, i
         if name in answer:
             response["parameters"][name] = to_json(answer[name]).decode()
     response["outputs"] = [tensor for tensor, _ in written]
-    content = JSON.encode(response)
-    if not any(binary for _, binary in wanted.outputs):
-        return content + JSON.end, None
-    return content + b"".join(data for _, data in written), len(content)
+    return response, b"".join(data for _, data in written)
 
 
 def _tensor(name: str, datatype: str, shape: list[int]) -> dict[str, Any]:

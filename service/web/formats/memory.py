@@ -1,7 +1,7 @@
-"""The memory that requests may take while they arrive and are decoded, all connections together.
+"""The memory that requests and their answers may take, all connections together.
 
-Each body is bounded, but eight hundred of them at a time are not. What waits to be learned has a
-bound of its own, in the queue.
+Each body is bounded, but eight hundred of them at a time are not; nor are the answers to rows that
+take a byte each. What waits to be learned has a bound of its own, in the queue.
 """
 
 from types import TracebackType
@@ -14,6 +14,8 @@ from service.settings import usable_bytes
 UNCOUNTED_BYTES = 1 << 16
 # Objects of Python take about so many times the bytes of the text that they are made of.
 DECODED_FACTOR = 8
+# A value of an answer: in the arrays of a view's prediction, as an object, in a list, and written.
+VALUE_BYTES = 64
 
 
 class MemoryBudget:
@@ -54,6 +56,22 @@ class Lease:
         if n_bytes > self._held:
             self._budget.take(n_bytes - self._held, self._held)
             self._held = n_bytes
+
+    def count(self, n_bytes: int) -> None:
+        """Hold so many bytes in all, whatever others hold: of an answer that must be given."""
+        self._budget.held += n_bytes - self._held
+        self._held = n_bytes
+
+    def keep(self, n_bytes: int) -> None:
+        """Give back what is held above so many bytes."""
+        if n_bytes < self._held:
+            self.count(n_bytes)
+
+    def hand_over(self) -> "Lease":
+        """Another lease, which holds what this one held until now."""
+        other = Lease(self._budget)
+        other._held, self._held = self._held, 0
+        return other
 
     def release(self) -> None:
         """Give all back."""

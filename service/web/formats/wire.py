@@ -3,7 +3,7 @@
 Samples and rows may also come in lines (`web.formats.lines`); the response to them is JSON.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import msgpack
@@ -12,22 +12,30 @@ from pydantic_core import from_json, to_json
 from service.errors import Refusal, Unavailable, Unreadable, UnsupportedFormat
 from service.web.formats.bounds import Bounds, Counter, check_json, check_packed
 from service.web.formats.lines import DECODERS
+from service.web.formats.pieces import json_pieces, msgpack_pieces
 
 
 class Format(NamedTuple):
     """One way to write plain data.
 
-    end: what follows the data in an HTTP response, where `encode` is all of a websocket's frame.
+    pieces: those of what `encode` writes at once. end: what follows the data in an HTTP response,
+    where `encode` is all of a websocket's frame.
     """
 
     media_type: str
     decode: Callable[[bytes, Bounds], Any]
     encode: Callable[[Any], bytes]
+    pieces: Callable[[Any], Iterator[bytes]]
     end: bytes = b""
 
     def content(self, data: Any) -> bytes:
         """The body of a response."""
         return self.encode(data) + self.end
+
+    def content_in_pieces(self, data: Any) -> Iterator[bytes]:
+        """The body of a response, piece by piece."""
+        yield from self.pieces(data)
+        yield self.end
 
 
 def _decode_json(body: bytes, bounds: Bounds) -> Any:
@@ -74,8 +82,8 @@ def _of_lines(decode: Callable[[bytes, bool, Bounds], Any], labelled: bool) -> F
 
 
 # The newline makes a terminal's prompt begin a line.
-JSON = Format("application/json", _decode_json, to_json, b"\n")
-MSGPACK = Format("application/vnd.msgpack", _decode_msgpack, _encode_msgpack)
+JSON = Format("application/json", _decode_json, to_json, json_pieces, b"\n")
+MSGPACK = Format("application/vnd.msgpack", _decode_msgpack, _encode_msgpack, msgpack_pieces)
 # Over HTTP a problem is JSON whatever Accept asks for: RFC 9457 defines no binary form.
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 _FORMATS = {

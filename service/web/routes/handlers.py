@@ -20,11 +20,13 @@ from service.heads.protocol import Predictions
 from service.model.live import Model
 from service.model.moment import Moment
 from service.model.published import Published
+from service.samples.targets import Label
 from service.samples.validation import Samples
 from service.spec.heads import HEADS, HeadName, LearningCall
 from service.spec.model import MODEL_NAME_PATTERN, ModelSpec, readings
+from service.web.formats.memory import UNCOUNTED_BYTES, VALUE_BYTES, Lease
 from service.web.formats.problems import problem_of
-from solver.prepare.named_rows import NamedRows, Rows, n_entries, n_rows
+from solver.prepare.named_rows import NamedRows, Rows, n_bytes, n_entries, n_rows
 
 # A prediction of more multiplications than this (about a millisecond) leaves the event loop.
 _INLINE_COST = 20_000_000
@@ -63,15 +65,17 @@ async def predict(
     head: str | None,
     awaited: Moment | None,
     rows: Rows,
+    lease: Lease,
     probability: bool = False,
 ) -> dict[str, Any]:
     """Predict with the published view, without waiting for learning or disturbing it.
 
-    head: by default the one that the spec serves. awaited: what is to be waited for. probability:
-    whether probabilities, of numbers standard deviations, are asked for.
+    head: by default the one that the spec serves. awaited: what is to be waited for. lease: holds
+    the rows while they wait, and the answer with them. probability: whether probabilities, of
+    numbers standard deviations, are asked for.
 
-    Raises QuotaExceeded, AnotherState, Invalid, InvalidSamples, ModelBroken, NoSuchHead,
-    NotReached, Untrained.
+    Raises QuotaExceeded, AnotherState, Invalid, InvalidSamples, MemoryFull, ModelBroken,
+    NoSuchHead, NotReached, Untrained.
     """
     grant.check_quota()
     grant.spend(n_rows(rows))
@@ -81,10 +85,13 @@ async def predict(
     if name not in model.spec.heads:
         raise NoSuchHead(f"the spec of model {model.name!r} has null for {name}")
     _check_intact(model)
+    taken = n_bytes(rows)
+    lease.keep(taken)
     await engine.readiness.compiled(model, rows)
     if awaited is not None:
         await engine.reached(model, awaited)
     published = model.published
+    _hold_answer(lease, taken, n_rows(rows), published.heads[name].classes, probability)
     predictions = await _predictions(model, published, name, rows)
     model.counts[name].predicted += n_rows(rows)
     engine.metrics.predict.observe(time.monotonic() - began)
@@ -98,6 +105,20 @@ async def predict(
         "decision": predictions.decision,
         **(_probabilities(name, predictions) if probability else {}),
     }
+
+
+def _hold_answer(
+    lease: Lease,
+    taken: int,
+    rows: int,
+    classes: tuple[Label, ...] | None,
+    probability: bool,
+) -> None:
+    """Hold what the answer to some rows will take, beside the rows. Raises MemoryFull."""
+    columns = 1 + (1 + probability) * max(1, len(classes or ()))
+    answer = columns * rows * VALUE_BYTES
+    if answer > UNCOUNTED_BYTES:
+        lease.hold(taken + answer)
 
 
 def _probabilities(head: HeadName, predictions: Predictions) -> dict[str, Any]:

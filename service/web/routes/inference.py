@@ -84,14 +84,15 @@ def add_inference(
         named = _has_names(model.published)
         with memory.lease() as lease:
             wanted = await receive_inference(request, settings, named, lease)
-        predicted = await handlers.predict(
-            engine, request.state.grant, model, wanted.head, wanted.awaited, wanted.rows
-        )
-        content, json_length = write_inference(wanted, predicted)
-        if json_length is None:
-            return Response(content, media_type=JSON.media_type)
-        headers = {JSON_LENGTH_HEADER: str(json_length)}
-        return Response(content, headers=headers, media_type="application/octet-stream")
+            predicted = await handlers.predict(
+                engine, request.state.grant, model, wanted.head, wanted.awaited, wanted.rows, lease
+            )
+            response, tensors = write_inference(wanted, predicted)
+            if not wanted.binary:
+                return respond_json(response, lease)
+        content = JSON.encode(response)
+        headers = {JSON_LENGTH_HEADER: str(len(content))}
+        return Response(content + tensors, headers=headers, media_type="application/octet-stream")
 
     return {f"{_MODEL}/infer": infer}
 

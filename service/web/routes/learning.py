@@ -82,7 +82,8 @@ def add_learning(
             await engine.readiness.compiled(model, samples.X, preference and preference.wait)
         durable = asyncio.get_running_loop().create_future() if preference else None
         waiting = handlers.learn(engine, grant, model, call, samples, key, durable, expected)
-        return respond(request, body_format, *await acknowledged(waiting, durable, preference))
+        learned = await acknowledged(waiting, durable, preference)
+        return respond(request, body_format, *learned, lease)
 
     @app.post(_PREDICT, tags=["predicting"], openapi_extra=PREDICT, responses=of_predicting)
     async def predict(request: Request, name: str) -> Response:
@@ -97,10 +98,11 @@ def add_learning(
                 request, body_format, data, settings, model.spec, lease
             )
             del data
-        grant = request.state.grant
-        head = query.get("head")
-        probability |= handlers.read_flag("probability", query.get("probability"))
-        predicted = await handlers.predict(engine, grant, model, head, awaited, rows, probability)
-        return respond(request, body_format, predicted)
+            grant, head = request.state.grant, query.get("head")
+            probability |= handlers.read_flag("probability", query.get("probability"))
+            predicted = await handlers.predict(
+                engine, grant, model, head, awaited, rows, lease, probability
+            )
+            return respond(request, body_format, predicted, lease=lease)
 
     return {_SAMPLES: learn, _ASSET: learn_asset, _PREDICT: predict}

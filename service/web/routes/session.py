@@ -31,6 +31,7 @@ from service.spec.heads import LearningCall
 from service.web.formats.body import beside_the_loop, question_for, samples_for
 from service.web.formats.bounds import bounds_of
 from service.web.formats.memory import Lease, MemoryBudget
+from service.web.formats.pieces import counted_bytes
 from service.web.formats.problems import problem_of
 from service.web.formats.request_size import check_size
 from service.web.formats.wire import JSON, Format
@@ -70,7 +71,8 @@ class Session:
         self._order = None if producer is None else _Order()
         self._format: Format = JSON
         self._free = asyncio.Semaphore(settings.window)
-        self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        # Answers, and what each of them holds until it is sent.
+        self._answers: asyncio.Queue[tuple[dict[str, Any], Lease]] = asyncio.Queue()
         self._predictions: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()
         self._close: tuple[int, str]
@@ -94,6 +96,8 @@ class Session:
         finally:
             for task in self._predictions:
                 task.cancel()
+            while not self._answers.empty():
+                self._answers.get_nowait()[1].release()
             self.ended.set()
 
     def end(self, code: int, reason: str) -> None:
@@ -181,7 +185,7 @@ class Session:
             self._note(of_frame, error)
             self._refuse(of_frame, error)
         else:
-            self._answers.put_nowait({"id": of_frame, **done.result()})
+            self._answer({"id": of_frame, **done.result()}, self._memory.lease())
 
     def _start_prediction(self, of_frame: FrameId, frame: dict[str, Any]) -> None:
         model = self._engine.model(self._model.name)
@@ -192,15 +196,16 @@ class Session:
     async def _predict(self, of_frame: FrameId, model: Model, frame: dict[str, Any]) -> None:
         head, awaited = frame.get("head"), read_awaited(frame.get("min_sequence"))
         question = _fields(frame, ("x", "names", "probability"))
-        try:
-            rows, probability = question_for(model.spec, question)
-            answer = await handlers.predict(
-                self._engine, self.grant, model, head, awaited, rows, probability
-            )
-        except Refusal as error:
-            self._refuse(of_frame, error)
-        else:
-            self._answers.put_nowait({"id": of_frame, **answer})
+        with self._memory.lease() as lease:
+            try:
+                rows, probability = question_for(model.spec, question)
+                answer = await handlers.predict(
+                    self._engine, self.grant, model, head, awaited, rows, lease, probability
+                )
+            except Refusal as error:
+                self._refuse(of_frame, error)
+            else:
+                self._answer({"id": of_frame, **answer}, lease.hand_over())
 
     def _note(self, of_frame: FrameId | None, error: Refusal) -> None:
         if self._order:
@@ -208,11 +213,22 @@ class Session:
 
     def _refuse(self, of_frame: FrameId | None, error: Refusal) -> None:
         answer = {"error": problem_of(error)}
-        self._answers.put_nowait(answer if of_frame is None else {"id": of_frame, **answer})
+        named = answer if of_frame is None else {"id": of_frame, **answer}
+        self._answer(named, self._memory.lease())
+
+    def _answer(self, answer: dict[str, Any], lease: Lease) -> None:
+        """Queue an answer, which is counted until it is sent; none once nobody reads them."""
+        if self.ended.is_set():
+            lease.release()
+            return
+        lease.count(counted_bytes(answer))
+        self._answers.put_nowait((answer, lease))
 
     async def _send_answers(self) -> None:
         while True:
-            await self._write(await self._answers.get())
+            answer, lease = await self._answers.get()
+            with lease:
+                await self._write(answer)
             self._free.release()
 
     async def _all_answered(self) -> None:

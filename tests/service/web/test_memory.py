@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import httpx
+import msgpack
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
@@ -14,6 +15,7 @@ from service.errors import MemoryFull
 from service.web.formats.memory import MemoryBudget
 from tests.service.access.test_keys import problem
 from tests.service.process import ServerProcess
+from tests.service.specs import PAPERS
 
 SOON = 10.0
 MOST = 1 << 20
@@ -48,6 +50,25 @@ class TestBudget:
             first.hold(1_000)
             with pytest.raises(MemoryFull):
                 second.hold(1)
+
+    def test_an_answer_that_must_be_given_is_counted_all_the_same(self):
+        budget = MemoryBudget(100)
+        with budget.lease() as first, budget.lease() as second:
+            first.hold(90)
+            second.count(90)
+            assert budget.held == 180
+            second.keep(5)
+            assert budget.held == 95
+        assert budget.held == 0
+
+    def test_what_is_handed_over_outlives_the_request(self):
+        budget = MemoryBudget(100)
+        with budget.lease() as lease:
+            lease.hold(60)
+            answer = lease.hand_over()
+        assert budget.held == 60
+        answer.release()
+        assert budget.held == 0
 
     def test_by_default_it_is_a_part_of_what_there_is(self):
         with MemoryBudget(0).lease() as lease:
@@ -103,6 +124,57 @@ def test_what_was_held_is_given_back(server: ServerProcess):
     for _ in range(3):
         assert ask(server).status_code == 200
     assert ask(server, b'{"x": ' + b" " * 500_000).status_code == 400
+
+
+@pytest.fixture(scope="module")
+def narrow(server: ServerProcess) -> str:
+    """The path of a model whose rows are one number."""
+    path = f"{server.url}/v1/models/narrow"
+    httpx.put(path, json=PAPERS | {"asset": None}).raise_for_status()
+    httpx.post(f"{path}/samples", json={"x": [[0], [1]], "y": [0, 1]}).raise_for_status()
+    return path
+
+
+class TestAnswers:
+    """Rows of two bytes are answered with hundreds."""
+
+    ROWS = json.dumps({"x": [[1]] * 15_000}, separators=(",", ":")).encode()
+
+    @pytest.mark.usefixtures("taken")
+    def test_beside_other_requests_a_large_one_is_told_to_come_back(self, narrow: str):
+        assert problem(httpx.post(f"{narrow}/predict", content=self.ROWS)) == (503, "memory-full")
+        small = httpx.post(f"{narrow}/predict", content=b'{"x": [[1]]}')
+        assert small.json()["prediction"] == [1]
+
+    @pytest.mark.parametrize("accept", ["application/json", "application/vnd.msgpack"])
+    def test_a_large_one_is_sent_in_pieces(self, narrow: str, accept: str):
+        for _ in range(3):  # all is given back
+            answer = httpx.post(f"{narrow}/predict", content=self.ROWS, headers={"Accept": accept})
+            assert answer.headers["transfer-encoding"] == "chunked"
+            assert answer.headers["content-type"] == accept
+            assert answer.headers["etag"].endswith(':2"')
+            decode = json.loads if accept.endswith("json") else msgpack.unpackb
+            assert decode(answer.content)["prediction"] == [1] * 15_000
+
+    def test_of_the_inference_protocol_too(self, narrow: str):
+        tensor = {"name": "x", "datatype": "FP64", "shape": [15_000, 1], "data": [1] * 15_000}
+        path = narrow.replace("v1", "v2") + "/infer"
+        answer = httpx.post(path, json={"inputs": [tensor]})
+        assert answer.headers["transfer-encoding"] == "chunked"
+        assert answer.json()["outputs"][0]["data"] == [1] * 15_000
+
+    def test_a_client_that_leaves_gives_back_its_own(self, server: ServerProcess, narrow: str):
+        with httpx.stream("POST", f"{narrow}/predict", content=self.ROWS) as answer:
+            assert answer.status_code == 200
+        assert ask(server).status_code == 200
+
+    @pytest.mark.usefixtures("taken")
+    def test_frames_are_refused_alike(self, narrow: str):
+        with connect(f"{narrow.replace('http', 'ws', 1)}/stream", max_size=None) as stream:
+            stream.recv()
+            stream.send(json.dumps({"id": 1, "op": "predict", "x": [[1]] * 15_000}))
+            answer = json.loads(stream.recv(SOON))
+            assert answer["error"]["type"] == "urn:wolfstream:memory-full"
 
 
 @pytest.mark.usefixtures("taken")

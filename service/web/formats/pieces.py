@@ -1,0 +1,122 @@
+"""Large answers, encoded piece by piece while they are sent, never as a whole.
+
+A number of an answer takes tens of bytes as an object and as many again once it is written; the
+written form of all rows need not exist at any one time.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgpack
+from pydantic_core import to_json
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from service.web.formats.memory import VALUE_BYTES, Lease
+
+# An answer of up to so many values is written at once; so is each piece of a larger one.
+_WHOLE_VALUES = 1 << 14
+_PIECE_VALUES = 1 << 12
+# Smaller pieces are sent together.
+_PIECE_BYTES = 1 << 16
+
+
+def n_values(data: Any) -> int:
+    """About how many values the lists of an answer have, where all rows are like the first."""
+    if isinstance(data, list):
+        return len(data) * max(n_values(data[0]), 1) if data else 0
+    if isinstance(data, dict):
+        return sum(n_values(value) for value in data.values())
+    return 0
+
+
+def counted_bytes(data: Any) -> int:
+    """About the memory of a large answer and of what is written of it; 0 of a small one."""
+    values = n_values(data)
+    return values * VALUE_BYTES if values > _WHOLE_VALUES else 0
+
+
+def json_pieces(data: Any) -> Iterator[bytes]:
+    """The pieces of what `to_json` writes."""
+    if isinstance(data, dict):
+        between = b"{"
+        for name, value in data.items():
+            yield between + to_json(name) + b":"
+            yield from json_pieces(value)
+            between = b","
+        yield b"}" if data else b"{}"
+    elif n_values(data) <= _PIECE_VALUES:
+        yield to_json(data)
+    else:
+        between = b"["
+        for rows in _slices(data):
+            yield between
+            if isinstance(rows[0], dict):
+                yield from json_pieces(rows[0])
+            else:
+                yield to_json(rows)[1:-1]
+            between = b","
+        yield b"]"
+
+
+def msgpack_pieces(data: Any) -> Iterator[bytes]:
+    """The pieces of what `msgpack.packb` writes."""
+    packer = msgpack.Packer()
+    if isinstance(data, dict):
+        yield packer.pack_map_header(len(data))
+        for name, value in data.items():
+            yield packer.pack(name)
+            yield from msgpack_pieces(value)
+    elif n_values(data) <= _PIECE_VALUES:
+        yield packer.pack(data)
+    else:
+        yield packer.pack_array_header(len(data))
+        for rows in _slices(data):
+            if isinstance(rows[0], dict):
+                yield from msgpack_pieces(rows[0])
+            else:
+                yield b"".join(map(packer.pack, rows))
+
+
+def _slices(data: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """Parts of a list that have about as many values as a piece may have; objects one by one."""
+    step = max(_PIECE_VALUES * len(data) // n_values(data), 1)
+    if isinstance(data[0], dict):
+        step = 1
+    for start in range(0, len(data), step):
+        yield data[start : start + step]
+
+
+class ResponseInPieces(StreamingResponse):
+    """A response whose pieces are made as the client takes them.
+
+    lease: counts what the answer takes until it is sent or the client is gone.
+    """
+
+    def __init__(
+        self,
+        pieces: Iterator[bytes],
+        status: int,
+        headers: Mapping[str, str] | None,
+        media_type: str,
+        lease: Lease,
+    ) -> None:
+        super().__init__(_on_the_loop(pieces), status, headers, media_type)
+        self._lease = lease
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it, and give back what it held."""
+        with self._lease:
+            await super().__call__(scope, receive, send)
+
+
+async def _on_the_loop(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Pieces, each of which takes about a millisecond to make; more of them are joined."""
+    joined, size = list[bytes](), 0
+    for piece in pieces:
+        joined.append(piece)
+        size += len(piece)
+        if size >= _PIECE_BYTES:
+            yield b"".join(joined)
+            joined, size = [], 0
+    yield b"".join(joined)

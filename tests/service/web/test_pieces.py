@@ -1,0 +1,41 @@
+"""Answers that are written piece by piece."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgpack
+import pytest
+from pydantic_core import to_json
+
+from service.web.formats.pieces import json_pieces, msgpack_pieces, n_values
+
+MANY = 20_000
+ANSWERS: list[dict[str, Any]] = [
+    {},
+    {"prediction": [], "results": {}},
+    {"sequence": 3, "prediction": ["a", 'quoted "b"']},
+    {"prediction": [1] * MANY, "decision": [[0.1, -2.5, 1e300]] * MANY, "classes": ["é", 1, True]},
+    {"results": {"prediction": list(range(MANY)), "decision": [None, 0.5] * (MANY // 2)}},
+    {"outputs": [{"name": name, "data": [0.5] * MANY} for name in "xy"]},
+    {"decision": [[0.5] * MANY] * 3},
+]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+class TestPieces:
+    def test_of_json_are_the_whole(self, answer: dict[str, Any]):
+        assert b"".join(json_pieces(answer)) == to_json(answer)
+
+    def test_of_messagepack_are_the_whole(self, answer: dict[str, Any]):
+        assert b"".join(msgpack_pieces(answer)) == msgpack.packb(answer)
+
+
+@pytest.mark.parametrize("answer", [ANSWERS[3], ANSWERS[5]])
+@pytest.mark.parametrize("pieces_of", [json_pieces, msgpack_pieces])
+def test_no_piece_is_large(answer: dict[str, Any], pieces_of: Callable[[Any], Iterator[bytes]]):
+    pieces = list(pieces_of(answer))
+    assert max(map(len, pieces)) < sum(map(len, pieces)) / 3
+
+
+def test_rows_count_by_their_values():
+    assert n_values(ANSWERS[3]) == 4 * MANY + 3
