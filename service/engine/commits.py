@@ -2,12 +2,12 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from service.diagnostics.metrics import Metrics
 from service.engine.admission import Admitted
 from service.engine.live_models import LiveModels
-from service.engine.recovery import replay
+from service.engine.recovery import Computing, replay
 from service.engine.remembered_keys import RememberedKeys
 from service.errors import InDoubt, StartupError, StorageFailed
 from service.model.live import Model
@@ -53,14 +53,14 @@ class Commits:
         if error := self._append([fit]).get(fit.model):
             raise error
 
-    def settle(self, use_threads: Callable[[int], None]) -> Iterator[Model]:
+    def settle(self, computing: Computing) -> Iterator[Model]:
         """Learn what commits in doubt have written after all; the models that are settled."""
         for model_id in list(self._in_doubt):
             learner = self._models.with_id(model_id)
             if learner is not None:
                 try:
                     self._storage.journal.settle(model_id)
-                    for found in replay(learner, self._storage, use_threads):
+                    for found in replay(learner, self._storage, computing):
                         self._keys.add_answered(found)
                 except (StorageFailed, StartupError) as error:
                     logger.error("model %s: a commit is in doubt: %s", learner.model.name, error)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from service.engine.model_files import ModelFileError, add_model, describe
-from service.engine.recovery import recover
+from service.engine.recovery_order import Room, recover
 from service.engine.remembered_keys import RememberedKeys
 from service.errors import (
     ModelBroken,
@@ -55,17 +55,21 @@ class LiveModels:
         return [learner.model for learner in self.learners()]
 
     def learners(self) -> list[Learner]:
-        """The learners of all models."""
-        return list(self._learners.copy().values())
+        """The learners of all models, oldest first."""
+        return sorted(self._learners.copy().values(), key=lambda learner: learner.model.id)
 
-    def recover(self, use_threads: Callable[[int], None], report: Callable[[str], None]) -> None:
-        """Bring back all models. report: is called with what is being done. Raises StartupError."""
+    def recover(
+        self, use_threads: Callable[[int], None], room: Room, report: Callable[[str], None]
+    ) -> None:
+        """Bring back all models, as many at a time as there is room for.
+
+        report: is called with what is being done. Raises StartupError.
+        """
         n_models = len(self._storage.catalogue.models())
-        report(f"recovering model 1 of {n_models}" if n_models else "recovering")
-        for learner in recover(self._storage, use_threads):
+        report(f"recovering: 0 of {n_models} models done" if n_models else "recovering")
+        for learner in recover(self._storage, use_threads, room):
             self._learners[learner.model.name] = learner
-            if len(self) < n_models:
-                report(f"recovering model {len(self) + 1} of {n_models}")
+            report(f"recovering: {len(self)} of {n_models} models done")
         self._keys.load()
         self._storage.snapshots.set_others_aside({model.id for model in self.all()})
 

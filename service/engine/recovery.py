@@ -6,6 +6,8 @@ of the same sequence, which may be older; what came after both at this sequence 
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import TypeAlias
 
 from service.engine.absorb import (
     Results,
@@ -20,33 +22,25 @@ from service.errors import StartupError, StorageFailed
 from service.heads.fit import fit_from_record
 from service.model.learner import Learner
 from service.model.live import Model
-from service.spec.model import read_stored_spec
 from service.storage.entries import Entry, KeyedRequest
 from service.storage.interfaces import Journal, Snapshots, Storage
 from service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSnapshot
 
 logger = logging.getLogger(__name__)
 
+# Around the replay of a block, with its number of threads.
+Computing: TypeAlias = Callable[[int], AbstractContextManager[None]]
 # So many processes may end in the replay of one block before the model is left out.
 LEFT_OUT = 2
 # In the place of a sequence: the snapshot is loaded.
 _RESTORING = 2**63
 
 
-def recover(storage: Storage, use_threads: Callable[[int], None]) -> Iterator[Learner]:
-    """The learners of all models, one by one, as they were acknowledged.
+def recover_model(learner: Learner, storage: Storage, computing: Computing) -> Learner:
+    """Fill a new learner with its model, as it was acknowledged; see `recovery_order.recover`.
 
-    A model of which that is impossible is broken: it stands where its replay came to, and its
-    files stay as they are. Raises StartupError where the journal has lost what it acknowledged.
+    Raises StartupError.
     """
-    for found in storage.catalogue.models():
-        model = Model(found.number, found.name, read_stored_spec(found.spec))
-        yield _recover_model(Learner(model, found.epoch), storage, use_threads)
-
-
-def _recover_model(
-    learner: Learner, storage: Storage, use_threads: Callable[[int], None]
-) -> Learner:
     model, journal = learner.model, storage.journal
     damaged, found = list[int](), list[KeyedRequest]()
     if _may_begin(learner, journal, _RESTORING):
@@ -54,7 +48,7 @@ def _recover_model(
             damaged = restore_newest(learner, journal, storage.snapshots)
             learner.epoch = journal.epoch_since(model.id, learner.sequence) or learner.epoch
             rows_of_blocks = replay(
-                learner, storage, use_threads, lambda after: _may_begin(learner, journal, after)
+                learner, storage, computing, lambda after: _may_begin(learner, journal, after)
             )
             found = [row for rows in rows_of_blocks for row in rows]
         except StartupError as error:  # the other models are whole
@@ -94,11 +88,12 @@ def _may_begin(learner: Learner, journal: Journal, after: int) -> bool:
 def replay(
     learner: Learner,
     storage: Storage,
-    use_threads: Callable[[int], None],
+    computing: Computing,
     may_begin: Callable[[int], bool] = lambda _: True,
 ) -> Iterator[list[KeyedRequest]]:
     """Learn what the journal has after a learner's sequence, block by block.
 
+    computing: is entered for each block with its number of threads; nothing is read meanwhile.
     may_begin: is asked before each block, which it may not even read, with the sequence before it.
 
     Yields keys whose answers had not been written, with their answers. Where learning fails, the
@@ -111,9 +106,9 @@ def replay(
     blocks, before = storage.journal.blocks(model.id, learner.sequence), list[Results]()
     while may_begin(learner.sequence) and (block := next(blocks, None)):
         _check_continuous(learner, block)
-        use_threads(block[0].threads)
         try:
-            found = _replay_block(learner, block, unanswered, before)
+            with computing(block[0].threads):
+                found = _replay_block(learner, block, unanswered, before)
         except Exception as error:  # one model that fails must not keep the others from starting
             logger.exception("model %s: replay failed at sequence %d", model.name, learner.sequence)
             model.broken = f"replay failed after sequence {learner.sequence}: {error}"

@@ -66,7 +66,7 @@ def export_model(
             return Exported(_kept(model, snapshots, sequence), end, beside)
         restore_newest(learner, storage.journal, snapshots)
         if not beside:
-            for _ in replay(learner, storage, Threads().use):
+            for _ in replay(learner, storage, Threads().using):
                 watch(learner.sequence, end)
         elif not learner.sequence:
             raise TransferError(

@@ -9,6 +9,7 @@ would be written.
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from service.engine.commits import Commits
 from service.engine.duplicates import Duplicates
 from service.engine.history import History
 from service.engine.live_models import LiveModels, mark_broken
+from service.engine.recovery_order import Room
 from service.engine.remembered_keys import RememberedKeys
 from service.engine.snapshot_schedule import SnapshotSchedule
 from service.engine.turns import Turns, Work
@@ -28,7 +30,7 @@ from service.errors import InDoubt, RefitFailed, Refusal, ServerFailed
 from service.heads.fit import Fit, Window, fit_from_record, fit_to_record
 from service.model.live import Model
 from service.native.threads import Threads
-from service.settings import Settings
+from service.settings import Settings, usable_bytes
 from service.storage.entries import Entry
 from service.storage.interfaces import Storage
 
@@ -96,7 +98,12 @@ class Writer:
 
     def recover(self, report: Callable[[str], None]) -> None:
         """Bring back all models. report: is called with what is being done. Raises StartupError."""
-        self.models.recover(self._threads.use, report)
+        processors = len(os.sched_getaffinity(0))
+        room = Room(
+            max(1, processors // self._settings.threads),
+            self._settings.memory or usable_bytes() // 4,
+        )
+        self.models.recover(self._threads.use, room, report)
         self._threads.use(self._settings.threads)
 
     def close(self) -> None:
@@ -245,7 +252,7 @@ class Writer:
 
     def _settle(self) -> None:
         """Learn what commits in doubt have written after all."""
-        settled = list(self._commits.settle(self._threads.use))
+        settled = list(self._commits.settle(self._threads.using))
         if settled:
             self._threads.use(self._settings.threads)
             self._acknowledge([], settled)

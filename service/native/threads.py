@@ -1,5 +1,8 @@
 """How many threads a matrix product uses: part of what makes replay exact."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import threadpoolctl
 
 
@@ -15,3 +18,9 @@ class Threads:
         if count != self._count:
             self._controller.limit(limits=count, user_api="blas")
             self._count = count
+
+    @contextmanager
+    def using(self, count: int) -> Iterator[None]:
+        """Within, and until another count is set, `count` threads."""
+        self.use(count)
+        yield

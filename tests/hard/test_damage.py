@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from service.engine.recovery import recover
+from service.engine.recovery_order import Room, recover
 from service.errors import StartupError
 from service.model.live import Model
 from service.storage.data_directory import open_storage
@@ -49,7 +49,9 @@ def recovered(data: Path) -> dict[str, Any]:
     """What is said after a start: sequences, and predictions to the last bit."""
     storage = open_storage(data)
     try:
-        return {learner.model.name: said(learner.model) for learner in recover(storage, one)}
+        return {
+            learner.model.name: said(learner.model) for learner in recover(storage, one, Room(1, 0))
+        }
     finally:
         storage.close()
 

@@ -10,7 +10,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from service.engine.recovery import recover
+from service.engine.recovery_order import Room, recover
 from service.errors import Invalid, InvalidSamples, StartupError
 from service.heads.kinds import build
 from service.model.draft import Draft, Limits
@@ -173,7 +173,7 @@ def test_a_damaged_snapshot_is_not_counted_as_kept(tmp_path):
         snapshots.save(learner.model.id, State(*learner.state()))
     (newest,) = (tmp_path / "snapshots").glob(f"*/{2:020d}.snapshot")
     newest.write_bytes(b"damaged")
-    (again,) = recover(storage, lambda _: None)
+    (again,) = recover(storage, lambda _: None, Room(1, 0))
     assert again.sequence == 1
     assert snapshots.sequences(learner.model.id) == [1]
     storage.close()

@@ -1,0 +1,152 @@
+"""Which models are recovered at the same time, and how they share the journal and the processors.
+
+Each model is replayed by itself, in its blocks and with the number of threads that its journal
+names; so what comes out does not depend on what is recovered beside it. One model at a time uses
+the storage, all others compute meanwhile.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from service.engine.recovery import recover_model
+from service.model.learner import Learner
+from service.model.live import Model
+from service.spec.model import read_stored_spec
+from service.storage.entries import CatalogueEntry
+from service.storage.interfaces import Storage
+
+# A model takes so many times the bytes of its snapshot while it is recovered, and these besides.
+_SNAPSHOT_FACTOR, _MODEL_BYTES = 4, 32 << 20
+
+
+class Room(NamedTuple):
+    """What recovery may use: models at a time, and the bytes that they may take together."""
+
+    models: int
+    n_bytes: int
+
+
+def recover(storage: Storage, use_threads: Callable[[int], None], room: Room) -> Iterator[Learner]:
+    """The learners of all models, as they were acknowledged, each once it is recovered.
+
+    use_threads: sets the threads of a matrix product.
+
+    The journal knows in the replay of which models a process has ended. One of them may take more
+    memory than there is: they come last, each alone, so that no other is held responsible. A model
+    that cannot be recovered is broken: it stands where its replay came to, and its files stay as
+    they are. Raises StartupError where the journal has lost what it acknowledged.
+    """
+    waiting = sorted(
+        (_wanted(found, storage) for found in storage.catalogue.models()),
+        key=lambda one: one.alone,
+    )
+    sharing = Sharing(use_threads)
+    running: dict[Future[Learner], _Wanted] = {}
+    pool = ThreadPoolExecutor(room.models, "recovery")
+    try:
+        while waiting or running:
+            while waiting and _fits(waiting[0], list(running.values()), room):
+                one = waiting.pop(0)
+                running[pool.submit(_recover, one.found, storage, sharing)] = one
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                del running[done]
+                yield done.result()
+    finally:
+        sharing.end()
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+class _Wanted(NamedTuple):
+    """A model to be recovered. n_bytes: about what it takes. alone: whether beside no other."""
+
+    found: CatalogueEntry
+    n_bytes: int
+    alone: bool
+
+
+def _wanted(found: CatalogueEntry, storage: Storage) -> _Wanted:
+    n_bytes, snapshots = _MODEL_BYTES, storage.snapshots
+    with suppress(OSError):  # one that cannot be read is noticed later
+        for sequence in snapshots.sequences(found.number)[:1]:
+            snapshot = snapshots.describe(found.number, sequence)
+            n_bytes += _SNAPSHOT_FACTOR * (snapshot.n_bytes if snapshot else 0)
+    return _Wanted(found, n_bytes, storage.journal.ended_replays(found.number) > 0)
+
+
+def _fits(one: _Wanted, others: list[_Wanted], room: Room) -> bool:
+    if not others:
+        return True
+    if one.alone or others[0].alone or len(others) >= room.models:
+        return False
+    return one.n_bytes + sum(other.n_bytes for other in others) <= room.n_bytes
+
+
+def _recover(found: CatalogueEntry, storage: Storage, sharing: "Sharing") -> Learner:
+    with sharing.using_storage():
+        model = Model(found.number, found.name, read_stored_spec(found.spec))
+        return recover_model(Learner(model, found.epoch), storage, sharing.computing)
+
+
+class _Ended(BaseException):
+    """Recovery is over, by an error of another model; no handler may go on."""
+
+
+class Sharing:
+    """What models share that are recovered at the same time."""
+
+    def __init__(self, use_threads: Callable[[int], None]) -> None:
+        # Held by the one that uses the storage.
+        self._storage = threading.Lock()
+        self._ended = False
+        self._use_threads = use_threads
+        self._changed = threading.Condition()
+        self._computing = self._count = 0
+
+    @contextmanager
+    def using_storage(self) -> Iterator[None]:
+        """Use the storage, but for the times of `computing` within."""
+        with self._storage:
+            self._check()
+            yield
+
+    @contextmanager
+    def computing(self, count: int) -> Iterator[None]:
+        """Compute with so many threads, and let others have the storage meanwhile."""
+        self._storage.release()
+        try:
+            with self._products_on(count):
+                yield
+        finally:
+            self._storage.acquire()
+            self._check()
+
+    def end(self) -> None:
+        """Let nobody use the storage any more, which may be closed then."""
+        with self._storage:
+            self._ended = True
+
+    def _check(self) -> None:
+        if self._ended:
+            raise _Ended
+
+    @contextmanager
+    def _products_on(self, count: int) -> Iterator[None]:
+        """Wait for those who compute with another number of threads, which the process has one of.
+
+        Who uses several has them alone.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: not self._computing or count == self._count == 1)
+            if count != self._count:
+                self._use_threads(count)
+                self._count = count
+            self._computing += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._computing -= 1
+                self._changed.notify_all()
