@@ -56,6 +56,21 @@ def read_tag(tag: str) -> Moment:
     return Moment(epoch, int(sequence) if colon else None)
 
 
+def read_expected(given: object) -> tuple[Moment, ...]:
+    """The state that `if_match` of a frame names, as a request's header does; nothing for any.
+
+    Raises Invalid.
+    """
+    if given is None:
+        return ()
+    epoch, colon, sequence = given.partition(":") if isinstance(given, str) else ("", "", "")
+    if not _EPOCH.fullmatch(epoch) or (colon and not _SEQUENCE.fullmatch(sequence)):
+        raise Invalid(
+            f"if_match must be EPOCH:SEQUENCE or EPOCH, not {str(given)[:_LONGEST_SHOWN]!r}"
+        )
+    return (Moment(epoch, int(sequence) if colon else None),)
+
+
 def check_moment(name: str, epoch: str, sequence: int, wanted: Collection[Moment]) -> None:
     """Raise AnotherState unless a model is in one of the states that a request is for.
 

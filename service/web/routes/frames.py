@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 from service.errors import Invalid, SampleError, Unreadable
-from service.model.moment import read_awaited
+from service.model.moment import read_awaited, read_expected
 from service.web.formats.bounds import Bounds
 from service.web.formats.wire import JSON, MSGPACK, Format
 
@@ -14,8 +14,8 @@ FrameId = int | str
 
 _LONGEST_ID = 128
 _FIELDS = {
-    "learn": {"id", "op", "x", "names", "y"},
-    "asset": {"id", "op", "x", "names", "y"},
+    "learn": {"id", "op", "x", "names", "y", "if_match"},
+    "asset": {"id", "op", "x", "names", "y", "if_match"},
     "predict": {"id", "op", "x", "names", "head", "min_sequence", "probability"},
 }
 
@@ -56,4 +56,5 @@ def operation(frame: dict[str, Any]) -> Operation:
     if unknown:
         raise Invalid(f"{op} takes {', '.join(sorted(_FIELDS[op]))} and nothing else", unknown)
     read_awaited(frame.get("min_sequence"))
+    read_expected(frame.get("if_match"))
     return cast(Operation, op)

@@ -24,7 +24,7 @@ from service.engine.facade import Engine
 from service.engine.idempotency import frame_key
 from service.errors import Refusal, Unavailable
 from service.model.live import Model
-from service.model.moment import read_awaited
+from service.model.moment import Moment, read_awaited, read_expected
 from service.samples.validation import Samples
 from service.settings import Settings
 from service.spec.heads import LearningCall
@@ -166,17 +166,28 @@ class Session:
                     lambda: samples_for(model.spec, _fields(frame, _SAMPLES)), n_bytes, lease
                 )
                 await self._engine.readiness.compiled(model, samples.X)
-                self._learn(of_frame, model, samples, "asset" if op == "asset" else "samples")
+                expected = read_expected(frame.get("if_match"))
+                call: LearningCall = "asset" if op == "asset" else "samples"
+                self._learn(of_frame, model, samples, call, expected)
         except Refusal as error:
             if learns:
                 self._note(of_frame, error)
             self._refuse(of_frame, error)
 
-    def _learn(self, of_frame: FrameId, model: Model, samples: Samples, call: LearningCall) -> None:
+    def _learn(
+        self,
+        of_frame: FrameId,
+        model: Model,
+        samples: Samples,
+        call: LearningCall,
+        expected: tuple[Moment, ...],
+    ) -> None:
         key = None
         if self._producer is not None:
             key = frame_key(self.grant.client, self._producer, of_frame)
-        answer = handlers.learn(self._engine, self.grant, model, call, samples, key)
+        answer = handlers.learn(
+            self._engine, self.grant, model, call, samples, key, expected=expected
+        )
         answer.add_done_callback(lambda done: self._learned(of_frame, done))
 
     def _learned(self, of_frame: FrameId, done: "asyncio.Future[Answer]") -> None:

@@ -1,6 +1,6 @@
 """A number that names a state: the epoch beside the sequence, and requests that are for a state."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +222,42 @@ class TestIfMatch:
                 check_moment("m", "e", 1, read_if_match([tag]))
         check_moment("m", "e", 1, [read_tag('"e:1"')])
         check_moment("m", "e", 1, read_if_match([]))
+
+
+class TestFrames:
+    """`if_match` in a frame of a stream, as `If-Match` in a request."""
+
+    @pytest.fixture
+    def stream(self, server: ServerProcess, name: str) -> Iterator[Callable[..., Any]]:
+        """Learns a sample in the state that is named; the answer."""
+        with Client(server.url) as client:
+            client.create(name, SPEC)
+        with open_stream(server, name) as opened:
+            self.epoch = opened.receive()["hello"]["epoch"]
+
+            def learn(**more: Any) -> Any:
+                return opened.ask({"id": 1, "op": "learn", "x": [[0, 1, 2]], "y": ["a"], **more})
+
+            yield learn
+
+    def test_only_in_that_state(self, stream: Callable[..., Any]):
+        assert stream(if_match=f"{self.epoch}:0")["sequence"] == 1
+        refused = stream(if_match=f"{self.epoch}:0")["error"]
+        assert (refused["status"], refused["type"]) == (412, "urn:wolfstream:another-state")
+        assert stream(if_match=f"{self.epoch}:1")["sequence"] == 2
+
+    def test_only_in_that_epoch(self, stream: Callable[..., Any]):
+        assert stream(if_match=self.epoch)["sequence"] == 1
+        assert stream(if_match="another")["error"]["status"] == 412
+        assert stream()["sequence"] == 2
+
+    @pytest.mark.parametrize("wrong", ["", ":3", "a:", "a:b", '"quoted"', 3, ["a"], "a:1:2"])
+    def test_anything_else_is_refused(self, stream: Callable[..., Any], wrong: Any):
+        refused = stream(if_match=wrong)["error"]
+        assert (refused["status"], refused["type"]) == (422, "urn:wolfstream:invalid")
+
+    def test_of_predictions_it_is_unknown(self, stream: Callable[..., Any]):
+        assert stream(op="predict", if_match=self.epoch)["error"]["status"] == 422
 
 
 class TestClient:
