@@ -13,10 +13,8 @@ from solver.kernels.functions import Kernel, largest_square_norm
 from solver.prepare.named_rows import Rows, square_norms
 from solver.rows.matrix import Matrix, SparseRows
 
-# Bound on gamma ||x||^2 where gamma is estimated: to the eighth power still below the ceiling.
+# Bound on gamma ||x||^2 where gamma is estimated: to the eighth power still below 1e100.
 _LARGEST_POLYNOMIAL_PRODUCT = 1e6
-# Kernel values were once taken up to here, and models that learned such rows have to open.
-_LARGEST_STORED = 1e100
 # Bound on ||x||^2 of a polynomial kernel before its gamma is known.
 _LARGEST_SQUARE_NORM_AT_FIRST = 1e12
 
@@ -63,8 +61,8 @@ def stored_norm_limit(spec: ModelSpec) -> float:
     Preparation bounds the rows of arrays, whatever the kernel is; an estimated gamma suits them.
     """
     if spec.prepare is not None or has_auto_gamma(spec.kernel):
-        return _LARGEST_STORED
-    return min(largest_square_norm(kernel_with(spec.kernel, 1.0), _LARGEST_STORED), _LARGEST_STORED)
+        return LARGEST_VALUE
+    return square_norm_limit(spec.kernel)
 
 
 def check_norms(rows: Rows | SparseRows, limit: float) -> None:

@@ -10,9 +10,8 @@ from solver.compiled import compiled, larger, smaller
 from solver.rows.matrix import SparseRows
 from solver.rows.sparse_product import square_distance
 
-# Larger kernel values could overflow when they are squared; and an objective or a gap, summed over
-# all pairs of a hundred classes, would pass 1e100.
-LARGEST_VALUE = 1e90
+# Larger kernel values could overflow when they are summed and squared.
+LARGEST_VALUE = 1e100
 # exp(-x) is zero from here on.
 _NOTHING_LEFT = 1e4
 

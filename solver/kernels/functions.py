@@ -268,12 +268,12 @@ def kernel_diagonal(kernel: Kernel, X: Matrix) -> Float64Array:
     return np.asarray((kernel.gamma * square + kernel.coef0) ** kernel.degree)
 
 
-def largest_square_norm(kernel: Kernel, ceiling: float = LARGEST_VALUE) -> float:
-    """Returns the ||x||^2 up to which all kernel values between such rows are below a ceiling.
+def largest_square_norm(kernel: Kernel) -> float:
+    """Returns the ||x||^2 up to which all kernel values between such rows are below 1e100.
 
     By Cauchy-Schwarz |x'z| <= max(||x||^2, ||z||^2), so a bound on each row is enough.
     """
     if kernel.type != "polynomial":
-        return ceiling
-    root = ceiling ** (1.0 / kernel.degree)
+        return LARGEST_VALUE
+    root = LARGEST_VALUE ** (1.0 / kernel.degree)
     return max((root - abs(kernel.coef0)) / kernel.gamma, 0.0) if kernel.gamma > 0 else math.inf
