@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from service.cli.main import main
+from service.heads.protocol import Predictions
 from service.model.live import Model
 from service.storage import backup
 from tests.service.process import ServerProcess
@@ -207,6 +209,18 @@ def test_snapshots_that_go_while_they_are_copied(
     assert brought_back(restored(tmp_path / "copy"))[0] == 50
 
 
+def assert_same(found: Predictions | None, expected: Predictions | None) -> None:
+    """The same predictions; decisions to rounding.
+
+    The server compiles its code in other processes than the test, and code that was compiled at
+    another time may round the last bit otherwise.
+    """
+    assert (found is None) == (expected is None)
+    if found is not None and expected is not None:
+        assert found.prediction == expected.prediction
+        np.testing.assert_allclose(found.decision, expected.decision, rtol=1e-9, atol=1e-12)
+
+
 def test_under_load(tmp_path: Path) -> None:
     """Backups of a server that learns and saves snapshots all the while."""
     server = ServerProcess(tmp_path / "data", snapshot_samples=50).start()
@@ -231,6 +245,8 @@ def test_under_load(tmp_path: Path) -> None:
             before, copy = acknowledged[0], tmp_path / f"copy-{number}"
             done(run("backup", "--data", tmp_path / "data", copy))
             copies.append((copy, before, acknowledged[0]))
+        while acknowledged[0] <= 200:  # a server that still compiles takes its time
+            time.sleep(0.1)
         stop.set()
         thread.join()
     finally:
@@ -253,5 +269,5 @@ def test_under_load(tmp_path: Path) -> None:
             published = model.published
             view = published.heads["working_set"]
             now = None if view.lacks else view.predict(ROWS)
-            assert now == said[published.sequence]
+            assert_same(now, said[published.sequence])
             reopened.kill()
