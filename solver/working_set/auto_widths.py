@@ -33,6 +33,8 @@ _FORECAST_PERIOD = 4096
 _FACTORS = (0.25, 0.5, 2.0, 8.0)
 # Widths are changed where that lowers the error of the forecasts to this share.
 _WORTH_A_CHANGE = 0.98
+# With equal rows, a smaller ridge could be lost in the rounding of 1,024 kernel values near 2.
+_LEAST_RIDGE = 1e-6
 # The most samples that a set is made anew from.
 _MOST_ANEW = 4096
 # Members are as good as gone after so many horizons: exp(-16) is 1e-7.
@@ -85,8 +87,8 @@ class AutoWidths:
     samples from then on, they become those that would have forecast the last 512 samples best
     (`kernels.forecast`), if that is better by 2% than with the present ones: first another gamma,
     then another horizon. The set then starts again with its members and with what is kept of the
-    past. These points are counts of samples, so the division of the stream into calls
-    does not matter.
+    past. These points are counts of samples, so the division of the stream into calls does not
+    matter.
 
     build: returns a new set for a gamma. gamma, horizon: numbers where they are not to be found.
     """
@@ -154,7 +156,8 @@ class AutoWidths:
             return gamma, horizon
         distances, Y = squared_distances(X), one_hot(codes)
         elapsed = np.square((time[:, None] - time).astype(np.float64))
-        ridge, judged = self.learner.ridge_of(0), min(RECENT, len(codes) // 2)
+        ridge = max(self.learner.ridge_of(0), _LEAST_RIDGE)
+        judged = min(RECENT, len(codes) // 2)
 
         def error(gamma: float, horizon: float) -> float:
             exponent = gamma * distances + elapsed / (horizon * horizon)
@@ -169,7 +172,7 @@ class AutoWidths:
                 lambda other: error(other, horizon),
             )
         if find_horizon:
-            least, horizon = _better(
+            _, horizon = _better(
                 least, horizon, _other_horizons(horizon), lambda other: error(gamma, other)
             )
         return gamma, horizon

@@ -10,7 +10,7 @@ from solver.arrays import Float64Array
 
 RECENT = 512
 EARLIER = 512
-# With so much room, one block in some thins out what is kept.
+# With so much room, what is kept need not be thinned out with every call.
 MOST_KEPT = 2 * (RECENT + EARLIER)
 _LARGEST_STRIDE = 16
 
@@ -19,7 +19,7 @@ class Past:
     """The last 512 samples, and every s-th of those before them, at most 512.
 
     s is the least power of two, at most 16, with which these reach back to the first sample; so
-    they cover the last 4,096 at most. What is kept depends on the number of samples alone.
+    they cover the last 8,704 at most. What is kept depends on the number of samples alone.
     """
 
     def __init__(self) -> None:
@@ -37,6 +37,12 @@ class Past:
 
     def add(self, X: Float64Array, codes: NDArray[np.int64]) -> None:
         """Add rows (n, d) float64 with class numbers (n,)."""
+        at_once = MOST_KEPT - RECENT - EARLIER
+        for start in range(0, len(codes), at_once):
+            part = slice(start, start + at_once)
+            self._add(X[part], codes[part])
+
+    def _add(self, X: Float64Array, codes: NDArray[np.int64]) -> None:
         n = len(codes)
         if self._held + n > len(self._codes):
             self._make_room(n, X.shape[1])

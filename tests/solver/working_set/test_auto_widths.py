@@ -131,3 +131,11 @@ def test_one_class_for_long_and_rows_that_are_all_equal():
     assert learned(learner, np.ones((600, 2)), np.zeros(600, np.int64)).shape == (600,)
     learned(learner, np.ones((600, 2)), np.arange(600) % 2)
     assert np.isfinite(learner.widths).all()
+
+
+@pytest.mark.parametrize("C", [1e-9, 1e9, 1e15])
+def test_equal_rows_of_any_ridge_can_be_forecast(C: float):
+    """With the largest C and the largest weight of a class, the ridge is below rounding."""
+    learner = AutoWidths(lambda gamma: WorkingSet(Kernel("rbf", gamma), C, max_size=200))
+    learned(learner, np.ones((300, 2)), np.arange(300) % 2)
+    assert np.isfinite(learner.widths).all()
