@@ -222,7 +222,7 @@ def test_no_package_index_is_named_before_something_is_published(page: str):
 
 def test_the_defaults_that_the_pages_name_are_those_of_the_settings():
     from service.settings import Settings
-    from service.spec.model import WorkingSetSpec
+    from service.spec.working_set import WorkingSetSpec
 
     settings = Settings(_env_file=None)  # type: ignore[call-arg]
     models = " ".join(TEXTS["docs/models.md"].split())

@@ -13,7 +13,8 @@ from service.heads.kinds import KINDS
 from service.model.learner import Learner
 from service.model.live import Model
 from service.spec.heads import ALGORITHMS
-from service.spec.model import ModelSpec, read_stored_spec
+from service.spec.model import ModelSpec
+from service.spec.stored import read_stored_spec
 from service.storage.entries import new_epoch
 from service.storage.interfaces import Storage
 from service.storage.snapshot_format import DamagedSnapshot, State, read_state

@@ -13,7 +13,7 @@ from service.engine.recovery import LEFT_OUT, restore_newest
 from service.errors import WolfstreamError
 from service.model.learner import Learner
 from service.model.live import Model
-from service.spec.model import read_stored_spec
+from service.spec.stored import read_stored_spec
 from service.storage.data_directory import DirectoryInUse, journal_path, open_storage, owned
 from service.storage.entries import CatalogueEntry
 from service.storage.interfaces import Storage

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from service.engine.recovery import recover_model
 from service.model.learner import Learner
 from service.model.live import Model
-from service.spec.model import read_stored_spec
+from service.spec.stored import read_stored_spec
 from service.storage.entries import CatalogueEntry
 from service.storage.interfaces import Storage
 

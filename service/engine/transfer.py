@@ -11,7 +11,7 @@ from service.errors import WolfstreamError
 from service.model.learner import Learner
 from service.model.live import Model
 from service.native.threads import Threads
-from service.spec.model import read_stored_spec
+from service.spec.stored import read_stored_spec
 from service.storage.data_directory import (
     DirectoryInUse,
     check_journal_end,

@@ -16,7 +16,8 @@ from service.heads.learner import HeadLearner
 from service.heads.protocol import Asked, Kind, Pairs, PairsProblem
 from service.heads.set_members import exercise_members
 from service.samples.targets import Label
-from service.spec.model import DEFAULT_SET, LARGEST_SET, ModelSpec
+from service.spec.model import ModelSpec
+from service.spec.working_set import DEFAULT_SET, LARGEST_SET
 from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel
 from solver.prepare.named_rows import Rows

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from service.errors import InvalidSamples, pointer_to
-from service.spec.model import PrepareSpec
+from service.spec.prepare import PrepareSpec
 from solver.prepare.cells import Cells
 from solver.prepare.named_rows import Rows
 from solver.prepare.row_form import AnotherKind, Preparing

@@ -19,7 +19,8 @@ from service.model.live import Model
 from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
 from service.spec.heads import ALGORITHMS
-from service.spec.model import ModelSpec, PrepareSpec
+from service.spec.model import ModelSpec
+from service.spec.prepare import PrepareSpec
 from service.storage.snapshot_format import State
 from service.training.passes import Observe, learn_in_passes
 from service.training.plan import (

@@ -23,7 +23,8 @@ from service.model.published import Published
 from service.samples.targets import Label
 from service.samples.validation import Samples
 from service.spec.heads import HEADS, HeadName, LearningCall
-from service.spec.model import MODEL_NAME_PATTERN, ModelSpec, readings
+from service.spec.model import MODEL_NAME_PATTERN, ModelSpec
+from service.spec.stored import readings
 from service.web.formats.memory import UNCOUNTED_BYTES, VALUE_BYTES, Lease
 from service.web.formats.problems import problem_of
 from solver.prepare.named_rows import NamedRows, Rows, n_bytes, n_entries, n_rows

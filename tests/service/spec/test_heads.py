@@ -9,8 +9,10 @@ from typing import get_args
 import pytest
 
 from service.heads.kinds import KINDS
+from service.spec.asset import AssetSpec
 from service.spec.heads import ALGORITHMS, HEAD_OPTIONS, HEADS, WAY_OPTIONS
-from service.spec.model import AssetSpec, ModelSpec, WorkingSetSpec
+from service.spec.model import ModelSpec
+from service.spec.working_set import WorkingSetSpec
 
 SERVICE = Path(__file__).parents[3] / "service"
 # What may name heads: the spec, the kinds themselves, the client (which imports nothing of the

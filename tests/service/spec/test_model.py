@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.errors import Invalid
-from service.spec.model import ModelSpec, read_spec, read_stored_spec, readings
+from service.spec.model import ModelSpec, read_spec
+from service.spec.stored import read_stored_spec, readings
 
 DEFAULTS = {
     "task": "classification",

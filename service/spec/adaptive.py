@@ -1,0 +1,33 @@
+"""The bank's part of a model's spec: which of its learners are pinned."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from service.spec.kernel import Part
+
+# Learners of one kind that a spec may pin, and how each is given.
+MOST_PINNED = 8
+Horizon = Annotated[int, Field(ge=32, le=10**9)]
+Step = Annotated[float, Field(ge=1e-6, le=100)]
+Count = Annotated[int, Field(ge=1, le=1000)]
+
+
+class AdaptiveSpec(Part):
+    """A bank of learners on shared features, weighted by how well each predicts at present.
+
+    It needs no parameter, and learns every sample that the model is sent. A list takes the place
+    of the learners that are there by default; an empty one switches them off.
+    """
+
+    horizons: list[Horizon | None] | None = Field(
+        None,
+        max_length=MOST_PINNED,
+        description="Of the ridge learners, in samples; null in the list: without end.",
+    )
+    steps: list[Step] | None = Field(
+        None, max_length=MOST_PINNED, description="Step lengths of the gradient learners."
+    )
+    neighbours: list[Count] | None = Field(
+        None, max_length=MOST_PINNED, description="How many of the nearest of the last 1,000 rows."
+    )

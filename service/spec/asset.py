@@ -1,0 +1,103 @@
+"""ASSET's part of a model's spec, and what must agree with the rest of it."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from service.spec.heads import AssetAlgorithm, Task
+from service.spec.kernel import Part, contradiction
+
+FeatureMap = Literal["fourier", "nystrom", "identity"]
+# Nystrom's map is made once, from so many samples, by an eigenvalue problem of this size: 2 s.
+MOST_LANDMARKS = 2048
+_DIMENSION = 512
+_EPSILON = 0.1
+_HORIZON = 1000
+_DEFAULT_FEATURES: dict[Any, FeatureMap] = {"polynomial": "nystrom", "linear": "identity"}
+
+
+class AssetSpec(Part):
+    """ASSET on a feature map of the kernel; classes one-versus-rest, or one real number."""
+
+    algorithm: AssetAlgorithm = Field(
+        "asset", description="asset*: strongly convex; no intercept, no averaging."
+    )
+    features: FeatureMap = Field(
+        "fourier",
+        description="fourier: random features of rbf, its default. nystrom: landmarks among the "
+        "first samples, for every kernel, polynomial's default. identity: the rows themselves, "
+        "the linear kernel's default.",
+    )
+    dimension: int | None = Field(
+        _DIMENSION,
+        ge=1,
+        le=16_384,
+        description=f"Number of features, of nystrom at most {MOST_LANDMARKS}; null for "
+        "identity, which has those of the rows.",
+    )
+    lam: float = Field(1e-4, gt=1e-12, le=1e6, alias="lambda")
+    epsilon: float | None = Field(
+        None,
+        ge=0,
+        le=1e6,
+        description="Of regression, in standard deviations of y over the first 128 samples: "
+        f"smaller errors are ignored. {_EPSILON} by default; null for classification.",
+    )
+    average: bool = Field(
+        True,
+        description="false: the last iterate answers. It is noisier, but follows a stream whose "
+        "labels are mostly those of the samples just before.",
+    )
+    average_from: int | None = Field(
+        None, ge=1, description="First averaged step; null averages a suffix of the stream."
+    )
+    horizon: int | None = Field(
+        None,
+        ge=1,
+        description="The step length never falls below that of this step, and averages are over "
+        "as many: the model goes on following a stream that drifts. null: it falls for ever. "
+        f"{_HORIZON} by default where rows are prepared and iterates averaged, else null.",
+    )
+
+
+def of_streams(asset: dict[str, Any]) -> dict[str, Any]:
+    """ASSET's part where rows are prepared as they come: its average follows a drift."""
+    averages = asset.get("algorithm", "asset") == "asset" and asset.get("average", True) is True
+    return {"horizon": _HORIZON} | asset if averages else asset
+
+
+def with_defaults(asset: dict[str, Any], kernel: Any, regression: bool) -> dict[str, Any]:
+    """ASSET's part with the defaults that depend on the kernel, the features and the task."""
+    features = "fourier"
+    if isinstance(kernel, str):
+        features = _DEFAULT_FEATURES.get(kernel, features)
+    asset = {"features": features} | asset
+    if asset["features"] == "identity":
+        asset = {"dimension": None} | asset
+    return {"epsilon": _EPSILON if regression else None} | asset
+
+
+def check_asset(asset: AssetSpec, kernel: str, task: Task) -> None:
+    """Refuse what contradicts the kernel, the features, the task or the algorithm."""
+    if asset.features == "fourier" and kernel != "rbf":
+        detail = f"Fourier features are of the rbf kernel; {kernel} has {_DEFAULT_FEATURES[kernel]}"
+        raise contradiction("/asset/features", detail)
+    if asset.features == "identity" and kernel != "linear":
+        detail = f"the rows themselves are features of the linear kernel; {kernel} has nystrom"
+        raise contradiction("/asset/features", detail)
+    if (asset.dimension is None) != (asset.features == "identity"):
+        detail = "identity has the features of the rows: leave dimension out, or set it to null"
+        if asset.dimension is None:
+            detail = f"{asset.features} needs a number of features"
+        raise contradiction("/asset/dimension", detail)
+    if asset.features == "nystrom" and (asset.dimension or 0) > MOST_LANDMARKS:
+        detail = f"nystrom takes at most {MOST_LANDMARKS} landmarks"
+        raise contradiction("/asset/dimension", detail)
+    if (asset.epsilon is None) != (task == "classification"):
+        detail = "is of regression; classification has the hinge loss: leave it out, or null"
+        if asset.epsilon is None:
+            detail = "regression needs a number, zero or more"
+        raise contradiction("/asset/epsilon", detail)
+    if asset.average_from is not None and (asset.algorithm == "asset*" or not asset.average):
+        detail = "nothing is averaged: leave it out, or set it to null"
+        raise contradiction("/asset/average_from", detail)

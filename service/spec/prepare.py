@@ -1,0 +1,33 @@
+"""How rows are prepared, as a part of a model's spec."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from service.spec.kernel import Part
+
+
+class PrepareSpec(Part):
+    """Rows are standardised before anything learns them, each by the rows up to it.
+
+    Texts become categories. Sparse rows keep their zeros.
+    """
+
+    missing: Literal["mean", "indicator"] = Field(
+        "mean",
+        description="What a missing number becomes: the mean of its feature so far; indicator: "
+        "the mean, and one more feature that says so.",
+    )
+    named: Literal["table", "sparse"] = Field(
+        "table",
+        description="What objects of named values are. table: each has the same names, and an "
+        "absent one is a missing value; unless the first rows show that they are sparse: new names "
+        "come at any time, and an absent one is zero.",
+    )
+    timestamps: list[str] = Field(
+        [],
+        max_length=16,
+        description="Names whose values are dates and times, in the form of ISO 8601 or as seconds "
+        "since 1970: the hour of the day, the day of the week and the time that has passed are "
+        "learned.",
+    )

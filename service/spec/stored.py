@@ -1,0 +1,46 @@
+"""Specs that older versions stored or were sent, and what they meant."""
+
+from contextlib import suppress
+from typing import Any
+
+from service.errors import Invalid
+from service.spec.model import ModelSpec, read_spec
+
+# What a spec meant before these fields existed.
+_BEFORE: dict[str, Any] = {"prepare": None, "adaptive": None}
+_BEFORE_TABLES: dict[str, Any] = {"named": "sparse"}
+
+
+def readings(given: Any) -> tuple[ModelSpec, ...]:
+    """What a decoded body means, and what it meant before. Raises Invalid.
+
+    A model that was made with the same body then still has the spec that is asked for.
+    """
+    spec = read_spec(given)
+    meanings = [spec]
+    if spec.prepare is not None and "named" not in (given.get("prepare") or {}):
+        changed: dict[str, Any] = {"prepare": spec.prepare.model_copy(update=_BEFORE_TABLES)}
+        for name in ("working_set", "asset"):
+            own = getattr(spec, name)
+            if own is not None and "horizon" not in (given.get(name) or {}):
+                changed[name] = own.model_copy(update={"horizon": None})
+        meanings.append(spec.model_copy(update=changed))
+    if not _BEFORE.keys() & given.keys():
+        # It may serve a head that did not exist.
+        with suppress(Invalid):
+            meanings.append(read_spec(_BEFORE | given))
+    return tuple(meanings)
+
+
+def read_stored_spec(given: Any) -> ModelSpec:
+    """Check a spec that was stored with every default filled in, by this version or an older one.
+
+    Models that were made before rows were prepared, or were tables, go on without. Raises Invalid.
+    """
+    if isinstance(given, dict):
+        given = _BEFORE | given
+        if isinstance(given["prepare"], dict):
+            given["prepare"] = _BEFORE_TABLES | given["prepare"]
+        if isinstance(own := given.get("working_set"), dict):
+            given["working_set"] = {"horizon": None} | own
+    return read_spec(given)
