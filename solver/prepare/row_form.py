@@ -16,16 +16,8 @@ from solver.prepare.named_rows import (
     rows_between,
     without_zeros,
 )
-from solver.prepare.schema import (
-    SETTLING,
-    Misfit,
-    Schema,
-    check,
-    encode,
-    extended,
-    layout,
-    settled_numbers,
-)
+from solver.prepare.schema import SETTLING, Misfit, Schema, check, encode, layout, settled_numbers
+from solver.prepare.settling import extended
 
 # Missing numbers become the mean of their feature; or that, and one more feature that says so.
 Missing = Literal["mean", "indicator"]

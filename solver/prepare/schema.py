@@ -1,13 +1,9 @@
-"""What the columns of a table are, as its first samples show it; rows by name as numbers and codes.
+"""What the columns of a table are, and its rows as numbers and codes.
 
 A column of numbers is a number; one of texts is a category; one that had both, in the first
-samples, is both. The first SETTLING samples settle that, and which names there are: until then a
-row may bring new names beside all known ones. Any other name is refused; one that a row lacks is
-a missing value. Whoever learns the rows starts anew with each change of `layout`.
-
-Rows of numbers are no table where more than half of the names of an early row are new while it
-lacks others, where names are whole numbers, as in sparse formats, or where a row has more names
-than MOST_COLUMNS. Such rows are sparse: new names come at any time, and an absent one is zero.
+samples, is both. A name that the table does not have is refused; one that a row lacks is a missing
+value. `settling` finds the columns. Whoever learns the rows starts anew with each change of
+`layout`.
 """
 
 from difflib import get_close_matches
@@ -25,20 +21,11 @@ from solver.prepare.cells import (
     seconds_of,
     text_of,
 )
-from solver.prepare.columns import MOST_SLOTS, Layout, own_codes
+from solver.prepare.columns import MOST_SLOTS, Layout
 
 SETTLING = 128
-# Rows of more names are sparse: learners of dense rows become slow beyond.
-MOST_COLUMNS = 256
-# Of all categories of a table together.
-MOST_SLOTS_IN_ALL = 128
 _LARGEST_MOMENT = 1e12
 _LONGEST_ECHO = 40
-_BESIDE = (
-    "; a new name may come beside all others, null where a value is missing, in the first "
-    f'{SETTLING} samples; where an absent name means zero, make a model with "prepare": '
-    '{"named": "sparse"}'
-)
 
 
 class Misfit(ValueError):
@@ -130,27 +117,9 @@ def settled_numbers(names: tuple[str, ...], *, strict: bool) -> Schema:
     return Schema(columns, samples=SETTLING, strict=strict)
 
 
-def extended(schema: Schema, cells: Cells) -> Schema | None:
-    """The schema after some more rows; None where they show that rows are sparse. Raises Misfit."""
-    i, rows = 0, len(cells.numbers)
-    try:
-        while i < rows and not schema.settled:
-            wider = _with_row(schema, cells.rows(i, i + 1))
-            if wider is None:
-                return None
-            schema, i = wider, i + 1
-        if i < rows:
-            rest = cells.rows(i, rows)
-            check(schema, rest)
-            schema = _with_texts(schema, rest)
-    except Misfit as misfit:
-        raise Misfit(misfit.row + i, misfit.name, misfit.detail) from None
-    return schema
-
-
 def check(schema: Schema, cells: Cells) -> None:
     """Raise Misfit for a value that a table cannot take."""
-    places = _places(schema, cells)
+    places = places_of(schema, cells)
     for column, j in zip(schema.columns, places, strict=True):
         if j is None:
             if schema.strict and len(cells.numbers):
@@ -158,7 +127,7 @@ def check(schema: Schema, cells: Cells) -> None:
             continue
         texts = cells.text[:, j] != NO_TEXT
         if column.moment:
-            _check_moments(column, cells, j)
+            check_moments(column, cells, j)
         elif texts.any() and not column.slots:
             raise Misfit(
                 int(np.argmax(texts)),
@@ -199,7 +168,7 @@ def layout(schema: Schema, *, indicators: bool = False) -> Layout:
 def encode(schema: Schema, cells: Cells) -> Float64Array:
     """Rows that fit as numbers and codes, NaN where missing: (n, columns of the layout)."""
     parts = list[Float64Array]()
-    for column, j in zip(schema.columns, _places(schema, cells), strict=True):
+    for column, j in zip(schema.columns, places_of(schema, cells), strict=True):
         parts += _encoded_column(column, cells, j)
     return np.concatenate([part.reshape(len(cells.numbers), -1) for part in parts], axis=1)
 
@@ -228,7 +197,7 @@ def _encoded_column(column: Column, cells: Cells, j: int | None) -> list[Float64
     return parts
 
 
-def _places(schema: Schema, cells: Cells) -> list[int | None]:
+def places_of(schema: Schema, cells: Cells) -> list[int | None]:
     """Where the cells have each column of the schema. Raises Misfit for names that it lacks."""
     width = len(schema.columns)
     if cells.names is None:
@@ -240,118 +209,17 @@ def _places(schema: Schema, cells: Cells) -> list[int | None]:
     known = schema.names
     for name, j in place.items():
         if name not in known and cells.given[:, j].any():
-            raise Misfit(int(np.argmax(cells.given[:, j])), name, _unknown(name, known))
+            raise Misfit(int(np.argmax(cells.given[:, j])), name, unknown_name(name, known))
     return [place.get(name) for name in known]
 
 
-def _unknown(name: str, known: tuple[str, ...]) -> str:
+def unknown_name(name: str, known: tuple[str, ...]) -> str:
+    """What is said of a name that a table does not have: the one that may have been meant."""
     close = get_close_matches(name[:_LONGEST_ECHO], known, 1)
     if close:
         return f"is no name that the model knows; did you mean {close[0]!r}?"
     listed = ", ".join(known)[:200]
     return f"is no name that the model knows; leave it out, or make a new model: it has {listed}"
-
-
-def _with_row(schema: Schema, row: Cells) -> Schema | None:
-    """The schema after one more of the first rows. Raises Misfit."""
-    if row.names is not None and schema.named:
-        given = [name for name, has in zip(row.names, row.given[0], strict=True) if has]
-        columns = _widened(schema, given, row)
-        if columns is None:
-            return None
-        schema = schema._replace(columns=columns)
-    elif not schema.columns:
-        columns = tuple(Column(str(j)) for j in range(row.numbers.shape[1]))
-        schema = schema._replace(columns=columns, named=False)
-    places = _places(schema, row)
-    columns = tuple(_seen(column, row, j) for column, j in zip(schema.columns, places, strict=True))
-    return schema._replace(columns=_bounded(columns), samples=schema.samples + 1)
-
-
-def _widened(schema: Schema, given: list[str], row: Cells) -> tuple[Column, ...] | None:
-    """The columns with those that a row brings; None where rows are sparse. Raises Misfit."""
-    known = schema.names
-    new = [name for name in given if name not in known]
-    may_be_sparse = not row.whole and not _is_tabular(schema, given, row)
-    if may_be_sparse and not known and _are_indices(given):
-        return None
-    lacks = not set(known).issubset(given)
-    if new and known and (lacks or row.whole):
-        if may_be_sparse and 2 * len(new) > len(given):
-            return None
-        raise Misfit(0, new[0], _unknown(new[0], known) + _BESIDE)
-    if len(known) + len(new) > MOST_COLUMNS and not row.whole:
-        if may_be_sparse:
-            return None
-        detail = f"is one name too many: a table by rows has at most {MOST_COLUMNS}"
-        raise Misfit(0, new[-1], detail)
-    brought = (Column(name, moment=name in schema.moments) for name in new)
-    return (*schema.columns, *brought)
-
-
-def _is_tabular(schema: Schema, given: list[str], row: Cells) -> bool:
-    """Whether there are values that sparse rows never have: texts, moments, missing ones."""
-    if any(column.slots or column.moment for column in schema.columns):
-        return True
-    missing = row.given & np.isnan(row.numbers)
-    return bool(missing.any()) or not schema.moments.isdisjoint(given)
-
-
-def _are_indices(names: list[str]) -> bool:
-    """Whether names are whole numbers, as those of sparse formats; so are no names."""
-    return all(name.isdecimal() for name in names)
-
-
-def _seen(column: Column, row: Cells, j: int | None) -> Column:
-    """A column after one more of the first rows. Raises Misfit."""
-    if j is None:
-        return column
-    if column.moment:
-        _check_moments(column, row, j)
-        return column
-    if row.text[0, j] != NO_TEXT:
-        return _with_text(column, row.texts[row.text[0, j]], MOST_SLOTS)
-    return column if np.isnan(row.numbers[0, j]) else column._replace(number=True)
-
-
-def _with_text(column: Column, text: str, slots: int) -> Column:
-    """A column that has met a text, with a code of its own while there are any."""
-    if text in column.texts or len(column.texts) >= own_codes(slots):
-        return column
-    return column._replace(texts=(*column.texts, text))
-
-
-def _bounded(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """The columns with slots for their texts, in all at most MOST_SLOTS_IN_ALL if they can."""
-    slots = [_slots_for(len(column.texts)) for column in columns]
-    while sum(slots) > MOST_SLOTS_IN_ALL and max(slots) > 2:
-        slots[slots.index(max(slots))] //= 2
-    return tuple(column._replace(slots=count) for column, count in zip(columns, slots, strict=True))
-
-
-def _slots_for(texts: int) -> int:
-    """A power of two that leaves room for texts to come."""
-    if not texts:
-        return 0
-    slots = 4
-    while slots < MOST_SLOTS and own_codes(slots) < texts:
-        slots *= 2
-    return slots
-
-
-def _with_texts(schema: Schema, cells: Cells) -> Schema:
-    """A settled schema whose free codes are taken by texts that it has not met."""
-    columns = list(schema.columns)
-    for k, j in enumerate(_places(schema, cells)):
-        column = columns[k]
-        free = own_codes(column.slots) - len(column.texts) if column.slots else 0
-        if j is None or free <= 0:
-            continue
-        places, first = np.unique(cells.text[:, j], return_index=True)
-        for place in places[np.argsort(first)].tolist():
-            if place != NO_TEXT:
-                columns[k] = _with_text(columns[k], cells.texts[place], column.slots)
-    return schema._replace(columns=tuple(columns))
 
 
 def _seconds(cells: Cells, j: int) -> Float64Array:
@@ -362,7 +230,8 @@ def _seconds(cells: Cells, j: int) -> Float64Array:
     return seconds
 
 
-def _check_moments(column: Column, cells: Cells, j: int) -> None:
+def check_moments(column: Column, cells: Cells, j: int) -> None:
+    """Refuse what is no moment in the cells' column j. Raises Misfit."""
     seconds = _seconds(cells, j)
     wrong = np.isnan(seconds) & (cells.text[:, j] != NO_TEXT)
     wrong |= np.abs(np.where(np.isnan(seconds), 0.0, seconds)) > _LARGEST_MOMENT

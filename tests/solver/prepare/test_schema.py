@@ -8,18 +8,16 @@ import pytest
 from solver.prepare.cells import Cells, cells_of_numbers, cells_of_rows, joined
 from solver.prepare.columns import Preparation
 from solver.prepare.schema import (
-    MOST_COLUMNS,
-    MOST_SLOTS_IN_ALL,
     SETTLING,
     Misfit,
     Schema,
     check,
     encode,
-    extended,
     layout,
     schema_from_plain,
     settled_numbers,
 )
+from solver.prepare.settling import MOST_COLUMNS, MOST_SLOTS_IN_ALL, extended
 
 ROOMS = [{"warmth": 20.5, "room": "hall"}, {"warmth": 18, "room": "attic"}]
 
