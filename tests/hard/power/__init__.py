@@ -1,0 +1,1 @@
+"""Loss of power, simulated: what a server wrote and did not sync is dropped, kept or torn."""
