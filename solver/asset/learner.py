@@ -12,14 +12,16 @@ if all classes had been known from the first sample on. Targets of regression ar
 (`asset.targets`).
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 from solver.asset.answers import AssetAbsorbed, classification_answers, regression_answers
+from solver.asset.course import Course
+from solver.asset.courses import Courses
 from solver.asset.features import (
     FeatureKind,
     FeatureMap,
@@ -27,29 +29,30 @@ from solver.asset.features import (
     dimension_of,
     expansion,
     make_map,
+    map_arrays,
     map_from_arrays,
     map_nbytes,
     transform,
     widened,
 )
 from solver.asset.identity import IdentityMap, transform_present
-from solver.asset.iterates import (
-    Machines,
-    averaged,
-    mirror,
-    no_machines,
-    widened_machines,
-    with_new_class,
-)
-from solver.asset.saved_state import learner_arrays, machines_from, progress_from
-from solver.asset.subgradient import Algorithm, no_progress, step_rule
+from solver.asset.subgradient import Algorithm, step_rule
 from solver.asset.targets import TARGET_SAMPLES, TargetScale, check_targets, target_scale
 from solver.asset.view import AssetView, Task
-from solver.asset.windows import take_steps
 from solver.kernels.functions import Kernel
 from solver.rows.first_samples import FirstSamples
 from solver.rows.matrix import Matrix, SparseRows, take_rows
 
+# In samples; None: steps fall for ever.
+Horizon: TypeAlias = Literal["auto"] | int | None
+# What "auto" has: a horizon each, and whether iterates are averaged. The last iterate is for
+# streams whose labels resemble those just before.
+AUTO: tuple[tuple[int | None, bool], ...] = (
+    (None, True),
+    (1000, True),
+    (100, True),
+    (10_000, False),
+)
 # The rows whose features are computed at a time.
 BLOCK_ROWS = 256
 # The same for sparse rows with identity features: a block has a column for each of their features.
@@ -77,6 +80,8 @@ class Asset:
         average over the last N to 2N steps. With steps of constant length eta the objective's
         average over a window is within O(eta D_G^2 + D_X^2 / (eta N)) of the optimum and, against
         comparators that move by P in all, within O((D_X^2 + D_X P) / (eta N) + eta D_G^2) a step.
+        "auto" has several side by side, which answer by how little each erred lately
+        (`asset.courses`); steps and memory without the map are those of all of them.
     seed: that of the Fourier map.
 
     Nystrom's landmarks are the first s samples, and the learner predicts from the first sample on:
@@ -107,7 +112,7 @@ class Asset:
         epsilon: float = 0.1,
         average: bool = True,
         average_from: int | None = None,
-        horizon: int | None = None,
+        horizon: Horizon = None,
         seed: int = 0,
     ) -> None:
         check_kernel(features, kernel)
@@ -116,7 +121,12 @@ class Asset:
         if dimension < 1:
             raise ValueError(f"dimension is {dimension}; it must be at least 1")
         regression = task == "regression"
-        self.rule = step_rule(regression, algorithm, lam, epsilon, average, average_from, horizon)
+        self.courses = Courses(
+            [
+                step_rule(regression, algorithm, lam, epsilon, averages, average_from, number)
+                for number, averages in _courses(algorithm, average, average_from, horizon)
+            ]
+        )
         self.parameters: dict[str, Any] = {
             "kernel": kernel,
             "task": task,
@@ -143,27 +153,23 @@ class Asset:
 
     def _forget(self) -> None:
         """Return to step 0; the map and the scale of the targets are kept."""
-        regression = self.rule.regression
-        count = 1 if regression else self.n_classes + 1
-        width = 0 if self.features is None else dimension_of(self.features)
-        self._machines = no_machines(count, width, self.rule.averages)
-        self.progress = no_progress()
+        count = 1 if self.regression else self.n_classes + 1
+        self.courses.begin(count, 0 if self.features is None else dimension_of(self.features))
 
     @property
-    def machines(self) -> Machines:
-        """The iterates and their averages, of each class and of the class not met yet."""
-        if self.n_classes == 2:
-            mirror(self._machines)
-        return self._machines
+    def regression(self) -> bool:
+        """Whether numbers are learned."""
+        return bool(self.parameters["task"] == "regression")
 
-    @machines.setter
-    def machines(self, machines: Machines) -> None:
-        self._machines = machines
+    @property
+    def course(self) -> Course:
+        """The one with the given horizon, or that which counts most."""
+        return self.courses.best
 
     @property
     def steps(self) -> int:
         """j, the number of samples learned."""
-        return int(self.progress.steps[0])
+        return self.course.steps
 
     @property
     def frozen(self) -> bool:
@@ -173,9 +179,8 @@ class Asset:
     @property
     def nbytes(self) -> int:
         """The bytes of all arrays that the learner holds."""
-        own = sum(array.nbytes for array in [*self._machines, *self.progress])
         features = 0 if self.features is None else map_nbytes(self.features)
-        return own + self._first.nbytes + features
+        return self.courses.nbytes + self._first.nbytes + features
 
     def begin(self, X: Matrix, y: NDArray[Any], precision: np.dtype[Any] = _FLOAT64) -> None:
         """Make the map from these rows, and the targets' scale from all of these y.
@@ -198,7 +203,7 @@ class Asset:
         targets. Raises TypeError for sparse rows after dense ones, or dense after sparse, and
         ValueError for targets beyond 1e100.
         """
-        if self.rule.regression:
+        if self.regression:
             check_targets(y)
             untrained = self.steps == 0
             return regression_answers(self._learn_all(X, y), untrained)
@@ -208,7 +213,7 @@ class Asset:
 
     def _learn_all(self, X: Matrix, y: NDArray[Any]) -> list[Float64Array]:
         """Learn rows and, while the learner settles, the first samples again; see `_learn`."""
-        width = 1 if self.rule.regression else self.n_classes
+        width = 1 if self.regression else self.n_classes
         scores = [np.empty((0, width))]
         for _, rows, of_rows in self._first.parts(X, y):
             scores.append(self._learn(rows, of_rows))
@@ -221,7 +226,7 @@ class Asset:
     def _settle_on(self, X: Matrix, y: NDArray[Any], precision: np.dtype[Any] = _FLOAT64) -> None:
         """Make the feature map, and find the scale of the targets, from first samples."""
         self.features = make_map(self.kind, self.kernel, X, self.dimension, self.seed, precision)
-        if self.rule.regression:
+        if self.regression:
             self.scale = target_scale(y)
 
     def _learn(self, X: Matrix, y: NDArray[Any]) -> Float64Array:
@@ -230,7 +235,7 @@ class Asset:
             self._settle_on(X, y[:TARGET_SAMPLES])
             self._forget()
         self.widen(X)
-        if not self.rule.regression:
+        if not self.regression:
             self.meet_classes(int(y.max()) + 1)
         by_columns = self.kind == "identity" and isinstance(X, SparseRows)
         rows = SPARSE_BLOCK_ROWS if by_columns else BLOCK_ROWS
@@ -243,7 +248,7 @@ class Asset:
         """Add columns for features of sparse rows that have none yet."""
         assert self.features is not None
         self.features = widened(self.features, X)
-        self._machines = widened_machines(self._machines, dimension_of(self.features))
+        self.courses.widen(dimension_of(self.features))
 
     def features_of(self, X: Matrix) -> tuple[Float64Array, NDArray[np.int64] | None]:
         """Returns the features V of rows and their columns, as `step` takes them.
@@ -263,28 +268,23 @@ class Asset:
 
         Returns the predictions before each step: (n, classes) scores, or (n, 1) targets.
         """
-        if self.rule.regression:
+        if self.regression:
             centre, unit = self.scale
-            target, scores = (y - centre) / unit, np.empty((len(y), 1))
-        else:
-            self.meet_classes(int(y.max()) + 1)
-            target, scores = y.astype(np.float64), np.empty((len(y), self.n_classes))
-        take_steps(self._machines, V, columns, target, self.rule, self.progress, scores)
-        return centre + unit * scores if self.rule.regression else scores
+            return centre + unit * self.courses.step(V, columns, (y - centre) / unit, 1)
+        self.meet_classes(int(y.max()) + 1)
+        return self.courses.step(V, columns, y.astype(np.float64), self.n_classes)
 
     def meet_classes(self, count: int) -> None:
         """Add machines for classes up to this number of them, before their samples come."""
         for _ in range(self.n_classes, count):
-            self._machines = with_new_class(self.machines)
+            self.courses.meet_class()
             self.n_classes += 1
 
     def view(self) -> AssetView:
         """Returns an immutable view for predictions. Raises RuntimeError before any sample."""
         if self.features is None:
             raise RuntimeError("no sample has been absorbed yet")
-        gamma, b = averaged(self.machines)
-        if not self.rule.regression:
-            gamma, b = gamma[:-1], b[:-1]
+        gamma, b = self.courses.averaged()
         coefficients = expansion(self.features, gamma)
         return AssetView(
             self.parameters["task"],
@@ -298,15 +298,28 @@ class Asset:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Returns the plain arrays from which `restore` continues bit for bit."""
-        own = learner_arrays(
-            self.machines, self.progress, self.n_classes, self.scale, self.features
-        )
-        return own | self._first.state("")
+        own = {"counts": np.array([self.n_classes], np.int64), "target_scale": np.array(self.scale)}
+        of_map = {} if self.features is None else map_arrays(self.features)
+        return self.courses.state() | own | of_map | self._first.state("")
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from the state of a learner with the same parameters."""
         self.n_classes = int(state["counts"][0])
         self.scale = TargetScale(*(float(value) for value in state["target_scale"]))
-        self.machines, self.progress = machines_from(state), progress_from(state)
+        self.courses.restore(state)
         self.features = map_from_arrays(self.kind, self.kernel, self.seed, state)
         self._first.restore("", state)
+
+
+def _courses(
+    algorithm: Algorithm, average: bool, average_from: int | None, horizon: Horizon
+) -> Sequence[tuple[int | None, bool]]:
+    """A horizon and whether iterates are averaged, of each course."""
+    if horizon != "auto":
+        return [(horizon, average)]
+    if algorithm != "asset" or not average or average_from is not None:
+        raise ValueError(
+            'horizon "auto" chooses between averages: algorithm must be asset, average True, and '
+            "average_from None"
+        )
+    return AUTO

@@ -29,10 +29,14 @@ def merge(learners: Sequence[Asset]) -> Asset:
         _check_alike(first, other)
     merged = Asset(**first.parameters)
     merged.restore(first.state())
-    machines = [widened_machines(other.machines, _width(first)) for other in learners]
     steps = np.array([float(other.steps) for other in learners])
-    merged.machines = _merged_machines(machines, steps / steps.sum())
-    merged.progress = _merged_progress([other.progress for other in learners], steps)
+    for number, course in enumerate(merged.courses.each):
+        others = [other.courses.each[number] for other in learners]
+        machines = [widened_machines(other.machines, _width(first)) for other in others]
+        course.machines = _merged_machines(machines, steps / steps.sum())
+        course.progress = _merged_progress([other.progress for other in others], steps)
+    lost = np.stack([other.courses.lost for other in learners])
+    merged.courses.lost = steps @ lost / steps.sum()
     return merged
 
 

@@ -1,0 +1,91 @@
+"""ASSET's steps by one rule: the machines, and what the lengths of the steps depend on."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.asset.iterates import (
+    Machines,
+    averaged,
+    mirror,
+    no_machines,
+    widened_machines,
+    with_new_class,
+)
+from solver.asset.subgradient import Progress, StepRule, no_progress
+from solver.asset.windows import take_steps
+
+
+class Course:
+    """Machines that take their steps by a rule, on features that others compute.
+
+    progress: the statistics of the stream so far.
+    """
+
+    def __init__(self, rule: StepRule) -> None:
+        self.rule = rule
+        self.begin(1, 0)
+
+    def begin(self, count: int, width: int) -> None:
+        """Return to step 0, with so many machines on so many features."""
+        self._machines = no_machines(count, width, self.rule.averages)
+        self.progress = no_progress()
+
+    @property
+    def machines(self) -> Machines:
+        """The iterates and their averages, of each class and of the class not met yet."""
+        if not self.rule.regression and len(self._machines.b) == 3:
+            mirror(self._machines)
+        return self._machines
+
+    @machines.setter
+    def machines(self, machines: Machines) -> None:
+        self._machines = machines
+
+    @property
+    def steps(self) -> int:
+        """j, the number of samples learned."""
+        return int(self.progress.steps[0])
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all arrays."""
+        return sum(array.nbytes for array in [*self._machines, *self.progress])
+
+    def widen(self, width: int) -> None:
+        """Add columns up to so many features."""
+        self._machines = widened_machines(self._machines, width)
+
+    def meet_class(self) -> None:
+        """Add a machine for a class before its samples come."""
+        self._machines = with_new_class(self.machines)
+
+    def step(
+        self,
+        V: Float64Array,
+        columns: NDArray[np.int64] | None,
+        target: Float64Array,
+        scores: Float64Array,
+    ) -> None:
+        """Take a step for each of n rows; see `windows.take_steps`."""
+        take_steps(self._machines, V, columns, target, self.rule, self.progress, scores)
+
+    def averaged(self) -> tuple[Float64Array, Float64Array]:
+        """The model: gamma (machines, D) and b (machines,) without that of the class not met."""
+        gamma, b = averaged(self.machines)
+        return (gamma, b) if self.rule.regression else (gamma[:-1], b[:-1])
+
+    def state(self, prefix: str) -> dict[str, NDArray[Any]]:
+        """Copies of the arrays from which `restore` continues, by names that begin so."""
+        machines, progress = self.machines._asdict(), self.progress._asdict()
+        arrays = {f"{prefix}{name}": array.copy() for name, array in machines.items()}
+        return arrays | {f"{prefix}progress_{name}": a.copy() for name, a in progress.items()}
+
+    def restore(self, prefix: str, state: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from a state."""
+        self._machines = Machines(*(np.array(state[f"{prefix}{f}"]) for f in Machines._fields))
+        progress = (np.array(state[f"{prefix}progress_{f}"]) for f in Progress._fields)
+        self.progress = Progress(*progress)
