@@ -127,14 +127,33 @@ def rows_of(X: Any) -> Any:
     if isinstance(X, Table):
         return X
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
-        names, values = list(X.columns), X.to_numpy()
-        rows = _numbers_or_lists(values)
+        names, rows = list(X.columns), _numbers_or_lists(_values_of(X))
         return Table(names, rows) if all(isinstance(name, str) for name in names) else rows
     if not _is_sized(X):
         X = list(X)
     if isinstance(X, Sequence) and len(X) and isinstance(X[0], Mapping):
         return [dict(row) for row in X]
     return _numbers_or_lists(X)
+
+
+def _values_of(frame: Any) -> Any:
+    """Return a data frame's values as one array, column by column.
+
+    polars' own array of all columns has dates as numbers beside numbers. Raises ValueError.
+    """
+    names = list(frame.columns)
+    if len(set(names)) < len(names):
+        raise ValueError("some columns of X have the same name")
+    columns = [np.asarray(frame[name].to_numpy()) for name in names]
+    if not columns or all(column.dtype.kind in "fiub" for column in columns):
+        return np.column_stack(columns) if columns else np.empty((len(frame), 0))
+    values = np.empty((len(frame), len(columns)), object)
+    for k, column in enumerate(columns):
+        # Of nanoseconds, `tolist` would make integers.
+        if column.dtype.kind in "mM":
+            column = column.astype(f"{column.dtype.str[1:3]}[us]")
+        values[:, k] = column.tolist()
+    return values
 
 
 def _numbers_or_lists(X: Any) -> Any:

@@ -130,25 +130,14 @@ def _check_machines(
     _require(_shape("direction", arrays)[:1] != (), "direction", "has no machines")
     machines, width = (*_shape("direction", arrays), 0)[:2]
     _require(machines > int(arrays["counts"][0]), "direction", "has too few machines")
-    averages = len(empty.get("rest", ())) == len(empty.get("direction", ()))
-    _check_shape("direction", arrays, (machines, width))
-    for name in _MACHINE_SUMS:
-        _check_shape(name, arrays, (machines if averages else 0, width))
-    for name in _MACHINE_NUMBERS:
-        _check_shape(name, arrays, (machines,))
-    for name in _PROGRESS:
-        _check_shape(name, arrays, (1,))
-    for name in ("weight", "target_scale"):
-        _check_shape(name, arrays, (2,))
-    for name in (
-        "direction",
-        *_MACHINE_SUMS,
-        *_MACHINE_NUMBERS,
-        *_PROGRESS,
-        "weight",
-        "target_scale",
-    ):
-        _check_floats(name, arrays)
+    courses = [name.removesuffix("direction") for name in empty if name.endswith("direction")]
+    for course in courses:
+        _check_course(course, arrays, empty, (machines, width))
+    if "lost" in empty:
+        _check_shape("lost", arrays, (len(courses),))
+        _check_floats("lost", arrays)
+    _check_shape("target_scale", arrays, (2,))
+    _check_floats("target_scale", arrays)
     if "frequency" in arrays:
         # It has room for features that are still to be met.
         _check_shape("frequency", arrays, (None, width))
@@ -166,6 +155,21 @@ def _check_machines(
             _check_floats(name, arrays)
     if "origin" in arrays and arrays["origin"].size:
         _check_shape("origin", arrays, (dimension,))
+
+
+def _check_course(course: str, arrays: Arrays, empty: Arrays, shape: tuple[int, int]) -> None:
+    """The iterates of one rule of steps, in arrays whose names begin so."""
+    averages = len(empty[f"{course}rest"]) == len(empty[f"{course}direction"])
+    _check_shape(f"{course}direction", arrays, shape)
+    for name in _MACHINE_SUMS:
+        _check_shape(course + name, arrays, (shape[0] if averages else 0, shape[1]))
+    for name in _MACHINE_NUMBERS:
+        _check_shape(course + name, arrays, (shape[0],))
+    for name in _PROGRESS:
+        _check_shape(course + name, arrays, (1,))
+    _check_shape(f"{course}weight", arrays, (2,))
+    for name in ("direction", *_MACHINE_SUMS, *_MACHINE_NUMBERS, *_PROGRESS, "weight"):
+        _check_floats(course + name, arrays)
 
 
 def _check_fit(arrays: Arrays, dimension: int | None) -> None:

@@ -38,18 +38,20 @@ _FEATURES = {
 class MachinesView(NamedTuple):
     """An immutable picture of the averaged machines; model: None before the first sample.
 
+    courses: what each is and counts; empty if it is one.
     features: of sparse rows, one more than the largest feature number that was learned.
     """
 
     model: AssetView | None
     stats: dict[str, Any]
+    courses: list[dict[str, Any]]
     square_norm_limit: float
     features: int
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """It is one learner."""
-        return []
+        """Each course with its weight, if there are several."""
+        return self.courses
 
     @property
     def gauges(self) -> dict[str, float | None]:
@@ -121,6 +123,7 @@ class AssetLearner:
         return MachinesView(
             learner.view() if learner.steps else None,
             self._stats(learner) | self._learner.found,
+            _courses(learner),
             self._learner.square_norm_limit(),
             self._learner.features,
         )
@@ -134,6 +137,8 @@ class AssetLearner:
             "steps": learner.steps,
             "bytes": learner.nbytes,
         }
+        if own.horizon == "auto":
+            stats["horizon"] = learner.course.horizon
         if own.features == "nystrom":
             used = n_rows(features.landmarks.exact) if isinstance(features, NystromMap) else 0
             stats["landmarks"] = {"used": used, "frozen": learner.frozen}
@@ -146,6 +151,25 @@ class AssetLearner:
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
         self._learner.restore(plain, arrays)
+
+
+def _courses(learner: Asset) -> list[dict[str, Any]]:
+    """What each course is worth, if there are several; nobody counts their losses over all."""
+    courses = learner.courses
+    if len(courses.each) == 1 or not learner.steps:
+        return []
+    worth = zip(courses.each, courses.weight.tolist(), courses.recent_loss.tolist(), strict=True)
+    return [
+        {
+            "learner": "asset",
+            "horizon": one.horizon,
+            "average": one.rule.averages,
+            "weight": weight,
+            "recent_loss": recent,
+            "overall_loss": None,
+        }
+        for one, weight, recent in worth
+    ]
 
 
 def _asset(spec: ModelSpec, kernel: Kernel) -> Asset:

@@ -1,6 +1,6 @@
 """ASSET's part of a model's spec, and what must agree with the rest of it."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -12,7 +12,6 @@ FeatureMap = Literal["fourier", "nystrom", "identity"]
 MOST_LANDMARKS = 2048
 _DIMENSION = 512
 _EPSILON = 0.1
-_HORIZON = 1000
 _DEFAULT_FEATURES: dict[Any, FeatureMap] = {"polynomial": "nystrom", "linear": "identity"}
 
 
@@ -51,19 +50,25 @@ class AssetSpec(Part):
     average_from: int | None = Field(
         None, ge=1, description="First averaged step; null averages a suffix of the stream."
     )
-    horizon: int | None = Field(
+    horizon: Literal["auto"] | Annotated[int, Field(ge=1)] | None = Field(
         None,
-        ge=1,
+        union_mode="left_to_right",
         description="The step length never falls below that of this step, and averages are over "
         "as many: the model goes on following a stream that drifts. null: it falls for ever. "
-        f"{_HORIZON} by default where rows are prepared and iterates averaged, else null.",
+        "auto has four side by side, which answer by how little each erred lately; the default "
+        "where rows are prepared and iterates averaged.",
     )
 
 
 def of_streams(asset: dict[str, Any]) -> dict[str, Any]:
     """ASSET's part where rows are prepared as they come: its average follows a drift."""
-    averages = asset.get("algorithm", "asset") == "asset" and asset.get("average", True) is True
-    return {"horizon": _HORIZON} | asset if averages else asset
+    return {"horizon": "auto"} | asset if _averages(asset) else asset
+
+
+def _averages(asset: dict[str, Any]) -> bool:
+    """Whether ASSET's part has averages over windows."""
+    ours = {"algorithm": "asset", "average": True, "average_from": None}
+    return all(asset.get(name, value) == value for name, value in ours.items())
 
 
 def with_defaults(asset: dict[str, Any], kernel: Any, regression: bool) -> dict[str, Any]:
@@ -98,6 +103,9 @@ def check_asset(asset: AssetSpec, kernel: str, task: Task) -> None:
         if asset.epsilon is None:
             detail = "regression needs a number, zero or more"
         raise contradiction("/asset/epsilon", detail)
+    if asset.horizon == "auto" and not _averages(asset.model_dump()):
+        detail = "auto chooses between averages over windows: it needs asset, which averages"
+        raise contradiction("/asset/horizon", detail)
     if asset.average_from is not None and (asset.algorithm == "asset*" or not asset.average):
         detail = "nothing is averaged: leave it out, or set it to null"
         raise contradiction("/asset/average_from", detail)

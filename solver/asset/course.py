@@ -1,5 +1,6 @@
 """ASSET's steps by one rule: the machines, and what the lengths of the steps depend on."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,6 +45,11 @@ class Course:
     @machines.setter
     def machines(self, machines: Machines) -> None:
         self._machines = machines
+
+    @property
+    def horizon(self) -> int | None:
+        """In samples; None where steps fall for ever."""
+        return int(self.rule.horizon) if self.rule.horizon < math.inf else None
 
     @property
     def steps(self) -> int:

@@ -54,6 +54,12 @@ class Courses:
         return _weights(self.lost)
 
     @property
+    def recent_loss(self) -> Float64Array:
+        """(courses,) mean losses, a sample counting half after 700; NaN before the first one."""
+        count = (1.0 - KEPT ** float(self.best.steps)) / (1.0 - KEPT)
+        return self.lost / count if count > 0.0 else np.full(len(self.each), np.nan)
+
+    @property
     def nbytes(self) -> int:
         """The bytes of all arrays."""
         return sum(course.nbytes for course in self.each) + self.lost.nbytes

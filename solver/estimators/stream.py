@@ -1,5 +1,6 @@
 """The base of the estimators that are a server's default model in process."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,9 @@ class StreamEstimator(BaseEstimator):
 
     missing: "mean": a missing number, NaN, becomes the mean of its feature so far; "indicator":
         the mean, and one more feature that says so.
+    timestamps: names of columns that are dates and times: of Python, numpy or pandas, texts of
+        ISO 8601, or seconds since 1970. The hour of the day, the day of the week and the time that
+        has passed are learned.
     temporal: whether the labels or targets before a row may help to predict it. Wrong where they
         come late, or where many rows are predicted at once.
     seed: of all randomness.
@@ -49,6 +53,7 @@ class StreamEstimator(BaseEstimator):
     """
 
     missing: Missing
+    timestamps: Sequence[str]
     temporal: bool
     seed: int
 
@@ -75,6 +80,12 @@ class StreamEstimator(BaseEstimator):
         """Raise ValueError for wrong parameters."""
         check_choice("missing", self.missing, ("mean", "indicator"))
         check_integer("seed", self.seed, 0)
+        if isinstance(self.timestamps, str):
+            raise ValueError(f"timestamps is {self.timestamps!r}; it must be a list of names")
+
+    @property
+    def _preparing(self) -> Preparing:
+        return Preparing(self.missing, timestamps=tuple(self.timestamps))
 
     def _forget(self) -> None:
         """Drop all that was learned."""
@@ -88,14 +99,14 @@ class StreamEstimator(BaseEstimator):
         Raises ValueError, TypeError.
         """
         first = not hasattr(self, "_model")
-        by_name = rows_by_name(X)
+        by_name = rows_by_name(X, self.timestamps)
         rows: Rows | SparseRows
         if by_name is None:
             rows, y = self._validated(X, y, reset=first, y_numeric=y_numeric)
         else:
             rows, y = by_name, _column(y, n_rows(by_name), y_numeric=y_numeric)
         if first:
-            form = RowForm(Preparing(self.missing))
+            form = RowForm(self._preparing)
         else:
             rows, form = self._of_kind(rows), self._model.rows.form
         if not isinstance(rows, SparseRows):
@@ -106,7 +117,7 @@ class StreamEstimator(BaseEstimator):
     def _rows(self, X: Any) -> Rows | SparseRows:
         """Checked rows of the kind that was learned, to predict."""
         check_is_fitted(self)
-        rows = rows_by_name(X)
+        rows = rows_by_name(X, self.timestamps)
         return self._of_kind(self._validated(X, reset=False) if rows is None else rows)
 
     def _of_kind(self, rows: Rows | SparseRows) -> Rows | SparseRows:
@@ -141,7 +152,7 @@ class StreamEstimator(BaseEstimator):
             self._model = StreamModel(
                 self._task,
                 taught,
-                missing=self.missing,
+                preparing=self._preparing,
                 temporal=bool(self.temporal),
                 seed=int(self.seed),
             )

@@ -1,6 +1,6 @@
 """StreamClassifier: a server's default model in process, with scikit-learn's and River's APIs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -31,7 +31,8 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
     taught: the learner of the papers that learns beside the bank and votes in it: "working_set",
         as where a server is sent samples, whose cost grows with the set up to 5,000 samples; or
         "asset", whose cost is constant.
-    missing, temporal, seed: see `estimators.stream.StreamEstimator`, and learners_ there.
+    missing, timestamps, temporal, seed: see `estimators.stream.StreamEstimator`, and learners_
+        there.
 
     Attribute: classes_.
     """
@@ -45,11 +46,13 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         *,
         taught: Taught = "working_set",
         missing: Missing = "mean",
+        timestamps: Sequence[str] = (),
         temporal: bool = False,
         seed: int = 0,
     ) -> None:
         self.taught = taught
         self.missing = missing
+        self.timestamps = timestamps
         self.temporal = temporal
         self.seed = seed
         self._register()

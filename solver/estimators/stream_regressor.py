@@ -1,6 +1,6 @@
 """StreamRegressor: a server's default model of numbers in process, in scikit-learn's form."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -19,14 +19,23 @@ class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
     `partial_fit` keeps the order of its samples, as a stream does; `fit` is one pass over them in
     their order, and drops anything learned before.
 
-    missing, temporal, seed: see `estimators.stream.StreamEstimator`, and learners_ there.
+    missing, timestamps, temporal, seed: see `estimators.stream.StreamEstimator`, and learners_
+        there.
     """
 
     _task = "regression"
     _kind_in_river = "Regressor"
 
-    def __init__(self, *, missing: Missing = "mean", temporal: bool = False, seed: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        missing: Missing = "mean",
+        timestamps: Sequence[str] = (),
+        temporal: bool = False,
+        seed: int = 0,
+    ) -> None:
         self.missing = missing
+        self.timestamps = timestamps
         self.temporal = temporal
         self.seed = seed
         self._register()

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -113,6 +113,11 @@ def seconds_of(text: str) -> float:
         return moment.timestamp()
     except (ValueError, OverflowError):
         return math.nan
+
+
+def seconds_of_date(value: object) -> float | None:
+    """The seconds since 1970 of a date, or of a date and time; None for anything else."""
+    return seconds_of(value.isoformat()) if isinstance(value, date) else None
 
 
 def moment_columns(seconds: Float64Array) -> Float64Array:

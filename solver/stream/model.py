@@ -8,7 +8,7 @@ from solver.asset.learner import Asset
 from solver.asset.view import AssetView
 from solver.kernels.functions import Kernel
 from solver.prepare.named_rows import NameTable, Rows
-from solver.prepare.row_form import Missing, Preparing
+from solver.prepare.row_form import Preparing
 from solver.rows.matrix import Matrix, SparseRows
 from solver.stream.bank import BankLearner
 from solver.stream.class_head import ClassHead, ClassHeadView, LearnerView
@@ -60,7 +60,7 @@ class StreamView(NamedTuple):
 class StreamModel:
     """Prepared rows, a learner of the papers, and a bank that listens to it and answers.
 
-    taught: which learner that is. missing: see `row_form.Missing`. temporal: whether the labels
+    taught: which learner that is. preparing: how rows are prepared. temporal: whether the labels
     or targets before a row may be used for it. seed: of all randomness.
 
     The first rows decide whether rows are arrays, a table or sparse ones by name (`row_form`), or
@@ -68,11 +68,11 @@ class StreamModel:
     """
 
     def __init__(
-        self, task: Task, taught: Taught, *, missing: Missing, temporal: bool, seed: int
+        self, task: Task, taught: Taught, *, preparing: Preparing, temporal: bool, seed: int
     ) -> None:
         self.task, self.taught = task, taught
-        self._missing, self._temporal, self._seed = missing, temporal, seed
-        self.rows = StreamRows(Preparing(missing))
+        self._preparing, self._temporal, self._seed = preparing, temporal, seed
+        self.rows = StreamRows(preparing)
         self._view: StreamView | None = None
         self._begin()
 
@@ -134,7 +134,7 @@ class StreamModel:
         return {
             "task": self.task,
             "taught": self.taught,
-            "missing": self._missing,
+            "preparing": self._preparing,
             "temporal": self._temporal,
             "seed": self._seed,
             "form": rows.form,
@@ -147,7 +147,7 @@ class StreamModel:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        parameters = {name: state[name] for name in ("missing", "temporal", "seed")}
+        parameters = {name: state[name] for name in ("preparing", "temporal", "seed")}
         self.__init__(state["task"], state["taught"], **parameters)  # type: ignore[misc]
         rows = self.rows
         rows.form, rows.first = state["form"], state["first"]

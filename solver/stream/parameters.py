@@ -28,4 +28,4 @@ class AssetParameters(NamedTuple):
     epsilon: float = 0.1
     average: bool = True
     average_from: int | None = None
-    horizon: int | None = 1000
+    horizon: Literal["auto"] | int | None = "auto"

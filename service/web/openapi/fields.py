@@ -156,7 +156,10 @@ FIELDS: dict[str, Schema] = {
     "warning": TEXT | {"description": "Why the numbers mean less, and what to do."},
     "features": _MAYBE_INTEGER,
     "horizon": _MAYBE_NUMBER
-    | {"description": "In how many samples stored ones fade; null while they do not."},
+    | {
+        "description": "In how many samples stored ones fade, or, of ASSET, over how many its "
+        "course that counts most averages; null where there is no end."
+    },
     "dimension": _MAYBE_INTEGER,
     "frozen": FLAG,
     "window": COUNT | {"description": "Number of samples that a refit would use."},

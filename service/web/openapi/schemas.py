@@ -140,8 +140,9 @@ COMPONENTS: dict[str, Schema] = {
                             "recent_loss": _NUMBER_OR_NULL
                             | {
                                 "description": "Mean over the last 1,000 samples: of classes the "
-                                "log loss, of numbers the squared error in units of the target. "
-                                "null: it has had nothing to say."
+                                "log loss, of numbers the squared error in units of the target; "
+                                "of ASSET the share of mistakes, or the absolute error. "
+                                "null: it has had nothing to say, or nobody counts it."
                             },
                             "overall_loss": _NUMBER_OR_NULL,
                         },

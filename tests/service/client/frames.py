@@ -19,3 +19,13 @@ class Frame:
         kinds = {type(value) for values in self._columns.values() for value in values}
         dtype = float if kinds <= {int, float} else object
         return np.array(list(self._columns.values()), dtype).T
+
+    def __getitem__(self, name: Any) -> "Frame":
+        return Column({name: self._columns[name]})
+
+
+class Column(Frame):
+    """A column of one."""
+
+    def to_numpy(self) -> np.ndarray[Any, Any]:
+        return super().to_numpy()[:, 0]

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgpack
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -188,3 +190,22 @@ class TestResults:
                 read()
         with pytest.raises(ClientError):
             result_of(answer)
+
+
+@pytest.mark.parametrize("frame_of", [pd.DataFrame, pl.DataFrame])
+def test_data_frames_are_tables_with_their_dates_as_texts(frame_of: Any):
+    at = datetime(2026, 5, 17, 12, 30)
+    table = rows_of(frame_of({"at": [at, None], "level": [1.5, 2.0], "open": [True, None]}))
+    assert table.names == ["at", "level", "open"]
+    assert table.rows == [["2026-05-17T12:30:00", 1.5, True], [None, 2.0, None]]
+    (row,) = rows_of(frame_of({"at": [at], "level": [1.5]})).rows
+    assert row == ["2026-05-17T12:30:00", 1.5]
+    numbers = rows_of(frame_of({"a": [1, 2], "b": [0.5, None]})).rows
+    np.testing.assert_array_equal(numbers, [[1.0, 0.5], [2.0, np.nan]])
+
+
+def test_a_name_that_comes_twice_is_refused():
+    frame = Frame({"a": [1.0]})
+    frame.columns = ["a", "a"]
+    with pytest.raises(ValueError, match="same name"):
+        rows_of(frame)

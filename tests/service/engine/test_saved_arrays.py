@@ -42,6 +42,9 @@ MODELS: dict[str, tuple[ModelSpec, State]] = {
     ),
     "nystrom": learned({**SET, "asset": {"features": "nystrom", "dimension": 8}}, few_words(60)),
     "fading": learned({"working_set": {"max_size": 15, "horizon": "auto"}}, three_classes(60)),
+    "courses": learned(
+        {"working_set": None, "asset": {"dimension": 8, "horizon": "auto"}}, three_classes(60)
+    ),
     "few": learned({**SET, "asset": {"dimension": 8}}, three_classes(2)),
     "regression": learned({**REGRESSION, "asset": {"dimension": 8}}, NUMBERS),
     "semiparametric": learned(
@@ -76,6 +79,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"average": True},
     {"average_from": 5},
     {"horizon": 10},
+    {"horizon": "auto"},
     {"features": "nystrom"},
 ]
 

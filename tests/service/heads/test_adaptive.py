@@ -171,6 +171,23 @@ def test_a_spec_pins_learners_or_switches_them_off():
     assert "gradient" not in {row["learner"] for row in rows}
 
 
+def test_asset_says_which_horizon_counts_most_and_what_each_is_worth():
+    learner = learner_of(working_set=None)
+    samples = mixed_units(300)
+    labels = list(samples.y)
+    labels[150:] = ["up" if label == "down" else "down" for label in labels[150:]]
+    samples = Samples(samples.X, labels)
+    absorb(learner, samples, "asset")
+    head = learner.model.published.heads["asset"]
+    assert sum(row["weight"] for row in head.learners) == pytest.approx(1.0)
+    best = max(head.learners, key=lambda row: row["weight"])
+    assert head.stats["horizon"] == best["horizon"]
+    assert best["recent_loss"] == min(row["recent_loss"] for row in head.learners)
+    pinned = learner_of(working_set=None, asset={"horizon": 50})
+    assert "horizon" not in pinned.model.published.heads["asset"].stats
+    assert pinned.model.published.heads["asset"].learners == []
+
+
 @pytest.mark.parametrize(
     "own",
     [

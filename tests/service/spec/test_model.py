@@ -34,7 +34,7 @@ DEFAULTS = {
         "epsilon": None,
         "average": True,
         "average_from": None,
-        "horizon": 1000,
+        "horizon": "auto",
     },
     "semiparametric": None,
     "adaptive": {"horizons": None, "steps": None, "neighbours": None},
@@ -115,7 +115,7 @@ class TestDefaults:
 class TestHorizon:
     @pytest.mark.parametrize("given", [{}, {"adaptive": None}, {"task": "regression"}])
     def test_averages_of_prepared_rows_follow_a_drift(self, given: dict[str, Any]):
-        assert plain(**given)["asset"]["horizon"] == 1000
+        assert plain(**given)["asset"]["horizon"] == "auto"
 
     @pytest.mark.parametrize(
         "given",
@@ -123,11 +123,18 @@ class TestHorizon:
             {"prepare": None, "adaptive": None},
             {"asset": {"algorithm": "asset*"}},
             {"asset": {"average": False}},
+            {"asset": {"average_from": 7}},
             {"asset": {"horizon": None}},
         ],
     )
     def test_otherwise_steps_fall_for_ever(self, given: dict[str, Any]):
         assert plain(**given)["asset"]["horizon"] is None
+
+    @pytest.mark.parametrize(
+        "own", [{"algorithm": "asset*"}, {"average": False}, {"average_from": 7}]
+    )
+    def test_auto_chooses_between_averages(self, own: dict[str, Any]):
+        assert pointers({"asset": {"horizon": "auto", **own}}) == {"/asset/horizon"}
 
     def test_a_semiparametric_model_takes_rows_as_they_come(self):
         spec = plain(task="regression", semiparametric={"basis": [{"type": "constant"}]})

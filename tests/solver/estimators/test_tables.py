@@ -12,6 +12,14 @@ from wolfstream import StreamClassifier, StreamRegressor
 CITIES = ["Oslo", "Rome", "Lima"]
 
 
+class Series:
+    def __init__(self, values):
+        self._values = values
+
+    def to_numpy(self):
+        return self._values
+
+
 class Frame:
     """What pandas' and polars' data frames have in common, as far as an estimator looks."""
 
@@ -20,6 +28,9 @@ class Frame:
 
     def to_numpy(self):
         return self._rows if isinstance(self._rows, np.ndarray) else np.array(self._rows, object)
+
+    def __getitem__(self, name):
+        return Series(self.to_numpy()[:, self.columns.index(name)])
 
     def __len__(self):
         return len(self._rows)
