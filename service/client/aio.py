@@ -1,17 +1,20 @@
 """The client of a running server for asyncio."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
 from service.client.calls import Calls
+from service.client.errors import ClientError, Refused
+from service.client.events import EventReader
 from service.client.results import Learned, Predictions
 from service.client.steps import Effect, Pause, Reply, Request, Steps, run_async
 from service.client.wire import (
     ANSWER_SECONDS,
+    EVENT_STREAM,
     RETRY_SECONDS,
     Verify,
     check_url,
@@ -126,6 +129,38 @@ class AsyncClient:
         if_match: see `learn`.
         """
         return await self._run(self._calls.rollback(name, sequence, if_match))
+
+    async def metrics_history(self, name: str) -> dict[str, Any]:
+        """Return a model's numbers over the last hours: `time`, and `numbers` by their names."""
+        return await self._run(self._calls.get(model_path(name, "metrics", "history")))
+
+    async def events(self, name: str) -> AsyncIterator[dict[str, Any]]:
+        """Yield a model's state once a second, from now on, until the model is deleted."""
+        reader = EventReader(name, self._retry_seconds)
+        while True:
+            lost: ClientError | None = None
+            request = reader.request()
+            headers = {**request.headers, "accept": EVENT_STREAM}
+            try:
+                async with self._http.stream(
+                    request.method, request.path, headers=headers
+                ) as response:
+                    if response.status_code != 200:
+                        content = await response.aread()
+                        reason = response.reason_phrase
+                        reply = Reply(response.status_code, reason, response.headers, content)
+                        reader.check(reply)
+                    async for line in response.aiter_lines():
+                        state = reader.take(line)
+                        if state is not None:
+                            yield state
+            except httpx.RequestError as error:
+                lost = failed(self.url, error)
+            except Refused as error:
+                lost = error
+            if reader.ended:
+                return
+            await asyncio.sleep(reader.again(lost).seconds)
 
     async def snapshot(self, name: str) -> dict[str, Any]:
         """Have the server write a snapshot of a model."""

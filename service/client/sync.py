@@ -13,17 +13,20 @@ server had no room, and each sample is still learned once. The errors that remai
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
 from service.client.calls import Calls
+from service.client.errors import ClientError, Refused
+from service.client.events import EventReader
 from service.client.results import Learned, Predictions
 from service.client.steps import Effect, Pause, Reply, Request, Steps, run
 from service.client.wire import (
     ANSWER_SECONDS,
+    EVENT_STREAM,
     RETRY_SECONDS,
     Verify,
     check_url,
@@ -169,6 +172,40 @@ class Client:
         if_match: see `learn`.
         """
         return self._run(self._calls.rollback(name, sequence, if_match))
+
+    def metrics_history(self, name: str) -> dict[str, Any]:
+        """Return a model's numbers over the last hours: `time`, and `numbers` by their names."""
+        return self._run(self._calls.get(model_path(name, "metrics", "history")))
+
+    def events(self, name: str) -> Iterator[dict[str, Any]]:
+        """Yield a model's state once a second, from now on, as GET .../events describes it.
+
+        A lost connection is opened again, for `retry_seconds` without success; what came meanwhile
+        comes first, if it was within half a minute. It ends when the model is deleted.
+        """
+        reader = EventReader(name, self._retry_seconds)
+        while True:
+            lost: ClientError | None = None
+            request = reader.request()
+            headers = {**request.headers, "accept": EVENT_STREAM}
+            try:
+                with self._http.stream(request.method, request.path, headers=headers) as response:
+                    if response.status_code != 200:
+                        content = response.read()
+                        reason = response.reason_phrase
+                        reply = Reply(response.status_code, reason, response.headers, content)
+                        reader.check(reply)
+                    for line in response.iter_lines():
+                        state = reader.take(line)
+                        if state is not None:
+                            yield state
+            except httpx.RequestError as error:
+                lost = failed(self.url, error)
+            except Refused as error:
+                lost = error
+            if reader.ended:
+                return
+            time.sleep(reader.again(lost).seconds)
 
     def snapshot(self, name: str) -> dict[str, Any]:
         """Have the server write a snapshot of a model."""

@@ -16,6 +16,7 @@ from service.client.errors import AnswerLost, ClientError, Refused, unreachable
 from service.client.steps import Reply, Request
 
 MSGPACK = "application/vnd.msgpack"
+EVENT_STREAM = "text/event-stream, application/problem+json"
 ACCEPTED = f"{MSGPACK}, application/problem+json"
 IDEMPOTENCY_KEY = "idempotency-key"
 REPLAYED = "idempotency-replayed"

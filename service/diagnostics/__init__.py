@@ -2,5 +2,6 @@
 
 It may import nothing of the other packages.
 It is imported by `service.web`, `service.web.routes`, `service.web.metrics`,
-`service.web.layers`, `service.web.formats`, `service.engine`, `service.model`.
+`service.web.layers`, `service.web.formats`, `service.engine`, `service.model`,
+`service.monitor`.
 """

@@ -130,6 +130,10 @@ class ClassificationView(NamedTuple):
         """Those of the learner."""
         return self.learner.learners
 
+    def latest(self, n: int) -> list[tuple[Label, Label]]:
+        """As of `HeadView`."""
+        return [(self.classes[guess], self.classes[code]) for guess, code in self.score.latest(n)]
+
     @property
     def source(self) -> dict[str, Any]:
         """The order of the decisions."""

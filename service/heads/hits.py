@@ -110,6 +110,11 @@ class Hits:
             **{f"recent_{name}": value for name, value in zip(_NAMES, of_late, strict=True)},
         }
 
+    def latest(self, n: int) -> list[tuple[int, int]]:
+        """Prediction and label of the last n judged samples at most, the oldest first."""
+        labels, guesses = self._recent.latest(n)[:2].astype(np.int64).tolist()
+        return list(zip(guesses, labels, strict=True))
+
     def rare(self) -> list[int]:
         """Classes that were met a handful of times among very many samples."""
         met = self._counts[2]

@@ -109,6 +109,9 @@ class HeadView(Protocol):
     def learners(self) -> list[dict[str, Any]]:
         """What each of the head's learners is worth at present; empty if it is one learner."""
 
+    def latest(self, n: int, /) -> list[tuple[Any, Any]]:
+        """What was predicted for the last n judged samples at most, and what they were."""
+
     @property
     def source(self) -> dict[str, Any]:
         """Fields of a prediction's response that name what predicted, besides the head."""

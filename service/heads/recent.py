@@ -26,6 +26,11 @@ class RecentColumns:
         """The columns, (rows, at most 1,000), in no order."""
         return self._ring[:, : self._seen]
 
+    def latest(self, n: int) -> Float64Array:
+        """The last n columns at most, (rows, n), the oldest first."""
+        n = min(n, self._seen, LENGTH)
+        return self._ring[:, np.arange(self._seen - n, self._seen) % LENGTH]
+
     def copy(self) -> "RecentColumns":
         """An independent copy."""
         other = RecentColumns(0)

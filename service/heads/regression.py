@@ -51,6 +51,10 @@ class RegressionView(NamedTuple):
         """Those of the learner."""
         return self.learner.learners
 
+    def latest(self, n: int) -> list[tuple[float, float]]:
+        """As of `HeadView`."""
+        return self.score.latest(n)
+
     @property
     def source(self) -> dict[str, Any]:
         """The head alone."""

@@ -74,6 +74,10 @@ class FittedView(NamedTuple):
         """It is one learner."""
         return []
 
+    def latest(self, n: int) -> list[tuple[float, float]]:
+        """As of `HeadView`."""
+        return self.score.latest(n)
+
     @property
     def source(self) -> dict[str, Any]:
         """Which refit predicts: its job, and the sequence of its window."""

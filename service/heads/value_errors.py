@@ -75,6 +75,11 @@ class Errors:
             **{f"recent_{name}": value for name, value in zip(_NAMES, recent, strict=True)},
         }
 
+    def latest(self, n: int) -> list[tuple[float, float]]:
+        """Prediction and target of the last n judged samples at most, the oldest first."""
+        targets, errors = self._recent.latest(n)[:2]
+        return list(zip((targets + errors).tolist(), targets.tolist(), strict=True))
+
     def copy(self) -> "Errors":
         """An independent copy."""
         other = copy.copy(self)

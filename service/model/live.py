@@ -8,6 +8,7 @@ from service.diagnostics.metrics import SampleCounts
 from service.errors import NoSuchHead
 from service.heads.kinds import KINDS, head_of_call
 from service.heads.protocol import HeadView
+from service.model.last_row import LastRow
 from service.model.published import Published
 from service.spec.heads import HEADS, LEARNING_CALLS, HeadName
 from service.spec.model import ModelSpec
@@ -26,6 +27,7 @@ class Model:
     broken: why the model no longer learns; empty while it does.
     snapshot_sequence: of the newest snapshot; 0 without one.
     snapshot_time: when that was saved, on the monotonic clock; None without one.
+    last_row: that it was sent.
     rolled_back: the last rollback: `to` a snapshot's sequence, `at` a sequence, at a `time`.
     """
 
@@ -38,6 +40,7 @@ class Model:
         self.head_of = {call: head_of_call(spec, call) for call in LEARNING_CALLS}
         self.broken = ""
         self.notice = ""
+        self.last_row = LastRow()
         self.snapshot_sequence = 0
         self.snapshot_time: float | None = None
         self.rolled_back: dict[str, Any] | None = None
@@ -58,6 +61,11 @@ class Model:
                 return name
         raise NoSuchHead(f"the spec of model {self.name!r} has null for {' and '.join(refitted)}")
 
+    @property
+    def status(self) -> str:
+        """Whether the model learns."""
+        return "broken" if self.broken else "ok"
+
     def describe(self) -> dict[str, Any]:
         """The model's description, from the published view."""
         published = self.published
@@ -74,7 +82,7 @@ class Model:
             "snapshot_sequence": self.snapshot_sequence,
             "rolled_back": self.rolled_back,
             "warning": self._warning(),
-            "status": "broken" if self.broken else "ok",
+            "status": self.status,
             "notice": self.broken or self.notice or None,
         }
 

@@ -5,5 +5,6 @@ the answers to idempotent requests and the snapshots; behind it are SQLite and f
 directory. Nothing here knows a live model.
 
 It may import `service.spec`.
-It is imported by `service.cli`, `service.web`, `service.training`, `service.engine`.
+It is imported by `service.cli`, `service.web`, `service.training`, `service.engine`,
+`service.monitor`.
 """

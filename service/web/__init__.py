@@ -3,7 +3,8 @@
 `server` opens the socket, starts the engine and stops both in order; `tls` checks certificates.
 The packages inside are the interface, from the outermost layer inwards.
 
-It may import `service.web.routes`, `service.web.layers`, `service.web.formats`, `service.engine`,
-`service.storage`, `service.access`, `service.diagnostics`, `service.settings`.
+It may import `service.web.routes`, `service.web.layers`, `service.web.formats`,
+`service.monitor`, `service.engine`, `service.storage`, `service.access`, `service.diagnostics`,
+`service.settings`.
 It is imported by `service.cli`.
 """

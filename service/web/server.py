@@ -25,8 +25,10 @@ from service.engine.facade import Engine
 from service.engine.salvage import recover_directory
 from service.engine.warm_up import WarmUp
 from service.errors import StartupError
+from service.monitor.points import PointFile
+from service.monitor.producer import Monitor
 from service.settings import Settings
-from service.storage.data_directory import open_storage, owned
+from service.storage.data_directory import open_storage, owned, points_path
 from service.web.formats.memory import MemoryBudget
 from service.web.formats.problems import problem_response
 from service.web.layers.connections import BoundedProtocol, watch_connections
@@ -100,16 +102,20 @@ async def _serve(
 ) -> None:
     storage = open_storage(settings.data, settings.snapshots)
     engine, streams = Engine(settings, storage, WarmUp(compiling), loads), Streams()
-    config.app = create_app(engine, settings, streams, ring, memory)
-    server = _Server(config, engine, streams)
+    points = PointFile(points_path(settings.data))
+    monitor = Monitor(engine, points)
+    config.app = create_app(engine, monitor, settings, streams, ring, memory)
+    server = _Server(config, engine, streams, monitor)
     engine.ready.add_done_callback(lambda _: server.recovery_ended())
     watching = [
+        asyncio.create_task(monitor.run()),
         asyncio.create_task(_watch_keys(ring, streams)),
         asyncio.create_task(watch_connections(server.server_state, settings.patience_seconds)),
     ]
     await server.serve(sockets=[listener])
     for task in watching:
         task.cancel()
+    points.close()
     if not await engine.stop():
         # A compilation cannot be interrupted. The directory is held until the process is gone.
         _leave(0)
@@ -144,9 +150,11 @@ async def _watch_keys(ring: KeyRing, streams: Streams) -> None:
 class _Server(uvicorn.Server):
     """uvicorn's server, which responds to all it accepted before it closes streams and exits."""
 
-    def __init__(self, config: uvicorn.Config, engine: Engine, streams: Streams) -> None:
+    def __init__(
+        self, config: uvicorn.Config, engine: Engine, streams: Streams, monitor: Monitor
+    ) -> None:
         super().__init__(config)
-        self._engine = engine
+        self._engine, self._monitor = engine, monitor
         self._streams = streams
 
     def recovery_ended(self) -> None:
@@ -187,6 +195,7 @@ class _Server(uvicorn.Server):
         self._engine.refuse()
         for listener in self.servers:
             listener.close()
+        self._monitor.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._streams.drain(), _PATIENCE_SECONDS)
         await super().shutdown(sockets)

@@ -1,9 +1,8 @@
 """Paths that several layers ask about: which are public, and which belong to another protocol."""
 
 INFERENCE_PREFIX = "/v2"
-DOCS, OPENAPI = "/docs", "/openapi.json"
-# Their answers are the same on every server, or say only that it runs: they need no key.
-OPEN = frozenset(
+DOCS, OPENAPI, CONSOLE = "/docs", "/openapi.json", "/console"
+_OPEN = frozenset(
     {
         "/",
         "/livez",
@@ -19,3 +18,8 @@ OPEN = frozenset(
 def speaks_inference(path: str) -> bool:
     """Whether a path belongs to the Open Inference Protocol."""
     return path == INFERENCE_PREFIX or path.startswith(f"{INFERENCE_PREFIX}/")
+
+
+def is_open(path: str) -> bool:
+    """Whether a path needs no key: answers are the same on every server, or say that it runs."""
+    return path in _OPEN or path.startswith(f"{CONSOLE}/")

@@ -25,7 +25,7 @@ from starlette.types import Scope as AsgiScope
 from service.access.key_ring import Grant, KeyRing
 from service.access.keys import Scope
 from service.errors import Refusal, TooManyConnections
-from service.web.formats.paths import INFERENCE_PREFIX, OPEN
+from service.web.formats.paths import INFERENCE_PREFIX, is_open
 
 _KEY_SUBPROTOCOL = "wolfstream.key."
 _V1, _V2 = ["", "v1", "models"], [*INFERENCE_PREFIX.split("/"), "models"]
@@ -55,7 +55,7 @@ class Guard:
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Pass a call on, or refuse it."""
-        if scope["path"] not in OPEN:
+        if not is_open(scope["path"]):
             try:
                 scope["state"]["grant"] = self._admit(scope)
             except Refusal as error:

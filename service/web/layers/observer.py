@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.diagnostics import tracing
 from service.diagnostics.metrics import Histogram
-from service.web.formats.paths import OPEN
+from service.web.formats.paths import is_open
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +23,8 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"
 _SLOW_SECONDS = 1.0
 # In mode `errors`: a client that retries a refused request at once would fill the disk.
 _LINES_A_SECOND = 100
+# The header of a response that lasts for as long as the client listens.
+_EVENTS = (b"content-type", b"text/event-stream; charset=utf-8")
 _STATUS_OF = {"websocket.accept": 101, "websocket.close": 403}
 
 
@@ -57,11 +59,12 @@ class Observer:
         """Pass a request on, and observe the response."""
         began = time.monotonic()
         trace = tracing.begin(scope["headers"])
-        status = 0
+        status, lasting = 0, False
 
         async def answer(message: Message) -> None:
-            nonlocal status
+            nonlocal status, lasting
             if not status:
+                lasting = _EVENTS in message.get("headers", ())
                 status = message.get("status") or _STATUS_OF[message["type"]]
                 seconds = time.monotonic() - began
                 self._histogram(scope, status).observe(seconds)
@@ -79,7 +82,7 @@ class Observer:
                 self._histogram(scope, status).observe(time.monotonic() - began)
             raise
         finally:
-            seconds = time.monotonic() - began
+            seconds = 0.0 if lasting else time.monotonic() - began
             if self._is_logged(scope, status, seconds):
                 self._log(scope, trace.samples, status, seconds)
 
@@ -99,7 +102,7 @@ class Observer:
         """Whether to log the request; a probe that finds the server not ready is no error."""
         if self._which == "errors":
             wrong = status >= 400 or (seconds >= _SLOW_SECONDS and status != 101)
-            return wrong and scope["path"] not in OPEN
+            return wrong and not is_open(scope["path"])
         return self._which == "all"
 
     def _log(self, scope: Scope, samples: int, status: int, seconds: float) -> None:

@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from service.access.key_ring import KeyRing
 from service.errors import ForeignHost, ForeignOrigin, Refusal
 from service.settings import Settings
-from service.web.formats.paths import OPEN
+from service.web.formats.paths import is_open
 
 _PLAIN = ("GET", "HEAD")
 # Of Sec-Fetch-Site: the server's own page, or no page at all.
@@ -72,7 +72,7 @@ class Origins:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a call on, or refuse it."""
-        if scope["path"] not in OPEN:
+        if not is_open(scope["path"]):
             try:
                 self._check(scope)
             except Refusal as error:

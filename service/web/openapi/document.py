@@ -11,7 +11,7 @@ from service.errors import (
     TooSlow,
     Unauthenticated,
 )
-from service.web.formats.paths import OPEN, speaks_inference
+from service.web.formats.paths import is_open, speaks_inference
 from service.web.openapi.examples import EXAMPLES
 from service.web.openapi.fields import MODEL_NAME
 from service.web.openapi.inference import INFERENCE_COMPONENTS
@@ -40,6 +40,7 @@ _TAGS = {
     "predicting": "Predict with the current model, which does not change it.",
     "refitting": "Fit a head anew, on request, to a window of recent samples.",
     "models": "Create, list, describe and delete models.",
+    "watching": "What a model looks like now, each second, and over the last hours.",
     "history": "List the snapshots of a model, and go back to one.",
     "health": "Endpoints for load balancers and orchestrators.",
     "inference protocol": "Predict with clients of the Open Inference Protocol, version 2.",
@@ -74,8 +75,8 @@ def _complete(path: str, operation: dict[str, Any]) -> None:
     for parameter in operation.get("parameters", []):
         if parameter["name"] == "name":
             parameter["schema"] = MODEL_NAME
-    kinds: list[type[Refusal]] = [] if path in OPEN else [*_OF_KEYS, NotReady, TooManyConnections]
-    if path in OPEN:
+    kinds: list[type[Refusal]] = [] if is_open(path) else [*_OF_KEYS, NotReady, TooManyConnections]
+    if is_open(path):
         operation["security"] = []
     if "requestBody" in operation:
         kinds.append(TooSlow)

@@ -153,7 +153,12 @@ COMPONENTS: dict[str, Schema] = {
         },
     ),
     "Models": object_of(
-        "models", fields={"models": array_of(object_of("model sequence epoch features"))}
+        "models",
+        fields={
+            "models": array_of(
+                object_of("model sequence epoch status features", fields={"status": _STATUS})
+            )
+        },
     ),
     "Fit": object_of(
         "job sequence samples support_vectors kkt_violation n_iter gamma beta",
@@ -194,6 +199,24 @@ COMPONENTS: dict[str, Schema] = {
     "History": object_of(
         "model sequence epoch rolled_back snapshots",
         fields={"snapshots": array_of(ref("Snapshot"), description="Newest first.")},
+    ),
+    "MetricsHistory": object_of(
+        "model sequence epoch interval_seconds time numbers",
+        fields={
+            "interval_seconds": NUMBER
+            | {"description": "Between two points while the model learns or predicts."},
+            "time": array_of(
+                NUMBER, description="Of each point, in seconds since 1970, ascending."
+            ),
+            "numbers": OBJECT
+            | {
+                "additionalProperties": array_of(_NUMBER_OR_NULL),
+                "description": "By name, each as long as `time`, null where a point lacks it: "
+                "sequence, samples_per_second, rows_per_second, learn_seconds and predict_seconds "
+                "(means, of all models), of each head its size, gap, and accuracy or mae over the "
+                "last 1,000 samples, and those of the rules that know no features.",
+            },
+        },
     ),
     "Status": object_of(
         "status",

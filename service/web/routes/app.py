@@ -7,6 +7,7 @@ from fastapi import Depends, FastAPI
 
 from service.access.key_ring import KeyRing
 from service.engine.facade import Engine
+from service.monitor.producer import Monitor
 from service.settings import Settings
 from service.web.formats.memory import MemoryBudget
 from service.web.formats.problems import add_problems, problem_response
@@ -16,7 +17,9 @@ from service.web.layers.observer import Observer, Requests
 from service.web.layers.origins import Origins
 from service.web.layers.shortcut import Shortcut
 from service.web.openapi.document import DESCRIPTION, TAGS, completed
+from service.web.routes.console_page import add_console
 from service.web.routes.docs_page import add_docs
+from service.web.routes.events import add_events
 from service.web.routes.exposition import add_metrics
 from service.web.routes.health import add_health
 from service.web.routes.history import add_history
@@ -36,9 +39,14 @@ class Application(FastAPI):
 
 
 def create_app(
-    engine: Engine, settings: Settings, streams: Streams, ring: KeyRing, memory: MemoryBudget
+    engine: Engine,
+    monitor: Monitor,
+    settings: Settings,
+    streams: Streams,
+    ring: KeyRing,
+    memory: MemoryBudget,
 ) -> FastAPI:
-    """The ASGI application over an engine, which the caller starts and stops."""
+    """The ASGI application over an engine and its monitor, which the caller starts and stops."""
     app = Application(
         title="wolfstream",
         version=version("wolfstream"),
@@ -58,8 +66,10 @@ def create_app(
     add_metrics(app, engine, settings, streams, requests)
     add_models(app, engine, settings)
     add_history(app, engine)
+    add_events(app, engine, monitor, ring)
     add_stream(app, engine, settings, streams, memory)
     add_docs(app)
+    add_console(app)
     add_problems(app)
     # The last layer to be added is the outermost.
     app.add_middleware(Shortcut, endpoints=hot)

@@ -56,6 +56,7 @@ def learn(
     tracing.count_samples(len(samples.y))
     answer = engine.submit(model, model.head_of[call], samples, key, durable, expected)
     grant.spend(len(samples.y))
+    model.last_row.note(samples.X)
     return answer
 
 
@@ -229,17 +230,18 @@ def learners(engine: Engine, name: str) -> dict[str, Any]:
 
 
 def list_models(engine: Engine, prefix: str) -> dict[str, Any]:
-    """Name, sequence and number of features of every model whose name begins with the prefix."""
-    models = [(m.name, m.published) for m in engine.models() if m.name.startswith(prefix)]
+    """Name, sequence, status and features of every model whose name begins with the prefix."""
+    models = [(m, m.published) for m in engine.models() if m.name.startswith(prefix)]
     return {
         "models": [
             {
-                "model": name,
+                "model": model.name,
                 "sequence": published.sequence,
                 "epoch": published.epoch,
+                "status": model.status,
                 "features": published.rows.dimension,
             }
-            for name, published in models
+            for model, published in models
         ]
     }
 

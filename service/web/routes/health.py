@@ -1,25 +1,12 @@
-"""The routes of health, and the root, which says where the documentation is."""
+"""The routes of health."""
 
-from importlib.metadata import version
-
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi import FastAPI, Response
 
 from service.engine.facade import Engine
 from service.errors import NotReady, ServerFailed
 from service.web.formats.body import respond_json
-from service.web.formats.paths import DOCS, OPENAPI
 from service.web.formats.wire import JSON
 from service.web.openapi.operations import answer, refusals
-
-_ROOT = {
-    "name": "wolfstream",
-    "version": version("wolfstream"),
-    "documentation": DOCS,
-    "openapi": OPENAPI,
-    "health": "/readyz",
-    "models": "/v1/models",
-}
 
 
 def add_health(app: FastAPI, engine: Engine) -> None:
@@ -47,13 +34,6 @@ def add_health(app: FastAPI, engine: Engine) -> None:
         progress = engine.readiness.progress
         rest = {"compiling": progress} if progress else {}
         return respond_json({"status": "ready", **rest})
-
-    async def root(request: Request) -> Response:
-        if "text/html" in request.headers.get("accept", ""):
-            return RedirectResponse(DOCS, 303)
-        return respond_json(_ROOT)
-
-    app.add_route("/", root)
 
 
 def check_alive(engine: Engine) -> None:

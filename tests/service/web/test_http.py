@@ -94,7 +94,7 @@ def test_models_are_listed_described_and_deleted(client: httpx.Client, name: str
     client.post(f"/v1/models/{name}/samples", json=body(two_classes(50)))
     listed = {m["model"]: m for m in client.get("/v1/models").json()["models"]}
     assert listed[name].pop("epoch")
-    assert listed[name] == {"model": name, "sequence": 50, "features": 4}
+    assert listed[name] == {"model": name, "sequence": 50, "status": "ok", "features": 4}
     told = client.get(f"/v1/models/{name}").json()
     head = told["heads"]["working_set"]
     assert told["sequence"] == 50

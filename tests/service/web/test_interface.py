@@ -29,6 +29,8 @@ INTERFACE = [
     ("GET /v1/models/{name}/jobs/{job}", "", f"200 404 {KEY}"),
     ("GET /v1/models/{name}/history", "", f"200 404 {KEY}"),
     ("GET /v1/models/{name}/learners", "", f"200 404 {KEY}"),
+    ("GET /v1/models/{name}/events", "Last-Event-ID", f"200 404 {KEY}"),
+    ("GET /v1/models/{name}/metrics/history", "", f"200 404 {KEY}"),
     ("POST /v1/models/{name}/snapshot", "", f"201 404 {BODY}"),
     ("POST /v1/models/{name}/rollback", "If-Match", f"200 404 412 {BODY}"),
     ("GET /v2", "", f"200 {KEY}"),
@@ -46,7 +48,7 @@ INTERFACE = [
 @pytest.fixture(scope="module")
 def described() -> dict[str, tuple[set[str], set[str]]]:
     """Parameters and statuses by operation, as the OpenAPI document has them."""
-    app = create_app(None, Settings(_env_file=None), Streams(), None, MemoryBudget(1))  # type: ignore[arg-type, call-arg]
+    app = create_app(None, None, Settings(_env_file=None), Streams(), None, MemoryBudget(1))  # type: ignore[arg-type, call-arg]
     return {
         f"{method.upper()} {path}": (
             {p["name"] for p in operation.get("parameters", []) if p["in"] != "path"},

@@ -1,0 +1,57 @@
+"""A model's events as a listener reads them: lines in, states out, without the connection."""
+
+import json
+from typing import Any
+
+from service.client.errors import AnswerLost, ClientError
+from service.client.steps import Patience, Pause, Reply, Request
+from service.client.wire import decode_reply, model_path, plain
+
+# Of a stopping server: another one, or the same again, may go on.
+_STOPPING = "stopping"
+
+
+class EventReader:
+    """The events of one model, over as many connections as it takes.
+
+    ended: whether nothing more comes: the model was deleted, or the key is no longer in force.
+    patience: see `client.session.Session`.
+    """
+
+    def __init__(self, name: str, patience: float) -> None:
+        self.ended = False
+        self._path = model_path(name, "events")
+        self._patience = Patience(patience)
+        self._last_id: str | None = None
+        self._event: dict[str, str] = {}
+
+    def request(self) -> Request:
+        """The request that goes on after the last event."""
+        self._event = {}
+        headers = {} if self._last_id is None else {"last-event-id": self._last_id}
+        return Request("GET", self._path, headers=headers)
+
+    def check(self, reply: Reply) -> None:
+        """Raise Refused for a reply other than 200, which has been read whole."""
+        decode_reply(Request("GET", self._path), reply)
+
+    def take(self, line: str) -> dict[str, Any] | None:
+        """The state that a line completes, if it does."""
+        if line:
+            name, _, value = line.partition(": ")
+            self._event[name] = value
+            return None
+        event, self._event = self._event, {}
+        data = plain(json.loads, event.get("data", ""))
+        if data is None:
+            return None
+        if event.get("event") == "end":
+            self.ended = data.get("reason") != _STOPPING
+            return None
+        self._last_id = event.get("id", self._last_id)
+        self._patience.renew()
+        return data
+
+    def again(self, error: ClientError | None = None) -> Pause:
+        """The pause before the next connection; raises the error if there is to be none."""
+        return self._patience.pause(error or AnswerLost(f"{self._path} ended"))

@@ -1,0 +1,38 @@
+"""The files of the page, as they are served."""
+
+import hashlib
+from importlib.resources import files
+from typing import NamedTuple
+
+INDEX = "index.html"
+_MEDIA_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "txt": "text/plain; charset=utf-8",
+}
+# In place of what `console.plots` fetches; the page says that the plots are missing.
+_WITHOUT_PLOTS = {"plots.js": b"", "plots.css": b""}
+
+
+class File(NamedTuple):
+    """A file's bytes, their media type, and an entity tag of them."""
+
+    content: bytes
+    media_type: str
+    tag: str
+
+
+def read_files() -> dict[str, File]:
+    """All files by name."""
+    found = dict(_WITHOUT_PLOTS)
+    for entry in files(__package__).joinpath("static").iterdir():
+        if entry.name.rpartition(".")[2] in _MEDIA_TYPES:
+            found[entry.name] = entry.read_bytes()
+    return {name: _file(name, content) for name, content in found.items()}
+
+
+def _file(name: str, content: bytes) -> File:
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    return File(content, _MEDIA_TYPES[name.rpartition(".")[2]], f'"{digest}"')

@@ -1,0 +1,83 @@
+// A CSV file in parts that the server takes one by one.
+
+/** @typedef {{lines: string[], first: number, bytes: number}} Part */
+
+const MOST_LINES = 1000;
+const MOST_CHARACTERS = 1 << 20;
+
+/**
+ * The records of a file in parts of whole records, and the number of each part's first line.
+ * A record whose fields have line breaks stays whole.
+ * @param {Blob} file
+ * @returns {AsyncGenerator<Part>}
+ */
+export async function* partsOf(file) {
+  /** @type {string[]} */
+  let records = [];
+  let [characters, first, line, open] = [0, 1, 1, ""];
+  for await (const text of linesOf(file)) {
+    const record = open ? `${open}\n${text}` : text;
+    line += 1;
+    if (count(record, '"') % 2 === 1) {
+      open = record;
+      continue;
+    }
+    open = "";
+    records.push(record);
+    characters += record.length;
+    if (records.length >= MOST_LINES || characters >= MOST_CHARACTERS) {
+      yield { lines: records, first, bytes: characters + records.length };
+      [records, characters, first] = [[], 0, line];
+    }
+  }
+  if (open) records.push(open);
+  if (records.length) yield { lines: records, first, bytes: characters + records.length };
+}
+
+/**
+ * Whether a first line looks like names of columns: a field of it is no number, and those below are.
+ * @param {string} first
+ * @param {string} second
+ */
+export function looksLikeHeader(first, second) {
+  const delimiter = [";", "\t", ","].find((sign) => first.includes(sign)) ?? ",";
+  const fields = first.split(delimiter);
+  if (fields.some((field) => field.trim().replaceAll('"', "") === "y")) return true;
+  const numbers = (/** @type {string} */ text) =>
+    text.split(delimiter).filter((field) => field.trim() !== "" && Number.isFinite(Number(field))).length;
+  return numbers(first) === 0 && numbers(second) > 0;
+}
+
+/**
+ * The first lines of a file.
+ * @param {Blob} file
+ */
+export async function firstLines(file) {
+  const text = await file.slice(0, 1 << 16).text();
+  return text.replaceAll("\r\n", "\n").split("\n");
+}
+
+/** @param {Blob} file */
+async function* linesOf(file) {
+  const reader = file.stream().getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    rest += done ? decoder.decode() : decoder.decode(value, { stream: true });
+    const lines = rest.split("\n");
+    rest = done ? "" : (lines.pop() ?? "");
+    for (const line of lines) {
+      if (!done || line !== "") yield line.endsWith("\r") ? line.slice(0, -1) : line;
+    }
+    if (done) return;
+  }
+}
+
+/**
+ * @param {string} text
+ * @param {string} sign
+ */
+function count(text, sign) {
+  return text.split(sign).length - 1;
+}

@@ -1,0 +1,137 @@
+// One model, live.
+
+import { Problem, call, listen, modelPath } from "./api.js";
+import { byId, element, fill, row } from "./dom.js";
+import { Heads } from "./heads.js";
+import { LearnForm } from "./learn.js";
+import { duration, shown } from "./numbers.js";
+import { Plotted } from "./plotted.js";
+import { PredictForm } from "./predict.js";
+import { Snapshots } from "./snapshots.js";
+
+// After a longer silence the numbers between are read from the server.
+const SILENCE_MS = 15000;
+
+/** @typedef {{fail: (error: unknown) => void, connection: (text: string, lost?: boolean) => void}} Report */
+
+export class ModelView {
+  /** @param {Report} report */
+  constructor(report) {
+    this.report = report;
+    this.place = byId("model", HTMLElement);
+    this.plotted = new Plotted();
+    this.heads = new Heads(report.fail);
+    this.predicting = new PredictForm(report.fail);
+    this.learning = new LearnForm(report.fail);
+    this.snapshots = new Snapshots(report.fail);
+    this.listening = new AbortController();
+    this.heard = 0;
+  }
+
+  /**
+   * Show a model until `close`.
+   * @param {string} name
+   */
+  async open(name) {
+    this.close();
+    this.place.hidden = false;
+    const title = byId("model-name", HTMLElement);
+    title.textContent = name;
+    title.focus({ preventScroll: true });
+    this.plotted.reset();
+    for (const part of [this.heads, this.predicting, this.learning, this.snapshots]) part.reset(name);
+    byId("facts", HTMLElement).replaceChildren();
+    byId("latest-rows", HTMLElement).replaceChildren();
+    const { signal } = (this.listening = new AbortController());
+    const listener = {
+      state: (/** @type {any} */ state) => void this.#show(name, state, signal),
+      lost: () => this.report.connection("The server does not answer; trying again.", true),
+      gone: (/** @type {Error} */ error) => this.report.fail(error),
+    };
+    await this.#load(name, signal);
+    await listen(name, listener, signal);
+  }
+
+  /** Listen no more. */
+  close() {
+    this.listening.abort();
+    this.learning.reset("");
+    this.heads.reset("");
+    this.place.hidden = true;
+    this.heard = 0;
+  }
+
+  /**
+   * Read the numbers of the last hours.
+   * @param {string} name
+   * @param {AbortSignal} signal
+   */
+  async #load(name, signal) {
+    try {
+      const history = await call("GET", modelPath(name, "/metrics/history"), { signal });
+      this.plotted.series.load(history);
+      this.heard = Date.now();
+    } catch (error) {
+      if (error instanceof Problem && error.status !== 503 && !signal.aborted) this.report.fail(error);
+    }
+  }
+
+  /**
+   * @param {string} name
+   * @param {any} state
+   * @param {AbortSignal} signal
+   */
+  async #show(name, state, signal) {
+    if (Date.now() - this.heard > SILENCE_MS) await this.#load(name, signal);
+    if (signal.aborted) return;
+    this.heard = Date.now();
+    this.report.connection("live");
+    const notice = byId("notice", HTMLElement);
+    notice.textContent = state.notice ?? state.warning ?? "";
+    notice.hidden = !notice.textContent;
+    showFacts(state);
+    showLatest(state);
+    this.plotted.add(state);
+    this.heads.show(state);
+    this.predicting.show(state);
+    this.snapshots.show(state);
+  }
+}
+
+/** @param {any} state */
+function showFacts(state) {
+  const { values } = state;
+  const set = Object.values(state.heads).find((/** @type {any} */ head) => "size" in head);
+  /** @type {[string, string][]} */
+  const facts = [
+    ["Status", state.status],
+    ["Samples", shown(state.sequence)],
+    ["Learned a second", shown(values.samples_per_second)],
+    ["Predicted a second", shown(values.rows_per_second)],
+    ["To learn", duration(values.learn_seconds)],
+    ["To predict", duration(values.predict_seconds)],
+    ["Waiting to be learned", shown(state.queue_samples)],
+  ];
+  if (set) {
+    const { size, gap } = /** @type {any} */ (set);
+    facts.push(["Samples kept", shown(size)], ["Duality gap", shown(gap)]);
+  }
+  const made = facts.map(([name, value]) =>
+    element("div", {}, element("dt", {}, name), element("dd", {}, value)),
+  );
+  fill(byId("facts", HTMLElement), made);
+}
+
+/** @param {any} state */
+function showLatest(state) {
+  const rows = [...state.latest].reverse().map((/** @type {any} */ one) => {
+    if (state.task === "regression") {
+      const error = Math.abs(one.prediction - one.label);
+      return row(shown(one.prediction), shown(one.label), `off by ${shown(error)}`);
+    }
+    const right = one.prediction === one.label;
+    const sign = element("span", { class: right ? "right" : "wrong" }, right ? "✓ right" : "✗ wrong");
+    return row(String(one.prediction), String(one.label), sign);
+  });
+  fill(byId("latest-rows", HTMLElement), rows);
+}

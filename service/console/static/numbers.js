@@ -1,0 +1,52 @@
+// How numbers are shown.
+
+const whole = new Intl.NumberFormat("en");
+
+/**
+ * A number in about four digits; a dash where there is none.
+ * @param {unknown} value
+ */
+export function shown(value) {
+  if (typeof value !== "number" || !Number.isFinite(value)) return "–";
+  if (Number.isInteger(value)) return whole.format(value);
+  const size = Math.abs(value);
+  if (size >= 1000) return whole.format(Math.round(value));
+  return size >= 1e-3 || size === 0 ? String(Number(value.toPrecision(4))) : value.toExponential(2);
+}
+
+/**
+ * A share as a percentage.
+ * @param {unknown} value
+ */
+export function percent(value) {
+  return typeof value === "number" ? `${(100 * value).toFixed(2)}%` : "–";
+}
+
+/**
+ * A score of this kind: accuracies as percentages, errors in units of the target.
+ * @param {string} kind
+ * @param {unknown} value
+ */
+export function score(kind, value) {
+  return kind === "accuracy" ? percent(value) : shown(value);
+}
+
+/**
+ * A duration.
+ * @param {unknown} seconds
+ */
+export function duration(seconds) {
+  if (typeof seconds !== "number") return "–";
+  return seconds < 1 ? `${shown(1000 * seconds)} ms` : `${shown(seconds)} s`;
+}
+
+/**
+ * A size in bytes.
+ * @param {unknown} bytes
+ */
+export function size(bytes) {
+  if (typeof bytes !== "number") return "–";
+  const units = ["B", "kB", "MB", "GB"];
+  const power = Math.min(Math.floor(Math.log10(Math.max(bytes, 1)) / 3), units.length - 1);
+  return `${shown(bytes / 1000 ** power)} ${units[power]}`;
+}

@@ -1,0 +1,152 @@
+// Which plots a model has, and the marks in them.
+
+import { Chart, installed } from "./charts.js";
+import { byId } from "./dom.js";
+import { duration, score, shown } from "./numbers.js";
+import { Series } from "./series.js";
+
+const RULES = {
+  majority: "Most frequent class",
+  last_label: "Last label again",
+  running_mean: "Mean so far",
+  last_value: "Last value again",
+};
+
+export class Plotted {
+  constructor() {
+    this.series = new Series();
+    /** @type {Chart[]} */
+    this.charts = [];
+    /** Of what the charts were made: they are made anew when it changes. */
+    this.of = "";
+    this.place = byId("plots", HTMLElement);
+    this.span = byId("span", HTMLSelectElement);
+    byId("no-plots", HTMLElement).hidden = installed;
+    byId("span-form", HTMLElement).hidden = !installed;
+    /** @type {any} */
+    this.state = undefined;
+    this.span.addEventListener("change", () => this.#draw());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+      this.#clear();
+      this.#draw();
+    });
+  }
+
+  /** Forget everything, for another model. */
+  reset() {
+    this.series = new Series();
+    this.state = undefined;
+    this.#clear();
+    byId("marks", HTMLElement).textContent = "";
+  }
+
+  /**
+   * Show a state of the model.
+   * @param {any} state
+   */
+  add(state) {
+    this.state = state;
+    const time = Date.parse(state.time) / 1000;
+    this.series.add(time, { sequence: state.sequence, ...state.values });
+    this.#draw();
+  }
+
+  #draw() {
+    if (!this.state) return;
+    const marks = this.#marks();
+    byId("marks", HTMLElement).textContent = marks.map((mark) => mark.label).join(" · ");
+    if (!installed) return;
+    const plots = plotsOf(this.state);
+    const of = JSON.stringify(plots);
+    if (of !== this.of) {
+      this.#clear();
+      this.charts = plots.map((plot) => new Chart(this.place, plot));
+      this.of = of;
+    }
+    const seconds = Number(this.span.value);
+    const since = seconds ? Date.now() / 1000 - seconds : 0;
+    for (const chart of this.charts) {
+      chart.draw(this.series, since, marks.filter((mark) => mark.time !== undefined));
+    }
+  }
+
+  #clear() {
+    for (const chart of this.charts) chart.close();
+    this.charts = [];
+    this.of = "";
+  }
+
+  /** Where the served head became worse, and where the model went back. */
+  #marks() {
+    const { state, series } = this;
+    const changes = state.heads[state.serve]?.changes ?? [];
+    /** @type {any[]} */
+    const marks = changes.map((/** @type {any} */ change) => ({
+      time: series.timeOf(change.sequence),
+      label: `Change at ${shown(change.sequence)}: ${lossText(change)}`,
+    }));
+    if (state.rolled_back) {
+      const { to, at } = state.rolled_back;
+      const label = `Back to ${shown(to)} at ${shown(at)}`;
+      marks.push({ time: series.timeOf(at), label });
+    }
+    return marks;
+  }
+}
+
+/** @param {any} change */
+function lossText(change) {
+  return `mean loss from ${shown(change.before)} to ${shown(change.after)}`;
+}
+
+/**
+ * The plots of a state: its scores, speed, set and latency.
+ * @param {any} state
+ */
+function plotsOf(state) {
+  const { drawn, serve, values } = state;
+  const heads = Object.keys(state.heads).sort((a, b) => Number(b === serve) - Number(a === serve));
+  const lines = heads.map((head, i) => ({
+    name: `${head}.${drawn}`,
+    label: head.replace("_", " "),
+    color: `series-${(i % 4) + 1}`,
+  }));
+  const rules = Object.entries(RULES)
+    .filter(([rule]) => `${rule}.${drawn}` in values)
+    .map(([rule, label], i) => ({ name: `${rule}.${drawn}`, label, color: `rule-${i + 1}`, dashed: true }));
+  const title = drawn === "accuracy" ? "Accuracy" : "Mean absolute error";
+  const found = [
+    {
+      title: `${title} of predictions made before learning, over the last 1,000 samples`,
+      lines: [...lines, ...rules],
+      wide: true,
+      show: (/** @type {number} */ value) => score(drawn, value),
+    },
+    {
+      title: "Samples and rows a second",
+      lines: [
+        { name: "samples_per_second", label: "learned", color: "series-1" },
+        { name: "rows_per_second", label: "predicted", color: "series-2" },
+      ],
+      show: shown,
+    },
+    {
+      title: "Latency of the server, mean of five seconds",
+      lines: [
+        { name: "learn_seconds", label: "learn", color: "series-1" },
+        { name: "predict_seconds", label: "predict", color: "series-2" },
+      ],
+      show: duration,
+    },
+  ];
+  for (const [what, title] of [["size", "Samples kept by a set"], ["gap", "Duality gap"]]) {
+    const having = heads.filter((head) => `${head}.${what}` in values);
+    const lines = having.map((head, i) => ({
+      name: `${head}.${what}`,
+      label: head.replace("_", " "),
+      color: `series-${(i % 4) + 1}`,
+    }));
+    if (lines.length) found.push({ title, lines, show: shown });
+  }
+  return found;
+}

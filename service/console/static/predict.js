@@ -1,0 +1,135 @@
+// The form that predicts one row, by the names of its features.
+
+import { call, modelPath } from "./api.js";
+import { byId, element } from "./dom.js";
+import { percent, shown } from "./numbers.js";
+
+// With more features a row is written as JSON.
+const MOST_FIELDS = 64;
+
+export class PredictForm {
+  /** @param {(error: unknown) => void} fail */
+  constructor(fail) {
+    this.fail = fail;
+    this.name = "";
+    /** @type {any} */
+    this.state = undefined;
+    this.fields = byId("predict-fields", HTMLElement);
+    this.output = byId("prediction", HTMLOutputElement);
+    /** Of what the fields were made. */
+    this.of = "";
+    byId("predict-form", HTMLFormElement).addEventListener("submit", (event) => {
+      event.preventDefault();
+      void this.#predict();
+    });
+    byId("fill", HTMLButtonElement).addEventListener("click", () => this.#fill());
+  }
+
+  /** @param {string} name */
+  reset(name) {
+    this.name = name;
+    this.of = "";
+    this.state = undefined;
+    this.fields.replaceChildren();
+    this.output.replaceChildren();
+  }
+
+  /** @param {any} state */
+  show(state) {
+    this.state = state;
+    const names = namesOf(state);
+    const of = JSON.stringify(names);
+    if (of === this.of) return;
+    this.of = of;
+    if (names === undefined) {
+      const text = element("textarea", { rows: "3", name: "row", "aria-label": "Row as JSON" });
+      this.fields.replaceChildren(text);
+    } else {
+      const made = names.map((name, i) =>
+        element("label", {}, name, element("input", { name: String(i), autocomplete: "off" })),
+      );
+      this.fields.replaceChildren(...made);
+    }
+    this.#fill();
+  }
+
+  #fill() {
+    const row = this.state?.last_row;
+    if (!row) return;
+    const text = this.fields.querySelector("textarea");
+    if (text) text.value = JSON.stringify(row);
+    const names = namesOf(this.state) ?? [];
+    this.fields.querySelectorAll("input").forEach((input, i) => {
+      const value = Array.isArray(row) ? row[i] : row[names[i]];
+      input.value = value === null || value === undefined ? "" : String(value);
+    });
+  }
+
+  async #predict() {
+    try {
+      const ask = this.state.serve === "adaptive" ? "/predict?probability=true" : "/predict";
+      const body = JSON.stringify({ x: [this.#row()] });
+      const answer = await call("POST", modelPath(this.name, ask), { body });
+      this.output.replaceChildren(...told(answer));
+    } catch (error) {
+      this.output.replaceChildren();
+      this.fail(error);
+    }
+  }
+
+  #row() {
+    const text = this.fields.querySelector("textarea");
+    if (text) return JSON.parse(text.value);
+    const values = [...this.fields.querySelectorAll("input")].map((input) => valueOf(input.value));
+    if (this.state.rows === "arrays") return values;
+    const names = namesOf(this.state) ?? [];
+    const given = names.map((name, i) => [name, values[i]]).filter(([, value]) => value !== null);
+    return Object.fromEntries(given);
+  }
+}
+
+/**
+ * The names of the fields; undefined where a row has too many, or none are known.
+ * @param {any} state
+ * @returns {string[] | undefined}
+ */
+function namesOf(state) {
+  /** @type {string[] | undefined} */
+  let names;
+  if (state.columns) names = state.columns.map((/** @type {any} */ column) => column.name);
+  else if (state.rows === "arrays") {
+    names = Array.from({ length: state.features }, (_, i) => `Feature ${i + 1}`);
+  } else if (state.last_row && !Array.isArray(state.last_row)) names = Object.keys(state.last_row);
+  return names && names.length <= MOST_FIELDS ? names : undefined;
+}
+
+/**
+ * What a field's text means: a number, a flag, a word, or nothing.
+ * @param {string} text
+ */
+function valueOf(text) {
+  const trimmed = text.trim();
+  if (trimmed === "") return null;
+  if (trimmed === "true" || trimmed === "false") return trimmed === "true";
+  return Number.isFinite(Number(trimmed)) ? Number(trimmed) : trimmed;
+}
+
+/** @param {any} answer */
+function told(answer) {
+  const [prediction] = answer.prediction;
+  const said = typeof prediction === "number" ? shown(prediction) : String(prediction);
+  /** @type {Node[]} */
+  const parts = [element("strong", {}, said)];
+  if (answer.standard_deviation) {
+    parts.push(document.createTextNode(` ± ${shown(answer.standard_deviation[0])}`));
+  }
+  const shares = answer.probability?.[0] ?? [];
+  const sorted = shares
+    .map((/** @type {number} */ share, /** @type {number} */ i) => [answer.classes[i], share])
+    .sort((/** @type {any} */ a, /** @type {any} */ b) => b[1] - a[1]);
+  for (const [label, share] of sorted.slice(0, 5)) {
+    const meter = element("meter", { value: String(share), "aria-hidden": "true" });
+    parts.push(element("div", {}, meter, ` ${label} ${percent(share)}`));
+  }
+  return parts;
+}

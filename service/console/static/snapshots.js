@@ -1,0 +1,98 @@
+// The snapshots of a model, and the way back to one.
+
+import { Problem, call, modelPath } from "./api.js";
+import { byId, element, row } from "./dom.js";
+import { score, shown } from "./numbers.js";
+
+export class Snapshots {
+  /** @param {(error: unknown) => void} fail */
+  constructor(fail) {
+    this.fail = fail;
+    this.name = "";
+    /** @type {any} */
+    this.state = undefined;
+    this.rows = byId("snapshot-rows", HTMLElement);
+    this.dialog = byId("rollback-dialog", HTMLDialogElement);
+    byId("snapshot", HTMLButtonElement).addEventListener("click", () => void this.#make());
+  }
+
+  /** @param {string} name */
+  reset(name) {
+    this.name = name;
+    this.state = undefined;
+    this.rows.replaceChildren();
+  }
+
+  /** @param {any} state */
+  show(state) {
+    const before = this.state;
+    this.state = state;
+    const changed =
+      before?.snapshot_sequence !== state.snapshot_sequence || before?.epoch !== state.epoch;
+    if (changed) void this.refresh();
+  }
+
+  /** Read the list anew. */
+  async refresh() {
+    const name = this.name;
+    try {
+      const history = await call("GET", modelPath(name, "/history"));
+      if (name !== this.name) return;
+      this.rows.replaceChildren(...history.snapshots.map((/** @type {any} */ one) => this.#row(one)));
+    } catch (error) {
+      if (error instanceof Problem) this.fail(error);
+    }
+  }
+
+  /** @param {any} snapshot */
+  #row(snapshot) {
+    const { drawn, serve } = this.state;
+    const back = element("button", { type: "button" }, "Go back to this one");
+    back.addEventListener("click", () => void this.#goBack(snapshot));
+    return row(
+      shown(snapshot.sequence),
+      new Date(snapshot.written).toLocaleString(),
+      score(drawn, snapshot.scores?.[serve]?.[`recent_${drawn}`]),
+      shown(snapshot.samples_since),
+      back,
+    );
+  }
+
+  async #make() {
+    try {
+      await call("POST", modelPath(this.name, "/snapshot"));
+      await this.refresh();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** @param {any} snapshot */
+  async #goBack(snapshot) {
+    const { sequence, epoch } = this.state;
+    const forgotten = sequence - snapshot.sequence;
+    byId("rollback-text", HTMLElement).textContent =
+      `The model ${this.name} becomes what it was at ${shown(snapshot.sequence)}, and forgets what ` +
+      `the ${shown(forgotten)} samples since taught it. A snapshot made now would be the way back.`;
+    if (!(await this.#confirmed())) return;
+    try {
+      const body = JSON.stringify({ sequence: snapshot.sequence });
+      // Another rollback in the meantime would make this one go somewhere else.
+      const headers = { "If-Match": `"${epoch}"` };
+      await call("POST", modelPath(this.name, "/rollback"), { body, headers });
+      await this.refresh();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** @returns {Promise<boolean>} */
+  #confirmed() {
+    this.dialog.returnValue = "no";
+    this.dialog.showModal();
+    return new Promise((resolve) => {
+      const answer = () => resolve(this.dialog.returnValue === "yes");
+      this.dialog.addEventListener("close", answer, { once: true });
+    });
+  }
+}

@@ -1,0 +1,70 @@
+"""The last row that a model was sent, which a form can be filled with."""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from solver.prepare.cells import NO_TEXT, Cells
+from solver.prepare.named_rows import NamedRows, Rows, n_rows
+
+# Nobody fills in a form of more fields.
+_MOST_VALUES = 64
+_LONGEST_TEXT = 200
+# Between two looks at what is sent.
+_SECONDS = 0.5
+
+
+class LastRow:
+    """Kept as plain data, so that it holds nothing of a request's other rows.
+
+    It is not exactly the last one: of many requests in half a second it is that of the first.
+    """
+
+    def __init__(self) -> None:
+        self.plain: dict[str, Any] | list[Any] | None = None
+        self._again = 0.0
+
+    def note(self, rows: Rows) -> None:
+        """Note the last of some rows."""
+        now = time.monotonic()
+        if now >= self._again and n_rows(rows):
+            self.plain, self._again = plain_row(rows), now + _SECONDS
+
+
+def plain_row(rows: Rows) -> dict[str, Any] | list[Any] | None:
+    """The last row as it would be sent, an array or an object; None if it has many values."""
+    if isinstance(rows, NamedRows):
+        return _of_named(rows)
+    numbers = rows.numbers[-1] if isinstance(rows, Cells) else rows[-1]
+    if len(numbers) > _MOST_VALUES:
+        return None
+    values = [_number(value) for value in numbers.tolist()]
+    if not isinstance(rows, Cells):
+        return values
+    if rows.texts:
+        values = [
+            value if code == NO_TEXT else rows.texts[code][:_LONGEST_TEXT]
+            for value, code in zip(values, rows.text[-1].tolist(), strict=True)
+        ]
+    if rows.names is None:
+        return values
+    given = zip(rows.names, values, rows.given[-1].tolist(), strict=True)
+    return {name: value for name, value, is_given in given if is_given}
+
+
+def _of_named(rows: NamedRows) -> dict[str, Any] | None:
+    n = int(rows.lengths[-1])
+    if n > _MOST_VALUES:
+        return None
+    place = rows.place[len(rows.place) - n :].tolist()
+    values = [_number(value) for value in rows.value[len(rows.value) - n :].tolist()]
+    codes = rows.text[len(rows.text) - n :].tolist() if len(rows.texts) else [NO_TEXT] * n
+    return {
+        rows.names[k]: value if code == NO_TEXT else rows.texts[code][:_LONGEST_TEXT]
+        for k, value, code in zip(place, values, codes, strict=True)
+    }
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else value

@@ -1,0 +1,92 @@
+"""The events of one model on their way to all who listen to it.
+
+An event is encoded once. The last ones are kept, so that a listener which lost its connection for
+some seconds gets what it missed; one that reads too slowly misses the oldest, and delays nobody.
+"""
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+from pydantic_core import to_json
+
+# Events that are kept, and their bytes; the newest one always is.
+_MOST_EVENTS = 30
+_MOST_BYTES = 1 << 17
+
+
+class _Event(NamedTuple):
+    number: int
+    content: bytes
+
+
+class Channel:
+    """The channel of one model, used on the event loop."""
+
+    def __init__(self) -> None:
+        self.listeners = 0
+        self._name = secrets.token_hex(4)
+        self._number = 0
+        self._events: deque[_Event] = deque(maxlen=_MOST_EVENTS)
+        self._bytes = 0
+        self._news = asyncio.Event()
+        self._closed = False
+
+    def publish(self, kind: str, data: dict[str, Any]) -> None:
+        """Send an event to all listeners, as Server-Sent Events have it."""
+        self._number += 1
+        head = f"id: {self._name}-{self._number}\nevent: {kind}\ndata: ".encode()
+        if len(self._events) == _MOST_EVENTS:
+            self._forget_oldest()
+        event = _Event(self._number, head + to_json(data) + b"\n\n")
+        self._events.append(event)
+        self._bytes += len(event.content)
+        while self._bytes > _MOST_BYTES and len(self._events) > 1:
+            self._forget_oldest()
+        self._wake()
+
+    def close(self, reason: str) -> None:
+        """End all listeners, after an event that says why: `stopping` or `deleted`."""
+        if not self._closed:
+            self.publish("end", {"reason": reason})
+            self._closed = True
+            self._wake()
+
+    async def listen(self, last_id: str | None) -> AsyncIterator[bytes]:
+        """The events from now on, after the newest one or those missed.
+
+        last_id: the id of the last event that the listener knows, if it does. Where the events
+        after it are not all kept, it begins with the newest.
+        """
+        self.listeners += 1
+        try:
+            known = self._known(last_id)
+            while True:
+                for event in [event for event in self._events if event.number > known]:
+                    known = event.number
+                    yield event.content
+                if self._events and self._events[-1].number > known:
+                    continue  # more came while those were sent
+                if self._closed:
+                    return
+                await self._news.wait()
+        finally:
+            self.listeners -= 1
+
+    def _known(self, last_id: str | None) -> int:
+        """The number of the event before the first that a listener is sent."""
+        name, _, number = (last_id or "").partition("-")
+        if name == self._name and number.isascii() and number.isdecimal():
+            known = int(number[:18])
+            if self._events and self._events[0].number <= known + 1 and known <= self._number:
+                return known
+        return self._number - 1
+
+    def _forget_oldest(self) -> None:
+        self._bytes -= len(self._events.popleft().content)
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()

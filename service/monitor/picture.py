@@ -1,0 +1,93 @@
+"""A model at one moment, as plain data: everything that the console shows of it."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from service.diagnostics.metrics import Metrics
+from service.model.live import Model
+from service.monitor.meters import Meter, ratio
+
+# The score that is drawn, and those of the rules that know no features, by task.
+_DRAWN = {"classification": "accuracy", "regression": "mae"}
+_RULES = {
+    "classification": ("majority", "last_label"),
+    "regression": ("running_mean", "last_value"),
+}
+_OF_HEADS = ("size", "gap", "support_vectors")
+_LATEST = 10
+# Digits of what is drawn.
+_DIGITS = 6
+
+
+def look(meter: Meter, now: float, model: Model, metrics: Metrics) -> None:
+    """Note what `values` measures by its growth."""
+    counts = list(model.counts.values())
+    histograms = [metrics.learn, metrics.predict]
+    meter.look(
+        now,
+        sum(count.learned for count in counts),
+        sum(count.predicted for count in counts),
+        *(sum(histogram.counts) for histogram in histograms),
+        *(histogram.total for histogram in histograms),
+    )
+
+
+def values(
+    model: Model, heads: Mapping[str, Mapping[str, Any]], meter: Meter
+) -> dict[str, float | None]:
+    """The numbers of a model that are drawn over time. heads: their parts of its description.
+
+    `HEAD.accuracy` and so on are over the last 1,000 samples; of a rule, as `majority.accuracy`,
+    those of the served head's samples. `learn_seconds` and `predict_seconds` are the means of all
+    the server's requests since the meter's first look, None where there were none.
+    """
+    seconds, learned, predicted, learns, predicts, learn_total, predict_total = meter.growth()
+    task = model.spec.task
+    found: dict[str, float | None] = {
+        "samples_per_second": ratio(learned, seconds),
+        "rows_per_second": ratio(predicted, seconds),
+        "learn_seconds": ratio(learn_total, learns),
+        "predict_seconds": ratio(predict_total, predicts),
+    }
+    drawn = _DRAWN[task]
+    for head, stats in heads.items():
+        scores = stats["prequential"]
+        found[f"{head}.{drawn}"] = scores[f"recent_{drawn}"]
+        found |= {f"{head}.{name}": stats[name] for name in _OF_HEADS if name in stats}
+        if head == model.spec.serve:
+            for rule in _RULES[task]:
+                found[f"{rule}.{drawn}"] = scores[f"recent_{rule}_{drawn}"]
+    return {name: _short(value) for name, value in found.items()}
+
+
+def picture(model: Model, meter: Meter, waiting_samples: int) -> dict[str, Any]:
+    """All that is known of a model now. waiting_samples: in the server's queue."""
+    description = model.describe()
+    heads = description["heads"]
+    served = model.published.heads.get(model.spec.serve)
+    latest = served.latest(_LATEST) if served else []
+    return {
+        "time": now_as_text(),
+        **{name: description[name] for name in ("model", "sequence", "epoch", "status", "notice")},
+        "task": model.spec.task,
+        "serve": model.spec.serve,
+        "drawn": _DRAWN[model.spec.task],
+        **{name: description[name] for name in ("rows", "features", "columns", "warning")},
+        "snapshot_sequence": model.snapshot_sequence,
+        "rolled_back": model.rolled_back,
+        "queue_samples": waiting_samples,
+        "values": values(model, heads, meter),
+        "heads": heads,
+        "latest": [{"prediction": said, "label": label} for said, label in latest],
+        "last_row": model.last_row.plain,
+    }
+
+
+def now_as_text() -> str:
+    """The time, as RFC 3339 has it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _short(value: float | None) -> float | None:
+    return value if value is None or isinstance(value, int) else float(f"{value:.{_DIGITS}g}")

@@ -1,0 +1,121 @@
+"""The one task that looks at live models, for all who listen and for the file of points."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from service.engine.facade import Engine
+from service.model.live import Model
+from service.monitor.channel import Channel
+from service.monitor.meters import Meter
+from service.monitor.picture import look, picture, values
+from service.monitor.points import Point, PointFile
+
+logger = logging.getLogger(__name__)
+
+POINT_SECONDS = 10
+_EVENT_SECONDS = 1.0
+# Rates of events are over five seconds, those of points from one point to the next.
+_LOOKS, _LOOKS_OF_POINTS = 6, 2
+# How long a channel without listeners keeps its events for one who comes back.
+_IDLE_SECONDS = 30.0
+
+
+class _Watched:
+    """A model that somebody listens to."""
+
+    def __init__(self) -> None:
+        self.channel = Channel()
+        self.meter = Meter(_LOOKS)
+        self.heard = 0.0
+
+
+class Monitor:
+    """Pictures of a server's models, made on the event loop.
+
+    points: where the numbers of the last hours are kept.
+    """
+
+    def __init__(self, engine: Engine, points: PointFile) -> None:
+        self._engine, self._points = engine, points
+        self._watched: dict[Model, _Watched] = {}
+        # Of each model the meter between points, and its state when the last one was made.
+        self._meters: dict[Model, tuple[Meter, tuple[float, ...]]] = {}
+        self._closed = False
+
+    async def run(self) -> None:
+        """Look at the models each second, from the server's readiness until cancelled."""
+        await asyncio.wait([self._engine.ready])
+        writing: asyncio.Task[None] | None = None
+        ticks = 0
+        while not self._closed:
+            await asyncio.sleep(_EVENT_SECONDS)
+            try:
+                await self._publish()
+                if ticks % POINT_SECONDS == 0 and (writing is None or writing.done()):
+                    writing = asyncio.create_task(asyncio.to_thread(self._write_points))
+            except Exception:  # whoever listens sees nothing new, and everything else goes on
+                logger.exception("the state of the models could not be shown")
+            ticks += 1
+
+    def listen(self, model: Model, last_id: str | None) -> AsyncIterator[bytes]:
+        """The events of a model from now on; see `Channel.listen`."""
+        watched = self._watched.get(model)
+        if watched is None:
+            watched = self._watched[model] = _Watched()
+            self._look(model, watched)
+        if self._closed:
+            watched.channel.close("stopping")
+        return watched.channel.listen(last_id)
+
+    async def history(self, model: Model) -> dict[str, Any]:
+        """The numbers of a model over the last hours, by name, each as long as `time`."""
+        return await asyncio.to_thread(self._points.read, model.id)
+
+    def close(self) -> None:
+        """End all who listen, and look no more."""
+        self._closed = True
+        for watched in self._watched.values():
+            watched.channel.close("stopping")
+
+    async def _publish(self) -> None:
+        now, live = time.monotonic(), set(self._engine.recovered()) if self._watched else set()
+        for model, watched in list(self._watched.items()):
+            if model not in live:
+                watched.channel.close("deleted")
+                del self._watched[model]
+            elif watched.channel.listeners or not watched.heard:
+                watched.heard = now
+                self._look(model, watched)
+                await asyncio.sleep(0)  # requests come between two pictures
+            elif now - watched.heard > _IDLE_SECONDS:
+                del self._watched[model]
+
+    def _look(self, model: Model, watched: _Watched) -> None:
+        look(watched.meter, time.monotonic(), model, self._engine.metrics)
+        waiting = self._engine.waiting().samples
+        watched.channel.publish("state", picture(model, watched.meter, waiting))
+
+    def _write_points(self) -> None:
+        """Write a point of each model that has changed. On a thread of its own."""
+        models = self._engine.recovered()
+        self._meters = {model: kept for model, kept in self._meters.items() if model in models}
+        found = []
+        for model in models:
+            point = self._point(model)
+            if point is not None:
+                found.append(point)
+        self._points.write(found, [model.id for model in models])
+
+    def _point(self, model: Model) -> Point | None:
+        meter, before = self._meters.get(model, (Meter(_LOOKS_OF_POINTS), ()))
+        state = (model.published.sequence, *(c.predicted for c in model.counts.values()))
+        look(meter, time.monotonic(), model, self._engine.metrics)
+        self._meters[model] = meter, state
+        if state == before:
+            return None
+        heads = {str(head): view.stats for head, view in model.published.heads.items()}
+        numbers = {"sequence": state[0], **values(model, heads, meter)}
+        return Point(model.id, round(time.time() * 1000), numbers)

@@ -1,0 +1,57 @@
+"""The console at `/`: the files of its page. A program that asks for `/` is told what is where."""
+
+from importlib.metadata import version
+
+from fastapi import FastAPI, HTTPException, Request, Response
+
+from service.console.files import INDEX, File, read_files
+from service.web.formats.body import respond_json
+from service.web.formats.paths import CONSOLE, DOCS, OPENAPI
+
+_ROOT = {
+    "name": "wolfstream",
+    "version": version("wolfstream"),
+    "documentation": DOCS,
+    "openapi": OPENAPI,
+    "health": "/readyz",
+    "models": "/v1/models",
+}
+# The page runs and loads its own files alone, talks to this server alone, and cannot be framed.
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
+    "form-action 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+
+def add_console(app: FastAPI) -> None:
+    """Add the routes, which need no key: the page asks for one where the server wants it."""
+    files = read_files()
+    index = files.pop(INDEX)
+
+    async def root(request: Request) -> Response:
+        if "text/html" in request.headers.get("accept", ""):
+            return _respond(request, index)
+        answer = respond_json(_ROOT)
+        answer.headers["Vary"] = "Accept"
+        return answer
+
+    async def file(request: Request) -> Response:
+        found = files.get(request.path_params["file"])
+        if found is None:
+            raise HTTPException(404)
+        return _respond(request, found)
+
+    app.add_route("/", root)
+    app.add_route(f"{CONSOLE}/{{file}}", file)
+
+
+def _respond(request: Request, file: File) -> Response:
+    """A file, unless the browser has it."""
+    headers = {**_HEADERS, "ETag": file.tag, "Vary": "Accept"}
+    if request.headers.get("if-none-match") == file.tag:
+        return Response(status_code=304, headers=headers)
+    return Response(file.content, headers=headers, media_type=file.media_type)

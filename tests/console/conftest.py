@@ -1,0 +1,66 @@
+"""A real browser. Where there is none, the tests that need it are skipped and say so."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.process import ServerProcess
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed: pip install '.[browser]'"
+)
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+# Where pictures of the page are left to be looked at.
+SCREENSHOTS = Path(__file__).parents[2] / "screenshots"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium, without a window."""
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed: apt-get install chromium")
+    SCREENSHOTS.mkdir(exist_ok=True)
+    with playwright.sync_playwright() as driver:
+        # Without its sandbox, which root may not use.
+        running = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server that the tests of one module share."""
+    running = ServerProcess(tmp_path_factory.mktemp("console") / "data").start()
+    yield running
+    running.close()
+
+
+class Errors(list[str]):
+    """What the browser's console says is wrong."""
+
+    def watch(self, page: Any) -> None:
+        """Collect from a page."""
+        page.on("pageerror", lambda error: self.append(str(error)))
+        page.on("console", lambda said: said.type == "error" and self.append(said.text))
+
+
+@pytest.fixture
+def errors() -> Iterator[Errors]:
+    """Errors of the test's pages: there must be none at its end that it did not take away."""
+    found = Errors()
+    yield found
+    assert found == []
+
+
+@pytest.fixture
+def page(browser: Any, errors: Errors) -> Iterator[Any]:
+    """A page in a tab of its own, without anything kept from others."""
+    context = browser.new_context(viewport={"width": 1280, "height": 1000}, locale="en-GB")
+    context.set_default_timeout(20_000)
+    made = context.new_page()
+    errors.watch(made)
+    yield made
+    context.close()

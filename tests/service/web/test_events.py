@@ -1,0 +1,164 @@
+"""What is to be watched of a model: events, and the numbers of the last hours."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.service.process import ServerProcess
+from tests.service.specs import PAPERS
+from tests.service.streams import body, two_classes
+
+Event = dict[str, Any]
+
+
+def events_of(lines: Iterator[str]) -> Iterator[Event]:
+    """Events as a reader of the specification of Server-Sent Events gets them."""
+    event: Event = {}
+    for line in lines:
+        if not line:
+            yield event
+            event = {}
+            continue
+        name, _, value = line.partition(": ")
+        event[name] = json.loads(value) if name == "data" else value
+
+
+@contextmanager
+def listening(client: httpx.Client, name: str, **headers: str) -> Iterator[Iterator[Event]]:
+    given = {key.replace("_", "-"): value for key, value in headers.items()}
+    with client.stream("GET", f"/v1/models/{name}/events", headers=given) as response:
+        assert response.status_code == 200
+        assert response.headers["content-type"].startswith("text/event-stream")
+        yield events_of(response.iter_lines())
+
+
+def create(client: httpx.Client, name: str, n: int = 60) -> None:
+    assert client.put(f"/v1/models/{name}", json=PAPERS | {"asset": None}).status_code == 201
+    learn(client, name, n)
+
+
+def learn(client: httpx.Client, name: str, n: int, seed: int = 0) -> None:
+    sent = client.post(f"/v1/models/{name}/samples", json=body(two_classes(n, seed)))
+    assert sent.status_code == 200
+
+
+def test_an_event_is_the_state_of_the_model(client: httpx.Client, name: str):
+    create(client, name)
+    with listening(client, name) as events:
+        first = next(events)
+    assert first["event"] == "state"
+    state = first["data"]
+    assert (state["model"], state["sequence"], state["status"]) == (name, 60, "ok")
+    described = client.get(f"/v1/models/{name}").json()
+    assert state["epoch"] == described["epoch"]
+    assert state["heads"] == described["heads"]
+    scores = described["heads"]["working_set"]["prequential"]
+    assert state["values"]["working_set.accuracy"] == pytest.approx(scores["recent_accuracy"])
+    assert state["values"]["majority.accuracy"] == pytest.approx(scores["recent_majority_accuracy"])
+    assert len(state["latest"]) == 10
+    assert set(state["latest"][-1]) == {"prediction", "label"}
+    assert state["last_row"] == two_classes(60).X[-1].tolist()
+
+
+def test_the_next_event_shows_what_was_learned_since(client: httpx.Client, name: str):
+    create(client, name)
+    with listening(client, name) as events:
+        assert next(events)["data"]["sequence"] == 60
+        learn(client, name, 40, seed=1)
+        later = next(event for event in events if event["data"]["sequence"] == 100)
+        assert next(events)["data"]["values"]["samples_per_second"] > 0
+    assert later["data"]["latest"][-1]["label"] == two_classes(40, 1).y[-1]
+
+
+def test_a_listener_that_comes_back_gets_what_it_missed(client: httpx.Client, name: str):
+    create(client, name)
+    with listening(client, name) as events:
+        seen = [next(events)["id"], next(events)["id"]]
+        others = [next(events)["id"], next(events)["id"]]
+    with listening(client, name, last_event_id=seen[-1]) as events:
+        assert [next(events)["id"], next(events)["id"]] == others
+
+
+@pytest.mark.parametrize("unknown", ["nonsense", "0badcafe-1", "-", "x-99999999999999999999999"])
+def test_an_unknown_id_begins_with_the_newest(client: httpx.Client, name: str, unknown: str):
+    create(client, name)
+    with listening(client, name) as events:
+        last = [next(events)["id"] for _ in range(2)][-1]
+    with listening(client, name, last_event_id=unknown) as events:
+        number = int(next(events)["id"].rpartition("-")[2])
+    assert number >= int(last.rpartition("-")[2])
+
+
+def test_all_listeners_get_the_same_events(client: httpx.Client, name: str):
+    create(client, name)
+    with listening(client, name) as one, listening(client, name) as other:
+        next(one)
+        mine = [next(one) for _ in range(2)]
+        theirs = [next(other) for _ in range(3)]
+    assert mine[0] in theirs
+
+
+def test_a_deleted_model_ends_its_listeners(client: httpx.Client, name: str):
+    create(client, name)
+    with listening(client, name) as events:
+        next(events)
+        client.delete(f"/v1/models/{name}")
+        rest = list(events)
+    assert rest[-1]["event"] == "end"
+    assert rest[-1]["data"] == {"reason": "deleted"}
+
+
+def test_nobody_listens_to_a_model_that_is_not_there(client: httpx.Client):
+    assert client.get("/v1/models/nobody/events").status_code == 404
+    assert client.get("/v1/models/nobody/metrics/history").status_code == 404
+
+
+def test_a_listener_is_no_slow_request(client: httpx.Client, server: ServerProcess, name: str):
+    create(client, name)
+    with listening(client, name) as events:
+        for _ in range(3):
+            next(events)
+    time.sleep(0.2)
+    assert "/events 200" not in server.log()
+
+
+def test_a_stop_ends_listeners_and_the_numbers_survive_it(tmp_path: Path):
+    server = ServerProcess(tmp_path / "data").start()
+    try:
+        with httpx.Client(base_url=server.url, timeout=30) as client:
+            create(client, "m")
+            found: list[Event] = []
+            with listening(client, "m") as events:
+                found.append(next(events))
+                before = _history_with_points(client)
+                listener = threading.Thread(target=lambda: found.extend(events))
+                listener.start()
+                assert server.terminate() == 0
+                listener.join(10)
+                assert not listener.is_alive()
+            assert found[-1]["data"] == {"reason": "stopping"}
+            server.start()
+            after = client.get("/v1/models/m/metrics/history").json()
+    finally:
+        server.close()
+    assert after["time"][: len(before["time"])] == before["time"]
+    assert after["numbers"]["sequence"][0] == 60
+    assert before["numbers"].keys() >= {"working_set.accuracy", "majority.accuracy"}
+
+
+def _history_with_points(client: httpx.Client) -> Any:
+    """The history, once it has a point of what was learned."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        history = client.get("/v1/models/m/metrics/history").json()
+        if 60 in history["numbers"].get("sequence", []):
+            return history
+        time.sleep(0.2)
+    raise AssertionError("no point was written")
