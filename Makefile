@@ -72,10 +72,13 @@ test-hard: .venv/hard
 	$(BIN)/python -m pytest -n 2 -m 'hard or not hard' tests/hard tests/service/engine/test_rollback.py \
 	  tests/service/web/test_triton_client.py
 
+TYPESCRIPT := typescript@5.9.3
 check: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@if command -v npx > /dev/null; then npx --yes --package $(TYPESCRIPT) tsc --project jsconfig.json; \
+	else echo 'npm is not installed: the types of the console'"'"'s scripts are not checked'; fi
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .

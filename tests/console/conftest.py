@@ -10,7 +10,7 @@ import pytest
 from tests.service.process import ServerProcess
 
 playwright = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed: pip install '.[browser]'"
+    "playwright.sync_api", reason="playwright is not installed: pip install '.[test]'"
 )
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 # Where pictures of the page are left to be looked at.

@@ -2,6 +2,8 @@
 
 import gzip
 import re
+import runpy
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from service.console import plots
 from service.console.files import INDEX, read_files
 from tests.service.process import ServerProcess
 
+ROOT = Path(__file__).parents[2]
 HTML = {"Accept": "text/html"}
 FILES = read_files()
 OWN = {name: file for name, file in FILES.items() if not name.startswith("plots")}
@@ -68,6 +71,27 @@ def test_the_policy_allows_the_server_alone(server: ServerProcess):
 @pytest.mark.parametrize("path", ["/console/", "/console/../keys.json", "/console/nothing.js"])
 def test_there_are_no_other_files(server: ServerProcess, path: str):
     assert httpx.get(httpx.URL(server.url, raw_path=path.encode())).status_code == 404
+
+
+class TestBuilding:
+    """A wheel without plots is not built; an editable install needs none."""
+
+    @pytest.fixture
+    def build(self, tmp_path: Path, monkeypatch):
+        root = tmp_path / "source"
+        package = root / "service" / "console"
+        (package / "static").mkdir(parents=True)
+        shutil.copy(plots.__file__, package)
+        hooks = runpy.run_path(str(ROOT / "hatch_build.py"))
+        monkeypatch.setenv("PATH", str(tmp_path))
+        return hooks["PlotsHook"](str(root), {}, None, None, str(tmp_path), "wheel").initialize
+
+    def test_a_wheel_fails_without_npm(self, build):
+        with pytest.raises(Exception, match="npm is not installed"):
+            build("standard", {})
+
+    def test_an_editable_install_does_not(self, build):
+        build("editable", {})
 
 
 class TestFetching:

@@ -5,6 +5,7 @@ import { byId } from "./dom.js";
 const KEY = "wolfstream-key";
 const MIN_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 5000;
+const SHOWN_ERRORS = 3;
 
 /** A refusal of the server (RFC 9457). */
 export class Problem extends Error {
@@ -14,9 +15,12 @@ export class Problem extends Error {
    *   errors?: {line?: number, detail?: string}[]}} body
    */
   constructor(status, body) {
-    super(body.detail || body.title || `the server answered ${status}`);
+    const errors = body.errors || [];
+    const said = body.detail || body.title || `the server answered ${status}`;
+    const details = errors.slice(0, SHOWN_ERRORS).map((error) => error.detail);
+    super([said, ...details].join("; "));
     this.status = status;
-    this.errors = body.errors || [];
+    this.errors = errors;
     /** After how many seconds the same call may succeed; undefined where it never will. */
     this.retryAfter = body.retry_after_seconds;
   }

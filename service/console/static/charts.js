@@ -9,7 +9,7 @@ import { element } from "./dom.js";
 /** @type {any} */
 const UPlot = /** @type {any} */ (globalThis).uPlot;
 const HEIGHT = 220;
-const AXIS_WIDTH = 64;
+const AXIS_WIDTH = 76;
 const MARK_DASH = [3, 3];
 
 /** Whether plots can be drawn. */

@@ -1,0 +1,202 @@
+"""The page in a real browser, against a real server that learns."""
+
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from service.console.files import read_files
+from tests.console.conftest import SCREENSHOTS, Errors
+from tests.service.process import ServerProcess
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+HAS_PLOTS = bool(read_files()["plots.js"].content)
+NAMES = ("warmth", "pascals", "room")
+
+
+def rows(n: int, seed: int = 0) -> tuple[list[dict[str, Any]], list[str]]:
+    """Rooms that are humid where they are warm, and a bath."""
+    random = np.random.default_rng(seed)
+    warmth = random.normal(22, 4, n).round(1).tolist()
+    pascals = random.normal(100_500, 700, n).round().tolist()
+    room = random.choice(["hall", "bath"], n).tolist()
+    made = [dict(zip(NAMES, row, strict=True)) for row in zip(warmth, pascals, room, strict=True)]
+    humid = [w + 3 * (r == "bath") > 23 for w, r in zip(warmth, room, strict=True)]
+    return made, ["humid" if is_humid else "dry" for is_humid in humid]
+
+
+def learn(server: ServerProcess, name: str, n: int, seed: int = 0) -> None:
+    x, y = rows(n, seed)
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        client.put(f"/v1/models/{name}", json={})
+        answer = client.post(f"/v1/models/{name}/samples", json={"x": x, "y": y})
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.fixture
+def name() -> str:
+    return f"rooms-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def model(server: ServerProcess, name: str) -> Iterator[str]:
+    """A model that has learned; it is deleted at the end."""
+    learn(server, name, 300)
+    yield name
+    httpx.delete(f"{server.url}/v1/models/{name}")
+
+
+def fact(page: Any, name: str) -> Any:
+    """The value of one of the model's facts."""
+    return page.locator("#facts div", has=page.locator("dt", has_text=re.compile(f"^{name}$")))
+
+
+def expect_fact(page: Any, name: str, value: str) -> None:
+    fact(page, name).locator("dd", has_text=re.compile(f"^{value}$")).wait_for()
+
+
+def test_a_newcomer_creates_a_model_and_watches_it_learn(
+    page: Any, server: ServerProcess, name: str
+):
+    page.goto(server.url)
+    page.get_by_label("New model").fill(name)
+    page.get_by_role("button", name="Create").click()
+    page.get_by_role("heading", name=name).wait_for()
+    expect_fact(page, "Samples", "0")
+    for i in range(4):
+        learn(server, name, 200, seed=i)
+        page.wait_for_timeout(300)
+    expect_fact(page, "Samples", "800")
+    expect_fact(page, "Status", "ok")
+    assert page.locator("#latest-rows tr").count() == 10
+    page.locator("#latest-rows tr", has_text="right").first.wait_for()
+    page.locator("#head-rows tr", has_text="adaptive (answers)").wait_for()
+    if HAS_PLOTS:
+        assert page.locator("#plots canvas").count() >= 4
+        page.locator(".u-legend", has_text="Last label again").wait_for()
+    page.get_by_text("What each learner of the bank is worth").click()
+    page.locator("#learner-rows tr").nth(5).wait_for()
+    page.screenshot(path=SCREENSHOTS / "model.png", full_page=True)
+    page.get_by_role("link", name="wolfstream").click()
+    page.get_by_role("link", name=name).wait_for()
+    page.screenshot(path=SCREENSHOTS / "models.png")
+
+
+def test_a_row_is_predicted_by_the_names_of_its_features(
+    page: Any, server: ServerProcess, model: str
+):
+    page.goto(f"{server.url}/#/{model}")
+    page.get_by_label("warmth").fill("30")
+    page.get_by_label("room").fill("bath")
+    page.get_by_role("button", name="Predict", exact=True).click()
+    page.locator("#prediction strong", has_text="humid").wait_for()
+    page.get_by_label("warmth").fill("12")
+    page.get_by_role("button", name="Predict", exact=True).click()
+    page.locator("#prediction strong", has_text="dry").wait_for()
+    assert page.locator("#prediction meter").count() == 2
+    page.get_by_role("button", name="Fill in the last row").click()
+    assert page.get_by_label("warmth").input_value() == str(rows(300)[0][-1]["warmth"])
+
+
+def test_a_wrong_row_is_refused_in_the_servers_words(
+    page: Any, server: ServerProcess, model: str, errors: Errors
+):
+    page.goto(f"{server.url}/#/{model}")
+    page.get_by_label("warmth").fill("mild")
+    page.get_by_role("button", name="Predict", exact=True).click()
+    page.get_by_role("alert").get_by_text("warmth").wait_for()
+    # What the browser notes of the refusal itself.
+    assert all("422" in error for error in errors)
+    errors.clear()
+
+
+def test_a_csv_with_a_bad_line_is_learned_without_it(
+    page: Any, server: ServerProcess, model: str, tmp_path: Path, errors: Errors
+):
+    x, y = rows(2500, seed=5)
+    lines = [",".join(map(str, (*row.values(), label))) for row, label in zip(x, y, strict=True)]
+    lines[1700] = "warm,100000,hall,dry"
+    lines[1800] = "21.5,100000"
+    file = tmp_path / "rooms.csv"
+    file.write_text("\n".join(["warmth,pascals,room,y", *lines]) + "\n")
+    page.goto(f"{server.url}/#/{model}")
+    expect_fact(page, "Samples", "300")
+    page.locator("#csv").set_input_files(file)
+    page.get_by_role("button", name="Learn", exact=True).click()
+    page.get_by_text("2,498 samples learned in all, 2 lines refused and left out.").wait_for()
+    refused = page.locator("#refused-lines li").all_text_contents()
+    assert [text.partition(":")[0] for text in refused] == ["Line 1802", "Line 1702"]
+    expect_fact(page, "Samples", "2,798")
+    assert page.locator("#learn-progress").evaluate("bar => bar.value") == 1
+    assert all("422" in error for error in errors)
+    errors.clear()
+
+
+def test_a_rollback_by_clicks(page: Any, server: ServerProcess, model: str):
+    page.goto(f"{server.url}/#/{model}")
+    page.get_by_role("button", name="Make a snapshot").click()
+    page.get_by_role("button", name="Go back to this one").wait_for()
+    learn(server, model, 100, seed=9)
+    expect_fact(page, "Samples", "400")
+    page.get_by_role("button", name="Go back to this one").click()
+    page.locator("#rollback-text", has_text="the 100 samples since").wait_for()
+    page.get_by_role("button", name="Leave it as it is").click()
+    assert httpx.get(f"{server.url}/v1/models/{model}").json()["rolled_back"] is None
+    page.get_by_role("button", name="Go back to this one").click()
+    page.get_by_role("button", name="Go back", exact=True).click()
+    page.locator("#marks", has_text="Back to 300 at 400").wait_for()
+    told = httpx.get(f"{server.url}/v1/models/{model}").json()
+    assert told["rolled_back"]["to"] == 300
+    assert told["heads"]["adaptive"]["prequential"]["samples"] < 300
+
+
+def test_the_page_works_on_a_phone_in_the_dark(browser: Any, server: ServerProcess, model: str):
+    context = browser.new_context(viewport={"width": 360, "height": 740}, color_scheme="dark")
+    page = context.new_page()
+    page.goto(f"{server.url}/#/{model}")
+    expect_fact(page, "Samples", "300")
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert max(map(int, re.findall(r"\d+", ground))) < 60
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.screenshot(path=SCREENSHOTS / "phone.png", full_page=True)
+    context.close()
+
+
+def test_the_page_works_by_keyboard(page: Any, server: ServerProcess, model: str):
+    page.goto(server.url)
+    page.get_by_role("link", name=model).wait_for()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    for _ in range(20):
+        if page.evaluate("document.activeElement.textContent") == model:
+            break
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect_fact(page, "Samples", "300")
+    page.get_by_label("warmth").focus()
+    page.keyboard.press("Enter")
+    page.locator("#prediction strong").wait_for()
+
+
+def test_without_plots_the_page_shows_the_numbers(page: Any, server: ServerProcess, model: str):
+    empty = {"body": "", "content_type": "text/javascript"}
+    page.route("**/console/plots.js", lambda route: route.fulfill(**empty))
+    page.goto(f"{server.url}/#/{model}")
+    expect_fact(page, "Samples", "300")
+    page.get_by_text("python -m service.console.plots").wait_for()
+    assert page.locator("#plots canvas").count() == 0
+
+
+def test_the_page_loads_nothing_from_elsewhere(page: Any, server: ServerProcess):
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(server.url)
+    page.locator("#model-rows, #no-models").first.wait_for(state="attached")
+    assert all(url.startswith(server.url) for url in asked)
