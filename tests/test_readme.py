@@ -28,7 +28,7 @@ def run(page: str, folder: Path) -> Session:
 def test_readme_is_one_session(tmp_path: Path):
     session = run("README.md", tmp_path)
     ready, created, learned, predicted = session.output("wolfstream serve").responses
-    assert ready == {"status": "ready"}
+    assert ready["status"] == "ready"  # with what else compiles, on a first start
     assert created["sequence"] == 0
     assert learned["sequence"] == predicted["sequence"] == 4
     assert predicted["prediction"] == ["dry", "humid"]
@@ -66,7 +66,7 @@ def test_readme_is_short_and_its_picture_small():
 def test_the_page_of_models_is_one_session(tmp_path: Path):
     session = run("docs/models.md", tmp_path)
     ready, created, learned, predicted, job, refitted = session.output("refit").responses
-    assert ready == {"status": "ready"}
+    assert ready["status"] == "ready"  # with what else compiles, on a first start
     assert created["spec"]["semiparametric"]["window"] == 2000
     assert learned["learned"] == 5
     assert predicted["head"] == "asset"
@@ -124,7 +124,7 @@ def test_the_page_of_keys_is_one_session(tmp_path: Path):
     output = session.output("keys add")
     assert [line.split()[0] for line in output.lines[1:4]] == ["NAME", "ops", "sensors"]
     ready, refused, listed = output.responses
-    assert ready == {"status": "ready"}
+    assert ready["status"] == "ready"  # with what else compiles, on a first start
     assert refused["status"] == 401
     assert listed == {"models": []}
 
