@@ -68,7 +68,8 @@ class RememberedKeys:
         if new:
             self._unwritten = {at: row for at, row in self._unwritten.items() if at[0] in failed}
         kept = [row for row in new if row.model not in failed]
-        self._unanswered = {(row.model, row.sequence): row for row in kept}
+        # Others may wait for their answer still: large requests, which other commits come between.
+        self._unanswered |= {(row.model, row.sequence): row for row in kept}
         for row in kept:
             self._sequences.setdefault(row.model, {})[row.key] = row.sequence
 
@@ -125,7 +126,9 @@ class RememberedKeys:
         self._sequences.pop(model, None)
         self._sizes.pop(model, None)
         del self._totals[model]
-        self._unwritten = {at: row for at, row in self._unwritten.items() if at[0] != model}
+        for rows in (self._unanswered, self._unwritten):
+            for at in [at for at in rows if at[0] == model]:
+                del rows[at]
 
     def _shrink_oldest(self, model: int) -> None:
         """Shrink the oldest answers until an eighth of the bound is free again, some at a time."""
