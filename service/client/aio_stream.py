@@ -69,9 +69,11 @@ class AsyncStream:
         """The number of samples that the server has acknowledged."""
         return self._session.acknowledged
 
-    async def learn(self, X: Any, y: Any, *, head: str = "samples") -> int:
+    async def learn(
+        self, X: Any, y: Any, *, head: str = "samples", if_match: str | None = None
+    ) -> int:
         """Send samples, or one sample, in one request, and return its number."""
-        return await self._run(self._session.learn(one_batch(X, y), head))
+        return await self._run(self._session.learn(one_batch(X, y), head, if_match))
 
     async def predict(
         self,

@@ -94,10 +94,15 @@ class Session:
                 break
             yield pause
 
-    def learn(self, batch: Batch, head: str) -> Steps[int]:
-        """Send samples for a head as soon as the window has room; return the request's number."""
-        operation = _OPERATIONS[learning_call(head)]
-        return (yield from self._send(len(batch.y), op=operation, **fields_of(batch.X), y=batch.y))
+    def learn(self, batch: Batch, head: str, if_match: str | None = None) -> Steps[int]:
+        """Send samples for a head as soon as the window has room; return the request's number.
+
+        if_match: the state or the epoch of the model in which they are to be learned.
+        """
+        fields = {"op": _OPERATIONS[learning_call(head)], **fields_of(batch.X), "y": batch.y}
+        if if_match is not None:
+            fields["if_match"] = if_match
+        return (yield from self._send(len(batch.y), **fields))
 
     def predict(self, rows: Any, **options: Any) -> Steps[int]:
         """Ask for predictions as soon as the window has room; return the request's number."""

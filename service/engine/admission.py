@@ -21,11 +21,8 @@ from service.samples.record import as_recorded, part_of, to_record
 from service.samples.validation import Samples
 from service.settings import Settings, usable_bytes
 from service.spec.heads import HeadName
-from service.storage.entries import Entry, KeyedRequest
+from service.storage.entries import PART_BYTES, PART_SAMPLES, Entry, KeyedRequest
 from solver.prepare.named_rows import form_of
-
-# A request with more samples or bytes is learned in parts, which others come between.
-_PART_SAMPLES, _PART_BYTES = 1024, 4 << 20
 
 Answer: TypeAlias = dict[str, Any]
 Reply: TypeAlias = tuple["asyncio.Future[Any]", Any]
@@ -77,7 +74,7 @@ class _Accepted(NamedTuple):
     @property
     def large(self) -> bool:
         """Whether others come between its parts."""
-        return len(self.samples.y) > _PART_SAMPLES or len(self.record) > _PART_BYTES
+        return len(self.samples.y) > PART_SAMPLES or len(self.record) > PART_BYTES
 
 
 def admit(
@@ -165,7 +162,7 @@ def _in_parts(block: list[_Accepted], threads: int) -> list[Admitted]:
 def _parts(item: _Accepted, threads: int) -> Iterator[Part]:
     """The parts of a large request: as many samples in each as its bounds allow, at least one."""
     n = len(item.samples.y)
-    step = max(1, min(_PART_SAMPLES, n * _PART_BYTES // len(item.record)))
+    step = max(1, min(PART_SAMPLES, n * PART_BYTES // len(item.record)))
     begin = item.sequence - n
     for start in range(0, n, step):
         samples = as_recorded(part_of(item.samples, start, min(start + step, n)))

@@ -187,7 +187,7 @@ class Engine:
         """
         self._phase.check()
         created: tuple[Model, bool]
-        created = await self._in_order(lambda: self._writer.models.create(name, *specs))
+        created = await self._in_order(None, lambda: self._writer.models.create(name, *specs))
         return created
 
     async def delete(self, name: str, expected: Collection[Moment] = ()) -> None:
@@ -201,7 +201,7 @@ class Engine:
             self._writer.models.check(model, expected)
             self._writer.models.delete(model)
 
-        await self._in_order(delete)
+        await self._in_order(model, delete)
         self.refits.forget(model)
 
     def refit(self, model: Model) -> Job:
@@ -217,14 +217,14 @@ class Engine:
     async def snapshot(self, model: Model) -> int:
         """Save a snapshot; its sequence. Raises ModelBroken, SnapshotFailed, UnknownModel."""
         self._check_usable(model)
-        sequence, saving = await self._in_order(lambda: self._writer.snapshots.start(model))
+        sequence, saving = await self._in_order(model, lambda: self._writer.snapshots.start(model))
         try:
             # A client that leaves does not take the snapshot with it.
             await asyncio.shield(asyncio.wrap_future(saving))
         except Exception as error:  # whatever numpy and zipfile raise under low memory, too
             detail = str(error) or type(error).__name__
             raise SnapshotFailed(f"{detail}; the journal is kept, and nothing is lost") from None
-        await self._in_order(self._writer.snapshots.finish, 0)
+        await self._in_order(None, self._writer.snapshots.finish, 0)
         return int(sequence)
 
     async def roll_back(
@@ -240,7 +240,7 @@ class Engine:
             self._writer.models.check(model, expected)
             return self._writer.history.roll_back(model, sequence)
 
-        description: dict[str, Any] = await self._in_order(roll_back)
+        description: dict[str, Any] = await self._in_order(model, roll_back)
         self.refits.rolled_back(model)
         return description
 
@@ -256,21 +256,26 @@ class Engine:
         if model.broken:
             raise ModelBroken(f"model {model.name!r}: {model.broken}")
 
-    async def _in_order(self, run: Callable[[], Any], samples: int = 1) -> Any:
-        """The result of a function that the writer calls when its turn comes in the queue."""
+    async def _in_order(self, model: Model | None, run: Callable[[], Any], samples: int = 1) -> Any:
+        """The result of a function that the writer calls when its turn comes in the queue.
+
+        model: that it is about, whose requests it comes between; None of none.
+        """
         await self.readiness.wait()
         answer: asyncio.Future[Any] = self._loop.create_future()
-        self._queue.put(Order(run, answer), samples, 0)
+        self._queue.put(Order(run, answer, model), samples, 0, model, alone=True)
         return await answer
 
     # A refit that has begun finds room in any queue.
     async def _take_window(self, model: Model) -> Window:
-        window: Window = await self._in_order(lambda: self._writer.window(model), samples=0)
+        window: Window = await self._in_order(model, lambda: self._writer.window(model), samples=0)
         return window
 
     async def _keep_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
         description: dict[str, Any]
-        description = await self._in_order(lambda: self._writer.keep_fit(model, window, fit), 0)
+        description = await self._in_order(
+            model, lambda: self._writer.keep_fit(model, window, fit), samples=0
+        )
         return description
 
     def _fail(self, group: list[LearnRequest | Order]) -> None:

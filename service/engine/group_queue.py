@@ -25,6 +25,7 @@ class _Item(NamedTuple, Generic[T]):
     n_bytes: int
     since: float
     owner: Hashable
+    alone: bool
 
 
 class GroupQueue(Generic[T]):
@@ -47,13 +48,17 @@ class GroupQueue(Generic[T]):
         self._closed = False
         self._changed = threading.Condition()
 
-    def put(self, item: T, samples: int, n_bytes: int, owner: Hashable = None) -> None:
+    def put(
+        self, item: T, samples: int, n_bytes: int, owner: Hashable = None, alone: bool = False
+    ) -> None:
         """Append an item of so many samples and bytes. Raises QueueFull.
 
-        owner: whose share of the queue it takes; None takes no one's.
+        owner: whose share of the queue it takes; None takes no one's. alone: it is a group of its
+        own, and takes no share.
         """
         with self._changed:
-            self._check_share(owner, samples, n_bytes)
+            if not alone:
+                self._check_share(owner, samples, n_bytes)
             if samples and self._waiting and self._waiting + samples > self._most_samples:
                 raise QueueFull(
                     f"{self._waiting} samples wait to be learned, at most "
@@ -64,10 +69,11 @@ class GroupQueue(Generic[T]):
                     f"{self._waiting_bytes} bytes of samples wait to be learned, at most "
                     f"{self._most_bytes} may; try again"
                 )
-            self._items.append(_Item(item, samples, n_bytes, time.monotonic(), owner))
+            self._items.append(_Item(item, samples, n_bytes, time.monotonic(), owner, alone))
             self._waiting += samples
             self._waiting_bytes += n_bytes
-            self._add_share(owner, samples, n_bytes)
+            if not alone:
+                self._add_share(owner, samples, n_bytes)
             self._changed.notify()
 
     def waiting(self) -> Waiting:
@@ -90,24 +96,26 @@ class GroupQueue(Generic[T]):
     def take(self, busy: Collection[Hashable] = ()) -> list[T]:
         """Wait for items and return all of them, up to a group's size; none once closed.
 
-        busy: owners whose items stay where they are. Where there are any, it does not wait, and
-        takes nothing behind an item of no owner, which keeps its place.
+        busy: owners whose items keep their places. Where there are any, it does not wait.
         """
         group, kept = list[T](), list[_Item[T]]()
-        taken = 0
+        taken, ends = 0, False
         with self._changed:
             while not self._items and not self._closed and not busy:
                 self._changed.wait()
-            while self._items and taken < self._group_samples:
-                if busy and self._items[0].owner is None:
-                    break
+            while self._items and taken < self._group_samples and not ends:
                 item = self._items.popleft()
                 if item.owner in busy:
                     kept.append(item)
                     continue
+                ends = item.alone
+                if ends and group:
+                    kept.append(item)
+                    continue
                 group.append(item.value)
                 taken += item.samples
-                self._add_share(item.owner, -item.samples, -item.n_bytes)
+                if not item.alone:
+                    self._add_share(item.owner, -item.samples, -item.n_bytes)
                 self._waiting_bytes -= item.n_bytes
             self._items.extendleft(reversed(kept))
             self._waiting -= taken

@@ -1,7 +1,7 @@
 """Turns: models that have a large request to learn take them part by part, and others come between.
 
 What is small is learned at once, as a block. A large request is published and answered once all of
-its parts are learned; until then the writer takes nothing else of its model, and no orders.
+its parts are learned; until then the writer takes nothing else of its model.
 """
 
 import time

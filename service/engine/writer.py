@@ -61,10 +61,14 @@ def _surviving(what: str) -> Iterator[None]:
 
 
 class Order(NamedTuple):
-    """Something other than learning that has its place in the writer's order."""
+    """Something other than learning that has its place in the order of a model's requests.
+
+    model: None of an order that is about no model that there is.
+    """
 
     run: Callable[[], Any]
     answer: "asyncio.Future[Any]"
+    model: Model | None
 
 
 class Writer:
@@ -129,7 +133,8 @@ class Writer:
             else:
                 self._learn(learning)
                 learning = []
-                self._finish()
+                while item.model in self.busy:
+                    self.go_on()
                 self._execute(item)
         self._learn(learning)
         self.metrics.busy_since = None

@@ -203,6 +203,8 @@ def _copy(source: Path, to: Path) -> None:
     with closing(SqliteFile(journal_path(source), read_only=True)) as file:
         for path in listed:
             _copy_snapshot(path, snapshots_path(to) / path.relative_to(folder))
+        for name in {path.parent.name for path in listed}:
+            sync_directory(snapshots_path(to) / name)
         make_directory(to)
         make_private(journal_path(to))
         with closing(sqlite3.connect(journal_path(to))) as copy:

@@ -23,6 +23,8 @@ from typing import Any, Literal, NamedTuple
 
 from service.spec.heads import HeadName
 
+# A request with more samples or bytes is learned in parts, which others come between.
+PART_SAMPLES, PART_BYTES = 1024, 4 << 20
 _EPOCH_BYTES = 6
 
 

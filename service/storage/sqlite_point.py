@@ -1,10 +1,14 @@
 """Cutting a journal off at a point in time: what came after it is forgotten.
 
-Requests that were learned as one block stay together: a point inside a block is the one before it.
+Requests that were learned as one block stay together, and so do the parts of a large request: a
+point inside of them is the one before them.
 """
 
+from collections.abc import Iterator
+from itertools import groupby
 from typing import NamedTuple
 
+from service.storage.entries import PART_BYTES, PART_SAMPLES
 from service.storage.sqlite_file import SqliteFile
 from service.storage.sqlite_rows import LATER, OF_SERVER
 
@@ -25,16 +29,32 @@ class Cut(NamedTuple):
 
 def cut_at_sequence(file: SqliteFile, model: int, sequence: int) -> Cut:
     """Forget what a model learned after a sequence. Raises StorageFailed."""
-    of_samples = f"{_OF_MODEL} AND kind = 'samples'"
-    last = f"SELECT max(block) {of_samples} AND block <= ?"
-    (end,) = file.db.execute(last, (model, sequence)).fetchone()
+    end = max((end for end in _ends(file, model) if end <= sequence), default=None)
     if end is None:
-        first = f"SELECT min(sequence - samples) {of_samples}"
+        first = f"SELECT min(sequence - samples) {_OF_MODEL} AND kind = 'samples'"
         (begin,) = file.db.execute(first, (model,)).fetchone()
         end = sequence if begin is None or begin > sequence else begin
     with file.transaction():
         file.run(f"DELETE {_OF_MODEL} AND sequence > ?", (model, end))
     return Cut(int(end), True, False)
+
+
+def _ends(file: SqliteFile, model: int) -> Iterator[int]:
+    """The sequences between what was learned together.
+
+    The journal does not say which blocks are the parts of one request. They stand one after
+    another, of one time and head; so many samples or bytes with these in common are taken for one.
+    """
+    blocks = file.db.execute(
+        f"SELECT block, time, head, sum(samples), sum(length(record)) {_OF_MODEL} "
+        "AND kind = 'samples' GROUP BY block ORDER BY block",
+        (model,),
+    )
+    for (time, _), group in groupby(blocks, lambda block: (block[1], block[2])):
+        together = list(group)
+        samples, n_bytes = (sum(block[column] for block in together) for column in (3, 4))
+        in_parts = time and (samples > PART_SAMPLES or n_bytes > PART_BYTES)
+        yield from (block for block, *_ in (together[-1:] if in_parts else together))
 
 
 def cut_at_time(file: SqliteFile, model: int, time: int) -> Cut | None:

@@ -13,9 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from service.cli.main import main
+from service.engine import admission
 from service.heads.protocol import Predictions
 from service.model.live import Model
-from service.storage import backup
+from service.storage import backup, sqlite_point
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, part, three_classes
@@ -105,6 +106,26 @@ def test_keys_are_known_up_to_where_it_was_brought_back(copied: Path) -> None:
 def test_a_sequence_of_a_model(copied: Path, tmp_path: Path, to: int, blocks: int) -> None:
     sequence, said, _ = brought_back(restored(copied, f"m@{to}"))
     assert (sequence, said) == (10 * blocks, twin(tmp_path / "twin", *range(blocks)))
+
+
+@pytest.mark.parametrize("to", [11, 260, 459])
+def test_a_large_request_is_brought_back_as_a_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: int
+) -> None:
+    monkeypatch.setattr(admission, "PART_SAMPLES", 100)
+    monkeypatch.setattr(sqlite_point, "PART_SAMPLES", 100)
+    bench = Bench(tmp_path / "data")
+    model = bench.create(SPEC)
+    for seed, n in enumerate((10, 450, 10)):
+        learn(bench, model, n, seed)
+    done(run("backup", "--data", tmp_path / "data", tmp_path / "copy"))
+    bench.kill()
+    bench = Bench(restored(tmp_path / "copy", f"m@{to}"))
+    (model,) = bench.writer.models.all()
+    assert model.published.sequence == 10
+    learn(bench, model, 450, 1)
+    assert model.published.sequence == 460
+    bench.kill()
 
 
 @pytest.mark.parametrize("to", ["m@19", "m@5", "2020-01-01T00:00:00Z"])
@@ -253,7 +274,7 @@ def test_under_load(tmp_path: Path) -> None:
         server.close()
     assert acknowledged[0] > 200
     bench = Bench(tmp_path / "twin")
-    twin_model, said = bench.create(SPEC), dict[int, Any]()
+    twin_model, said = bench.create(SPEC), dict[int, Any]({0: None})
     for start in range(0, acknowledged[0], 5):
         bench.learn(twin_model, part(samples, start, start + 5))
         view = twin_model.published.heads["working_set"]

@@ -252,13 +252,37 @@ class TestBusyOwners:
         assert queue.waiting()[:2] == (2, 20)
         assert queue.take() == [1, 3]
 
-    def test_nothing_overtakes_what_is_nobodys(self):
+    def test_what_comes_alone_is_a_group_of_its_own(self):
         queue: GroupQueue[int] = GroupQueue(100, 10**6, 100)
-        for item, owner in ((1, "a"), (2, "b"), (3, None), (4, "b")):
-            queue.put(item, 1, 0, owner)
-        assert queue.take({"a"}) == [2]
+        for item, owner, alone in (
+            (1, "a", False),
+            (2, "b", True),
+            (3, "a", True),
+            (4, "b", False),
+        ):
+            queue.put(item, 1, 0, owner, alone)
+        assert drained(queue) == [[1], [2], [3], [4]]
+
+    def test_what_comes_alone_stays_in_its_place_among_what_is_theirs(self):
+        queue: GroupQueue[int] = GroupQueue(100, 10**6, 100)
+        for item, owner, alone in (
+            (1, "a", False),
+            (2, "a", True),
+            (3, "b", False),
+            (4, "b", True),
+        ):
+            queue.put(item, 1, 0, owner, alone)
+        assert queue.take({"a"}) == [3]
+        assert queue.take({"a"}) == [4]
         assert queue.take({"a"}) == []
-        assert queue.take() == [1, 3, 4]
+        assert [queue.take(), queue.take()] == [[1], [2]]
+
+    def test_what_comes_alone_takes_no_share(self):
+        queue: GroupQueue[int] = GroupQueue(10, 100, 1)
+        queue.put(1, 5, 0, "a")
+        queue.put(2, 1, 0, "a", alone=True)
+        assert [queue.take(), queue.take()] == [[1], [2]]
+        queue.put(3, 5, 0, "a")
 
     def test_none_is_waited_for(self):
         queue: GroupQueue[int] = GroupQueue(100, 10**6, 100)

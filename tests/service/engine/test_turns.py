@@ -24,7 +24,7 @@ SMALL = 100
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "_PART_SAMPLES", SMALL)
+    monkeypatch.setattr(admission, "PART_SAMPLES", SMALL)
 
 
 def request(model: Model, samples: Samples, key: bytes | None = None) -> LearnRequest:
@@ -93,6 +93,19 @@ def test_a_kill_between_its_parts(tmp_path: Path, done: int) -> None:
     bench.close()
 
 
+def test_its_answer_is_kept_where_others_are_committed_between_its_parts(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    one, other = bench.create(SPEC, "one"), bench.create(SPEC, "other")
+    large = request(one, three_classes(450), b"key")
+    bench.writer.begin([large])
+    while bench.writer.busy:
+        bench.writer.begin([request(other, three_classes(3), b"of %d" % len(bench.replies))])
+        bench.writer.go_on()
+    first = replies(bench)[id(large.answer)]
+    assert bench.learn(one, three_classes(450), key=b"key") == first | {"replayed": True}
+    bench.close()
+
+
 def test_a_duplicate_in_its_group_waits_for_its_answer(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     model = bench.create(SPEC)
@@ -124,10 +137,29 @@ def test_an_order_comes_after_it(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     model = bench.create(SPEC)
     asked: Any = object()
-    order = Order(lambda: model.published.sequence, asked)
+    order = Order(lambda: model.published.sequence, asked, model)
     bench.writer.begin([request(model, three_classes(450)), order])
     assert replies(bench)[id(asked)] == 450
     assert not bench.writer.busy
+    bench.close()
+
+
+def test_orders_of_others_do_not_wait_for_it(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    model, other = bench.create(SPEC), bench.create(SPEC, "other")
+    bench.learn(other, three_classes(30))
+    to = bench.snapshot(other)
+    bench.writer.begin([request(model, three_classes(450))])
+    asked: Any = object()
+    bench.writer.begin([Order(lambda: bench.writer.history.roll_back(other, to), asked, other)])
+    assert replies(bench)[id(asked)]["rolled_back"]["to"] == to
+    assert bench.writer.busy == {model}
+    bench.writer.models.delete(other)
+    bench.create(SPEC, "another")
+    bench.writer._finish()
+    bench = bench.restarted()
+    stand = {one.name: one.published.sequence for one in bench.writer.models.all()}
+    assert stand == {"m": 450, "another": 0}
     bench.close()
 
 
@@ -156,7 +188,7 @@ def test_a_failure_in_one_of_its_parts(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_parts_are_bounded_in_bytes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "_PART_BYTES", 500)
+    monkeypatch.setattr(admission, "PART_BYTES", 500)
     bench = Bench(tmp_path)
     model = bench.create(SPEC)
     bench.learn(model, three_classes(60))

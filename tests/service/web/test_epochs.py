@@ -285,6 +285,18 @@ class TestClient:
                 assert (caught.value.status, caught.value.slug) == (412, "another-state")
             client.delete(name, if_match=learned.state)
 
+    def test_a_stream_takes_it_too(self, server: ServerProcess, name: str):
+        with Client(server.url) as client:
+            epoch = client.create(name, SPEC)["epoch"]
+            with client.stream(name) as stream:
+                for at in (f"{epoch}:0", epoch):
+                    stream.learn([[0.0, 1.0]], [1], if_match=at)
+                    assert stream.receive().state
+                stream.learn([[0.0, 1.0]], [1], if_match=f"{epoch}:0")
+                with pytest.raises(Refused) as caught:
+                    stream.receive()
+                assert (caught.value.status, caught.value.slug) == (412, "another-state")
+
     def test_another_writer_between_two_batches_is_noticed(self, server: ServerProcess, name: str):
         samples = two_classes(30, features=3)
         with Client(server.url) as client, Client(server.url) as other:
