@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, TypeVar
 
 from fastapi import Request, Response
@@ -17,13 +18,14 @@ from service.web.formats.inference import JSON_LENGTH_HEADER, Inference, read_in
 from service.web.formats.lines import Lines
 from service.web.formats.memory import DECODED_FACTOR, UNCOUNTED_BYTES, Lease
 from service.web.formats.moments import tag_of
-from service.web.formats.pieces import ResponseInPieces, counted_bytes
+from service.web.formats.pieces import ResponseInPieces, byte_pieces, counted_bytes
 from service.web.formats.request_size import check_rows, check_size
 from service.web.formats.wire import JSON, Format, format_of_answer, format_of_body
 from solver.prepare.named_rows import Rows
 
 T = TypeVar("T")
 
+_BINARY = "application/octet-stream"
 # Decoding this many bytes takes about a millisecond.
 _INLINE_BYTES = 1 << 17
 # Reading a tensor for each of many names takes longer than reading one array of as many bytes.
@@ -170,6 +172,19 @@ def respond(
 def respond_json(data: Any, lease: Lease | None = None) -> Response:
     """A response in JSON, whatever Accept asks for; see `write`."""
     return write(JSON, data, lease=lease)
+
+
+def respond_binary(data: Any, tensors: bytes, lease: Lease) -> Response:
+    """A response of JSON and the bytes of tensors; many bytes are counted until they are sent."""
+    content = JSON.encode(data)
+    headers = {JSON_LENGTH_HEADER: str(len(content))}
+    if len(tensors) <= UNCOUNTED_BYTES:
+        return Response(content + tensors, headers=headers, media_type=_BINARY)
+    headers["Content-Length"] = str(len(content) + len(tensors))
+    held = lease.hand_over()
+    held.count(len(tensors))
+    pieces = chain([content], byte_pieces(tensors))
+    return ResponseInPieces(pieces, 200, headers, _BINARY, held)
 
 
 def write(

@@ -28,6 +28,7 @@ from service.samples.validation import read_rows
 from service.web.formats.bounds import Bounds
 from service.web.formats.tensors import (
     Output,
+    as_array,
     as_text,
     datatype_of_labels,
     in_one_sentence,
@@ -120,16 +121,16 @@ def read_inference(body: bytes, json_length: str | None, named: bool, bounds: Bo
 def write_inference(wanted: Inference, answer: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     """The JSON of the response to a request, and the tensors after it; no bytes without any.
 
-    answer: of `handlers.predict`.
+    answer: of `handlers.predict`. On a thread, others come between the parts of a large one.
     """
     prediction = answer["prediction"]
-    decision = np.array(answer["decision"], np.float64)
+    decision = as_array(answer["decision"])
     datatype = datatype_of_labels(answer.get("classes", prediction))
     if datatype == "BYTES":
         prediction = [as_text(label) for label in prediction]
     tensors = {
         "prediction": Output("prediction", datatype, [len(prediction)], prediction),
-        "decision": Output("decision", "FP64", list(decision.shape), decision.ravel().tolist()),
+        "decision": Output("decision", "FP64", list(decision.shape), decision),
     }
     written = [write_tensor(tensors[name], binary) for name, binary in wanted.outputs]
     response: dict[str, Any] = {"model_name": answer["model"], "model_version": VERSION}

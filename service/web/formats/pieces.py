@@ -1,9 +1,11 @@
 """Large answers, encoded piece by piece while they are sent, never as a whole.
 
 A number of an answer takes tens of bytes as an object and as many again once it is written; the
-written form of all rows need not exist at any one time.
+written form of all rows need not exist at any one time. A frame of a stream has to be written as a
+whole, piece by piece too, so that it does not hold up the event loop.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -78,6 +80,21 @@ def msgpack_pieces(data: Any) -> Iterator[bytes]:
                 yield b"".join(map(packer.pack, rows))
 
 
+def byte_pieces(data: bytes) -> Iterator[bytes]:
+    """The pieces of what is written already."""
+    for start in range(0, len(data), _PIECE_BYTES):
+        yield data[start : start + _PIECE_BYTES]
+
+
+async def joined(pieces: Iterator[bytes]) -> bytes:
+    """Pieces as one, which others of the event loop come between."""
+    parts = list[bytes]()
+    async for part in _on_the_loop(pieces):
+        parts.append(part)
+        await asyncio.sleep(0)
+    return b"".join(parts)
+
+
 def _slices(data: Sequence[Any]) -> Iterator[Sequence[Any]]:
     """Parts of a list that have about as many values as a piece may have; objects one by one."""
     step = max(_PIECE_VALUES * len(data) // n_values(data), 1)
@@ -112,11 +129,11 @@ class ResponseInPieces(StreamingResponse):
 
 async def _on_the_loop(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     """Pieces, each of which takes about a millisecond to make; more of them are joined."""
-    joined, size = list[bytes](), 0
+    together, size = list[bytes](), 0
     for piece in pieces:
-        joined.append(piece)
+        together.append(piece)
         size += len(piece)
         if size >= _PIECE_BYTES:
-            yield b"".join(joined)
-            joined, size = [], 0
-    yield b"".join(joined)
+            yield b"".join(together)
+            together, size = [], 0
+    yield b"".join(together)

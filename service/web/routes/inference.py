@@ -2,6 +2,7 @@
 
 import asyncio
 from enum import Enum
+from functools import partial
 from importlib.metadata import version
 from typing import Annotated
 
@@ -24,15 +25,11 @@ from service.errors import (
 from service.model.live import Model
 from service.model.published import Published
 from service.settings import Settings
-from service.web.formats.body import receive_inference, respond_json
-from service.web.formats.inference import (
-    JSON_LENGTH_HEADER,
-    VERSION,
-    metadata,
-    write_inference,
-)
+from service.web.formats.body import receive_inference, respond_binary, respond_json
+from service.web.formats.inference import VERSION, metadata, write_inference
 from service.web.formats.memory import MemoryBudget
 from service.web.formats.paths import INFERENCE_PREFIX as PREFIX
+from service.web.formats.pieces import counted_bytes
 from service.web.formats.query import check_query
 from service.web.formats.wire import JSON
 from service.web.layers.shortcut import Endpoint
@@ -87,12 +84,12 @@ def add_inference(
             predicted = await handlers.predict(
                 engine, request.state.grant, model, wanted.head, wanted.awaited, wanted.rows, lease
             )
-            response, tensors = write_inference(wanted, predicted)
-            if not wanted.binary:
-                return respond_json(response, lease)
-        content = JSON.encode(response)
-        headers = {JSON_LENGTH_HEADER: str(len(content))}
-        return Response(content + tensors, headers=headers, media_type="application/octet-stream")
+            large = counted_bytes(predicted) > 0
+            write = partial(write_inference, wanted, predicted)
+            response, tensors = await asyncio.to_thread(write) if large else write()
+            if wanted.binary:
+                return respond_binary(response, tensors, lease)
+            return respond_json(response, lease)
 
     return {f"{_MODEL}/infer": infer}
 

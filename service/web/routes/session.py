@@ -31,7 +31,7 @@ from service.spec.heads import LearningCall
 from service.web.formats.body import beside_the_loop, question_for, samples_for
 from service.web.formats.bounds import bounds_of
 from service.web.formats.memory import Lease, MemoryBudget
-from service.web.formats.pieces import counted_bytes
+from service.web.formats.pieces import counted_bytes, joined
 from service.web.formats.problems import problem_of
 from service.web.formats.request_size import check_size
 from service.web.formats.wire import JSON, Format
@@ -247,7 +247,8 @@ class Session:
             await self._free.acquire()
 
     async def _write(self, data: dict[str, Any]) -> None:
-        encoded = self._format.encode(data)
+        large = counted_bytes(data) > 0
+        encoded = await joined(self._format.pieces(data)) if large else self._format.encode(data)
         if self._format is JSON:
             await self._websocket.send_text(encoded.decode())
         else:

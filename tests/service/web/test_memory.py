@@ -7,9 +7,11 @@ from contextlib import closing
 
 import httpx
 import msgpack
+import numpy as np
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
+from websockets.typing import Subprotocol
 
 from service.errors import MemoryFull
 from service.web.formats.memory import MemoryBudget
@@ -162,6 +164,27 @@ class TestAnswers:
         answer = httpx.post(path, json={"inputs": [tensor]})
         assert answer.headers["transfer-encoding"] == "chunked"
         assert answer.json()["outputs"][0]["data"] == [1] * 15_000
+
+    def test_of_binary_tensors_too(self, narrow: str):
+        tensor = {"name": "x", "datatype": "FP64", "shape": [15_000, 1], "data": [1] * 15_000}
+        asked = {"inputs": [tensor], "parameters": {"binary_data_output": True}}
+        for _ in range(3):  # all is given back
+            answer = httpx.post(narrow.replace("v1", "v2") + "/infer", json=asked)
+            told = int(answer.headers["inference-header-content-length"])
+            prediction, decision = np.frombuffer(answer.content[told:], "<i8").reshape(2, -1)
+            assert prediction.tolist() == [1] * 15_000
+            assert len({*decision.tolist()}) == 1
+
+    def test_a_large_frame_says_the_same(self, narrow: str):
+        expected = httpx.post(f"{narrow}/predict", content=self.ROWS).json()
+        for kind, decode in (("json", json.loads), ("msgpack", msgpack.unpackb)):
+            encode = json.dumps if kind == "json" else msgpack.packb
+            protocol = Subprotocol(f"wolfstream.v1.{kind}")
+            at = f"{narrow.replace('http', 'ws', 1)}/stream"
+            with connect(at, subprotocols=[protocol], max_size=None) as stream:
+                stream.recv()
+                stream.send(encode({"id": 1, "op": "predict", **json.loads(self.ROWS)}))
+                assert decode(stream.recv(SOON)) == {"id": 1, **expected}
 
     def test_a_client_that_leaves_gives_back_its_own(self, server: ServerProcess, narrow: str):
         with httpx.stream("POST", f"{narrow}/predict", content=self.ROWS) as answer:

@@ -1,5 +1,6 @@
 """Answers that are written piece by piece."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -7,7 +8,7 @@ import msgpack
 import pytest
 from pydantic_core import to_json
 
-from service.web.formats.pieces import json_pieces, msgpack_pieces, n_values
+from service.web.formats.pieces import joined, json_pieces, msgpack_pieces, n_values
 
 MANY = 20_000
 ANSWERS: list[dict[str, Any]] = [
@@ -35,6 +36,26 @@ class TestPieces:
 def test_no_piece_is_large(answer: dict[str, Any], pieces_of: Callable[[Any], Iterator[bytes]]):
     pieces = list(pieces_of(answer))
     assert max(map(len, pieces)) < sum(map(len, pieces)) / 3
+
+
+def test_others_come_between_the_pieces_of_a_frame():
+    async def count() -> tuple[bytes, int]:
+        turns = 0
+
+        async def other() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(other())
+        written = await joined(json_pieces(ANSWERS[3]))
+        task.cancel()
+        return written, turns
+
+    written, turns = asyncio.run(count())
+    assert written == to_json(ANSWERS[3])
+    assert turns > 5
 
 
 def test_rows_count_by_their_values():
