@@ -6,7 +6,7 @@ of the same sequence, which may be older; what came after both at this sequence 
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import TypeAlias
 
 from service.engine.absorb import (
@@ -45,7 +45,7 @@ def recover_model(learner: Learner, storage: Storage, computing: Computing) -> L
     damaged, found = list[int](), list[KeyedRequest]()
     if _may_begin(learner, journal, _RESTORING):
         try:
-            damaged = restore_newest(learner, journal, storage.snapshots)
+            damaged = restore_newest(learner, journal, storage.snapshots, computing)
             learner.epoch = journal.epoch_since(model.id, learner.sequence) or learner.epoch
             rows_of_blocks = replay(
                 learner, storage, computing, lambda after: _may_begin(learner, journal, after)
@@ -150,8 +150,17 @@ def _replay_block(
     return found
 
 
-def restore_newest(learner: Learner, journal: Journal, snapshots: Snapshots) -> list[int]:
+def _alone(_: int) -> AbstractContextManager[None]:
+    """Nobody else uses the storage or the processors."""
+    return nullcontext()
+
+
+def restore_newest(
+    learner: Learner, journal: Journal, snapshots: Snapshots, computing: Computing = _alone
+) -> list[int]:
     """Fill a new learner with the newest undamaged state, if there is any.
+
+    computing: is entered to load a snapshot, while others use the journal.
 
     Returns the sequences of the damaged snapshots that were skipped; one that cannot be read now is
     skipped too, but may be whole. Raises StartupError.
@@ -163,12 +172,13 @@ def restore_newest(learner: Learner, journal: Journal, snapshots: Snapshots) -> 
         if rolled_back_at is not None and sequence <= rolled_back_at:
             break
         try:
-            state = snapshots.load(model.id, sequence)
+            with computing(1):
+                state = snapshots.load(model.id, sequence)
+                learner.restore(state.plain, state.arrays)
         except DamagedSnapshot as error:
             logger.warning("model %s: %s; trying the one before", model.name, error)
             (unreadable if isinstance(error, UnreadableSnapshot) else damaged).append(sequence)
             continue
-        learner.restore(state.plain, state.arrays)
         _note_origin(model, sequence, state)
         model.note_snapshot(sequence, snapshots.written(model.id, sequence))
         return damaged

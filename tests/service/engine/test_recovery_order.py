@@ -18,6 +18,7 @@ from service.samples.validation import Samples
 from service.storage.data_directory import open_storage
 from service.storage.entries import Entry
 from service.storage.interfaces import Storage
+from service.storage.snapshot_format import State
 from tests.service.specs import read_papers_spec
 
 SPEC = read_papers_spec({"working_set": None, "asset": {"dimension": 8}})
@@ -75,6 +76,21 @@ def test_they_compute_at_the_same_time(left: Storage, monkeypatch: pytest.Monkey
     watched = Watched(monkeypatch, together=3)
     assert {one.sequence for one in recovered(left, Room(3, PLENTY)).values()} == {20}
     assert "abc" in watched.groups
+
+
+def test_their_snapshots_are_loaded_at_the_same_time(
+    left: Storage, monkeypatch: pytest.MonkeyPatch
+):
+    for learner in recovered(left, Room(3, PLENTY)).values():
+        left.snapshots.save(learner.model.id, State(*learner.state()))
+    all_load, load = threading.Barrier(3), left.snapshots.load
+
+    def loaded(*which: int) -> State:
+        all_load.wait(SOON)
+        return load(*which)
+
+    monkeypatch.setattr(left.snapshots, "load", loaded)
+    assert {one.sequence for one in recovered(left, Room(3, PLENTY)).values()} == {20}
 
 
 def test_each_is_what_it_is_alone(left: Storage):
