@@ -14,7 +14,7 @@ from service.storage.replay_marks import ReplayMarks
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.sqlite_answers import SqliteAnswers
 from service.storage.sqlite_catalogue import SqliteCatalogue
-from service.storage.sqlite_file import SqliteFile
+from service.storage.sqlite_file import SqliteFile, is_blank
 from service.storage.sqlite_journal import SqliteJournal
 from service.storage.wal_check import check_write_ahead, write_ahead_path
 
@@ -63,8 +63,15 @@ def open_storage(data: Path, snapshots_kept: int = 4, read_only: bool = False) -
     file = SqliteFile(journal_path(data), read_only, snapshots.pin)
     high_water = HighWater(high_water_path(data), read_only)
     replays = ReplayMarks(_replays_path(data), read_only)
-    journal = SqliteJournal(file, high_water, replays)
-    return Storage(journal, SqliteCatalogue(file), SqliteAnswers(file), snapshots)
+    journal, catalogue = SqliteJournal(file, high_water, replays), SqliteCatalogue(file)
+    if high_water.last() > catalogue.last_event():
+        journal.close()
+        raise StartupError(
+            f"samples of a model were acknowledged that {journal.name} does not know: it has lost "
+            "its end. Restore the data directory from a backup (`wolfstream restore`); `wolfstream "
+            "serve --recover` goes on without what is lost"
+        )
+    return Storage(journal, catalogue, SqliteAnswers(file), snapshots)
 
 
 @contextmanager
@@ -108,15 +115,19 @@ def set_aside(data: Path) -> Path:
 
 
 def has_lost_journal(data: Path) -> bool:
-    """Whether something shows that a journal was there which is missing or empty."""
+    """Whether something shows that a journal was there which is missing or empty.
+
+    A journal may be empty because its write-ahead file is gone, where all of it was.
+    """
     path = journal_path(data)
+    traces = [high_water_path(data)]
     if path.exists() and path.stat().st_size:
-        return False
-    ahead = write_ahead_path(path)
+        if not is_blank(path):
+            return False
+    else:
+        traces.append(write_ahead_path(path))
     left = any(snapshots_path(data).glob("[0-9]*/*.snapshot"))
-    return left or any(
-        other.exists() and other.stat().st_size for other in (ahead, high_water_path(data))
-    )
+    return left or any(trace.exists() and trace.stat().st_size for trace in traces)
 
 
 def forget_high_water(data: Path) -> None:

@@ -59,6 +59,13 @@ class HighWater:
         sequence = int.from_bytes(slot[:8], "little")
         return sequence if slot == _slot(model, sequence) else 0
 
+    def last(self) -> int:
+        """The highest number of a model that has a whole mark; 0 without any."""
+        if self._file is None:
+            return 0
+        models = range(os.fstat(self._file).st_size // _SLOT.size, 0, -1)
+        return next((model for model in models if self.of(model)), 0)
+
     def sync(self) -> None:
         """Make the marks durable; a failure is logged."""
         assert self._file is not None

@@ -66,10 +66,18 @@ class SqliteCatalogue:
             self._names = {found.name: found.number for found in self.models()}
         return self._names
 
+    def last_event(self) -> int:
+        """The sequence of the last event, no less than the number of any model; 0 before the first.
+
+        Raises StartupError.
+        """
+        with self._file.reading():
+            last = "SELECT coalesce(max(sequence), 0) FROM log WHERE model = ?"
+            return int(self._file.db.execute(last, (OF_SERVER,)).fetchone()[0])
+
     def _next_event(self) -> int:
         """The sequence of the next event, which was never given before."""
-        last = "SELECT coalesce(max(sequence), 0) FROM log WHERE model = ?"
-        return 1 + int(self._file.db.execute(last, (OF_SERVER,)).fetchone()[0])
+        return 1 + self.last_event()
 
     def _insert(self, kind: str, event: int, record: bytes) -> None:
         row = event_row(OF_SERVER, event, SAMPLES, kind, now(), record)

@@ -7,7 +7,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -256,3 +256,12 @@ class SqliteFile:
 def now() -> int:
     """The time of an entry, in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
+
+
+def is_blank(path: Path) -> bool:
+    """Whether a journal's file was made, but has no table: its first commit is not there."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            return not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    except sqlite3.Error:
+        return False  # that is said where it is opened

@@ -1,9 +1,11 @@
 """Random damage to what a killed server left: refused with a cure, or recovered in full.
 
-Of the write-ahead file the last commit alone may be passed over, and that is said: it cannot be
-told from one that a crash cut short.
+Bytes are changed, files are cut short, and files and directories are gone. Of the write-ahead file
+the last commit alone may be passed over, and that is said: it cannot be told from one that a crash
+cut short.
 """
 
+import contextlib
 import logging
 import os
 import shutil
@@ -170,6 +172,72 @@ def test_of_snapshots(left: Path, tmp_path: Path, report: Report) -> None:
                 assert recovered(data) == before, (which, k)
             cases += 1
     report(damaged=cases, lost_in_silence=0)
+
+
+MISSING = {
+    "log.sqlite": "refused",
+    "log.sqlite-wal": "refused",
+    "log.sqlite-shm": "recovered in full",
+    "high-water": "recovered in full",
+    "replays": "recovered in full",
+    "lock": "recovered in full",
+    "snapshots": "a model broken",
+    "snapshots/1": "a model broken",
+    "snapshots/1/newest": "recovered in full",
+    "snapshots/1/older": "recovered in full",
+}
+
+
+def without(data: Path, name: str) -> None:
+    if name.endswith(("newest", "older")):
+        found = sorted((data / name).parent.glob("*.snapshot"))
+        found[-1 if name.endswith("newest") else 0].unlink()
+    elif (data / name).is_dir():
+        shutil.rmtree(data / name)
+    else:
+        (data / name).unlink()
+
+
+@pytest.mark.parametrize(("name", "expected"), MISSING.items())
+def test_of_what_is_gone(left: Path, tmp_path: Path, name: str, expected: str) -> None:
+    before = recovered_copy(left, tmp_path)
+    data = tmp_path / "damaged"
+    shutil.copytree(left, data)
+    without(data, name)
+    files = {path: path.read_bytes() for path in data.rglob("*.snapshot")}
+    if expected == "refused":
+        with pytest.raises(StartupError, match="|".join(CURES)):
+            recovered(data)
+    else:
+        told = before | {"m": "broken"} if expected == "a model broken" else before
+        assert recovered(data) == told
+    kept = {path: path.read_bytes() for path in data.rglob("*.snapshot")}
+    assert kept == files, "what is left was touched"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_of_several_that_are_gone(left: Path, tmp_path: Path, seed: int) -> None:
+    """Nothing else is served than before, and no snapshot is touched."""
+    random = Random(f"{SEED}:{seed}")
+    before = recovered_copy(left, tmp_path)
+    data = tmp_path / "damaged"
+    shutil.copytree(left, data)
+    for name in random.sample(list(MISSING), random.randint(2, 4)):
+        with contextlib.suppress(FileNotFoundError, IndexError):
+            without(data, name)
+    files = {path: path.read_bytes() for path in data.rglob("*.snapshot")}
+    # Where no samples are left anywhere, nothing can show that there were some.
+    traces = files or (data / "high-water").exists() or (data / "log.sqlite-wal").exists()
+    refusal, after = "", dict[str, Any]()
+    try:
+        after = recovered(data)
+    except StartupError as error:
+        refusal = str(error)
+    whole = {name: said for name, said in after.items() if said != "broken"}
+    assert whole.items() <= before.items()
+    assert whole or any(cure in refusal for cure in CURES) or after or not traces
+    kept = {path: path.read_bytes() for path in data.rglob("*.snapshot")}
+    assert kept == files
 
 
 def damage_for_sure(file: Path, random: Random) -> None:

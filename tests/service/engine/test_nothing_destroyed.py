@@ -72,6 +72,40 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
+@pytest.fixture
+def killed_early(tmp_path: Path) -> Path:
+    """A directory like that, of which all that was written to the journal is in its -wal."""
+    with writing(tmp_path / "whole") as writer:
+        learn(writer, "prices", 0, 35)
+        writer.snapshots.finish(wait=True)
+        shutil.copytree(tmp_path / "whole", tmp_path / "killed")
+        learn(writer, "mail", 0, 12)
+        shutil.copy(tmp_path / "whole" / "high-water", tmp_path / "high-water-with-mail")
+    return tmp_path / "killed"
+
+
+class TestLostWriteAhead:
+    def test_with_all_of_the_journal_it_is_said_and_nothing_changes(self, killed_early: Path):
+        (killed_early / "log.sqlite-wal").unlink()
+        before = contents(killed_early)
+        assert before
+        with pytest.raises(JournalMissing, match="serve --recover"), writing(killed_early):
+            pass
+        assert contents(killed_early) == before
+        recover_directory(killed_early)
+        with writing(killed_early) as writer:
+            assert sequence_of(writer, "prices") == 30
+
+    def test_with_the_creation_of_a_model(self, killed_early: Path, tmp_path: Path):
+        """What was written before it is there."""
+        shutil.copy(tmp_path / "high-water-with-mail", killed_early / "high-water")
+        with pytest.raises(StartupError, match="lost its end"), writing(killed_early):
+            pass
+        recover_directory(killed_early)
+        with writing(killed_early) as writer:
+            assert sequence_of(writer, "prices") == 35
+
+
 class TestLostJournal:
     @pytest.mark.parametrize("how", ["missing", "empty"])
     def test_it_is_said_and_nothing_changes(self, data: Path, how: str):
