@@ -1,5 +1,6 @@
 """What a server process has: memory, files, threads; and tasks that run at once."""
 
+import resource
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,13 @@ from tests.service.process import ServerProcess
 def resident_bytes(server: ServerProcess) -> int:
     """Memory that the process has now."""
     return _status(server, "VmRSS") << 10
+
+
+def limit_memory(server: ServerProcess, n_bytes: int) -> None:
+    """Let the process take so many bytes more than it has now, and no others."""
+    assert server.process is not None
+    most = (_status(server, "VmData") << 10) + n_bytes
+    resource.prlimit(server.process.pid, resource.RLIMIT_DATA, (most, most))
 
 
 def threads(server: ServerProcess) -> int:

@@ -1,11 +1,13 @@
 """Tens of thousands of requests and frames that somebody got wrong, against one live server.
 
 Every answer is one that the interface documents, within seconds; the server lives, its memory is
-bounded, and a model that met valid samples only is, bit for bit, what it is without the rest.
+bounded, it says at once that it lives whenever it is asked, and a model that met valid samples only
+is, bit for bit, what it is without the rest.
 """
 
 import os
 import socket
+import threading
 import time
 from collections import Counter
 from contextlib import closing
@@ -22,7 +24,7 @@ from service.model.learner import Learner
 from service.model.live import Model
 from service.spec.model import read_spec
 from tests.hard.conftest import Report
-from tests.hard.processes import resident_bytes, together
+from tests.hard.processes import limit_memory, resident_bytes, together
 from tests.service.fuzzing import SECONDS, SMALL, FrameFuzzer, Fuzzer, make_case
 from tests.service.mutations import damaged
 from tests.service.process import ServerProcess
@@ -33,6 +35,10 @@ pytestmark = [pytest.mark.hard, pytest.mark.timeout(900)]
 SEED = int(os.environ.get("HARD_SEED", "20260101"))
 REQUESTS, FRAMES, RAW = 20_000, 3_000, 500
 GROWTH_BYTES = 250 << 20
+# What the process may take at all, above what it has when the campaign begins.
+ROOM_BYTES = 1 << 30
+# A machine that is busy with other things is no reason to fail.
+WORST_WAIT = 3.0
 
 
 def test_nothing_that_is_sent_breaks_the_server(tmp_path: Path, report: Report) -> None:
@@ -44,15 +50,17 @@ def test_nothing_that_is_sent_breaks_the_server(tmp_path: Path, report: Report) 
         for number in range(1000):  # until buffers have their size
             fuzzers[0].send(make_case(f"{SEED} first", number))
         before = resident_bytes(server)
+        limit_memory(server, ROOM_BYTES)
         frames = [FrameFuzzer(server, packed, key) for packed in (False, True)]
         answers: Counter[str] = Counter()
         control = Control(server, key)
-        together(
-            *(lambda k=k: of_requests(fuzzers[k], k) for k in range(2)),
-            *(lambda k=k: of_frames(frames[k], k) for k in range(2)),
-            lambda: of_raw_bytes(server, key, answers),
-            control.run,
-        )
+        with Pulse(server) as pulse:
+            together(
+                *(lambda k=k: of_requests(fuzzers[k], k) for k in range(2)),
+                *(lambda k=k: of_frames(frames[k], k) for k in range(2)),
+                lambda: of_raw_bytes(server, key, answers),
+                control.run,
+            )
         for one in (*fuzzers, *frames):
             answers += one.answers
             one.close()
@@ -67,10 +75,13 @@ def test_nothing_that_is_sent_breaks_the_server(tmp_path: Path, report: Report) 
             raw_connections=RAW,
             **{name.replace(" ", "_"): n for name, n in sorted(answers.items())},
             memory_grown_MB=grown >> 20,
+            livez_median_and_worst_ms=pulse.milliseconds(),
             control_samples=control.learned,
         )
         assert not any(name.startswith("HTTP 5") and name != "HTTP 503" for name in answers)
         assert grown < GROWTH_BYTES
+        assert pulse.alive
+        assert max(pulse.waits) < WORST_WAIT
         # uvicorn tells of text that is not UTF-8 with a traceback, and closes with 1007.
         said = server.log()
         assert said.count("Traceback") == said.count("Invalid UTF-8 sequence received")
@@ -132,6 +143,36 @@ def raw_request(key: str, random: Random) -> bytes:
             return upgrade + frame
         case _:
             return damaged(upgrade, head, random)
+
+
+class Pulse(threading.Thread):
+    """Asks whether the server lives, twenty times a second, while a context lasts."""
+
+    def __init__(self, server: ServerProcess) -> None:
+        super().__init__()
+        self._client = httpx.Client(base_url=server.url, timeout=60)
+        self._ended = threading.Event()
+        self.waits: list[float] = []
+        self.alive = True
+
+    def __enter__(self) -> "Pulse":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self.join()
+        self._client.close()
+
+    def run(self) -> None:
+        while not self._ended.wait(0.05):
+            began = time.monotonic()
+            self.alive &= self._client.get("/livez").status_code == 200
+            self.waits.append(time.monotonic() - began)
+
+    def milliseconds(self) -> list[int]:
+        """The median of the waits, and the longest."""
+        return [round(1000 * sorted(self.waits)[k]) for k in (len(self.waits) // 2, -1)]
 
 
 class Control:

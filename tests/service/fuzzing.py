@@ -21,12 +21,14 @@ from websockets.typing import Subprotocol
 from tests.service.mutations import (
     ENCODERS,
     NUMBERS,
+    Body,
     any_value,
     as_json,
     as_msgpack,
     changed,
     damaged,
     encoded,
+    swollen,
 )
 from tests.service.process import ServerProcess
 
@@ -89,9 +91,15 @@ def _content_types(model: str, random: Random) -> list[str]:
     return [*PLAIN, "application/x-ndjson"] + (["text/csv"] if model != "named" else [])
 
 
+def _body(data: Any, content_types: list[str], random: Random) -> Body:
+    if random.random() < 0.02:
+        return swollen(content_types, random)
+    return encoded(data, content_types, random)
+
+
 def _learning(model: str, random: Random) -> Case:
     call = random.choice(["samples", "asset"])
-    body = encoded(valid_samples(model, random), _content_types(model, random), random)
+    body = _body(valid_samples(model, random), _content_types(model, random), random)
     headers = {"Content-Type": body.content_type, **body.headers}
     template = f"/v1/models/{{name}}/{call}"
     return Case("POST", template.format(name=model), template, headers, body.content)
@@ -99,7 +107,7 @@ def _learning(model: str, random: Random) -> Case:
 
 def _predicting(model: str, random: Random) -> Case:
     rows = {"x": valid_samples(model, random)["x"]}
-    body = encoded(rows, _content_types(model, random), random)
+    body = _body(rows, _content_types(model, random), random)
     query = ""
     if random.random() < 0.2:
         name = random.choice(["head", "min_sequence", "x", "%00"])

@@ -214,3 +214,34 @@ def encoded(data: Any, content_types: list[str], random: Random) -> Body:
     if random.random() < 0.05:
         content_type = random.choice([*ENCODERS, "text/plain", "", "a/b; charset=\xff", "json"])
     return Body(content_type, content, headers)
+
+
+# What is repeated in a body that says much in few bytes, between a beginning and an end.
+_SWOLLEN: dict[str, list[tuple[bytes, bytes, bytes]]] = {
+    "application/json": [
+        *((b'{"x": [', unit, b"0]}") for unit in (b"0,", b"[],", b"{},", b'"",', b"[0,0],")),
+        (b'{"x": {', b'"a":0,', b'"b":0}}'),
+        (b'{"x": [', b"1", b"]}"),
+        (b'{"x": "', b"\\u0000", b'"}'),
+        (b"", b"[", b""),
+        (b"", b" ", b"0"),
+    ],
+    "application/vnd.msgpack": [
+        (b"\x81\xa1x\xdd\x00\x08\x00\x00", unit, b"")
+        for unit in (b"\x00", b"\x80", b"\x90", b"\xa0", b"\xc0", b"\x91")
+    ],
+    "application/x-ndjson": [(b"", unit, b"") for unit in (b"{}\n", b"\n", b'{"x":[0]}\n')],
+    "text/csv": [(b"", unit, b"") for unit in (b",", b"0,", b"0\n", b'"', b"\n", b'"",')],
+    "text/x-libsvm": [(b"0", unit, b"") for unit in (b" 1:0", b" ", b"\n0")],
+}
+
+
+def swollen(content_types: list[str], random: Random) -> Body:
+    """A body of up to two million bytes, most of them the same, packed or not."""
+    content_type = random.choice([kind for kind in content_types if kind in _SWOLLEN])
+    begin, unit, end = random.choice(_SWOLLEN[content_type])
+    content = begin + unit * (random.choice([10**5, 5 * 10**5, 2 * 10**6]) // len(unit)) + end
+    encoding = random.choice(["", "gzip", "zstd"])
+    if not encoding:
+        return Body(content_type, content)
+    return Body(content_type, COMPRESSORS[encoding](content), {"Content-Encoding": encoding})
