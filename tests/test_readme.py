@@ -232,6 +232,28 @@ def test_the_defaults_that_the_pages_name_are_those_of_the_settings():
     assert WorkingSetSpec.model_fields["max_size"].default == 5000
 
 
+def test_the_table_of_limits_has_each_limit_with_its_default():
+    from service.settings import Settings
+
+    table = TEXTS["docs/authentication-and-limits.md"].partition("| limit | default")[2]
+    rows = re.findall(r"\| ([^|]+) \| `WOLFSTREAM_(\w+)` \|", table.partition("\n\n")[0])
+    told = {setting.lower(): default for default, setting in rows}
+    elsewhere = {
+        *("port", "threads", "snapshot_samples"),  # which are no limits
+        *("classes", "features", "idempotency_keys", "idempotency_bytes"),  # on pages of their own
+    }
+    units = {"KiB": 1 << 10, "MiB": 1 << 20}
+    numbers = {name: field.default for name, field in Settings.model_fields.items()}
+    limits = {name for name, default in numbers.items() if type(default) in (int, float)}
+    assert told.keys() == limits - elsewhere
+    for name, default in told.items():
+        number, _, unit = default.partition(" ")
+        if numbers[name]:
+            assert float(number.replace(",", "")) * units.get(unit, 1) == numbers[name], name
+        else:
+            assert "of the memory" in default, name
+
+
 def test_each_promise_names_tests_that_exist():
     table = TEXTS["docs/guarantees.md"].partition("| promise | kept by")[2].partition("\n\n")[0]
     named = re.findall(r"`(tests/[\w/]+/test_\w+\.py)`(?: `(test_\w+)`)?", table)

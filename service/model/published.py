@@ -26,6 +26,11 @@ class Published(NamedTuple):
     rows: RowsView
     heads: dict[HeadName, HeadView]
 
+    @property
+    def n_bytes(self) -> int:
+        """About the memory of the heads."""
+        return sum(int(view.gauges.get("head_memory_bytes") or 0) for view in self.heads.values())
+
     def predict(self, head: HeadName, X: Matrix) -> Predictions:
         """What a head predicts for rows, told what the others predict if it listens to them.
 

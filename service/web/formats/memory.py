@@ -1,13 +1,18 @@
 """The memory that requests and their answers may take, all connections together.
 
 Each body is bounded, but eight hundred of them at a time are not; nor are the answers to rows that
-take a byte each. What waits to be learned has a bound of its own, in the queue.
+take a byte each, nor the views that predictions read, which learning replaces meanwhile. What waits
+to be learned has a bound of its own, in the queue.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
 from service.errors import MemoryFull
+from service.model.live import Model
+from service.model.published import Published
 from service.settings import usable_bytes
 
 # Smaller parts of a body are not counted: there are not more of them than connections.
@@ -27,6 +32,7 @@ class MemoryBudget:
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes or usable_bytes() // 4
+        self._read: dict[int, _Read] = {}
         self.held = 0
 
     def lease(self) -> "Lease":
@@ -35,12 +41,51 @@ class MemoryBudget:
 
     def take(self, n_bytes: int, already: int) -> None:
         """Let a request that holds some bytes already hold more. Raises MemoryFull."""
-        if self.held > already and self.held + n_bytes > self._most_bytes:
+        held = self.held + self._replaced_bytes()
+        if held > already and held + n_bytes > self._most_bytes:
             raise MemoryFull(
-                f"requests take {self.held} bytes of memory, at most {self._most_bytes} may; try "
+                f"requests take {held} bytes of memory, at most {self._most_bytes} may; try "
                 "again, or send smaller batches"
             )
         self.held += n_bytes
+
+    @contextmanager
+    def reading(self, model: Model, published: Published) -> Iterator[None]:
+        """Read a view of a model for a while, in which another may replace it.
+
+        From then on it takes memory of its own, until nobody reads it. Raises MemoryFull where such
+        views take more than all requests may.
+        """
+        replaced = self._replaced_bytes()
+        if replaced > self._most_bytes:
+            raise MemoryFull(
+                f"predictions that run read {replaced} bytes of views that learning has replaced, "
+                f"at most {self._most_bytes} may be; try again"
+            )
+        read = self._read.setdefault(id(published), _Read(model, published))
+        read.readers += 1
+        try:
+            yield
+        finally:
+            read.readers -= 1
+            if not read.readers:
+                del self._read[id(published)]
+
+    def _replaced_bytes(self) -> int:
+        return sum(read.n_bytes for read in self._read.values() if read.is_replaced)
+
+
+class _Read:
+    """A view that predictions read."""
+
+    def __init__(self, model: Model, published: Published) -> None:
+        self._model, self._published = model, published
+        self.n_bytes = published.n_bytes
+        self.readers = 0
+
+    @property
+    def is_replaced(self) -> bool:
+        return self._model.published is not self._published
 
 
 class Lease:
@@ -66,6 +111,12 @@ class Lease:
         """Give back what is held above so many bytes."""
         if n_bytes < self._held:
             self.count(n_bytes)
+
+    @contextmanager
+    def reading(self, model: Model, published: Published) -> Iterator[None]:
+        """See `MemoryBudget.reading`. Raises MemoryFull."""
+        with self._budget.reading(model, published):
+            yield
 
     def hand_over(self) -> "Lease":
         """Another lease, which holds what this one held until now."""

@@ -94,7 +94,7 @@ async def predict(
         await engine.reached(model, awaited)
     published = model.published
     _hold_answer(lease, taken, n_rows(rows), published.heads[name].classes, probability)
-    predictions = await _predictions(model, published, name, rows)
+    predictions = await _predictions(model, published, name, rows, lease)
     model.counts[name].predicted += n_rows(rows)
     engine.metrics.predict.observe(time.monotonic() - began)
     return {
@@ -136,17 +136,17 @@ def _probabilities(head: HeadName, predictions: Predictions) -> dict[str, Any]:
     )
 
 
-async def check_predicts(engine: Engine, model: Model, row: Rows) -> None:
-    """Raise ModelBroken or Untrained unless the served head can predict a row."""
+async def check_predicts(engine: Engine, model: Model, row: Rows, lease: Lease) -> None:
+    """Raise MemoryFull, ModelBroken or Untrained unless the served head can predict a row."""
     _check_intact(model)
     await engine.readiness.compiled(model, row)
-    await _predictions(model, model.published, model.spec.serve, row)
+    await _predictions(model, model.published, model.spec.serve, row, lease)
 
 
 async def _predictions(
-    model: Model, published: Published, head: HeadName, rows: Rows
+    model: Model, published: Published, head: HeadName, rows: Rows, lease: Lease
 ) -> Predictions:
-    """Predictions and decisions, computed on a thread if they take long."""
+    """Predictions and decisions, computed on a thread if they take long. Raises MemoryFull."""
     view = published.heads[head]
 
     def compute() -> Predictions:
@@ -160,7 +160,10 @@ async def _predictions(
     inline = published.cost(head, n_rows(rows), entries) <= _INLINE_COST
     if isinstance(rows, NamedRows) and entries > _INLINE_NAMED:
         inline = False
-    return compute() if inline else await asyncio.to_thread(compute)
+    if inline:
+        return compute()
+    with lease.reading(model, published):
+        return await asyncio.to_thread(compute)
 
 
 def _check_intact(model: Model) -> None:

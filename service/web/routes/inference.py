@@ -58,7 +58,7 @@ def add_inference(
 ) -> dict[str, Endpoint]:
     """Add the protocol's routes; those endpoints by path that carry the traffic."""
     _add_server(app, engine)
-    _add_models(app, engine)
+    _add_models(app, engine, memory)
     of_predicting = INFERRED | refusals(
         *BODY_REFUSALS,
         *(UnknownModel, NoSuchHead, Untrained, QuotaExceeded, NotReached, ModelBroken),
@@ -118,9 +118,11 @@ def _add_server(app: FastAPI, engine: Engine) -> None:
         return respond_json({"ready": True})
 
 
-def _add_models(app: FastAPI, engine: Engine) -> None:
+def _add_models(app: FastAPI, engine: Engine, memory: MemoryBudget) -> None:
     of_model = _of("Model") | refusals(UnknownModel, inference=True)
-    of_ready = _of("ModelReady") | refusals(UnknownModel, Untrained, ModelBroken, inference=True)
+    of_ready = _of("ModelReady") | refusals(
+        UnknownModel, Untrained, ModelBroken, MemoryFull, inference=True
+    )
 
     @app.get(_MODEL, tags=_TAGS, responses=of_model)
     async def inference_model(name: str) -> Response:
@@ -147,7 +149,8 @@ def _add_models(app: FastAPI, engine: Engine) -> None:
         return await _ready(_of_version(engine, name, version))
 
     async def _ready(model: Model) -> Response:
-        await handlers.check_predicts(engine, model, _row_of_zeros(model))
+        with memory.lease() as lease:
+            await handlers.check_predicts(engine, model, _row_of_zeros(model), lease)
         return respond_json({"name": model.name, "ready": True})
 
 

@@ -3,7 +3,9 @@
 import json
 import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import msgpack
@@ -14,10 +16,14 @@ from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
 from service.errors import MemoryFull
+from service.model.live import Model
+from service.model.published import Published
 from service.web.formats.memory import MemoryBudget
+from solver.prepare.row_form import RowForm
+from solver.stream.rows import RowsView
 from tests.service.access.test_keys import problem
 from tests.service.process import ServerProcess
-from tests.service.specs import PAPERS
+from tests.service.specs import PAPERS, read_papers_spec
 
 SOON = 10.0
 MOST = 1 << 20
@@ -75,6 +81,42 @@ class TestBudget:
     def test_by_default_it_is_a_part_of_what_there_is(self):
         with MemoryBudget(0).lease() as lease:
             lease.hold(1 << 20)
+
+
+class TestViews:
+    """Those that predictions read while learning replaces them."""
+
+    def test_a_replaced_one_counts_once_and_until_nobody_reads_it(self):
+        budget, model = MemoryBudget(1000), Model(1, "m", read_papers_spec({}))
+        old = model.published = view_of(700)
+        with budget.lease() as lease, lease.reading(model, old):
+            with budget.lease() as other, other.reading(model, old):
+                lease.hold(600)
+                model.published = view_of(1)
+                with pytest.raises(MemoryFull, match="take 1300 bytes"):
+                    other.hold(1)
+            with pytest.raises(MemoryFull, match="take 1300 bytes"):
+                lease.hold(601)
+        with budget.lease() as lease, budget.lease() as other:
+            lease.hold(600)
+            other.hold(400)
+
+    def test_many_of_them_let_no_other_be_read(self):
+        budget, model = MemoryBudget(1000), Model(1, "m", read_papers_spec({}))
+        with ExitStack() as stack, budget.lease() as lease:
+            for _ in range(2):
+                model.published = view_of(700)
+                stack.enter_context(lease.reading(model, model.published))
+            stack.enter_context(lease.reading(model, model.published))
+            model.published = view_of(700)
+            with pytest.raises(MemoryFull, match="1400 bytes of views"):
+                stack.enter_context(lease.reading(model, model.published))
+
+
+def view_of(n_bytes: int) -> Published:
+    """A view whose one head takes so many bytes."""
+    head: Any = SimpleNamespace(gauges={"head_memory_bytes": n_bytes})
+    return Published(0, "", RowsView(RowForm(None)), {"working_set": head})
 
 
 @pytest.fixture(scope="module")
