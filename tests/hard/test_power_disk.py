@@ -1,5 +1,6 @@
 """The simulated disk itself: what a loss of power leaves of what a process wrote."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,6 +10,8 @@ from random import Random
 import pytest
 
 from tests.hard.power.disk import LOSSES, Disk, build_recorder, read_records
+from tests.service.streams import three_classes
+from tests.service.writer_bench import Bench
 
 pytestmark = pytest.mark.hard
 
@@ -42,6 +45,7 @@ def lose(tmp_path: Path) -> Lose:
     def left(program: str, loss: str) -> dict[str, bytes]:
         disk = Disk(root)
         environment = {"POWER_ROOT": str(root), "POWER_LOG": str(log), "LD_PRELOAD": str(recorder)}
+        environment = os.environ | environment
         subprocess.run([sys.executable, "-c", BEGIN + program], env=environment, check=True)
         disk.follow(read_records(log))
         log.unlink(missing_ok=True)
@@ -84,6 +88,27 @@ class TestAllThatWasNotSynced:
     def test_a_folder_that_was_renamed_keeps_what_is_in_it(self, lose: Lose):
         made = 'os.mkdir("a"); write("a/b", b"data"); sync("a"); os.rename("a", "c"); sync(".")'
         assert lose(made, "drop") == {"old": b"old", "c/b": b"data"}
+
+
+def test_backups_and_what_is_restored_are_there_when_the_command_has_ended(
+    lose: Lose, tmp_path: Path
+):
+    bench = Bench(tmp_path / "data")
+    model = bench.create({"working_set": {"max_size": 20}, "asset": None})
+    bench.learn(model, three_classes(30))
+    bench.snapshot(model)
+    bench.learn(model, three_classes(10))
+    bench.kill()
+    command = "from service.cli.main import main; main({}, standalone_mode=False)".format
+    lose(command(["backup", "--data", str(tmp_path / "data"), "copy"]), "drop")
+    lose(command(["restore", "--data", "restored", "copy"]), "drop")
+    assert (tmp_path / "root" / "copy" / "backup.json").exists()
+    for folder in ("copy", "restored"):
+        snapshots = (tmp_path / "root" / folder).glob("snapshots/1/*.snapshot")
+        assert [path.name for path in snapshots] == [f"{30:020d}.snapshot"]
+    bench = Bench(tmp_path / "root" / "restored")
+    assert [model.published.sequence for model in bench.writer.models.all()] == [40]
+    bench.close()
 
 
 @pytest.mark.parametrize(

@@ -228,6 +228,23 @@ int mkdirat(int folder, const char *path, mode_t mode) {
 }
 int mkdir(const char *path, mode_t mode) { return mkdirat(AT_FDCWD, path, mode); }
 
+/* Python copies files with it; what was written is read from where it came from. */
+ssize_t sendfile64(int file, int from, off64_t *offset, size_t length) {
+    if (!is_below(file)) return REAL(sendfile64)(file, from, offset, length);
+    pthread_mutex_lock(&lock);
+    ssize_t n = REAL(sendfile64)(file, from, offset, length);
+    if (n > 0) {
+        char *data = malloc(n);
+        off64_t end = offset ? *offset : lseek(from, 0, SEEK_CUR);
+        if (!data || pread(from, data, n, end - n) != n) abort();
+        note(WRITE, inodes[file], lseek(file, 0, SEEK_CUR) - n, NULL, NULL, data, n);
+        free(data);
+    }
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+ssize_t sendfile(int file, int from, off_t *offset, size_t length) { return sendfile64(file, from, offset, length); }
+
 /* What is not modelled. */
 #define UNMODELLED(result, name, parameters, arguments, file)              \
     result name parameters {                                               \
@@ -245,8 +262,6 @@ UNMODELLED(int, fallocate, (int file, int mode, off_t o, off_t n), (file, mode, 
 UNMODELLED(int, fallocate64, (int file, int mode, off64_t o, off64_t n), (file, mode, o, n), file)
 UNMODELLED(int, posix_fallocate, (int file, off_t o, off_t n), (file, o, n), file)
 UNMODELLED(int, posix_fallocate64, (int file, off64_t o, off64_t n), (file, o, n), file)
-UNMODELLED(ssize_t, sendfile, (int file, int from, off_t *o, size_t n), (file, from, o, n), file)
-UNMODELLED(ssize_t, sendfile64, (int file, int from, off64_t *o, size_t n), (file, from, o, n), file)
 UNMODELLED(ssize_t, copy_file_range, (int from, off64_t *a, int file, off64_t *b, size_t n, unsigned f),
            (from, a, file, b, n, f), file)
 
