@@ -73,6 +73,16 @@ class Settings(BaseSettings):
     data: Path = Field(
         Path("wolfstream-data"), description="Directory of the journal and the snapshots."
     )
+    webhook: str | None = Field(
+        None,
+        description="URL to which alerts are posted: heads whose predictions became worse.",
+    )
+    webhook_secret: str = Field(
+        "", description="Text of at least 16 characters that signs what is posted to the webhook."
+    )
+    webhook_private: bool = Field(
+        False, description="Let the webhook's address be private, or this machine's own."
+    )
     threads: int = Field(1, ge=1, description="Threads of a matrix product.")
     queue_samples: int = Field(65_536, ge=1, description="Samples that may wait to be learned.")
     queue_bytes: int = Field(

@@ -27,7 +27,17 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 # As `spec.model.MODEL_NAME_PATTERN`; importing that module would make help slow.
 _MODEL_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z"
 _ON_THE_COMMAND_LINE = (
-    *("host", "port", "insecure", "tls_cert", "tls_key", "data", "threads", "log_format"),
+    *(
+        "host",
+        "port",
+        "insecure",
+        "tls_cert",
+        "tls_key",
+        "data",
+        "threads",
+        "log_format",
+        "webhook",
+    ),
 )
 
 
@@ -82,6 +92,7 @@ _METAVARS = {
     "tls_key": "FILE",
     "data": "DIR",
     "log_format": "auto|text|json",
+    "webhook": "URL",
 }
 
 
@@ -124,6 +135,7 @@ def _other_settings() -> str:
 @_setting("data")
 @_setting("threads")
 @_setting("log_format")
+@_setting("webhook")
 @click.option(
     "--load",
     "loads",

@@ -50,7 +50,7 @@ class EventReader:
             return None
         self._last_id = event.get("id", self._last_id)
         self._patience.renew()
-        return data
+        return data if event.get("event") == "state" else None
 
     def again(self, error: ClientError | None = None) -> Pause:
         """The pause before the next connection; raises the error if there is to be none."""

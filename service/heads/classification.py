@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import InvalidSamples, Untrained
+from service.heads.changes import Change
 from service.heads.hits import Hits
 from service.heads.protocol import Answers, Predictions
 from service.samples.targets import Label, Targets
@@ -130,6 +131,16 @@ class ClassificationView(NamedTuple):
         """Those of the learner."""
         return self.learner.learners
 
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """As of `HeadView`."""
+        return self.score.changes.found
+
+    @property
+    def n_changes(self) -> int:
+        """As of `HeadView`."""
+        return self.score.changes.total
+
     def latest(self, n: int) -> list[tuple[Label, Label]]:
         """As of `HeadView`."""
         return [(self.classes[guess], self.classes[code]) for guess, code in self.score.latest(n)]
@@ -201,6 +212,10 @@ class ClassificationHead(Generic[L]):
         """Learning these samples again and again."""
         assert isinstance(y, list)
         return ClassPasses(self, X, y)
+
+    def date_changes(self, sequence: int) -> None:
+        """As of `Head`."""
+        self._score.changes.date(sequence)
 
     def keep_score(self, former: Self) -> None:
         """Have the score of a head that learned the same samples in another form."""

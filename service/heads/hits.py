@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from service.heads.changes import Changes
 from service.heads.recent import RecentColumns
 from solver.arrays import Float64Array
 
@@ -32,7 +33,7 @@ class Hits:
     (p_o - p_l) / (1 - p_l), p_l being that of "the label before again" (Bifet et al. 2013);
     log_loss = -mean log p of the true label, where the head has probabilities. majority_accuracy
     is that of "the most frequent label so far", of equals the one that was so first. A few numbers
-    for each class are kept, however long the stream is.
+    for each class are kept, however long the stream is. `changes` are those of the error rate.
     """
 
     def __init__(self) -> None:
@@ -43,6 +44,7 @@ class Hits:
         # Of each class: how often it was a judged label, how often predicted, how often met.
         self._counts: list[list[int]] = [[], [], []]
         self._last = self._majority = -1
+        self.changes = Changes()
         # Label, prediction, whether the label before was right, whether the most frequent was,
         # log loss.
         self._recent = RecentColumns(5)
@@ -86,6 +88,7 @@ class Hits:
         self._rule_hits[0] += int(columns[2].sum())
         self._rule_hits[1] += int(columns[3].sum())
         self._recent.add(columns)
+        self.changes.add((columns[0] != columns[1]).astype(np.float64).tolist())
 
     def _meet(self, classes: int) -> None:
         for counts in self._counts:
@@ -126,6 +129,7 @@ class Hits:
         other = copy.copy(self)
         other._rule_hits, other._recent = self._rule_hits.copy(), self._recent.copy()
         other._counts = [counts.copy() for counts in self._counts]
+        other.changes = self.changes.copy()
         return other
 
     def state(self) -> dict[str, Any]:
@@ -137,6 +141,7 @@ class Hits:
             "rules": [*self._rule_hits, self._last, self._majority],
             "log_loss": [self._log_loss, self._lossy],
             "recent": self._recent.state(),
+            "changes": self.changes.state(),
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
@@ -148,6 +153,8 @@ class Hits:
         *self._rule_hits, self._last, self._majority = plain["rules"]
         self._log_loss, self._lossy = plain["log_loss"]
         self._recent.restore(self.judged, plain["recent"])
+        if "changes" in plain:  # older versions did not look for them
+            self.changes.restore(plain["changes"])
 
 
 def kappa(labels: Sequence[int], predicted: Sequence[int], correct: int) -> float | None:

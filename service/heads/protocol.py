@@ -13,6 +13,7 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from service.heads.changes import Change
 from service.heads.fit import Fit, Observe, Window
 from service.heads.scores import Score
 from service.samples.targets import Label, Targets
@@ -109,6 +110,14 @@ class HeadView(Protocol):
     def learners(self) -> list[dict[str, Any]]:
         """What each of the head's learners is worth at present; empty if it is one learner."""
 
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """When the predictions became worse, the last times; see `heads.changes`."""
+
+    @property
+    def n_changes(self) -> int:
+        """How often they did in all."""
+
     def latest(self, n: int, /) -> list[tuple[Any, Any]]:
         """What was predicted for the last n judged samples at most, and what they were."""
 
@@ -152,6 +161,9 @@ class Head(Protocol):
 
         votes: what the other heads said of each row before they learned it, if this one listens.
         """
+
+    def date_changes(self, sequence: int, /) -> None:
+        """Say at which sequence of the model changes were noticed that were found since before."""
 
     def keep_score(self, former: Self, /) -> None:
         """Have the score of a head that learned the same samples in another form."""

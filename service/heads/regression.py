@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import Untrained
+from service.heads.changes import Change
 from service.heads.classification import LearnerView, OnlineLearner, Relearn
 from service.heads.protocol import Answers, Predictions
 from service.heads.value_errors import Errors
@@ -50,6 +51,16 @@ class RegressionView(NamedTuple):
     def learners(self) -> list[dict[str, Any]]:
         """Those of the learner."""
         return self.learner.learners
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """As of `HeadView`."""
+        return self.score.changes.found
+
+    @property
+    def n_changes(self) -> int:
+        """As of `HeadView`."""
+        return self.score.changes.total
 
     def latest(self, n: int) -> list[tuple[float, float]]:
         """As of `HeadView`."""
@@ -108,6 +119,10 @@ class RegressionHead:
         """Learning these samples again and again."""
         assert not isinstance(y, list)
         return ValuePasses(self._learner, X, y)
+
+    def date_changes(self, sequence: int) -> None:
+        """As of `Head`."""
+        self._score.changes.date(sequence)
 
     def keep_score(self, former: Self) -> None:
         """Have the score of a head that learned the same samples in another form."""

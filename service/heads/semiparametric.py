@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import InvalidSamples, Untrained
+from service.heads.changes import Change
 from service.heads.cost import cost_of_expansion
 from service.heads.decomposition import basis_to_text, fit_window
 from service.heads.exercise import KERNELS, rows_to_learn
@@ -73,6 +74,16 @@ class FittedView(NamedTuple):
     def learners(self) -> list[dict[str, Any]]:
         """It is one learner."""
         return []
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """As of `HeadView`."""
+        return self.score.changes.found
+
+    @property
+    def n_changes(self) -> int:
+        """As of `HeadView`."""
+        return self.score.changes.total
 
     def latest(self, n: int) -> list[tuple[float, float]]:
         """As of `HeadView`."""
@@ -179,6 +190,10 @@ class SemiparametricHead:
         """Serve this fit from now on."""
         self._model = view_from_arrays(fit.arrays, fit.model)
         self._fit = fit
+
+    def date_changes(self, sequence: int) -> None:
+        """As of `Head`."""
+        self._score.changes.date(sequence)
 
     def keep_score(self, former: Self) -> None:
         """Have the score of a head that learned the same samples in another form."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from service.heads.changes import Changes
 from service.heads.recent import RecentColumns
 from solver.arrays import Float64Array
 
@@ -19,6 +20,7 @@ class Errors:
 
     mae is the mean absolute error, rmse the root of the mean square, each also of "the value before
     again" and of "the mean so far"; r2 = 1 - sum (y - f)^2 / sum (y - mean y)^2.
+    `changes` are those of the absolute error.
     """
 
     def __init__(self) -> None:
@@ -27,6 +29,7 @@ class Errors:
         self._spread = [0.0, 0.0]  # the mean of judged targets, and their squares about it
         self._met = 0  # targets, of samples not judged as well
         self._last = self._mean = 0.0
+        self.changes = Changes(scaled=True)
         # Target, error of the head, of the value before, and of the mean so far.
         self._recent = RecentColumns(4)
 
@@ -45,7 +48,9 @@ class Errors:
             self._last = target
             self._mean += (target - self._mean) / self._met
         if columns:
-            self._recent.add(np.array(columns).T)
+            found = np.array(columns).T
+            self._recent.add(found)
+            self.changes.add(np.abs(found[1]).tolist())
 
     def _judge(self, target: float, errors: tuple[float, ...]) -> None:
         self.judged += 1
@@ -84,6 +89,7 @@ class Errors:
         """An independent copy."""
         other = copy.copy(self)
         other._sums, other._recent = self._sums.copy(), self._recent.copy()
+        other.changes = self.changes.copy()
         return other
 
     def state(self) -> dict[str, Any]:
@@ -94,6 +100,7 @@ class Errors:
             "spread": self._spread,
             "rules": [self._met, self._last, self._mean],
             "recent": self._recent.state(),
+            "changes": self.changes.state(),
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
@@ -104,6 +111,8 @@ class Errors:
         self._sums, self._spread = list(plain["sums"]), list(plain["spread"])
         self._met, self._last, self._mean = plain["rules"]
         self._recent.restore(self.judged, plain["recent"])
+        if "changes" in plain:  # older versions did not look for them
+            self.changes.restore(plain["changes"])
 
 
 def _scores(n: int, sums: list[float], spread: float) -> list[float | None]:

@@ -57,6 +57,8 @@ class Learner:
         """
         answers = [self._learn(part) for part in self._parts(head, samples)]
         self.sequence += len(samples.y)
+        for learned in self.learning(head):
+            self.heads[learned].date_changes(self.sequence)
         return answers[0] if len(answers) == 1 else one_column_after_another(answers)
 
     def _parts(self, head: HeadName, samples: Samples) -> Iterator[Part]:

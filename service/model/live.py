@@ -78,7 +78,7 @@ class Model:
             "rows": _kind_of_rows(form),
             "features": published.rows.dimension,
             "columns": _columns(form),
-            "heads": {name: {**_classes(view), **view.stats} for name, view in heads.items()},
+            "heads": {name: _described(view) for name, view in heads.items()},
             "snapshot_sequence": self.snapshot_sequence,
             "rolled_back": self.rolled_back,
             "warning": self._warning(),
@@ -113,6 +113,12 @@ def _columns(form: RowForm) -> list[dict[str, Any]] | None:
     if form.schema is None:
         return None
     return [{"name": column.name, "kind": column.kind} for column in form.schema.columns]
+
+
+def _described(view: HeadView) -> dict[str, Any]:
+    """A head's part of a description."""
+    changes = [change._asdict() for change in view.changes]
+    return {**_classes(view), **view.stats, "changes": changes}
 
 
 def _classes(view: HeadView) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from typing import Any
 
 from service.engine.facade import Engine
 from service.model.live import Model
+from service.monitor.alerts import Alert, Alerts, alerts_of
 from service.monitor.channel import Channel
 from service.monitor.meters import Meter
 from service.monitor.picture import look, picture, values
-from service.monitor.points import Point, PointFile
+from service.monitor.points import Point, Points
 
 logger = logging.getLogger(__name__)
 
@@ -35,11 +36,13 @@ class _Watched:
 class Monitor:
     """Pictures of a server's models, made on the event loop.
 
-    points: where the numbers of the last hours are kept.
+    points: where the numbers of the last hours are kept. alerts: where changes are noted.
     """
 
-    def __init__(self, engine: Engine, points: PointFile) -> None:
-        self._engine, self._points = engine, points
+    def __init__(self, engine: Engine, points: Points, alerts: Alerts) -> None:
+        self._engine, self._points, self._alerts = engine, points, alerts
+        # How many changes of each model were found when it was last looked at.
+        self._changes: dict[Model, int] = {}
         self._watched: dict[Model, _Watched] = {}
         # Of each model the meter between points, and its state when the last one was made.
         self._meters: dict[Model, tuple[Meter, tuple[float, ...]]] = {}
@@ -53,6 +56,7 @@ class Monitor:
         while not self._closed:
             await asyncio.sleep(_EVENT_SECONDS)
             try:
+                await self._warn()
                 await self._publish()
                 if ticks % POINT_SECONDS == 0 and (writing is None or writing.done()):
                     writing = asyncio.create_task(asyncio.to_thread(self._write_points))
@@ -93,6 +97,32 @@ class Monitor:
             elif now - watched.heard > _IDLE_SECONDS:
                 del self._watched[model]
 
+    async def _warn(self) -> None:
+        """Note the changes that are new, and tell those who listen."""
+        models = self._engine.recovered()
+        counts = {m: sum(v.n_changes for v in m.published.heads.values()) for m in models}
+        grown = [m for m, n in counts.items() if n > self._changes.get(m, 0)]
+        self._changes = counts
+        if grown:
+            new = await asyncio.to_thread(self._note, grown)
+            of_id = {model.id: model for model in grown}
+            for alert in new:
+                watched = self._watched.get(of_id[alert.model_id])
+                if watched is not None:
+                    watched.channel.publish("alert", alert.content)
+
+    def _note(self, models: list[Model]) -> list[Alert]:
+        new = self._alerts.note(alert for model in models for alert in alerts_of(model))
+        for alert in new:
+            told = alert.content
+            logger.warning(
+                "model %s: the predictions of the head %s became worse about %d samples before %d: "
+                "mean loss %.3g, before %.3g",
+                *(told[name] for name in ("model", "head", "samples", "sequence")),
+                *(told[name] for name in ("after", "before")),
+            )
+        return new
+
     def _look(self, model: Model, watched: _Watched) -> None:
         look(watched.meter, time.monotonic(), model, self._engine.metrics)
         waiting = self._engine.waiting().samples
@@ -107,7 +137,9 @@ class Monitor:
             point = self._point(model)
             if point is not None:
                 found.append(point)
-        self._points.write(found, [model.id for model in models])
+        live = [model.id for model in models]
+        self._points.write(found, live)
+        self._alerts.forget(live)
 
     def _point(self, model: Model) -> Point | None:
         meter, before = self._meters.get(model, (Meter(_LOOKS_OF_POINTS), ()))

@@ -37,9 +37,9 @@ def high_water_path(data: Path) -> Path:
     return data / "high-water"
 
 
-def points_path(data: Path) -> Path:
-    """The path of the file of the numbers of the last hours, which nothing depends on."""
-    return data / "numbers.sqlite"
+def side_path(data: Path) -> Path:
+    """The path of the file of the last hours' numbers and of alerts, which nothing depends on."""
+    return data / "monitor.sqlite"
 
 
 def _replays_path(data: Path) -> Path:

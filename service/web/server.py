@@ -25,10 +25,12 @@ from service.engine.facade import Engine
 from service.engine.salvage import recover_directory
 from service.engine.warm_up import WarmUp
 from service.errors import StartupError
-from service.monitor.points import PointFile
+from service.monitor import alerts, points
 from service.monitor.producer import Monitor
+from service.monitor.side_file import SideFile
+from service.monitor.webhook import Webhook, deliver
 from service.settings import Settings
-from service.storage.data_directory import open_storage, owned, points_path
+from service.storage.data_directory import open_storage, owned, side_path
 from service.web.formats.memory import MemoryBudget
 from service.web.formats.problems import problem_response
 from service.web.layers.connections import BoundedProtocol, watch_connections
@@ -61,6 +63,7 @@ def serve(
     """
     set_up_logging(settings.log_format)
     check_tls(settings.tls_cert, settings.tls_key)
+    webhook = _webhook(settings)
     with owned(settings.data), contextlib.ExitStack() as stack:
         if recover:
             recover_directory(settings.data)
@@ -88,7 +91,7 @@ def serve(
             ssl_keyfile=settings.tls_key,
         )
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-            runner.run(_serve(settings, loads, compiling, config, listener, ring, memory))
+            runner.run(_serve(settings, loads, compiling, config, listener, ring, memory, webhook))
 
 
 async def _serve(
@@ -99,11 +102,13 @@ async def _serve(
     listener: socket.socket,
     ring: KeyRing,
     memory: MemoryBudget,
+    webhook: Webhook | None,
 ) -> None:
     storage = open_storage(settings.data, settings.snapshots)
     engine, streams = Engine(settings, storage, WarmUp(compiling), loads), Streams()
-    points = PointFile(points_path(settings.data))
-    monitor = Monitor(engine, points)
+    side_file = SideFile(side_path(settings.data), points.SCHEMA + alerts.SCHEMA)
+    noted = alerts.Alerts(side_file, posted=webhook is not None)
+    monitor = Monitor(engine, points.Points(side_file), noted)
     config.app = create_app(engine, monitor, settings, streams, ring, memory)
     server = _Server(config, engine, streams, monitor)
     engine.ready.add_done_callback(lambda _: server.recovery_ended())
@@ -112,15 +117,24 @@ async def _serve(
         asyncio.create_task(_watch_keys(ring, streams)),
         asyncio.create_task(watch_connections(server.server_state, settings.patience_seconds)),
     ]
+    if webhook is not None:
+        watching.append(asyncio.create_task(deliver(webhook, noted)))
     await server.serve(sockets=[listener])
     for task in watching:
         task.cancel()
-    points.close()
+    side_file.close()
     if not await engine.stop():
         # A compilation cannot be interrupted. The directory is held until the process is gone.
         _leave(0)
     if engine.ready.done() and (error := engine.ready.exception()):
         raise error
+
+
+def _webhook(settings: Settings) -> Webhook | None:
+    """Where alerts are posted. Raises StartupError."""
+    if settings.webhook is None:
+        return None
+    return Webhook(settings.webhook, settings.webhook_secret, settings.webhook_private)
 
 
 def _read_ring(settings: Settings) -> KeyRing:

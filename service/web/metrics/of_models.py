@@ -33,6 +33,7 @@ class ModelCollector(Collector):
         yield from _states(models)
         yield from _heads(models)
         yield from _scores(models)
+        yield from _changes(models)
 
 
 def _counts(models: list[Model]) -> Iterator[Metric]:
@@ -121,6 +122,18 @@ _SCORES: dict[str, tuple[str, dict[str, str]]] = {
         {rule: f"{rule}_mae" for rule in ("last_value", "running_mean")},
     ),
 }
+
+
+def _changes(models: list[Model]) -> Iterator[Metric]:
+    """How often the predictions of each head became worse."""
+    family = counters(
+        "prequential_changes",
+        "Rises of the loss just before learning, since the model began.",
+        _HEAD,
+    )
+    for model, head, view in _views(models):
+        family.add_metric((model, head), view.n_changes)
+    yield family
 
 
 def _scores(models: list[Model]) -> Iterator[Metric]:

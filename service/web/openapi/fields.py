@@ -172,6 +172,21 @@ FIELDS: dict[str, Schema] = {
         "the last value and of the running mean.",
         "additionalProperties": _MAYBE_NUMBER,
     },
+    "changes": array_of(
+        {
+            "type": "object",
+            "required": ["sequence", "before", "after", "samples"],
+            "properties": {
+                "sequence": SEQUENCE | {"description": "The model's when it was noticed."},
+                "before": NUMBER,
+                "after": NUMBER,
+                "samples": COUNT | {"description": "How many had come since, about."},
+            },
+        },
+        description="The last 20 rises of the mean loss of predictions made just before learning: "
+        "of classes the share of errors, of numbers the mean of e / (e + s), with e the absolute "
+        "error and s a typical one. In descriptions of models.",
+    ),
     # Refits.
     "seconds": {"type": "number", "minimum": 0},
     "progress": {

@@ -27,7 +27,7 @@ _TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
 # What the description of a head may have, besides its name or classes.
 _HEAD_FIELDS = (
     "size support_vectors objective gap relative_gap warning bytes work_per_sample gamma algorithm "
-    "features steps horizon dimension landmarks learners window fit prequential"
+    "features steps horizon dimension landmarks learners window fit prequential changes"
 )
 _OF_HEAD = {
     "name": HEAD,

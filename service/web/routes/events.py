@@ -48,10 +48,11 @@ def add_events(app: FastAPI, engine: Engine, monitor: Monitor, ring: KeyRing) ->
     async def events(request: Request, name: str) -> Response:
         """The model's state once a second, as Server-Sent Events, until the client leaves.
 
-        `event: state` has the state as `data`, an object; `event: end` comes last, with the
-        `reason` `stopping` (the server is), `deleted` (the model was) or `key` (it is no longer in
-        force). An id continues where a connection was lost, through `Last-Event-ID`. A listener
-        takes one of the server's connections; one that reads slowly misses events.
+        `event: state` has the state as `data`, an object; `event: alert` has a change of a head, as
+        the state's `heads` have it from then on; `event: end` comes last, with the `reason`
+        `stopping` (the server is), `deleted` (the model was) or `key` (it is no longer in force).
+        An id continues where a connection was lost, through `Last-Event-ID`. A listener takes one
+        of the server's connections; one that reads slowly misses events.
         """
         model = engine.model(name)
         sent = monitor.listen(model, request.headers.get("last-event-id"))

@@ -1,0 +1,130 @@
+"""Alerts: the changes of heads, each noted once, and what of them is still to be posted.
+
+A head's changes are part of its state, which survives everything; what is noted here only tells
+which of them were said already. So none is missed, also if the server was killed in between.
+"""
+
+import json
+import sqlite3
+import time
+from collections.abc import Collection, Iterable
+from typing import Any, NamedTuple
+
+from service.model.live import Model
+from service.monitor.picture import now_as_text
+from service.monitor.side_file import SideFile
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS alerts (
+    model INTEGER NOT NULL, head TEXT NOT NULL, sequence INTEGER NOT NULL, content TEXT NOT NULL,
+    waiting INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 0, due REAL NOT NULL DEFAULT 0,
+    PRIMARY KEY (model, head, sequence)
+) WITHOUT ROWID;
+"""
+# Of each head: at least as many as its state has.
+_KEPT = 50
+# That wait to be posted, of all models; the oldest leave.
+_MOST_WAITING = 1_000
+
+
+class Alert(NamedTuple):
+    """A change that was noted. tries: how often it was posted in vain."""
+
+    model_id: int
+    head: str
+    sequence: int
+    content: dict[str, Any]
+    tries: int = 0
+
+
+def alerts_of(model: Model) -> list[Alert]:
+    """All that is known of a model's changes, the newest twenty of each head."""
+    epoch, seen = model.published.epoch, now_as_text()
+    return [
+        Alert(
+            model.id,
+            head,
+            change.sequence,
+            {
+                "model": model.name,
+                "epoch": epoch,
+                "head": head,
+                **change._asdict(),
+                "time": seen,
+            },
+        )
+        for head, view in model.published.heads.items()
+        for change in view.changes
+    ]
+
+
+class Alerts:
+    """The alerts of all models, in a file. posted: whether new ones wait to be posted."""
+
+    def __init__(self, file: SideFile, posted: bool) -> None:
+        self._file, self._posted = file, posted
+
+    def note(self, alerts: Iterable[Alert]) -> list[Alert]:
+        """Note alerts; those that are new."""
+        given = list(alerts)
+        return self._file.use(lambda db: self._note(db, given), [])
+
+    def due(self) -> Alert | None:
+        """The one that has waited longest to be posted, if its time has come."""
+        query = (
+            "SELECT model, head, sequence, content, tries FROM alerts WHERE waiting AND due <= ? "
+            "ORDER BY due LIMIT 1"
+        )
+        row = self._file.use(lambda db: db.execute(query, (time.time(),)).fetchone(), None)
+        if row is None:
+            return None
+        model, head, sequence, content, tries = row
+        return Alert(model, head, sequence, json.loads(content), tries)
+
+    def settle(self, alert: Alert) -> None:
+        """Post an alert no more."""
+        self._update(alert, "waiting = 0")
+
+    def put_off(self, alert: Alert, seconds: float) -> None:
+        """Post an alert again after some time."""
+        self._update(alert, "tries = tries + 1, due = ?", time.time() + seconds)
+
+    def forget(self, live: Collection[int]) -> None:
+        """Forget what was said of models that are gone. live: the ids of those that exist."""
+
+        def forget(db: sqlite3.Connection) -> None:
+            known = {model for (model,) in db.execute("SELECT DISTINCT model FROM alerts")}
+            gone = [(model,) for model in known - set(live)]
+            db.executemany("DELETE FROM alerts WHERE model = ? AND NOT waiting", gone)
+
+        self._file.use(forget, None)
+
+    def _note(self, db: sqlite3.Connection, alerts: list[Alert]) -> list[Alert]:
+        new = []
+        for alert in alerts:
+            key = alert.model_id, alert.head, alert.sequence
+            values = *key, json.dumps(alert.content), self._posted, time.time()
+            insert = (
+                "INSERT OR IGNORE INTO alerts (model, head, sequence, content, waiting, due) "
+                "VALUES (?, ?, ?, ?, ?, ?)"
+            )
+            if db.execute(insert, values).rowcount:
+                new.append(alert)
+        db.executemany(
+            "DELETE FROM alerts WHERE NOT waiting AND model = ?1 AND head = ?2 AND sequence <= "
+            "(SELECT sequence FROM alerts WHERE model = ?1 AND head = ?2 "
+            "ORDER BY sequence DESC LIMIT 1 OFFSET ?3)",
+            [(alert.model_id, alert.head, _KEPT) for alert in new],
+        )
+        if new and self._posted:
+            db.execute(
+                "UPDATE alerts SET waiting = 0 WHERE waiting AND due <= "
+                "(SELECT due FROM alerts WHERE waiting ORDER BY due DESC LIMIT 1 OFFSET ?)",
+                (_MOST_WAITING,),
+            )
+        return new
+
+    def _update(self, alert: Alert, change: str, *values: float) -> None:
+        query = f"UPDATE alerts SET {change} WHERE model = ? AND head = ? AND sequence = ?"
+        key = alert.model_id, alert.head, alert.sequence
+        self._file.use(lambda db: db.execute(query, (*values, *key)), None)

@@ -1,0 +1,199 @@
+"""Posting alerts to a URL of the operator's: signed, again until it is taken, never in the way.
+
+A request is signed as Standard Webhooks has it: HMAC-SHA256 of `ID.TIMESTAMP.BODY` with the secret,
+in `webhook-signature`. The host's name is looked up anew for each request, and the connection is
+made to the address that was checked, so that no name can lead inwards after the check.
+"""
+
+import asyncio
+import base64
+import hmac
+import ipaddress
+import json
+import logging
+import socket
+import ssl
+import time
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+import httpx
+
+from service.errors import StartupError
+from service.monitor.alerts import Alert, Alerts
+
+logger = logging.getLogger(__name__)
+
+_SECONDS = 10.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 600.0
+# With these pauses about a day.
+_MOST_TRIES = 150
+# Between two looks at whether something waits.
+_LOOK_SECONDS = 1.0
+_SHORTEST_SECRET = 16
+_SECRET_PREFIX = "whsec_"
+# Translated to IPv4 on its way out, so what is inside could be reached through it.
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class NotDelivered(Exception):
+    """An alert was not taken; the message says why."""
+
+
+class Webhook:
+    """Where alerts are posted.
+
+    url: http or https. secret: signs. private: whether addresses are allowed that only this machine
+    or its network reaches. Raises StartupError.
+    """
+
+    def __init__(self, url: str, secret: str, private: bool) -> None:
+        self._url = _checked(url)
+        if len(secret) < _SHORTEST_SECRET:
+            raise StartupError(
+                "--webhook needs WOLFSTREAM_WEBHOOK_SECRET, a text of at least "
+                f"{_SHORTEST_SECRET} characters with which the receiver checks who posts"
+            )
+        self._secret = _decoded(secret)
+        self._private = private
+        if (literal := _literal(self._url.host)) is not None:
+            try:
+                self._check(literal)
+            except NotDelivered as error:
+                raise StartupError(f"--webhook: {error}") from None
+        self._tls = ssl.create_default_context()
+
+    async def post(self, alert: Alert) -> None:
+        """Post an alert once. Raises NotDelivered."""
+        data = {"type": "change", "timestamp": alert.content["time"], "data": alert.content}
+        body = json.dumps(data, separators=(",", ":")).encode()
+        number = f"{alert.model_id}.{alert.head}.{alert.sequence}"
+        try:
+            async with asyncio.timeout(_SECONDS):
+                status = await self._send(
+                    body, signed(self._secret, number, int(time.time()), body)
+                )
+        except TimeoutError:
+            raise NotDelivered(f"no answer within {_SECONDS:.0f} s") from None
+        except (OSError, httpx.HTTPError) as error:
+            raise NotDelivered(str(error) or type(error).__name__) from None
+        if not 200 <= status < 300:
+            raise NotDelivered(f"the answer was {status}")
+
+    async def _send(self, body: bytes, headers: dict[str, str]) -> int:
+        """The status of the answer, whose body is not read."""
+        address = await self._address()
+        host = self._url.netloc.decode("ascii")
+        url = self._url.copy_with(host=str(address))
+        async with (
+            httpx.AsyncClient(trust_env=False, follow_redirects=False, verify=self._tls) as client,
+            client.stream(
+                "POST",
+                url,
+                content=body,
+                headers={"Host": host, "Content-Type": "application/json", **headers},
+                extensions={"sni_hostname": self._url.host},
+            ) as response,
+        ):
+            return response.status_code
+
+    async def _address(self) -> _Address:
+        """An address of the host, all of which are allowed. Raises NotDelivered, OSError."""
+        port = self._url.port or (443 if self._url.scheme == "https" else 80)
+        found = await asyncio.get_running_loop().getaddrinfo(
+            self._url.host, port, type=socket.SOCK_STREAM
+        )
+        addresses = [ipaddress.ip_address(str(item[4][0]).partition("%")[0]) for item in found]
+        for address in addresses:
+            self._check(address)
+        return addresses[0]
+
+    def _check(self, address: _Address) -> None:
+        if not (self._private or _is_public(address)):
+            raise NotDelivered(
+                f"{self._url.host} is at {address}, which only this machine or its network "
+                "reaches; WOLFSTREAM_WEBHOOK_PRIVATE=true allows that"
+            )
+
+
+async def deliver(webhook: Webhook, alerts: Alerts) -> None:
+    """Post the alerts that wait, one after another, until cancelled."""
+    while True:
+        alert = await asyncio.to_thread(alerts.due)
+        if alert is None:
+            await asyncio.sleep(_LOOK_SECONDS)
+            continue
+        try:
+            await webhook.post(alert)
+        except NotDelivered as error:
+            await asyncio.to_thread(_put_off, alerts, alert, error)
+        else:
+            await asyncio.to_thread(alerts.settle, alert)
+
+
+def signed(secret: bytes, number: str, timestamp: int, body: bytes) -> dict[str, str]:
+    """The headers of a request with a body. number: the same each time it is sent."""
+    content = f"{number}.{timestamp}.".encode() + body
+    signature = base64.b64encode(hmac.digest(secret, content, "sha256")).decode()
+    return {
+        "webhook-id": number,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": f"v1,{signature}",
+    }
+
+
+def _put_off(alerts: Alerts, alert: Alert, error: NotDelivered) -> None:
+    what = f"alert of model {alert.content['model']} at {alert.sequence}"
+    if alert.tries + 1 >= _MOST_TRIES:
+        logger.error("webhook: %s; the %s is given up", error, what)
+        alerts.settle(alert)
+        return
+    pause = min(_FIRST_PAUSE * 2.0 ** min(alert.tries, 20), _LONGEST_PAUSE)
+    logger.warning("webhook: %s; the %s is posted again in %.0f s", error, what, pause)
+    alerts.put_off(alert, pause)
+
+
+def _checked(url: str) -> httpx.URL:
+    """A URL that can be posted to. Raises StartupError."""
+    try:
+        parts = httpx.URL(url)
+        usable = parts.scheme in ("http", "https") and parts.host and not urlsplit(url).username
+    except (httpx.InvalidURL, ValueError):
+        usable = False
+    if not usable:
+        raise StartupError(
+            "--webhook needs a URL like https://example.com/alerts, without a user's name in it"
+        )
+    return parts
+
+
+def _decoded(secret: str) -> bytes:
+    """The bytes of a secret: as base64 after the prefix that Standard Webhooks has, or its text."""
+    if secret.startswith(_SECRET_PREFIX):
+        try:
+            return base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
+        except ValueError:
+            raise StartupError(
+                f"WOLFSTREAM_WEBHOOK_SECRET begins with {_SECRET_PREFIX}, but what follows is not "
+                "base64"
+            ) from None
+    return secret.encode()
+
+
+def _literal(host: str) -> _Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _is_public(address: _Address) -> bool:
+    """Whether an address, or the one of IPv4 within it, is in nobody's own network."""
+    if isinstance(address, ipaddress.IPv6Address):
+        inside: Any = address.ipv4_mapped or address.sixtofour
+        if address.teredo is not None or address in _NAT64:
+            return False
+        if inside is not None:
+            return _is_public(inside)
+    return address.is_global and not address.is_multicast

@@ -1,0 +1,115 @@
+"""Changes of a loss: found where it rises, never because of how it comes in, seldom for nothing."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.heads.changes import ALPHA, Changes
+from service.heads.hits import Hits
+from service.heads.value_errors import Errors
+
+
+def fed(losses: "np.ndarray", part: int = 1000, scaled: bool = False) -> Changes:
+    changes = Changes(scaled)
+    for start in range(0, len(losses), part):
+        changes.add(losses[start : start + part].tolist())
+        changes.date(min(start + part, len(losses)))
+    return changes
+
+
+def wrong(random: np.random.Generator, *parts: tuple[float, int]) -> "np.ndarray":
+    """0 and 1 with these chances of 1, each for so many samples."""
+    return np.concatenate([random.random(n) < p for p, n in parts]).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "within"), [(0.05, 0.4, 320), (0.1, 0.2, 2000), (0.4, 0.6, 900)]
+)
+def test_a_rise_is_found_soon_after_it(before: float, after: float, within: int):
+    losses = wrong(np.random.default_rng(0), (before, 5000), (after, 5000))
+    (change,) = fed(losses, 64).found
+    assert 5000 < change.sequence <= 5000 + within
+    assert change.before == pytest.approx(before, abs=0.03)
+    assert change.after == pytest.approx(after, abs=0.15)
+    assert abs(change.sequence - change.samples - 5000) < 256
+
+
+def test_learning_is_no_change():
+    falling = np.linspace(0.6, 0.05, 20_000)
+    losses = (np.random.default_rng(1).random(20_000) < falling).astype(float)
+    assert fed(losses).total == 0
+
+
+def test_a_rise_after_a_long_time_of_learning_is_found():
+    losses = wrong(np.random.default_rng(2), (0.5, 2000), (0.05, 3000), (0.2, 1500))
+    (change,) = fed(losses, 64).found
+    assert change.before < 0.1
+
+
+@pytest.mark.parametrize("chance", [0.02, 0.2, 0.5])
+def test_a_constant_chance_is_seldom_said_to_change(chance: float):
+    streams = 60
+    random = np.random.default_rng(3)
+    alarms = sum(fed(wrong(random, (chance, 6000))).total > 0 for _ in range(streams))
+    # More than this many of 60 streams come with a chance of 1 in 300 if each has a chance of 1%.
+    assert alarms <= 3 * ALPHA * streams + 1
+
+
+@pytest.mark.parametrize("times", [1.0, 1e6])
+def test_errors_of_numbers_are_judged_whatever_their_unit(times: float):
+    random = np.random.default_rng(4)
+    errors = np.abs(random.standard_cauchy(8000)) * np.repeat([1.0, 3.0], 4000) * times
+    found = fed(errors, 64, scaled=True).found
+    assert len(found) == 1
+    assert 4000 < found[0].sequence < 4800
+    assert fed(errors[:4000], scaled=True).total == 0
+
+
+def test_errors_of_zero_do_no_harm():
+    errors = np.repeat([0.0, 1.0], [1000, 1000])
+    assert fed(errors, scaled=True).total == 1
+
+
+@given(st.lists(st.integers(1, 700), min_size=1, max_size=12), st.booleans())
+def test_what_is_found_does_not_depend_on_the_parts(parts: list[int], scaled: bool):
+    losses = wrong(np.random.default_rng(5), (0.05, 1200), (0.5, 1000))
+    whole, in_parts, start = Changes(scaled), Changes(scaled), 0
+    whole.add(losses.tolist())
+    for part in [*parts, len(losses)]:
+        in_parts.add(losses[start : start + part].tolist())
+        start += part
+    assert in_parts.state() == whole.state()
+
+
+def test_a_state_goes_on_as_if_nothing_had_been():
+    losses = wrong(np.random.default_rng(6), (0.05, 3000), (0.5, 1000), (0.9, 1000))
+    first = fed(losses[:3500])
+    again = Changes()
+    again.restore(json.loads(json.dumps(first.state())))
+    copied = first.copy()
+    for changes in (first, again):
+        changes.add(losses[3500:].tolist())
+        changes.date(5000)
+    assert first.state() == again.state()
+    assert first.found[-1].sequence == 5000
+    assert copied.state() != first.state()
+
+
+def test_scores_look_for_changes_of_their_losses():
+    random = np.random.default_rng(7)
+    hits, errors = Hits(), Errors()
+    codes = random.integers(0, 3, 4000)
+    missed = random.random(4000) < np.repeat([0.05, 0.6], 2000)
+    hits.count(codes, np.where(missed, (codes + 1) % 3, codes))
+    y = random.standard_normal(4000)
+    errors.count(y, y + random.standard_normal(4000) * np.repeat([0.1, 1.0], 2000))
+    for score in (hits, errors):
+        score.changes.date(4000)
+        (change,) = score.changes.found
+        assert change.before < change.after
+        again = type(score)()
+        again.restore(json.loads(json.dumps(score.state())))
+        assert again.changes.found == score.changes.found

@@ -1,0 +1,108 @@
+"""A model that goes bad: the server says so, once, everywhere, and after a crash as well."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.service.monitor.test_webhook import receiving
+from tests.service.process import ServerProcess
+from tests.service.specs import PAPERS
+from tests.service.streams import two_classes
+from tests.service.web.test_events import events_of
+
+SECRET = "a secret of enough characters"
+FLIPPED = 1600
+
+
+def learn_a_stream_that_flips(url: str, name: str = "m", n: int = 2200) -> None:
+    """After so many samples the labels change their places."""
+    samples = two_classes(n)
+    one, other = sorted(set(samples.y))
+    flip = {one: other, other: one}
+    y = [label if i < FLIPPED else flip[label] for i, label in enumerate(samples.y)]
+    with httpx.Client(base_url=url, timeout=60) as client:
+        client.put(f"/v1/models/{name}", json=PAPERS | {"asset": None})
+        for start in range(0, n, 200):
+            rows = samples.X[start : start + 200].tolist()
+            sent = {"x": rows, "y": y[start : start + 200]}
+            assert client.post(f"/v1/models/{name}/samples", json=sent).status_code == 200
+
+
+def changes_of(url: str, name: str = "m") -> list[dict[str, Any]]:
+    described = httpx.get(f"{url}/v1/models/{name}").json()
+    found: list[dict[str, Any]] = described["heads"]["working_set"]["changes"]
+    return found
+
+
+def until(what: Callable[[], Any], seconds: float = 15.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := what()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert found
+    return found
+
+
+def test_a_change_is_described_counted_logged_sent_and_posted(tmp_path: Path):
+    with receiving() as (url, got):
+        settings = {"webhook": url, "webhook_secret": SECRET, "webhook_private": True}
+        server = ServerProcess(tmp_path / "data", **settings).start()
+        try:
+            httpx.put(f"{server.url}/v1/models/m", json=PAPERS | {"asset": None})
+            with httpx.stream("GET", f"{server.url}/v1/models/m/events", timeout=30) as response:
+                learn_a_stream_that_flips(server.url)
+                events = events_of(response.iter_lines())
+                alert = next(event["data"] for event in events if event["event"] == "alert")
+            (change, *_) = changes_of(server.url)
+            assert FLIPPED < change["sequence"] <= FLIPPED + 400
+            assert change["before"] < 0.2 < change["after"]
+            assert alert.items() >= {"model": "m", "head": "working_set", **change}.items()
+            metrics = httpx.get(f"{server.url}/metrics").text
+            assert 'prequential_changes_total{head="working_set",model="m"} 1.0' in metrics
+            until(lambda: got)
+            assert json.loads(got[0][1])["data"] == alert
+            assert "the predictions of the head working_set became worse" in server.log()
+            assert SECRET not in server.log()
+        finally:
+            server.close()
+
+
+def test_a_crash_changes_nothing_and_nothing_is_said_twice(tmp_path: Path):
+    with receiving() as (url, got):
+        settings = {"webhook": url, "webhook_secret": SECRET, "webhook_private": True}
+        server = ServerProcess(tmp_path / "data", **settings).start()
+        try:
+            learn_a_stream_that_flips(server.url)
+            until(lambda: got)
+            before = changes_of(server.url)
+            for _ in range(2):
+                server.kill()
+                server.start()
+                assert changes_of(server.url) == before
+            time.sleep(2.5)
+            assert len(got) == len(before) == 1
+        finally:
+            server.close()
+
+
+def test_a_rollback_forgets_changes_and_finds_later_ones(tmp_path: Path):
+    server = ServerProcess(tmp_path / "data").start()
+    try:
+        with httpx.Client(base_url=server.url, timeout=30) as client:
+            learn_a_stream_that_flips(server.url, n=FLIPPED)
+            client.post("/v1/models/m/snapshot")
+            learn_a_stream_that_flips(server.url)
+            assert len(changes_of(server.url)) == 1
+            client.post("/v1/models/m/rollback", json={"sequence": FLIPPED})
+        assert changes_of(server.url) == []
+    finally:
+        server.close()
+
+
+def test_a_webhook_needs_a_secret(tmp_path: Path):
+    server = ServerProcess(tmp_path / "data", webhook="https://example.com/alerts")
+    assert server.launch().wait(60) != 0
+    assert "WOLFSTREAM_WEBHOOK_SECRET" in server.log()

@@ -1,0 +1,181 @@
+"""What is posted, to whom, and what becomes of it where nobody takes it."""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from service.errors import StartupError
+from service.monitor import alerts, webhook
+from service.monitor.alerts import Alert, Alerts
+from service.monitor.side_file import SideFile
+from service.monitor.webhook import NotDelivered, Webhook, deliver, signed
+
+SECRET = "a secret of enough characters"
+ALERT = Alert(3, "adaptive", 700, {"model": "rooms", "time": "2026-03-01T09:30:00.000Z"})
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Answers as it is told to, and keeps what it got."""
+
+    got: ClassVar[list[tuple[dict[str, str], bytes]]]
+    statuses: ClassVar[list[int]]
+    pause = 0.0
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.got.append(({k.lower(): v for k, v in self.headers.items()}, body))
+        time.sleep(self.pause)
+        self.send_response(self.statuses.pop(0) if self.statuses else 204)
+        self.send_header("location", "http://127.0.0.1:1/elsewhere")
+        with suppress(ConnectionError):
+            self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def receiving(*statuses: int, pause: float = 0.0) -> Iterator[tuple[str, list[Any]]]:
+    fields = {"got": [], "statuses": list(statuses), "pause": pause}
+    handler = type("Told", (Receiver,), fields)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://localhost:{server.server_port}/alerts?of=rooms", handler.got  # type: ignore[attr-defined]
+        server.shutdown()
+
+
+def noted(folder: Path) -> Alerts:
+    return Alerts(SideFile(folder / "monitor.sqlite", alerts.SCHEMA), posted=True)
+
+
+def delivered(to: Webhook, kept: Alerts, seconds: float = 5.0) -> None:
+    """Deliver until nothing waits, or the time is over."""
+
+    async def run() -> None:
+        task = asyncio.create_task(deliver(to, kept))
+        deadline = time.monotonic() + seconds
+        await asyncio.to_thread(_wait, kept, deadline)
+        task.cancel()
+
+    asyncio.run(run())
+
+
+def _wait(kept: Alerts, deadline: float) -> None:
+    while kept._file.use(_waiting, 0) and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def _waiting(db: Any) -> int:
+    return int(db.execute("SELECT count(*) FROM alerts WHERE waiting").fetchone()[0])
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhook, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(webhook, "_LOOK_SECONDS", 0.01)
+
+
+def test_what_is_posted_is_signed(tmp_path: Path):
+    kept = noted(tmp_path)
+    assert kept.note([ALERT]) == [ALERT]
+    with receiving() as (url, got):
+        delivered(Webhook(url, SECRET, private=True), kept)
+    ((headers, body),) = got
+    assert json.loads(body) == {
+        "type": "change",
+        "timestamp": ALERT.content["time"],
+        "data": ALERT.content,
+    }
+    assert headers["host"].startswith("localhost:")
+    content = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    digest = hmac.new(SECRET.encode(), content, hashlib.sha256).digest()
+    assert headers["webhook-signature"] == f"v1,{base64.b64encode(digest).decode()}"
+
+
+def test_the_signature_is_that_of_standard_webhooks():
+    secret = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    headers = signed(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}')
+    assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+def test_it_is_posted_again_under_one_id_until_it_is_taken(tmp_path: Path):
+    kept = noted(tmp_path)
+    kept.note([ALERT])
+    with receiving(500, 302, 429, 200) as (url, got):
+        delivered(Webhook(url, SECRET, private=True), kept)
+    assert len(got) == 4
+    assert len({headers["webhook-id"] for headers, _ in got}) == 1
+    assert kept.due() is None
+
+
+def test_it_is_given_up_at_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(webhook, "_MOST_TRIES", 2)
+    kept = noted(tmp_path)
+    kept.note([ALERT])
+    with receiving(500, 500, 500) as (url, got):
+        delivered(Webhook(url, SECRET, private=True), kept)
+    assert len(got) == 2
+
+
+def test_one_that_hangs_is_left(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(webhook, "_SECONDS", 0.2)
+    with receiving(pause=1.0) as (url, _), pytest.raises(NotDelivered, match="no answer"):
+        asyncio.run(Webhook(url, SECRET, private=True).post(ALERT))
+
+
+def test_a_name_that_leads_inwards_is_not_posted_to():
+    with receiving() as (url, got):
+        with pytest.raises(NotDelivered, match="WOLFSTREAM_WEBHOOK_PRIVATE"):
+            asyncio.run(Webhook(url, SECRET, private=False).post(ALERT))
+        assert got == []
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1", "10.0.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1"),
+        *("[::1]", "[fe80::1]", "[fc00::1]", "[::ffff:10.0.0.1]", "[64:ff9b::a00:1]"),
+        "[2002:a00:1::]",
+    ],
+)
+def test_an_address_that_leads_inwards_is_refused_at_the_start(host: str):
+    with pytest.raises(StartupError, match="WOLFSTREAM_WEBHOOK_PRIVATE"):
+        Webhook(f"https://{host}/alerts", SECRET, private=False)
+    Webhook(f"https://{host}/alerts", SECRET, private=True)
+
+
+@pytest.mark.parametrize("url", ["ftp://example.com", "example.com", "https://", "https://a:b@c.d"])
+def test_other_urls_are_refused(url: str):
+    with pytest.raises(StartupError, match="--webhook needs a URL"):
+        Webhook(url, SECRET, private=False)
+
+
+@pytest.mark.parametrize("secret", ["", "short", "whsec_this is not base64"])
+def test_a_secret_is_needed(secret: str):
+    with pytest.raises(StartupError, match="WOLFSTREAM_WEBHOOK_SECRET"):
+        Webhook("https://example.com", secret, private=False)
+
+
+def test_alerts_are_noted_once_and_those_that_wait_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(alerts, "_MOST_WAITING", 5)
+    kept = noted(tmp_path)
+    several = [ALERT._replace(sequence=i) for i in range(9)]
+    for alert in several:
+        assert kept.note([alert]) == [alert]
+    assert noted(tmp_path).note(several) == []
+    assert kept._file.use(_waiting, 0) == 5
+    kept.forget([])
+    assert kept._file.use(_waiting, 0) == 5
