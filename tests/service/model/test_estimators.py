@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pandas as pd
 import pytest
 
 from service.model.learner import Learner
@@ -132,16 +133,6 @@ def test_rows_by_name_one_at_a_time_have_the_bits_of_the_service() -> None:
         assert told == model.predict_proba_one(x)
 
 
-class Frame:
-    """What an estimator looks at in a data frame."""
-
-    def __init__(self, columns: list[str], rows: list[list[Any]]) -> None:
-        self.columns, self._rows = columns, rows
-
-    def to_numpy(self) -> Any:
-        return np.array(self._rows, object)
-
-
 def rooms(n: int, seed: int = 0) -> tuple[list[list[Any]], list[str]]:
     """Warmth, which may be missing, a city and whether a window is open; what they mean."""
     random = np.random.default_rng(seed)
@@ -167,14 +158,14 @@ def test_tables_in_any_order_have_the_bits_of_the_service(taught: Any, missing: 
         block = [[row[j] for j in order] for row in rows[part]]
         body = {"x": block, "y": y[part], "names": columns}
         learner.absorb(taught, read_samples(body, prepared=True))
-        model.partial_fit(Frame(columns, block), y[part])
+        model.partial_fit(pd.DataFrame(block, columns=columns, dtype=object), y[part])
     learner.publish()
     turned, published = [row[::-1] for row in rooms(50, seed=1)[0]], learner.model.published
     asked = read_rows({"x": turned, "names": names[::-1]}, prepared=True)
     said = published.predict("adaptive", published.matrix(asked)).said
     order = [published.heads["adaptive"].source["classes"].index(c) for c in model.classes_]
     assert said.probability is not None
-    told = model.predict_proba(Frame(names[::-1], turned))
+    told = model.predict_proba(pd.DataFrame(turned, columns=names[::-1], dtype=object))
     np.testing.assert_array_equal(said.probability[:, order], told)
 
 
