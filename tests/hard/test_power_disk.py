@@ -45,7 +45,7 @@ def lose(tmp_path: Path) -> Lose:
     def left(program: str, loss: str) -> dict[str, bytes]:
         disk = Disk(root)
         environment = {"POWER_ROOT": str(root), "POWER_LOG": str(log), "LD_PRELOAD": str(recorder)}
-        environment = os.environ | environment
+        environment = os.environ | environment | {"PYTHONPATH": str(Path.cwd())}
         subprocess.run([sys.executable, "-c", BEGIN + program], env=environment, check=True)
         disk.follow(read_records(log))
         log.unlink(missing_ok=True)
