@@ -106,19 +106,21 @@ def _restored(model: Model, snapshots: Snapshots, sequence: int) -> tuple[bytes,
     Raises UnknownSnapshot, UnusableSnapshot.
     """
     kept = snapshots.sequences(model.id)
-    if sequence not in kept:
-        raise UnknownSnapshot(
-            f"model {model.name!r} has no snapshot of sequence {sequence}; {_listed(kept)}"
-        )
-    try:
-        content = snapshots.content(model.id, sequence)
-        source = Model(model.id, model.name, model.spec)
-        return content, fill_model(source, decode_state(content, "it"), "it").learner
-    except (DamagedSnapshot, ModelFileError) as error:
-        others = [other for other in kept if other != sequence]
-        raise UnusableSnapshot(
-            f"the snapshot of sequence {sequence} is damaged: {error}; {_listed(others)}"
-        ) from None
+    if sequence in kept:
+        try:
+            content = snapshots.content(model.id, sequence)
+            source = Model(model.id, model.name, model.spec)
+            return content, fill_model(source, decode_state(content, "it"), "it").learner
+        except (DamagedSnapshot, ModelFileError) as error:
+            kept = snapshots.sequences(model.id)
+            if sequence in kept:  # else a newer one has taken its place meanwhile
+                others = [other for other in kept if other != sequence]
+                raise UnusableSnapshot(
+                    f"the snapshot of sequence {sequence} is damaged: {error}; {_listed(others)}"
+                ) from None
+    raise UnknownSnapshot(
+        f"model {model.name!r} has no snapshot of sequence {sequence}; {_listed(kept)}"
+    )
 
 
 def _listed(sequences: list[int]) -> str:

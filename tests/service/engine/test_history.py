@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from service.access.key_file import KeyFile
 from service.access.keys import add_key
-from service.errors import ModelBroken, SnapshotFailed, UnknownModel
+from service.errors import ModelBroken, SnapshotFailed, UnknownModel, UnknownSnapshot
 from service.settings import Settings
 from service.storage.data_directory import open_storage
 from service.storage.snapshot_files import SnapshotFiles
@@ -281,3 +281,20 @@ def test_models_that_are_deleted_or_broken(bench: Bench) -> None:
     bench.writer.models.delete(model)
     with pytest.raises(UnknownModel):
         bench.writer.snapshots.start(model)
+
+
+def test_a_snapshot_that_another_takes_the_place_of_meanwhile_is_unknown(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = bench.create(SPEC)
+    bench.learn(model, three_classes(30))
+    to, snapshots = bench.snapshot(model), bench.storage.snapshots
+    content = snapshots.content
+
+    def deleted_before_it_is_read(number: int, sequence: int) -> bytes:
+        Path(snapshots.name(number, sequence)).unlink()
+        return content(number, sequence)
+
+    monkeypatch.setattr(snapshots, "content", deleted_before_it_is_read)
+    with pytest.raises(UnknownSnapshot):
+        bench.writer.history.roll_back(model, to)
