@@ -46,6 +46,8 @@ def check_arrays(
         _require(array.dtype.kind in "biuf" and array.dtype.isnative, name, "is not of numbers")
     if "widths" in arrays:
         _check_widths(arrays, n_classes, dimension)
+        if "moved_seen" in arrays:  # earlier versions watched nothing
+            _check_moves(arrays, n_classes)
         # Stored samples have their time as one more coordinate.
         dimension = None if dimension is None else dimension + 1
     for name in arrays:
@@ -120,6 +122,25 @@ def _check_widths(arrays: Arrays, n_classes: int | None, dimension: int | None) 
     _require(bool((np.diff(time) > 0).all()), "past_time", "is not in order")
     last = int(time[-1]) + 1 if len(time) else 0
     _require(last == seen, "past_seen", "is not one more than the last number of past_time")
+
+
+def _check_moves(arrays: Arrays, n_classes: int | None) -> None:
+    """What a set said of late, and what the labels were."""
+    _check_shape("moved_seen", arrays, (1,))
+    _check_numbers("moved_seen", arrays, None)
+    seen = int(arrays["past_seen"][0])
+    _require(int(arrays["moved_seen"][0]) == seen, "moved_seen", "is not that of past_seen")
+    _check_shape("moved_table", arrays, (None, None))
+    classes, labels = _shape("moved_table", arrays)
+    _require(classes == labels, "moved_table", "is not square")
+    _check_shape("moved_advantage", arrays, (1,))
+    for name in ("moved_table", "moved_advantage"):
+        _check_floats(name, arrays)
+    _require(classes <= (n_classes or 0), "moved_table", "has too many classes")
+    _check_shape("moved_said", arrays, (None,))
+    _check_shape("moved_y", arrays, _shape("moved_said", arrays))
+    _check_numbers("moved_said", arrays, n_classes, least=-1)
+    _check_numbers("moved_y", arrays, n_classes)
 
 
 def _check_machines(

@@ -1,7 +1,7 @@
 """Where a learner's classes are after labels changed their meaning.
 
 Of what a learner says and what the label then is, a table is kept, which forgets with a horizon
-of CLASS_HORIZON samples a class. The label that mostly comes when the learner says j is j's
+of so many samples a class. The label that mostly comes when the learner says j is j's
 place. Places are found once
 
 - predictions put into the places of the samples before would have been right ADVANTAGE samples
@@ -16,17 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-CLASS_HORIZON, LEAST_HORIZON = 16.0, 64.0
+CLASS_HORIZON, LEAST_CLASSES = 16.0, 4
 ADVANTAGE, MARGIN = 24.0, 0.2
 
 
 class Places:
     """Where a learner's classes are now.
 
+    class_horizon: samples a class, of at least four classes.
     table: (K, K), row what the learner said, column the label. advantage: as above.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, class_horizon: float = CLASS_HORIZON) -> None:
+        self.class_horizon = class_horizon
         self.table, self.advantage = np.zeros((0, 0)), 0.0
         self._found = np.zeros(0, np.int64)
 
@@ -34,12 +36,12 @@ class Places:
         """Have so many classes."""
         more = classes - len(self.table)
         self.table = np.pad(self.table, ((0, more), (0, more)))
-        self._found = self._most_frequent()
+        self._found = self.most_frequent()
 
     @property
     def horizon(self) -> float:
         """In samples."""
-        return max(LEAST_HORIZON, CLASS_HORIZON * len(self.table))
+        return self.class_horizon * max(LEAST_CLASSES, len(self.table))
 
     def absorb(self, said: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """The place (K,) of each class, once they are found; the learner is to say them then.
@@ -52,16 +54,17 @@ class Places:
         counts = np.bincount(said * classes + y, minlength=classes * classes)
         self.table *= math.exp(-len(y) / self.horizon)
         self.table += counts.reshape(classes, classes)
-        places = self._found = self._most_frequent()
+        places = self._found = self.most_frequent()
         if self.advantage <= ADVANTAGE or not np.array_equal(places, before):
             return None
         if np.bincount(places).max() > 1:
             return None
         self.table[places], self.advantage = self.table.copy(), 0.0
-        self._found = self._most_frequent()
+        self._found = self.most_frequent()
         return places
 
-    def _most_frequent(self) -> NDArray[np.int64]:
+    def most_frequent(self) -> NDArray[np.int64]:
+        """(K,) the label that mostly comes when the learner says a class."""
         if len(self.table) == 0:
             return np.zeros(0, np.int64)
         return np.where(
@@ -79,4 +82,4 @@ class Places:
         """Take over what `state` gave."""
         self.table = np.array(state[f"{name}_table"])
         self.advantage = float(state[f"{name}_advantage"][0])
-        self._found = self._most_frequent()
+        self._found = self.most_frequent()

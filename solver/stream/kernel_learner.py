@@ -11,6 +11,7 @@ from solver.arrays import Float64Array
 from solver.kernels.bandwidth import AutoGamma, Learner
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix, SparseRows, largest_feature
+from solver.stream.moved_classes import FollowingSet
 from solver.stream.votes import Answer
 from solver.working_set.auto_widths import NEVER, AutoWidths, TimedView
 from solver.working_set.learner import WorkingSet
@@ -46,13 +47,17 @@ class KernelLearner(Generic[L]):
         self.features = 0
         self._horizon = horizon
         self._kernel, self._build, self._is_auto = kernel, build, auto
-        self._fading: AutoWidths | None = None
+        self._following: FollowingSet | None = None
         self._auto: AutoGamma[L] | None = None
         self._fixed: L | None = None
         if auto:
             self._auto = AutoGamma(partial(_build_with, build, kernel), largest_product)
         else:
             self._fixed = build(kernel)
+
+    @property
+    def _fading(self) -> AutoWidths | None:
+        return None if self._following is None else self._following.set
 
     @property
     def current(self) -> L:
@@ -100,9 +105,9 @@ class KernelLearner(Generic[L]):
     def absorb(self, X: Matrix, y: NDArray[Any], _: object = None) -> list[Answer]:
         """Learn rows with class numbers or targets; returns the learner's answers part by part."""
         if self._fades(X):
-            if self._fading is None:
-                self._fading = self._new_fading()
-            return list(self._fading.absorb(X, y))
+            if self._following is None:
+                self._following = FollowingSet(self._new_fading())
+            return list(self._following.absorb(X, y))
         if self._auto:
             answers = [answer for _, answer in self._auto.absorb(X, y)]
         else:
@@ -124,15 +129,15 @@ class KernelLearner(Generic[L]):
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""
-        own = self._fading or self._auto or self.current
+        own = self._following or self._auto or self.current
         return {"features": self.features}, own.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
         self.features = plain["features"]
         if "widths" in arrays:
-            self._fading = self._new_fading()
-            self._fading.restore(arrays)
+            self._following = FollowingSet(self._new_fading())
+            self._following.restore(arrays)
         elif self._auto:
             self._auto.restore(arrays)
         else:

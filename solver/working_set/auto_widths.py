@@ -126,6 +126,16 @@ class AutoWidths:
             start = stop
         return answers
 
+    @property
+    def seen(self) -> int:
+        """The number of samples so far."""
+        return self._past.seen
+
+    def relabel(self, places: NDArray[np.int64], since: int) -> None:
+        """Give samples of before number `since` the classes places[code], and start again."""
+        self._past.relabel(places, since)
+        self._start_again(self.widths._replace(centre=self._past.seen), (places, since))
+
     def view(self) -> TimedView:
         """Returns an immutable view of the present model, for predictions by other threads."""
         return TimedView(self.learner.view(), self.widths, self._past.seen)
@@ -177,8 +187,13 @@ class AutoWidths:
             )
         return gamma, horizon
 
-    def _start_again(self, widths: Widths) -> None:
-        """Make the set anew, with other widths, from its members and the past, in order."""
+    def _start_again(
+        self, widths: Widths, moved: tuple[NDArray[np.int64], int] | None = None
+    ) -> None:
+        """Make the set anew, with other widths, from its members and the past, in order.
+
+        moved: as `relabel` takes it; the past has moved already.
+        """
         time, X, codes = self._past.samples()
         old = self.learner
         slots = old.store.held_slots()
@@ -186,6 +201,9 @@ class AutoWidths:
         assert not isinstance(exact, SparseRows)
         rows = exact[slots]
         members = self.widths.times(rows), rows[:, :-1], old.store.code[slots]
+        if moved is not None:
+            early = np.flatnonzero(members[0] < moved[1])
+            members[2][early] = moved[0][members[2][early]]
         missing = ~np.isin(members[0], time)
         time = np.concatenate([time, members[0][missing]])
         X = np.concatenate([X, members[1][missing]])

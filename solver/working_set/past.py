@@ -63,6 +63,11 @@ class Past:
         kept = np.flatnonzero((time >= before) | earlier)
         return time[kept], self._X[kept], self._codes[kept]
 
+    def relabel(self, places: NDArray[np.int64], since: int) -> None:
+        """Give samples of before number `since` the classes places[code]."""
+        early = np.flatnonzero(self._time[: self._held] < since)
+        self._codes[early] = places[self._codes[early]]
+
     def _make_room(self, n: int, width: int) -> None:
         """Drop what need not be kept, and make room for n samples more."""
         kept = self.samples()

@@ -1,0 +1,137 @@
+"""A working set whose samples follow when labels change their meaning.
+
+After all labels have moved, what the set stores is right but for its labels, and contradicts all
+that comes. Once what it calls j has become k for every j (`adaptive.places`), the samples of
+before get the labels of after, and the set starts again with them.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.adaptive.places import Places
+from solver.adaptive.ridge import CHUNK
+from solver.arrays import Float64Array
+from solver.working_set.answers import Absorbed
+from solver.working_set.auto_widths import AutoWidths
+
+# Classes are looked at after so many samples: shorter parts would cost the set its speed.
+_PERIOD = 4 * CHUNK
+# A set learns what is new sooner than learners of endless memory, so there is less time.
+_CLASS_HORIZON = 6.0
+# The samples among which the change is looked for.
+_REMEMBERED = 8 * _PERIOD
+
+
+class Move(NamedTuple):
+    """places: (K,) where each class is now. since: the number of the first sample of after."""
+
+    places: NDArray[np.int64]
+    since: int
+
+
+class OnePlaceEach(Places):
+    """Where two classes would have the same place, the larger count has it."""
+
+    def most_frequent(self) -> NDArray[np.int64]:
+        """(K,) a place for each class, and a class for each place."""
+        # Of what never came, and of two that came as often, each class is where it was.
+        table = self.table + 1e-9 * np.eye(len(self.table))
+        places = np.full(len(table), -1, np.int64)
+        for _ in places:
+            said, label = np.unravel_index(table.argmax(), table.shape)
+            places[said] = label
+            table[said], table[:, label] = -1.0, -1.0
+        return places
+
+
+class MovedClasses:
+    """Watches what a learner says. seen: how many samples."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self._places = OnePlaceEach(_CLASS_HORIZON)
+        # Of the last samples: what was said, -1 for nothing, and the labels.
+        self._said = self._y = np.empty(0, np.int64)
+
+    @property
+    def room(self) -> int:
+        """The samples until classes are looked at next."""
+        return _PERIOD - self.seen % _PERIOD
+
+    def absorb(self, said: NDArray[np.int64], y: NDArray[np.int64]) -> Move | None:
+        """Take note of classes for at most `room` samples, and their labels."""
+        self._said = np.concatenate([self._said, said])[-_REMEMBERED:]
+        self._y = np.concatenate([self._y, y])[-_REMEMBERED:]
+        self.seen += len(y)
+        if self.seen % _PERIOD:
+            return None
+        found = None
+        for start in range(len(self._y) - _PERIOD, len(self._y), CHUNK):
+            found = self._look(slice(start, start + CHUNK)) or found
+        return found
+
+    def _look(self, part: slice) -> Move | None:
+        said, y = self._said[part], self._y[part]
+        classes = 1 + int(max(said.max(), y.max()))
+        if classes > len(self._places.table):
+            self._places.meet(classes)
+        told = said >= 0
+        places = self._places.absorb(said[told], y[told])
+        if places is None:
+            return None
+        moved = np.where(self._said < 0, -1, places[self._said])
+        # Before the change most answers are right as they are, after it once they have moved.
+        gained = np.cumsum((self._said == self._y).astype(np.int64) - (moved == self._y))
+        change = int(np.argmax(gained)) + 1
+        self._said, self._y[:change] = moved, places[self._y[:change]]
+        return Move(places, self.seen - len(self._y) + change)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All of it as plain arrays."""
+        own = {"moved_said": self._said, "moved_y": self._y, "moved_seen": np.array([self.seen])}
+        return {name: array.copy() for name, array in own.items()} | self._places.state("moved")
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `state` gave."""
+        self.seen = int(state["moved_seen"][0])
+        self._said, self._y = np.array(state["moved_said"]), np.array(state["moved_y"])
+        self._places.restore("moved", state)
+
+
+class FollowingSet:
+    """Learns dense rows with class numbers; see `working_set.auto_widths`.
+
+    set: the learner, which starts again now and then.
+    """
+
+    def __init__(self, fading: AutoWidths) -> None:
+        self.set, self._classes = fading, MovedClasses()
+
+    def absorb(self, X: Float64Array, codes: NDArray[np.int64]) -> list[Absorbed]:
+        """Learn (n, d) rows with class numbers (n,); returns the set's answers part by part."""
+        answers, start = [], 0
+        while start < len(codes):
+            part = slice(start, start + self._classes.room)
+            found = self.set.absorb(X[part], codes[part])
+            said = np.concatenate([one.prediction for one in found])
+            move = self._classes.absorb(said, codes[part])
+            if move is not None:
+                self.set.relabel(*move)
+            answers += found
+            start = part.stop
+        return answers
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Returns the arrays from which `restore` continues bit for bit."""
+        return self.set.state() | self._classes.state()
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from a state; one that an earlier version saved has watched nothing."""
+        self.set.restore(state)
+        if "moved_seen" in state:
+            self._classes.restore(state)
+        else:
+            self._classes.seen = self.set.seen

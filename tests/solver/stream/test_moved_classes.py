@@ -1,0 +1,99 @@
+"""A working set when labels change their meaning, and when they do not."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from solver.kernels.functions import Kernel
+from solver.stream.kernel_learner import KernelLearner
+from solver.stream.moved_classes import MovedClasses, OnePlaceEach
+from solver.stream.paper_learners import new_working_set
+from solver.stream.parameters import SetParameters
+from tests.solver.streams import blocks, in_order_of_appearance
+
+
+def rings(seed, n=2600, classes=6):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 2))
+    part = 1.0 - np.exp(-0.5 * np.square(X).sum(axis=1))
+    return X, np.floor(classes * part).astype(np.int64)
+
+
+def moved_rings(seed, at=1600):
+    X, y = rings(seed)
+    y[at:] = (y[at:] + 1) % 6
+    return X, in_order_of_appearance(y.tolist())
+
+
+def made():
+    build = partial(new_working_set, own=SetParameters())
+    return KernelLearner(Kernel("rbf", 1.0), build, auto=True, horizon="auto")
+
+
+def said_by(learner, X, y, length=64):
+    answers = [learner.absorb(X[part], y[part]) for part in blocks(len(y), length)]
+    return np.concatenate([one.prediction for parts in answers for one in parts])
+
+
+def test_a_set_is_as_good_as_before_500_samples_after_all_labels_moved():
+    X, y = moved_rings(0)
+    right = said_by(made(), X, y) == y
+    assert right[2100:].mean() > right[1100:1600].mean() - 0.02
+    assert right[1600:1660].mean() < 0.3
+
+
+def test_a_state_around_a_move_goes_on_to_the_bit():
+    X, y = moved_rings(1)
+    for at in (1550, 1700, 1810):
+        learner, twin = made(), made()
+        said_by(learner, X[:at], y[:at])
+        twin.restore(*learner.state())
+        for one in (learner, twin):
+            said_by(one, X[at:], y[at:])
+        arrays, others = learner.state()[1], twin.state()[1]
+        assert arrays.keys() == others.keys()
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(array, others[name], err_msg=name)
+
+
+def test_calls_of_any_length_find_the_same_move():
+    X, y = moved_rings(2)
+    of_one, of_many = (said_by(made(), X[:2000], y[:2000], length) for length in (77, 2000))
+    assert np.mean(of_one == of_many) > 0.998
+
+
+@pytest.mark.parametrize("classes", [2, 5, 30])
+def test_a_move_and_its_beginning_are_found(classes):
+    random = np.random.default_rng(classes)
+    y = random.integers(0, classes, 6000)
+    said = np.where(random.random(6000) < 0.8, y, random.integers(0, classes, 6000))
+    moved = np.roll(np.arange(classes), 1)
+    y[4000:] = moved[y[4000:]]
+    watch, found = MovedClasses(), []
+    for part in blocks(6000, 128):
+        move = watch.absorb(said[part], y[part])
+        if move is not None:
+            found.append(move)
+            said[part.stop :] = move.places[said[part.stop :]]
+    (move,) = found
+    np.testing.assert_array_equal(move.places, moved)
+    assert abs(move.since - 4000) < 10
+
+
+@pytest.mark.parametrize("right", [0.0, 0.3, 0.9])
+def test_nothing_is_found_where_nothing_moves(right):
+    random = np.random.default_rng(7)
+    y = random.integers(0, 4, 12_800)
+    y[6400:] = np.minimum(y[6400:], random.integers(0, 4, 6400))
+    said = np.where(random.random(len(y)) < right, y, random.integers(0, 4, len(y)))
+    said[:3] = -1
+    watch = MovedClasses()
+    assert all(watch.absorb(said[part], y[part]) is None for part in blocks(len(y), 128))
+
+
+def test_two_classes_never_have_one_place():
+    places = OnePlaceEach()
+    places.meet(3)
+    places.table[:] = [[0, 9, 0], [0, 8, 1], [0, 0, 0]]
+    np.testing.assert_array_equal(places.most_frequent(), [1, 2, 0])
