@@ -126,7 +126,7 @@ class AdaptiveClassifier:
     def nbytes(self) -> int:
         """Memory in bytes of what learning reads and writes."""
         own = self.learners.nbytes + self.losses.nbytes + self.inputs.features.W.nbytes
-        return own + sum(array.nbytes for array in self.combination)
+        return own + self.endless.nbytes + sum(array.nbytes for array in self.combination)
 
     def _kinds(self) -> list[dict[str, Any]]:
         """The parameters of each learner, in the order of the weights."""

@@ -143,6 +143,13 @@ class EndlessLearners:
             if found is not None and self.neighbours is not None:
                 self.neighbours.follow(found)
 
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        earlier = [array for one in self.each for former in one.earlier for array in former]
+        tables = [one.places.table for one in self.each]
+        return sum(array.nbytes for array in [*earlier, *tables, self._said, self._y])
+
     def state(self) -> dict[str, NDArray[Any]]:
         """All of it as plain arrays."""
         arrays = {"endless_said": self._said[: self._pending].copy()}

@@ -131,9 +131,8 @@ class Learners:
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        own = sum(group.W.nbytes for group in self._groups())
+        own = sum(one.nbytes for one in self.ridge) + sum(one.W.nbytes for one in self.gradient)
         own += 0 if self.neighbours is None else self.neighbours.nbytes
-        own += sum(one.P.nbytes + one.gains.nbytes for one in self.ridge)
         return own + (0 if self.diagonal is None else self.diagonal.nbytes)
 
     @property

@@ -79,6 +79,11 @@ class RidgeLearners:
         self._kinds = np.array([_KINDS[loss] for loss in losses])
         self._work = np.empty((columns, columns))
 
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return self.P.nbytes + self.gains.nbytes + self.W.nbytes + self._work.nbytes
+
     def absorb(self, Phi: Float64Array, Y: Float64Array) -> Float64Array:
         """The answers (n, learners, K) before each row's own target; then the rows are learned.
 

@@ -45,7 +45,8 @@ def fourier_map(gamma: float, origin: Float64Array, dimension: int, seed: int) -
     origin: that of `rows.matrix.origin_of`. A map of sparse rows begins without frequencies.
     """
     omega = np.random.default_rng(seed).uniform(0.0, 2.0 * math.pi, dimension)
-    drawn = _frequencies(gamma, dimension, seed, 0, len(origin))[: len(origin)]
+    # A copy, which does not hold the rest of the last 64 rows.
+    drawn = _frequencies(gamma, dimension, seed, 0, len(origin))[: len(origin)].copy()
     phase = np.mod(omega + origin @ drawn, 2.0 * math.pi) if len(origin) else omega
     return FourierMap(drawn, phase, origin, gamma, seed)
 

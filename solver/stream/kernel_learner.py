@@ -86,8 +86,8 @@ class KernelLearner(Generic[L]):
 
     @property
     def past_nbytes(self) -> int:
-        """The bytes that are kept to find the widths."""
-        return 0 if self._fading is None else self._fading.past_nbytes
+        """The bytes that are kept to find the widths, and to see classes move."""
+        return 0 if self._following is None else self._following.past_nbytes
 
     def view(self) -> Any:
         """An immutable view of the learner; of one whose members fade, a `TimedView`."""

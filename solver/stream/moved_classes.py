@@ -61,10 +61,16 @@ class MovedClasses:
         """The samples until classes are looked at next."""
         return _PERIOD - self.seen % _PERIOD
 
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes."""
+        return self._said.nbytes + self._y.nbytes + self._places.table.nbytes
+
     def absorb(self, said: NDArray[np.int64], y: NDArray[np.int64]) -> Move | None:
         """Take note of classes for at most `room` samples, and their labels."""
-        self._said = np.concatenate([self._said, said])[-_REMEMBERED:]
-        self._y = np.concatenate([self._y, y])[-_REMEMBERED:]
+        kept = slice(max(0, len(self._y) + len(y) - _REMEMBERED), None)
+        self._said = np.concatenate([self._said[kept], said])
+        self._y = np.concatenate([self._y[kept], y])
         self.seen += len(y)
         if self.seen % _PERIOD:
             return None
@@ -109,6 +115,11 @@ class FollowingSet:
 
     def __init__(self, fading: AutoWidths) -> None:
         self.set, self._classes = fading, MovedClasses()
+
+    @property
+    def past_nbytes(self) -> int:
+        """The bytes of what is kept of the past, besides the set."""
+        return self.set.past_nbytes + self._classes.nbytes
 
     def absorb(self, X: Float64Array, codes: NDArray[np.int64]) -> list[Absorbed]:
         """Learn (n, d) rows with class numbers (n,); returns the set's answers part by part."""
