@@ -46,6 +46,8 @@ def check_arrays(
         _require(array.dtype.kind in "biuf" and array.dtype.isnative, name, "is not of numbers")
     if "widths" in arrays:
         _check_widths(arrays, n_classes, dimension)
+        if "search_errors" in arrays:
+            _check_search(arrays, n_classes, dimension)
         if "moved_seen" in arrays:  # earlier versions watched nothing
             _check_moves(arrays, n_classes)
         # Stored samples have their time as one more coordinate.
@@ -122,6 +124,20 @@ def _check_widths(arrays: Arrays, n_classes: int | None, dimension: int | None) 
     _require(bool((np.diff(time) > 0).all()), "past_time", "is not in order")
     last = int(time[-1]) + 1 if len(time) else 0
     _require(last == seen, "past_seen", "is not one more than the last number of past_time")
+
+
+def _check_search(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
+    """The samples of a search for widths that goes on, and what it has computed."""
+    _check_shape("search_X", arrays, (None, dimension))
+    for name in ("search_time", "search_codes"):
+        _check_shape(name, arrays, (len(arrays["search_X"]),))
+        _check_numbers(name, arrays, None)
+    _check_numbers("search_codes", arrays, n_classes)
+    seen = int(arrays["past_seen"][0])
+    _check_numbers("search_time", arrays, seen)
+    _check_shape("search_errors", arrays, (None,))
+    for name in ("search_X", "search_errors"):
+        _check_floats(name, arrays)
 
 
 def _check_moves(arrays: Arrays, n_classes: int | None) -> None:

@@ -13,9 +13,10 @@ from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix, SparseRows, largest_feature
 from solver.stream.moved_classes import FollowingSet
 from solver.stream.votes import Answer
-from solver.working_set.auto_widths import NEVER, AutoWidths, TimedView
+from solver.working_set.auto_widths import AutoWidths, TimedView
 from solver.working_set.learner import WorkingSet
 from solver.working_set.past import MOST_KEPT
+from solver.working_set.width_search import NEVER
 
 L = TypeVar("L", bound=Learner)
 

@@ -7,6 +7,7 @@ letter.
 """
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -15,26 +16,18 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 from solver.kernels.bandwidth import gamma_from_rows
-from solver.kernels.forecast import forecast_error, one_hot, squared_distances
 from solver.rows.matrix import SparseRows
 from solver.working_set.answers import Absorbed
 from solver.working_set.learner import WorkingSet
-from solver.working_set.past import RECENT, Past
+from solver.working_set.past import Past
 from solver.working_set.view import WorkingSetView, predict
+from solver.working_set.width_search import NEVER, WidthSearch
 
-# A horizon beyond all streams, at which no member ever fades. It is a number like the others, so
-# that a stored row's coordinate says when it came.
-NEVER = 2.0**40
-_LONGEST, _SHORTEST = 8192.0, 256.0
 # gamma is estimated by P2's rule at 2, 4, 8, ... samples, and from here on by forecasts.
 _FIRST_FORECAST = 128
 _FORECAST_PERIOD = 4096
-# gamma is compared with these multiples of itself.
-_FACTORS = (0.25, 0.5, 2.0, 8.0)
-# Widths are changed where that lowers the error of the forecasts to this share.
-_WORTH_A_CHANGE = 0.98
-# With equal rows, a smaller ridge could be lost in the rounding of 1,024 kernel values near 2.
-_LEAST_RIDGE = 1e-6
+# From so many samples on, a search computes one error after so many samples, not all at once.
+_SPREAD_FROM, _STEP_PERIOD = 1024, 64
 # The most samples that a set is made anew from.
 _MOST_ANEW = 4096
 # Members are as good as gone after so many horizons: exp(-16) is 1e-7.
@@ -85,9 +78,10 @@ class AutoWidths:
 
     At 2, 4, 8, ... 64 samples gamma is P2's estimate. At 128, 256, ... 4,096 and each 4,096
     samples from then on, they become those that would have forecast the last 512 samples best
-    (`kernels.forecast`), if that is better by 2% than with the present ones: first another gamma,
-    then another horizon. The set then starts again with its members and with what is kept of the
-    past. These points are counts of samples, so the division of the stream into calls does not
+    (`width_search`), if that is better by 2% than with the present ones: first another gamma, then
+    another horizon. The set then starts again with its members and with what is kept of the past.
+    From 1,024 samples on the search takes a step each 64 samples, so that no call takes all of its
+    work. These points are counts of samples, so the division of the stream into calls does not
     matter.
 
     build: returns a new set for a gamma. gamma, horizon: numbers where they are not to be found.
@@ -104,23 +98,26 @@ class AutoWidths:
         self.widths = Widths(gamma or 1.0, horizon or NEVER, 0)
         self.learner = build(self.widths.gamma)
         self._past = Past()
+        self._search: WidthSearch | None = None
 
     @property
     def past_nbytes(self) -> int:
         """The bytes of what is kept of the past."""
-        return self._past.nbytes
+        return self._past.nbytes + (0 if self._search is None else self._search.nbytes)
 
     def absorb(self, X: Float64Array, codes: NDArray[np.int64]) -> list[Absorbed]:
         """Learn (n, d) rows with class numbers (n,); returns the set's answers part by part."""
         answers = []
         start = 0
         while start < len(codes):
-            point = self._next_point()
-            stop = min(len(codes), start + point - self._past.seen)
+            point, step = self._next_point(), self._next_step()
+            stop = min(len(codes), start + min(point, step) - self._past.seen)
             rows, of_rows = X[start:stop], codes[start:stop]
             time = np.arange(self._past.seen, self._past.seen + stop - start)
             answers.append(self.learner.absorb(self.widths.timed(rows, time), of_rows))
             self._past.add(rows, of_rows)
+            if self._past.seen == step:
+                self._go_on()
             if self._past.seen == point:
                 self._settle()
             start = stop
@@ -134,6 +131,7 @@ class AutoWidths:
     def relabel(self, places: NDArray[np.int64], since: int) -> None:
         """Give samples of before number `since` the classes places[code], and start again."""
         self._past.relabel(places, since)
+        self._search = None
         self._start_again(self.widths._replace(centre=self._past.seen), (places, since))
 
     def view(self) -> TimedView:
@@ -147,45 +145,43 @@ class AutoWidths:
         period = (seen // _FORECAST_PERIOD + 1) * _FORECAST_PERIOD
         return min(doubled, period)
 
+    def _next_step(self) -> int:
+        """Returns the number of samples at which a search goes on; a huge one without a search."""
+        if self._search is None:
+            return sys.maxsize
+        return (self._past.seen // _STEP_PERIOD + 1) * _STEP_PERIOD
+
     def _settle(self) -> None:
         """Look at the widths; start again where others are better, or the centre is far away."""
-        seen = self._past.seen
-        found = self._found()
-        away = seen - self.widths.centre >= _HORIZONS_TO_CENTRE * self.widths.horizon
+        seen, samples = self._past.seen, self._past.samples()
+        gamma, horizon = self.widths[:2]
+        find_gamma, find_horizon = (given is None for given in self._fixed)
+        if find_gamma and seen <= _FIRST_FORECAST:
+            gamma = gamma_from_rows(samples[1])
+        found = gamma, horizon
+        if seen >= _FIRST_FORECAST:
+            search = WidthSearch(samples, found, (find_gamma, find_horizon), self._ridge)
+            while seen < _SPREAD_FROM and search.found is None:
+                search.step()
+            found = search.found or found
+            self._search = search if search.found is None else None
+        away = seen - self.widths.centre >= _HORIZONS_TO_CENTRE * horizon
         if seen < 2 * _FIRST_FORECAST or found != self.widths[:2] or away:
             self._start_again(Widths(*found, seen))
 
-    def _found(self) -> tuple[float, float]:
-        """The widths (gamma, horizon) that forecast best."""
-        time, X, codes = self._past.samples()
-        gamma, horizon = self.widths[:2]
-        find_gamma, find_horizon = (given is None for given in self._fixed)
-        if find_gamma and self._past.seen <= _FIRST_FORECAST:
-            gamma = gamma_from_rows(X)
-        if self._past.seen < _FIRST_FORECAST or codes.min() == codes.max():
-            return gamma, horizon
-        distances, Y = squared_distances(X), one_hot(codes)
-        elapsed = np.square((time[:, None] - time).astype(np.float64))
-        ridge = max(self.learner.ridge_of(0), _LEAST_RIDGE)
-        judged = min(RECENT, len(codes) // 2)
+    @property
+    def _ridge(self) -> float:
+        return self.learner.ridge_of(0)
 
-        def error(gamma: float, horizon: float) -> float:
-            exponent = gamma * distances + elapsed / (horizon * horizon)
-            return forecast_error(exponent, Y, ridge, judged)
-
-        least = error(gamma, horizon)
-        if find_gamma:
-            least, gamma = _better(
-                least,
-                gamma,
-                [gamma * factor for factor in _FACTORS],
-                lambda other: error(other, horizon),
-            )
-        if find_horizon:
-            _, horizon = _better(
-                least, horizon, _other_horizons(horizon), lambda other: error(gamma, other)
-            )
-        return gamma, horizon
+    def _go_on(self) -> None:
+        """Compute one more error of the search; start again where other widths are found."""
+        search = self._search
+        assert search is not None
+        search.step()
+        if search.found is not None:
+            self._search = None
+            if search.found != self.widths[:2]:
+                self._start_again(Widths(*search.found, self._past.seen))
 
     def _start_again(
         self, widths: Widths, moved: tuple[NDArray[np.int64], int] | None = None
@@ -217,7 +213,9 @@ class AutoWidths:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Returns the arrays from which `restore` continues bit for bit."""
-        return self.learner.state() | self._past.state("past_") | {"widths": np.array(self.widths)}
+        of_search = {} if self._search is None else self._search.state()
+        own = self.learner.state() | self._past.state("past_") | of_search
+        return own | {"widths": np.array(self.widths)}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a state."""
@@ -226,19 +224,10 @@ class AutoWidths:
         self._past.restore("past_", state)
         self.learner = self._build(gamma)
         self.learner.restore(state)
-
-
-def _better(
-    least: float, present: float, others: list[float], error: Callable[[float], float]
-) -> tuple[float, float]:
-    """The error and the width that is worth a change, or the present ones."""
-    best, width = min((error(other), other) for other in others)
-    return (best, width) if best < _WORTH_A_CHANGE * least else (least, present)
-
-
-def _other_horizons(horizon: float) -> list[float]:
-    """The horizons to compare with the present one."""
-    if horizon == NEVER:
-        return [_LONGEST, 2048.0, 512.0]
-    near = [horizon * factor for factor in (0.5, 2.0, 4.0)]
-    return [NEVER, *(h for h in near if _SHORTEST <= h <= _LONGEST)]
+        if "search_errors" in state:
+            find = self._fixed[0] is None, self._fixed[1] is None
+            time, X, codes = (np.array(state[f"search_{name}"]) for name in ("time", "X", "codes"))
+            errors = state["search_errors"].tolist()
+            self._search = WidthSearch(
+                (time, X, codes), (gamma, horizon), find, self._ridge, errors
+            )

@@ -42,6 +42,9 @@ MODELS: dict[str, tuple[ModelSpec, State]] = {
     ),
     "nystrom": learned({**SET, "asset": {"features": "nystrom", "dimension": 8}}, few_words(60)),
     "fading": learned({"working_set": {"max_size": 15, "horizon": "auto"}}, three_classes(60)),
+    "searching": learned(
+        {"working_set": {"max_size": 15, "horizon": "auto"}, "asset": None}, three_classes(1100)
+    ),
     "courses": learned(
         {"working_set": None, "asset": {"dimension": 8, "horizon": "auto"}}, three_classes(60)
     ),

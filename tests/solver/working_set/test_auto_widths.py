@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from solver.kernels.functions import Kernel
-from solver.working_set.auto_widths import NEVER, AutoWidths, Widths, predict_now
+from solver.working_set.auto_widths import AutoWidths, Widths, predict_now
 from solver.working_set.learner import WorkingSet
+from solver.working_set.width_search import NEVER, WidthSearch
 
 
 def build(gamma: float) -> WorkingSet:
@@ -101,7 +102,7 @@ def test_the_division_into_calls_does_not_matter(make: Any):
     assert whole.widths == parts.widths
 
 
-@pytest.mark.parametrize("n", [1, 70, 1500, 4100])
+@pytest.mark.parametrize("n", [1, 70, 1500, 4400])
 def test_a_state_goes_on_bit_for_bit(n: int):
     X, codes = turning(n + 300)
     live, again = AutoWidths(build), AutoWidths(build)
@@ -114,6 +115,24 @@ def test_a_state_goes_on_bit_for_bit(n: int):
     assert all(np.array_equal(one[name], other[name]) for name in one)
     said = [predict_now(learner.view(), X[:50])[1] for learner in (live, again)]
     assert np.array_equal(*said)
+
+
+def test_no_call_of_few_samples_takes_all_of_a_search(monkeypatch: pytest.MonkeyPatch):
+    X, codes = turning(5000)
+    steps: list[int] = []
+    step = WidthSearch.step
+
+    def counted(search: WidthSearch) -> None:
+        steps[-1] += 1
+        step(search)
+
+    monkeypatch.setattr(WidthSearch, "step", counted)
+    learner = AutoWidths(build)
+    for start in range(0, 5000, 64):
+        steps.append(0)
+        learner.absorb(X[start : start + 64], codes[start : start + 64])
+    assert max(steps[1024 // 64 :]) == 1
+    assert sum(steps[4096 // 64 :]) > 4
 
 
 def test_what_was_published_does_not_change():
