@@ -12,7 +12,9 @@ import pytest
 
 from service.console.files import read_files
 from tests.console.conftest import SCREENSHOTS, Errors
+from tests.service.monitor.test_alerts import learn_a_stream_that_flips
 from tests.service.process import ServerProcess
+from tests.service.specs import PAPERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 HAS_PLOTS = bool(read_files()["plots.js"].content)
@@ -153,6 +155,37 @@ def test_a_rollback_by_clicks(page: Any, server: ServerProcess, model: str):
     told = httpx.get(f"{server.url}/v1/models/{model}").json()
     assert told["rolled_back"]["to"] == 300
     assert told["heads"]["adaptive"]["prequential"]["samples"] < 300
+
+
+def test_a_change_is_seen(page: Any, server: ServerProcess, name: str):
+    httpx.put(f"{server.url}/v1/models/{name}", json=PAPERS | {"asset": None})
+    page.goto(f"{server.url}/#/{name}")
+    expect_fact(page, "Samples", "0")
+    learn_a_stream_that_flips(server.url, name)
+    expect_fact(page, "Samples", "2,200")
+    page.locator(
+        "#marks", has_text=re.compile(r"^Change at 1,[678]\d\d: mean loss from")
+    ).wait_for()
+    page.locator("#head-rows td:last-child", has_text="1").wait_for()
+    if HAS_PLOTS:
+        assert red_points(page) > 20
+    page.screenshot(path=SCREENSHOTS / "change.png")
+
+
+def red_points(page: Any) -> int:
+    """Points of the first plot in the colour of marks."""
+    found: int = page.evaluate(
+        """() => {
+          const canvas = document.querySelector("#plots canvas");
+          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+          let n = 0;
+          for (let i = 0; i < data.length; i += 4) {
+            n += data[i] > 150 && data[i + 1] < 80 && data[i + 2] < 80 && data[i + 3] > 200;
+          }
+          return n;
+        }"""
+    )
+    return found
 
 
 def test_the_page_works_on_a_phone_in_the_dark(browser: Any, server: ServerProcess, model: str):
