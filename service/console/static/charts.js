@@ -11,6 +11,10 @@ const UPlot = /** @type {any} */ (globalThis).uPlot;
 const HEIGHT = 220;
 const AXIS_WIDTH = 76;
 const MARK_DASH = [3, 3];
+const LEAST_SPAN_SECONDS = 60;
+const DAY_SECONDS = 86_400;
+// Between two times on the axis, in seconds.
+const STEPS = [5, 10, 15, 30, 60, 300, 600, 1800, 3600, 7200, 21_600, DAY_SECONDS, 7 * DAY_SECONDS];
 
 /** Whether plots can be drawn. */
 export const installed = UPlot !== undefined;
@@ -18,6 +22,15 @@ export const installed = UPlot !== undefined;
 /** @param {string} name */
 function color(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+/**
+ * A time of the day.
+ * @param {number | null} at in seconds since 1970
+ */
+function clock(at) {
+  if (at === null) return "–";
+  return new Date(1000 * at).toLocaleTimeString("en-GB");
 }
 
 /** One plot of a series, with marks at some times. */
@@ -69,14 +82,26 @@ export class Chart {
     const axis = { stroke: color("faint"), grid: { stroke: color("line") }, ticks: { stroke: color("line") } };
     /** @param {unknown} _ @param {number[]} values */
     const labels = (_, values) => values.map((value) => show(value));
+    const times = {
+      ...axis,
+      incrs: STEPS,
+      space: 80,
+      values: (/** @type {unknown} */ _, /** @type {number[]} */ at) => at.map(clock),
+    };
+    /** @param {unknown} _ @param {number | null} from @param {number | null} to */
+    const span = (_, from, to) => {
+      const end = to ?? Date.now() / 1000;
+      return [Math.min(from ?? end, end - LEAST_SPAN_SECONDS), end];
+    };
     return {
       width: this.#width(),
       height: HEIGHT,
       legend: { live: true },
       cursor: { drag: { x: false, y: false } },
-      axes: [axis, { ...axis, size: AXIS_WIDTH, values: labels }],
+      scales: { x: { range: span } },
+      axes: [times, { ...axis, size: AXIS_WIDTH, values: labels }],
       series: [
-        { label: "Time" },
+        { label: "Time", value: (/** @type {unknown} */ _, /** @type {number | null} */ at) => clock(at) },
         ...lines.map((line) => ({
           label: line.label,
           stroke: color(line.color),
