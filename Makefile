@@ -77,8 +77,9 @@ check: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	@if command -v npx > /dev/null; then npx --yes --package $(TYPESCRIPT) tsc --project jsconfig.json; \
-	else echo 'npm is not installed: the types of the console'"'"'s scripts are not checked'; fi
+	@if npx --yes --package $(TYPESCRIPT) tsc --version > /dev/null 2>&1; \
+	then npx --yes --package $(TYPESCRIPT) tsc --project jsconfig.json; \
+	else echo 'no npm, or nothing that it reaches: the console'"'"'s scripts are not type-checked'; fi
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .

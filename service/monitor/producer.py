@@ -41,7 +41,8 @@ class Monitor:
 
     def __init__(self, engine: Engine, points: Points, alerts: Alerts) -> None:
         self._engine, self._points, self._alerts = engine, points, alerts
-        # How many changes of each model were found when it was last looked at.
+        # The sequence of each model's last change when it was last looked at. A rollback may take
+        # changes away, but later ones always have later sequences.
         self._changes: dict[Model, int] = {}
         self._watched: dict[Model, _Watched] = {}
         # Of each model the meter between points, and its state when the last one was made.
@@ -100,12 +101,12 @@ class Monitor:
     async def _warn(self) -> None:
         """Note the changes that are new, and tell those who listen."""
         models = self._engine.recovered()
-        counts = {m: sum(v.n_changes for v in m.published.heads.values()) for m in models}
-        grown = [m for m, n in counts.items() if n > self._changes.get(m, 0)]
-        self._changes = counts
-        if grown:
-            new = await asyncio.to_thread(self._note, grown)
-            of_id = {model.id: model for model in grown}
+        last = {model: _last_change(model) for model in models}
+        changed = [model for model in models if last[model] != self._changes.get(model, 0)]
+        self._changes = last
+        if changed:
+            new = await asyncio.to_thread(self._note, changed)
+            of_id = {model.id: model for model in changed}
             for alert in new:
                 watched = self._watched.get(of_id[alert.model_id])
                 if watched is not None:
@@ -151,3 +152,9 @@ class Monitor:
         heads = {str(head): view.stats for head, view in model.published.heads.items()}
         numbers = {"sequence": state[0], **values(model, heads, meter)}
         return Point(model.id, round(time.time() * 1000), numbers)
+
+
+def _last_change(model: Model) -> int:
+    """The sequence of the last change of any head; 0 without one."""
+    views = model.published.heads.values()
+    return max((view.changes[-1].sequence for view in views if view.changes), default=0)

@@ -11,6 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from service.access.key_file import KeyFile
+from service.access.keys import add_key, revoke_key
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, two_classes
@@ -127,6 +129,28 @@ def test_a_listener_is_no_slow_request(client: httpx.Client, server: ServerProce
             next(events)
     time.sleep(0.2)
     assert "/events 200" not in server.log()
+
+
+def test_listeners_take_connections_and_leave_with_their_key(tmp_path: Path):
+    server = ServerProcess(tmp_path / "data", connections=2)
+    server.data.mkdir()
+    keys = KeyFile(server.data)
+    bearers = {
+        name: {"Authorization": f"Bearer {add_key(keys, name, ('admin',))}"}
+        for name in ("page", "other")
+    }
+    server.start()
+    try:
+        with httpx.Client(base_url=server.url, headers=bearers["page"], timeout=30) as client:
+            create(client, "m")
+            with listening(client, "m") as one, listening(client, "m") as other:
+                next(one), next(other)
+                crowded = httpx.get(f"{server.url}/v1/models", headers=bearers["other"])
+                assert crowded.status_code == 503
+                revoke_key(keys, "page")
+                assert [event["data"] for event in (*one, *other)][-1] == {"reason": "key"}
+    finally:
+        server.close()
 
 
 def test_a_stop_ends_listeners_and_the_numbers_survive_it(tmp_path: Path):
