@@ -107,7 +107,7 @@ def batch(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
 
     rows, kernel = matrix(X), Kernel("rbf", parameters.gamma)
     with clock.running():
-        ridge = [0.5 / parameters.C] * (int(y.max()) + 1)
+        ridge = np.full(len(y), 0.5 / parameters.C)
         settings = Settings("swap", cache_bytes=4 * 10**9)
         random = np.random.default_rng(0)
         pairs = list(solve_pairs(kernel, rows, y, ridge, settings, random))
@@ -118,7 +118,7 @@ def batch(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
         view = expansion(
             kernel,
             take_rows(rows, support),
-            len(ridge),
+            int(y.max()) + 1,
             weights,
             weights.sum(axis=1),
             q,

@@ -150,7 +150,7 @@ def task_of(folder: Path, name: str) -> Task:
     return Task(
         kernel,
         prepare_rows(kernel, X, X[0].copy(), *precision_for(kernel, ridge)),
-        classification_dual((0, minus), (minus, n), ridge, ridge),
+        classification_dual((0, minus), (minus, n), np.full(n, ridge)),
         X,
         data.X_test,
         (data.y_test == data.y.max()).astype(np.int64),
@@ -162,7 +162,7 @@ def compile_all() -> None:
     X = np.random.default_rng(0).normal(size=(60, 3))
     kernel = Kernel("rbf", 0.5)
     rows = prepare_rows(kernel, X, X[0].copy(), kernel.dtype)
-    dual = classification_dual((0, 30), (30, 60), 1.0, 1.0)
+    dual = classification_dual((0, 30), (30, 60), np.ones(60))
     task = Task(kernel, rows, dual, X, X, np.zeros(60, np.int64))
     for method in METHODS:
         accuracy_of(task, run(task, method, 1e-2, CACHE_BYTES)[0])

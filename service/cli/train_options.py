@@ -67,7 +67,8 @@ _SET = (
         multiple=True,
         metavar="LABEL=WEIGHT",
         callback=read_weights,
-        help="Use WEIGHT times --C for this class; repeatable. Or balanced: weights in inverse "
+        help="Use WEIGHT times --C, or of ASSET WEIGHT times the loss, for this class; "
+        "repeatable. Or balanced: weights in inverse "
         "proportion to how often the classes occur.",
     ),
     click.option(

@@ -96,9 +96,10 @@ class AsyncClient:
         batch: int = 1024,
         idempotency_key: str | None = None,
         if_match: str | None = None,
+        weight: Any = None,
     ) -> Learned:
         """Let a model learn samples, in order, each once; they are durable when this returns."""
-        steps = self._calls.learn(name, X, y, head, batch, idempotency_key, if_match)
+        steps = self._calls.learn(name, X, y, head, batch, idempotency_key, if_match, weight)
         return await self._run(steps)
 
     async def predict(

@@ -70,10 +70,17 @@ class AsyncStream:
         return self._session.acknowledged
 
     async def learn(
-        self, X: Any, y: Any, *, head: str = "samples", if_match: str | None = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        head: str = "samples",
+        if_match: str | None = None,
+        weight: Any = None,
     ) -> int:
         """Send samples, or one sample, in one request, and return its number."""
-        return await self._run(self._session.learn(one_batch(X, y), head, if_match))
+        batch = one_batch(X, y, weight)
+        return await self._run(self._session.learn(batch, head, if_match))
 
     async def predict(
         self,

@@ -2,7 +2,8 @@
 
 X is a data frame, an array (or anything that numpy turns into one, as nested lists), a list of rows
 of named values, one row, or an iterable of rows; y has a label or number for each row, or is the
-label of the one row. Without y, X gives pairs of a row and its label.
+label of the one row. Without y, X gives pairs of a row and its label. A weight is a number for all
+samples, or gives one for each.
 """
 
 import sys
@@ -23,15 +24,28 @@ _SCALAR = (str, bytes, bool, int, float, np.generic)
 
 
 class Batch(NamedTuple):
-    """Rows as `rows_of` gives them, and their n labels or numbers."""
+    """Rows as `rows_of` gives them, and their n labels or numbers.
+
+    weight: a number for all of them, or one for each; None where all count 1.
+    """
 
     X: Any
     y: Any
+    weight: Any = None
 
     def halves(self) -> tuple["Batch", "Batch"]:
         """Return its first and its second half."""
         half = len(self.X) // 2
-        return Batch(self.X[:half], self.y[:half]), Batch(self.X[half:], self.y[half:])
+        return self._part(slice(half)), self._part(slice(half, None))
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of a request that hold it."""
+        weight = {} if self.weight is None else {"weight": self.weight}
+        return {**fields_of(self.X), "y": self.y, **weight}
+
+    def _part(self, part: slice) -> "Batch":
+        each = self.weight is not None and not isinstance(self.weight, _SCALAR)
+        return Batch(self.X[part], self.y[part], self.weight[part] if each else self.weight)
 
 
 class Batches:
@@ -40,12 +54,16 @@ class Batches:
     Raises ValueError, TypeError for anything that is not samples.
     """
 
-    def __init__(self, X: Any, y: Any, most: int) -> None:
+    def __init__(self, X: Any, y: Any, most: int, weight: Any = None) -> None:
         if most < 1:
             raise ValueError(f"a batch must have at least one sample, not {most}")
         self.most = most
         self._rows: Any = None
         self._labels: Any = None
+        self._weight = plain_value(weight) if isinstance(weight, _SCALAR) else None
+        self._weights: Iterator[Any] | None = None
+        if weight is not None and not isinstance(weight, _SCALAR):
+            self._weights = iter(weight)
         if y is None:
             self._pairs: Iterator[Any] = iter(X)
         elif isinstance(y, _SCALAR):
@@ -60,21 +78,37 @@ class Batches:
         if self._rows is None:
             pairs = list(islice(self._pairs, self.most))
             if not pairs:
+                self._end_weights()
                 return None
             given, labels = zip(*pairs, strict=True)
             rows = rows_of(list(given))
             if len(rows) != len(labels):
                 raise ValueError("each row of X must be an array or named numbers")
-            return Batch(rows, list(labels))
+            return Batch(rows, list(labels), self._weights_of(len(pairs)))
         if not len(self._rows):
+            self._end_weights()
             return None
         n = self.most
         rows = self._rows.rows if isinstance(self._rows, Table) else self._rows
         if isinstance(rows, np.ndarray):
             n = min(n, max(1, MOST_BYTES // max(1, rows[0].nbytes)))
-        batch = Batch(self._rows[:n], self._labels[:n])
+        labels = self._labels[:n]
+        batch = Batch(self._rows[:n], labels, self._weights_of(len(labels)))
         self._rows, self._labels = self._rows[n:], self._labels[n:]
         return batch
+
+    def _weights_of(self, n: int) -> Any:
+        """Return the weights of the next n samples."""
+        if self._weights is None:
+            return self._weight
+        weights = [plain_value(weight) for weight in islice(self._weights, n)]
+        if len(weights) < n:
+            raise ValueError("there are fewer weights than samples")
+        return weights
+
+    def _end_weights(self) -> None:
+        if self._weights is not None and list(islice(self._weights, 1)):
+            raise ValueError("there are more weights than samples")
 
     def _keep(self, rows: Any, labels: Any) -> None:
         if len(rows) != len(labels):
@@ -82,9 +116,9 @@ class Batches:
         self._rows, self._labels = rows, labels
 
 
-def one_batch(X: Any, y: Any) -> Batch:
+def one_batch(X: Any, y: Any, weight: Any = None) -> Batch:
     """Return samples as the one batch that they are sent in. Raises ValueError, TypeError."""
-    batches = Batches(X, y, sys.maxsize)
+    batches = Batches(X, y, sys.maxsize, weight)
     batch = batches.take()
     if batch is None:
         raise ValueError("there are no samples")

@@ -77,6 +77,7 @@ class Calls:
         batch: int,
         key: str | None,
         if_match: str | None = None,
+        weight: Any = None,
     ) -> Steps[Learned]:
         """Learn samples batch by batch, each under a key of its own.
 
@@ -87,7 +88,7 @@ class Calls:
         responses: list[dict[str, Any]] = []
         done = 0
         try:
-            batches = Batches(X, y, batch)
+            batches = Batches(X, y, batch, weight)
             while part := batches.take():
                 parts = [part]
                 while parts:
@@ -117,7 +118,7 @@ class Calls:
         self, path: str, part: Any, key: str, first: int, matching: Mapping[str, str]
     ) -> Steps[dict[str, Any]]:
         """Learn a batch. first: samples of the call before it, which make its key another one."""
-        body = packed({**fields_of(part.X), "y": part.y})
+        body = packed(part.fields())
         if len(body) > MOST_BYTES and len(part.y) > 1:
             raise Refused(413, {"title": "Larger than this client sends"})
         headers = {IDEMPOTENCY_KEY: f"{key}.{first}" if first else key, **matching}

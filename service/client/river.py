@@ -35,9 +35,13 @@ class _Remote:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r} at {self.client.url})"
 
-    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
-        """Learn a sample. Raises ClientError, and TypeError for a feature that is no value."""
-        self.client.learn(self.name, [_named(x)], [y], head=self.head)
+    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn a sample that counts w.
+
+        Raises ClientError, and TypeError for a feature that is no value.
+        """
+        weight = None if w == 1.0 else w
+        self.client.learn(self.name, [_named(x)], [y], head=self.head, weight=weight)
 
     def learn_many(self, X: Any, y: Iterable[Any]) -> None:
         """Learn the rows of a data frame, or of several x, in order. Raises as `learn_one`."""

@@ -99,7 +99,7 @@ class Session:
 
         if_match: the state or the epoch of the model in which they are to be learned.
         """
-        fields = {"op": _OPERATIONS[learning_call(head)], **fields_of(batch.X), "y": batch.y}
+        fields = {"op": _OPERATIONS[learning_call(head)], **batch.fields()}
         if if_match is not None:
             fields["if_match"] = if_match
         return (yield from self._send(len(batch.y), **fields))

@@ -222,15 +222,24 @@ class Stream:
         """The number of samples that the server has acknowledged."""
         return self._session.acknowledged
 
-    def learn(self, X: Any, y: Any, *, head: str = "samples", if_match: str | None = None) -> int:
+    def learn(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        head: str = "samples",
+        if_match: str | None = None,
+        weight: Any = None,
+    ) -> int:
         """Send samples, or one sample, in one request, and return its number.
 
         if_match: learn only if the model is in this state, a result's `state`, or in this epoch;
         otherwise the result is refused with 412.
+        weight: how much the samples count in what is learned: a number for all, or one for each.
 
         Raises ClientError, ValueError, TypeError.
         """
-        return self._run(self._session.learn(one_batch(X, y), head, if_match))
+        return self._run(self._session.learn(one_batch(X, y, weight), head, if_match))
 
     def predict(
         self,

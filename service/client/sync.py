@@ -118,6 +118,7 @@ class Client:
         batch: int = 1024,
         idempotency_key: str | None = None,
         if_match: str | None = None,
+        weight: Any = None,
     ) -> Learned:
         """Let a model learn samples, in order, each once; they are durable when this returns.
 
@@ -129,11 +130,12 @@ class Client:
             twice. Without one the call makes a key of its own.
         if_match: learn only if the model is in this state, a result's `state`, or in this epoch;
             otherwise the call is refused with status 412.
+        weight: how much the samples count in what is learned: a number for all, or one for each.
 
         Raises ClientError, which says how many samples were `acknowledged`; ValueError and
         TypeError for anything that is not samples.
         """
-        steps = self._calls.learn(name, X, y, head, batch, idempotency_key, if_match)
+        steps = self._calls.learn(name, X, y, head, batch, idempotency_key, if_match, weight)
         return self._run(steps)
 
     def predict(

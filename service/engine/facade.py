@@ -166,6 +166,7 @@ class Engine:
         answer: asyncio.Future[Answer] = self._loop.create_future()
         n_samples = len(samples.y)
         size = n_bytes(samples.X) + _LABEL_BYTES * n_samples
+        size += 0 if samples.weight is None else samples.weight.nbytes
         counts = model.counts[head]
         counts.received += n_samples
         try:

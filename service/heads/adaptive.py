@@ -23,6 +23,7 @@ from solver.adaptive.standing import Standing
 from solver.arrays import Float64Array
 from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix
+from solver.rows.sample_weights import Weights
 from solver.stream.bank import Bank, BankLearner, BankPicture
 from solver.stream.votes import Answer
 
@@ -79,10 +80,14 @@ class AdaptiveLearner:
         """All finite rows can be learned: they are scaled and clipped first."""
 
     def absorb(
-        self, X: Matrix, y: NDArray[Any], votes: Float64Array | None = None
+        self,
+        X: Matrix,
+        y: NDArray[Any],
+        votes: Float64Array | None = None,
+        weight: Weights = None,
     ) -> Sequence[Answer]:
         """Learn rows with class numbers or targets; returns the bank's answers."""
-        return self._bank.absorb(X, y, votes)
+        return self._bank.absorb(X, y, votes, weight)
 
     def columns(self, _: Sequence[Answer]) -> dict[str, list[Any]]:
         """There is no more to answer than a prediction and its decision."""

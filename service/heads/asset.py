@@ -1,7 +1,6 @@
 """ASSET under a head of classes or of numbers: subgradient steps on approximate features (P5)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from service.heads.learner import HeadLearner
 from service.heads.protocol import Asked, Kind
 from service.heads.regression import RegressionHead
 from service.samples.targets import Label
+from service.spec.class_weight import weights_by_label
 from service.spec.model import ModelSpec
 from solver.asset.features import dimension_of
 from solver.asset.identity import IdentityMap
@@ -24,6 +24,7 @@ from solver.asset.view import AssetView
 from solver.kernels.functions import Kernel
 from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix, n_rows
+from solver.rows.sample_weights import Weights
 from solver.stream.paper_learners import AssetPicture, new_asset
 from solver.stream.parameters import AssetParameters
 from solver.stream.votes import Answer
@@ -87,18 +88,28 @@ class AssetLearner:
     def __init__(self, spec: ModelSpec) -> None:
         assert spec.asset is not None
         self._own = spec.asset
-        self._learner: HeadLearner[Asset] = HeadLearner(spec, partial(_asset, spec))
+        self._weight_of = weights_by_label(spec.asset.class_weight)
+        self._weights: list[float] = []
+        self._learner: HeadLearner[Asset] = HeadLearner(
+            spec, lambda kernel: _asset(spec, kernel, self._weights)
+        )
 
     def meet(self, label: Label) -> None:
-        """A class needs no preparation."""
+        """Give the next class its weight, if any class has one."""
+        if self._weight_of:
+            weight = self._weight_of.get((type(label), label), 1.0)
+            self._weights.append(weight)
+            self._learner.current.class_weight.append(weight)
 
     def check(self, rows: Rows) -> None:
         """Refuse rows that no kernel value could hold. Raises InvalidSamples."""
         self._learner.check(rows)
 
-    def absorb(self, X: Matrix, y: NDArray[Any], _: object = None) -> list[Answer]:
+    def absorb(
+        self, X: Matrix, y: NDArray[Any], _: object = None, weight: Weights = None
+    ) -> list[Answer]:
         """Learn rows with class numbers or targets; returns ASSET's answers part by part."""
-        return self._learner.absorb(X, y)
+        return self._learner.absorb(X, y, weight=weight)
 
     def columns(self, _: Sequence[Answer]) -> dict[str, list[Any]]:
         """There is no more to answer than a prediction and its decision."""
@@ -172,7 +183,7 @@ def _courses(learner: Asset) -> list[dict[str, Any]]:
     ]
 
 
-def _asset(spec: ModelSpec, kernel: Kernel) -> Asset:
+def _asset(spec: ModelSpec, kernel: Kernel, class_weight: Sequence[float]) -> Asset:
     own = spec.asset
     assert own is not None
     parameters = AssetParameters(
@@ -185,7 +196,7 @@ def _asset(spec: ModelSpec, kernel: Kernel) -> Asset:
         average_from=own.average_from,
         horizon=own.horizon,
     )
-    return new_asset(kernel, parameters, spec.task, spec.seed)
+    return new_asset(kernel, parameters, spec.task, spec.seed, class_weight)
 
 
 def _build(spec: ModelSpec) -> ClassificationHead[AssetLearner] | RegressionHead:
@@ -206,7 +217,7 @@ def _specs() -> Iterator[ModelSpec]:
 
 
 def _spec_part(asked: Asked) -> dict[str, Any]:
-    return {"algorithm": asked.algorithm, **asked.options}
+    return {"algorithm": asked.algorithm, **asked.options, "class_weight": asked.weights}
 
 
 def _summary(report: Mapping[str, Any]) -> list[str]:

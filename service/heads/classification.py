@@ -16,6 +16,7 @@ from service.spec.heads import HeadName
 from solver.arrays import Float64Array
 from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix, n_rows, take_rows
+from solver.rows.sample_weights import Weights
 from solver.stream.class_head import ClassHead, ClassHeadView
 from solver.stream.labels import LabelKey
 from solver.stream.votes import NO_VOTES, Answer, Votes
@@ -64,10 +65,13 @@ class OnlineLearner(Protocol):
     def voters(self) -> tuple[HeadName, ...]:
         """The heads that it listens to."""
 
-    def absorb(self, X: Matrix, y: NDArray[Any], votes: Float64Array | None, /) -> Sequence[Any]:
+    def absorb(
+        self, X: Matrix, y: NDArray[Any], votes: Float64Array | None, weight: Weights, /
+    ) -> Sequence[Any]:
         """Learn rows; answers part by part, each with `prediction` and `decision`.
 
         votes: (n, voters, K) scores, of numbers (n, voters) values; None if nobody votes.
+        weight: of the samples.
         """
 
     def relearning(self, samples: int, /) -> Relearn:
@@ -197,11 +201,13 @@ class ClassificationHead(Generic[L]):
             )
         return new
 
-    def absorb(self, X: Matrix, y: Targets, votes: Votes = NO_VOTES) -> Answers:
+    def absorb(
+        self, X: Matrix, y: Targets, votes: Votes = NO_VOTES, weight: Weights = None
+    ) -> Answers:
         """Learn samples in order, test-then-train; the same for live requests and for replay."""
         assert isinstance(y, list)
         codes = np.array(self.meet(y), np.int64)
-        said = self._head.absorb_codes(X, codes, votes)
+        said = self._head.absorb_codes(X, codes, votes, weight)
         predicted = said.prediction
         self._score.count(codes, predicted, said.probability)
         decision = [value for part in said.parts for value in _decisions(part.decision)]

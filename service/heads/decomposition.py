@@ -56,7 +56,9 @@ def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # found by `watch`
             Psi = training_matrix(bases, window.X)
-            solution = solve_semiparametric(window.X, window.y, Psi, settings, watch)
+            solution = solve_semiparametric(
+                window.X, window.y, Psi, settings, watch, weight=window.weight
+            )
     except ValueError as error:
         raise RefitFailed(f"the samples cannot be fitted: {error}") from None
     if not solution.converged:

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from service.spec.heads import HeadName
 from service.spec.model import ModelSpec
 from solver.arrays import Float64Array
+from solver.rows.sample_weights import Weights
 
 
 class Window(NamedTuple):
-    """Samples to be fitted: rows (n, d) and targets (n,), the oldest first.
+    """Samples to be fitted: rows (n, d), targets (n,) and weights, the oldest first.
 
     head: that will serve the fit. sequence: of the model when they were its most recent ones.
     epoch: as of the model.
@@ -25,6 +26,7 @@ class Window(NamedTuple):
     y: Float64Array
     spec: ModelSpec
     epoch: str = ""
+    weight: Weights = None
 
 
 class Progress(NamedTuple):

@@ -23,6 +23,7 @@ from service.spec.model import ModelSpec
 from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix
+from solver.rows.sample_weights import Weights
 from solver.stream.labels import LabelKey
 from solver.stream.votes import NO_VOTES, Said, Vote, Votes
 
@@ -156,10 +157,13 @@ class Head(Protocol):
         those that these bring. Raises InvalidSamples.
         """
 
-    def absorb(self, X: Matrix, y: Targets, votes: Votes = NO_VOTES, /) -> Answers:
+    def absorb(
+        self, X: Matrix, y: Targets, votes: Votes = NO_VOTES, weight: Weights = None, /
+    ) -> Answers:
         """Learn samples in order, test-then-train; the same for live requests and for replay.
 
         votes: what the other heads said of each row before they learned it, if this one listens.
+        weight: (n,) how much each sample counts in what is learned; in scores each counts once.
         """
 
     def date_changes(self, sequence: int, /) -> None:
@@ -210,21 +214,21 @@ class Asked(NamedTuple):
 class Refitting(Generic[H]):
     """How a head is fitted anew to a window of recent samples.
 
-    window: copies of its rows and targets, the oldest first. solve: fits a window on any thread,
-    for a job of this id (None without a server). adopt: serves a fit from now on.
+    window: copies of its rows, targets and weights, the oldest first. solve: fits a window on any
+    thread, for a job of this id (None without a server). adopt: serves a fit from now on.
     """
 
-    window: Callable[[H], tuple[Float64Array, Float64Array]]
+    window: Callable[[H], tuple[Float64Array, Float64Array, Weights]]
     solve: Callable[[Window, str | None, Observe], Fit]
     adopt: Callable[[H, Fit], None]
 
 
 class PairsProblem(NamedTuple):
-    """What a batch solver is given besides the rows: class numbers, and each class's ridge."""
+    """What a batch solver is given besides the rows: each one's class number and ridge, (n,)."""
 
     kernel: Kernel
     codes: NDArray[np.int64]
-    ridge: list[float]
+    ridge: Float64Array
 
 
 @dataclass(frozen=True)

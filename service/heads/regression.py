@@ -15,6 +15,7 @@ from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
 from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix, n_rows, take_rows
+from solver.rows.sample_weights import Weights
 from solver.stream.labels import LabelKey
 from solver.stream.value_head import ValueHead, ValueHeadView
 from solver.stream.votes import NO_VOTES, Votes
@@ -106,10 +107,12 @@ class RegressionHead:
         self._learner.check(samples.X)
         return drafted
 
-    def absorb(self, X: Matrix, y: Targets, votes: Votes = NO_VOTES) -> Answers:
+    def absorb(
+        self, X: Matrix, y: Targets, votes: Votes = NO_VOTES, weight: Weights = None
+    ) -> Answers:
         """Learn samples in order, test-then-train; the same for live requests and for replay."""
         assert not isinstance(y, list)
-        said = self._head.absorb(X, y, votes)
+        said = self._head.absorb(X, y, votes, weight)
         predicted = said.prediction
         self._score.count(y, predicted)
         column = [value if value == value else None for value in predicted.tolist()]

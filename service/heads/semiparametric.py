@@ -27,6 +27,7 @@ from service.spec.model import ModelSpec
 from service.spec.semiparametric import DEFAULT_WINDOW, LARGEST_WINDOW
 from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix, SparseRows
+from solver.rows.sample_weights import Weights
 from solver.semiparametric.view import SemiparametricView, predict_semiparametric, view_from_arrays
 from solver.stream.labels import LabelKey
 from solver.stream.value_head import Values
@@ -162,14 +163,16 @@ class SemiparametricHead:
                 [{"row": 0, "pointer": "/x/0", "detail": detail}],
             )
 
-    def absorb(self, X: Matrix, y: Targets, votes: Votes = NO_VOTES) -> Answers:
+    def absorb(
+        self, X: Matrix, y: Targets, votes: Votes = NO_VOTES, weight: Weights = None
+    ) -> Answers:
         """Judge the fit on samples, then add them to the window; live and in replay."""
         assert not isinstance(y, list)
         del votes
         rows = _dense(X)
         predicted = self._predictions(rows)
         self._score.count(y, predicted)
-        self._window.add(rows, y)
+        self._window.add(rows, y, weight)
         column = [value if value == value else None for value in predicted.tolist()]
         return Answers(column, list(column), Said(None, [Values(predicted)]))
 
@@ -182,8 +185,8 @@ class SemiparametricHead:
         predicted[~(np.abs(predicted) <= LARGEST_TARGET)] = np.nan
         return predicted
 
-    def window(self) -> tuple[Float64Array, Float64Array]:
-        """The rows and targets to be fitted, copied, the oldest first."""
+    def window(self) -> tuple[Float64Array, Float64Array, Weights]:
+        """The rows, targets and weights to be fitted, copied, the oldest first."""
         return self._window.in_order()
 
     def adopt(self, fit: Fit) -> None:

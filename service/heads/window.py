@@ -7,17 +7,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
+from solver.rows.sample_weights import Weights, as_numbers, weights_of
 
 _FIRST_ROWS = 64
 
 
 class RecentSamples:
-    """A ring of at most `most` rows with their targets. Grows by doubling, never shrinks."""
+    """A ring of at most `most` rows with their targets and weights.
+
+    It grows by doubling and never shrinks. Weights have an array once one is not 1.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._X: Float64Array = np.empty((0, 0))
         self._y: Float64Array = np.empty(0)
+        self._weight: Weights = None
         self._seen = 0
 
     def __len__(self) -> int:
@@ -26,32 +31,39 @@ class RecentSamples:
     @property
     def nbytes(self) -> int:
         """Memory of the arrays."""
-        return self._X.nbytes + self._y.nbytes
+        weights = 0 if self._weight is None else self._weight.nbytes
+        return self._X.nbytes + self._y.nbytes + weights
 
-    def add(self, X: Float64Array, y: Float64Array) -> None:
-        """Add rows (n, d) and targets (n,); where there is no room the oldest ones are evicted."""
+    def add(self, X: Float64Array, y: Float64Array, weight: Weights = None) -> None:
+        """Add rows (n, d), targets and weights (n,); without room the oldest are evicted."""
         if not len(y):
             return
         self._make_room(min(self._seen + len(y), self._most), X.shape[1])
         first = max(len(y) - self._most, 0)
         place = (self._seen + np.arange(first, len(y))) % self._most
         self._X[place], self._y[place] = X[first:], y[first:]
+        if weight is not None and self._weight is None:
+            self._weight = np.ones(len(self._y))
+        if self._weight is not None:
+            self._weight[place] = as_numbers(weight, len(y))[first:]
         self._seen += len(y)
 
-    def in_order(self) -> tuple[Float64Array, Float64Array]:
-        """Copies of the rows and targets, the oldest first."""
+    def in_order(self) -> tuple[Float64Array, Float64Array, Weights]:
+        """Copies of the rows, targets and weights, the oldest first."""
         place = np.arange(self._seen - len(self), self._seen) % self._most
-        return self._X[place], self._y[place]
+        return self._X[place], self._y[place], weights_of(self._weight, place)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The samples, copied."""
-        X, y = self.in_order()
-        return {"window_X": X, "window_y": y}
+        X, y, weight = self.in_order()
+        weights = {} if weight is None else {"window_weight": weight}
+        return {"window_X": X, "window_y": y, **weights}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
-        self._seen = 0
-        self.add(arrays["window_X"], arrays["window_y"])
+        self._seen, self._weight = 0, None
+        weight = arrays.get("window_weight")
+        self.add(arrays["window_X"], arrays["window_y"], weight)
 
     def _make_room(self, rows: int, width: int) -> None:
         """Make room for so many rows. The present ones are in order, as the ring is not full."""
@@ -63,3 +75,5 @@ class RecentSamples:
         if kept:
             X[:kept], y[:kept] = self._X[:kept], self._y[:kept]
         self._X, self._y = X, y
+        if self._weight is not None:
+            self._weight = np.concatenate([self._weight[:kept], np.ones(capacity - kept)])

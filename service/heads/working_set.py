@@ -16,14 +16,15 @@ from service.heads.learner import HeadLearner
 from service.heads.protocol import Asked, Kind, Pairs, PairsProblem
 from service.heads.set_members import exercise_members
 from service.samples.targets import Label
+from service.spec.class_weight import weights_by_label
 from service.spec.model import ModelSpec
 from service.spec.working_set import DEFAULT_SET, LARGEST_SET
 from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel
 from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix, take_rows
+from solver.rows.sample_weights import Weights
 from solver.simplex.steps import STEP_NAMES
-from solver.stream.labels import LabelKey
 from solver.stream.paper_learners import SetPicture, new_working_set
 from solver.stream.parameters import SetParameters
 from solver.stream.votes import Answer
@@ -84,9 +85,7 @@ class SetLearner:
         own = spec.working_set
         assert own is not None
         self._own = own
-        self._weight_of: dict[LabelKey, float] = {
-            (type(w.label), w.label): w.weight for w in own.class_weight
-        }
+        self._weight_of = weights_by_label(own.class_weight)
         self._weights: list[float] = []
         self._learner: HeadLearner[WorkingSet] = HeadLearner(spec, self._build, own.horizon)
 
@@ -111,9 +110,11 @@ class SetLearner:
         """Refuse rows that no kernel value could hold. Raises InvalidSamples."""
         self._learner.check(rows)
 
-    def absorb(self, X: Matrix, codes: NDArray[np.int64], _: object = None) -> Sequence[Answer]:
+    def absorb(
+        self, X: Matrix, codes: NDArray[np.int64], _: object = None, weight: Weights = None
+    ) -> Sequence[Answer]:
         """Learn rows with class numbers; returns the set's answers part by part."""
-        return self._learner.absorb(X, codes)
+        return self._learner.absorb(X, codes, weight=weight)
 
     def columns(self, parts: Sequence[Absorbed]) -> dict[str, list[Any]]:
         """Which samples entered the set, and by which kind of step."""
@@ -225,8 +226,8 @@ def _spec_part(asked: Asked) -> dict[str, Any]:
 def _problem(head: ClassificationHead[SetLearner], labels: list[Label]) -> PairsProblem:
     codes = np.array(head.meet(labels), np.int64)
     learner = head.learner.current
-    ridge = [learner.ridge_of(code) for code in range(len(head.classes))]
-    return PairsProblem(learner.kernel, codes, ridge)
+    ridge = np.array([learner.ridge_of(code) for code in range(len(head.classes))])
+    return PairsProblem(learner.kernel, codes, ridge[codes])
 
 
 def _spec_with(spec: ModelSpec, support_vectors: int, asked: int | None) -> ModelSpec:

@@ -18,7 +18,7 @@ def packed(parts: Sequence[Part]) -> dict[str, NDArray[Any]]:
     """All parts as one array of bytes; nothing where there are none."""
     if not parts:
         return {}
-    records = [[head, to_record(Samples(X, y))] for head, X, y in parts]
+    records = [[part.head, to_record(Samples(*part[1:]))] for part in parts]
     return {_NAME: np.frombuffer(msgpack.packb(records), np.uint8)}
 
 

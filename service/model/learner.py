@@ -90,6 +90,7 @@ class Learner:
             serve,
             X,
             samples.y,
+            samples.weight,
         )
         for name in learning:
             self._views.pop(name, None)
@@ -121,8 +122,8 @@ class Learner:
     def window(self) -> Window:
         """The samples that a refit is over, copied. Raises NoSuchHead."""
         name = self.model.refitted_head()
-        samples = _refitting(name).window(self.heads[name])
-        return Window(name, self.sequence, *samples, self.model.spec, self.epoch)
+        X, y, weight = _refitting(name).window(self.heads[name])
+        return Window(name, self.sequence, X, y, self.model.spec, self.epoch, weight)
 
     def adopt(self, head: HeadName, fit: Fit) -> None:
         """Serve the result of a refit, live or in replay."""

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from service.samples.targets import Targets
 from service.samples.validation import Samples
 from solver.prepare.cells import NO_TEXT, Cells
-from solver.prepare.named_rows import NamedRows, Rows, joined, rows_between
+from solver.prepare.named_rows import NamedRows, Rows, joined
+from solver.rows.sample_weights import Weights, joined_weights
 
 
 def as_recorded(samples: Samples) -> Samples:
@@ -18,18 +19,24 @@ def as_recorded(samples: Samples) -> Samples:
 
     Arrays that have their type and layout already are not copied.
     """
-    X, y = samples
+    X, y, weight = samples
     if not isinstance(y, list):
         y = np.ascontiguousarray(y, "<f8")
+    if weight is not None:
+        weight = np.ascontiguousarray(weight, "<f8")
+    return Samples(_recorded_rows(X), y, weight)
+
+
+def _recorded_rows(X: Rows) -> Rows:
     if isinstance(X, NamedRows):
         names, lengths, place, value, texts, text = X
         lengths, place = (np.ascontiguousarray(part, "<u4") for part in (lengths, place))
         value, text = np.ascontiguousarray(value, "<f8"), np.ascontiguousarray(text, "<i4")
-        return Samples(NamedRows(names, lengths, place, value, list(texts), text), y)
+        return NamedRows(names, lengths, place, value, list(texts), text)
     if isinstance(X, Cells):
         numbers, text = np.ascontiguousarray(X.numbers, "<f8"), np.ascontiguousarray(X.text, "<i4")
-        return Samples(X._replace(numbers=numbers, text=text), y)
-    return Samples(np.ascontiguousarray(X, "<f8"), y)
+        return X._replace(numbers=numbers, text=text)
+    return np.ascontiguousarray(X, "<f8")
 
 
 def to_record(samples: Samples) -> bytes:
@@ -37,10 +44,14 @@ def to_record(samples: Samples) -> bytes:
 
     Arrays: [shape, numbers, y]. Rows by name: [names, lengths, places, numbers, y], or with texts
     [names, lengths, places, numbers, texts, places of texts, y]. Tables: [names, shape, numbers,
-    texts, places of texts, y]. y is the labels, or the targets' bytes.
+    texts, places of texts, y]. y is the labels, or the targets' bytes; of samples with weights
+    {"y": that, "weight": the weights' bytes}.
     """
-    X, y = as_recorded(samples)
-    packed: bytes = msgpack.packb([*_parts_of(X), y if isinstance(y, list) else y.tobytes()])
+    X, y, weight = as_recorded(samples)
+    last: Any = y if isinstance(y, list) else y.tobytes()
+    if weight is not None:
+        last = {"y": last, "weight": weight.tobytes()}
+    packed: bytes = msgpack.packb([*_parts_of(X), last])
     return packed
 
 
@@ -57,11 +68,14 @@ def _parts_of(X: Rows) -> list[Any]:
 def from_record(record: bytes) -> Samples:
     """Inverse of `to_record`."""
     *parts, y = msgpack.unpackb(record)
+    weight: Weights = None
     # Copied, because compiled code takes a read-only array for another type.
+    if isinstance(y, dict):
+        weight, y = np.frombuffer(y["weight"], "<f8").copy(), y["y"]
     if isinstance(y, bytes):
         y = np.frombuffer(y, "<f8").copy()
     rows_of: dict[int, Callable[..., Rows]] = {2: _arrays, 4: _named, 5: _table, 6: _named}
-    return Samples(rows_of[len(parts)](*parts), y)
+    return Samples(rows_of[len(parts)](*parts), y, weight)
 
 
 def _arrays(shape: list[int], numbers: bytes) -> Rows:
@@ -102,14 +116,14 @@ def one_after_another(parts: Sequence[Samples]) -> Samples:
     """The samples of all parts, whose rows have one form and which are for one task."""
     targets = [part.y for part in parts if not isinstance(part.y, list)]
     y: Targets = np.concatenate(targets) if targets else [y for part in parts for y in part.y]
-    return Samples(joined([part.X for part in parts]), y)
+    weight = joined_weights([(part.weight, len(part.y)) for part in parts])
+    return Samples(joined([part.X for part in parts]), y, weight)
 
 
 def part_of(samples: Samples, start: int, stop: int) -> Samples:
     """The samples from one place to another, as a request that holds no others has them."""
-    X, y = samples
-    rows = rows_between(X, start, stop)
-    return Samples(_with_own_names(rows) if isinstance(rows, NamedRows) else rows, y[start:stop])
+    X, y, weight = samples.part(start, stop)
+    return Samples(_with_own_names(X) if isinstance(X, NamedRows) else X, y, weight)
 
 
 def _with_own_names(rows: NamedRows) -> NamedRows:

@@ -30,6 +30,7 @@ from service.samples.values import (
     wrong_numbers,
     wrong_values,
 )
+from service.samples.weights import read_weight
 from service.spec.heads import Task
 from solver.arrays import Float64Array
 from solver.prepare.cells import Cells, cells_of_numbers
@@ -42,6 +43,7 @@ from solver.prepare.named_rows import (
     table_of,
     without_zeros,
 )
+from solver.rows.sample_weights import Weights, weights_of
 
 _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 _Row = Annotated[list[_Number], FailFast()]
@@ -51,17 +53,20 @@ _ROWS = TypeAdapter(Annotated[list[_Row], FailFast()])
 class Samples(NamedTuple):
     """Rows, arrays (n, d) float64, by name or of a table, and the labels or targets of all n.
 
-    Numbers are finite; NaN where one is missing, if the model prepares its rows.
+    Numbers are finite; NaN where one is missing, if the model prepares its rows. weight: (n,)
+    float64, how much each sample counts; None where all count 1.
     """
 
     X: Rows
     y: Targets
+    weight: Weights = None
 
     def part(self, start: int, stop: int) -> "Samples":
         """Some of the samples."""
         if start == 0 and stop == len(self.y):
             return self
-        return Samples(rows_between(self.X, start, stop), self.y[start:stop])
+        weight = weights_of(self.weight, slice(start, stop))
+        return Samples(rows_between(self.X, start, stop), self.y[start:stop], weight)
 
 
 def read_samples(body: Any, task: Task = "classification", *, prepared: bool = False) -> Samples:
@@ -69,7 +74,7 @@ def read_samples(body: Any, task: Task = "classification", *, prepared: bool = F
 
     prepared: whether the model prepares its rows, which may then have texts and missing values.
     """
-    fields = _fields(body, ("x", "y"))
+    fields = _fields(body, ("x", "y"), ("names", "weight"))
     X, single = _read_rows(fields, prepared)
     y: Targets
     if task == "regression":
@@ -78,12 +83,13 @@ def read_samples(body: Any, task: Task = "classification", *, prepared: bool = F
         y = read_labels(fields["y"], single)
     if len(y) != n_rows(X):
         refuse("/y", f"there are {n_rows(X)} rows in x and {len(y)} values in y")
-    return Samples(X, y)
+    weight = read_weight(fields["weight"], len(y)) if "weight" in fields else None
+    return Samples(X, y, weight)
 
 
 def read_rows(body: Any, *, prepared: bool = False) -> Rows:
     """Rows of a prediction request; prepared: as of `read_samples`."""
-    return _read_rows(_fields(body, ("x",)), prepared)[0]
+    return _read_rows(_fields(body, ("x",), ("names",)), prepared)[0]
 
 
 def read_question(body: Any, *, prepared: bool = False) -> tuple[Rows, bool]:
@@ -97,18 +103,19 @@ def read_question(body: Any, *, prepared: bool = False) -> tuple[Rows, bool]:
     return read_rows(rest, prepared=prepared), probability
 
 
-def _fields(body: Any, names: tuple[str, ...]) -> dict[str, Any]:
+def _fields(body: Any, names: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Any]:
     wanted = " and ".join(names)
     if not isinstance(body, dict):
         raise Invalid(f"the body must be an object with {wanted}")
-    unknown = (name for name in body if name not in (*names, "names"))
+    unknown = (name for name in body if name not in names + optional)
     problems: list[SampleError] = [
         {"pointer": pointer_to(name), "detail": f"unknown field; the body has {wanted}"}
         for name in islice(unknown, MOST_ERRORS)
     ]
     problems += [{"pointer": f"/{n}", "detail": "field is missing"} for n in names if n not in body]
     if problems:
-        raise Invalid(f"the body must have {wanted} and nothing else but names", problems)
+        others = " and ".join(optional)
+        raise Invalid(f"the body must have {wanted} and nothing else but {others}", problems)
     return body
 
 

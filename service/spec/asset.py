@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from service.spec.class_weight import ClassWeights
 from service.spec.heads import AssetAlgorithm, Task
 from service.spec.kernel import Part, contradiction
 
@@ -34,6 +35,7 @@ class AssetSpec(Part):
         description=f"Number of features, of nystrom at most {MOST_LANDMARKS}; null for "
         "identity, which has those of the rows.",
     )
+    class_weight: ClassWeights = Field(default=[])
     lam: float = Field(1e-4, gt=1e-12, le=1e6, alias="lambda")
     epsilon: float | None = Field(
         None,
@@ -106,6 +108,9 @@ def check_asset(asset: AssetSpec, kernel: str, task: Task) -> None:
     if asset.horizon == "auto" and not _averages(asset.model_dump()):
         detail = "auto chooses between averages over windows: it needs asset, which averages"
         raise contradiction("/asset/horizon", detail)
+    if asset.class_weight and task == "regression":
+        detail = "a regression has no classes: leave it out, and give samples weights"
+        raise contradiction("/asset/class_weight", detail)
     if asset.average_from is not None and (asset.algorithm == "asset*" or not asset.average):
         detail = "nothing is averaged: leave it out, or set it to null"
         raise contradiction("/asset/average_from", detail)

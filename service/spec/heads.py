@@ -45,7 +45,7 @@ ALGORITHMS: dict[str, Algorithm] = {
 # Options of the command line that end in a head's part of the spec, or steer a way of training.
 HEAD_OPTIONS: dict[HeadName, tuple[str, ...]] = {
     "working_set": ("C", "class_weight", "corrective_steps", "max_size"),
-    "asset": ("features", "dimension", "lambda", "epsilon", "horizon"),
+    "asset": ("class_weight", "features", "dimension", "lambda", "epsilon", "horizon"),
     "semiparametric": ("C", "basis", "epsilon", "solver", "window"),
     "adaptive": (),
 }

@@ -4,17 +4,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from service.spec.class_weight import ClassWeights
 from service.spec.heads import SetAlgorithm
 from service.spec.kernel import Part
 
 DEFAULT_SET, LARGEST_SET = 5000, 50_000
-
-
-class ClassWeight(Part):
-    """How much samples of one class count: their C is `weight` times the C of the spec."""
-
-    label: str | int | bool
-    weight: float = Field(ge=1e-6, le=1e6)
 
 
 class WorkingSetSpec(Part):
@@ -24,9 +18,7 @@ class WorkingSetSpec(Part):
     C: float = Field(1.0, ge=1e-9, le=1e9)
     corrective_steps: int = Field(10, ge=0, le=100)
     max_size: int = Field(DEFAULT_SET, ge=2, le=LARGEST_SET)
-    class_weight: list[ClassWeight] = Field(
-        [], max_length=1000, description="Classes that are not named count 1."
-    )
+    class_weight: ClassWeights = Field(default=[])
     horizon: Literal["auto"] | Annotated[int, Field(ge=1, le=10**9)] | None = Field(
         "auto",
         union_mode="left_to_right",

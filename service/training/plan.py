@@ -118,7 +118,9 @@ def gamma_for(X: Matrix, plan: Plan) -> float | None:
 def weights_for(
     labels: list[Label], classes: list[Label], asked: Mapping[str, float] | str | None
 ) -> dict[Label, float]:
-    """Weights by label. Raises CannotTrain for a label that does not occur."""
+    """Weights by label. Raises CannotTrain for a label that does not occur, and for numbers."""
+    if asked and not classes:
+        raise CannotTrain("--class-weight: a regression has no classes: leave it out")
     if isinstance(asked, Mapping):
         by_text = {str(label): label for label in classes}
         unknown = [text for text in asked if text not in by_text]

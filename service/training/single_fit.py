@@ -42,7 +42,7 @@ def fit_samples(learner: Learner, samples: Samples, plan: Plan, observe: Observe
 
 
 def _dense(samples: Samples) -> tuple[Float64Array, Float64Array]:
-    X, y = samples
+    X, y, _ = samples
     assert not isinstance(X, tuple)
     assert not isinstance(y, list)
     return X, y

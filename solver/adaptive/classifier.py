@@ -24,6 +24,7 @@ from solver.adaptive.standing import Standing
 from solver.adaptive.view import ClassAnswers, ClassView, joined, with_external
 from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix, take_rows
+from solver.rows.sample_weights import Weights, as_numbers, weights_of
 
 
 class AdaptiveClassifier:
@@ -58,37 +59,46 @@ class AdaptiveClassifier:
         self.n_classes = self.samples = 0
 
     def absorb(
-        self, X: Matrix, y: NDArray[np.int64], external: Float64Array | None = None
+        self,
+        X: Matrix,
+        y: NDArray[np.int64],
+        external: Float64Array | None = None,
+        weight: Weights = None,
     ) -> ClassAnswers:
         """Answers for rows before each one's own label; then the rows are learned.
 
         external: (n, experts, classes) scores of the external experts for the rows, made before
-        the rows' labels were used; NaN where there is nothing to say. Blocks of any length give
-        the same answers to rounding.
+        the rows' labels were used; NaN where there is nothing to say. weight: how much each row's
+        loss counts. Blocks of any length give the same answers to rounding.
         """
         answers: list[ClassAnswers] = []
         start = 0
         while start < len(y):
             part = slice(start, start + min(CHUNK - self.samples % CHUNK, len(y) - start))
             given = None if external is None else external[part]
-            answers.append(self._absorb_chunk(take_rows(X, part), y[part], given))
+            weights = as_numbers(weights_of(weight, part), len(y[part]))
+            answers.append(self._absorb_chunk(take_rows(X, part), y[part], given, weights))
             start = part.stop
         return answers[0] if len(answers) == 1 else joined(answers, self.n_classes)
 
     def _absorb_chunk(
-        self, X: Matrix, y: NDArray[np.int64], external: Float64Array | None
+        self,
+        X: Matrix,
+        y: NDArray[np.int64],
+        external: Float64Array | None,
+        weight: Float64Array,
     ) -> ClassAnswers:
         known = np.maximum.accumulate(np.concatenate([[self.n_classes], y + 1]))
         self._meet(int(known[-1]))
         one_hot = np.zeros((len(y), self.n_classes + 1))
         one_hot[np.arange(len(y)), y] = 1.0
-        scores = self.learners.absorb(*self.inputs.absorb(X), one_hot)
+        scores = self.learners.absorb(*self.inputs.absorb(X), one_hot, weight)
         parts = [scores[:, :, :-1]]
         self.endless.absorb(parts[0], y)
         if self.history is not None:
-            parts.append(self.history.absorb(y))
+            parts.append(self.history.absorb(y, weight))
         scores, awake = with_external(parts, external, len(self.external))
-        probability, losses = combine(self.combination, scores, awake, y, known[:-1])
+        probability, losses = combine(self.combination, scores, awake, y, known[:-1], weight)
         self.losses.add(losses)
         self.samples += len(y)
         if self.samples % CHUNK == 0:

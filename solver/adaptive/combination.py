@@ -2,7 +2,9 @@
 
 Experts' scores get a temperature each; stackers combine them; fixed share weighs experts and
 stackers by their log loss, probabilities below LEAST counting as LEAST. What is answered is the
-weighted mean of all their probabilities. Each row is answered before its own label is used.
+weighted mean of all their probabilities. Each row is answered before its own label is used. The log
+loss of a row counts by its weight; above 1, an expert's likelihood counts as at least LEAST of the
+best one's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.adaptive.fixed_share import share_step
+from solver.adaptive.fixed_share import share_step, weigh_likelihood
 from solver.adaptive.stacking import adagrad_step
 from solver.adaptive.temperature import newton_step, softmax
 from solver.arrays import Float64Array
@@ -67,17 +69,18 @@ def combine(
     awake: NDArray[np.bool_],
     y: NDArray[np.int64],
     known: NDArray[np.int64],
+    weight: Float64Array,
 ) -> tuple[Float64Array, Float64Array]:
     """(probability (n, K), log losses (n, E + S)) of rows whose labels are then learned.
 
     scores: (n, E, K) contiguous, overwritten. awake: (n, E), whether an expert has something to
     say. known: (n,) how many classes row i knows of; y[i] may be a new one, of which nothing is
-    learned. Losses are NaN where there is none.
+    learned. weight: (n,) of the rows. Losses are those of weight 1, NaN where there is none.
     """
     probability = np.zeros((len(scores), scores.shape[2]))
     losses = np.empty((len(scores), len(combination.weight)))
     losses.fill(np.nan)
-    _combine(combination, scores, awake, y, known, True, probability, losses)
+    _combine(combination, scores, awake, y, known, weight, True, probability, losses)
     return probability, losses
 
 
@@ -89,7 +92,7 @@ def combined(
     probability = np.zeros((n, scores.shape[2]))
     losses = np.empty((0, len(combination.weight)))
     known, none = np.full(n, classes), np.zeros(n, np.int64)
-    _combine(combination, scores, awake, none, known, False, probability, losses)
+    _combine(combination, scores, awake, none, known, np.ones(n), False, probability, losses)
     return probability
 
 
@@ -100,6 +103,7 @@ def _combine(
     awake: NDArray[np.bool_],
     y: NDArray[np.int64],
     known: NDArray[np.int64],
+    weight: Float64Array,
     learn: bool,
     probability: Float64Array,
     losses: Float64Array,
@@ -133,14 +137,19 @@ def _combine(
             probability[i, k] /= total
         if not learn or classes < 2 or y[i] >= classes:
             continue
+        label, w = y[i], weight[i]
+        slope = c.beta if w == 1.0 else w * c.beta
         for s in range(stackers):
-            adagrad_step(c.a[s], c.square[s], c.step[s], c.beta, u, p[experts + s], classes, y[i])
+            of_s = p[experts + s]
+            adagrad_step(c.a[s], c.square[s], c.step[s], slope, u, of_s, classes, label)
         for e in range(experts + stackers):
-            likelihood[e] = larger(p[e, y[i]], LEAST)
+            likelihood[e] = larger(p[e, label], LEAST)
             if speaks[e]:
                 losses[i, e] = -np.log(likelihood[e])
                 if e < experts:
-                    newton_step(c.beta, c.curvature, e, u[e], p[e], classes, y[i])
+                    newton_step(c.beta, c.curvature, e, u[e], p[e], classes, label, w)
+        if w != 1.0:
+            weigh_likelihood(likelihood, speaks, w, LEAST)
         share_step(c.weight, likelihood, speaks)
 
 

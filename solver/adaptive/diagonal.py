@@ -6,7 +6,7 @@
 
 Adagrad (Duchi, Hazan and Singer 2011), one-versus-rest. A column beyond SLOTS shares the weights
 of another by a hash. Time is O(nonzeros K) a row for each step, memory 16 steps K bytes for each
-column met.
+column met. A row of weight w has r w in the place of r.
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,16 +64,19 @@ class DiagonalLearners:
         )
         self.weights = self.weights._replace(W=W, G=G)
 
-    def absorb(self, X: SparseRows, Y: Float64Array) -> Float64Array:
-        """The scores (L, n, K) before each row's own target; then the rows are learned."""
+    def absorb(self, X: SparseRows, Y: Float64Array, weight: Float64Array) -> Float64Array:
+        """The scores (L, n, K) before each row's own target; then the rows are learned.
+
+        weight: (n,) of the rows.
+        """
         packed, slots = compact(X), slots_of(X)
         self._grow(int(slots.max(initial=0)) + 1)
         scores = np.zeros((len(self.steps), *Y.shape))
         values = np.clip(packed.values, -LARGEST, LARGEST)
         x = np.empty(len(values))
         _learn(
-            self.weights, packed.start, packed.stop, slots, values, x, Y, self.steps,
-            self.regression, True, scores,
+            self.weights, packed.start, packed.stop, slots, values, x, Y, weight,
+            self.steps, self.regression, True, scores,
         )  # fmt: skip
         return scores
 
@@ -128,7 +131,7 @@ def diagonal_scores(weights: DiagonalWeights, X: SparseRows) -> Float64Array:
     x = np.empty(len(values))
     _learn(
         grown, packed.start, packed.stop, slots, values, x, np.zeros(scores.shape[1:]),
-        np.zeros(learners), True, False, scores,
+        np.ones(len(packed.start)), np.zeros(learners), True, False, scores,
     )  # fmt: skip
     return scores
 
@@ -142,6 +145,7 @@ def _learn(
     values: Float64Array,
     x: Float64Array,
     Y: Float64Array,
+    weight: Float64Array,
     steps: Float64Array,
     regression: bool,
     learn: bool,
@@ -169,6 +173,7 @@ def _learn(
                 scores[e, i, k] = score
                 if learn:
                     residual = Y[i, k] - (score if regression else logistic(score))
+                    residual *= weight[i]
                     _adagrad(w, 0, e, k, residual, steps[e])
                     for t in range(start[i], stop[i]):
                         _adagrad(w, slots[t], e, k, residual * x[t] * scale, steps[e])

@@ -2,7 +2,8 @@
 
     w_e <- (1 - SHARE) w_e q_e / sum_f w_f q_f + SHARE / n
 
-q_e: the probability that expert e gave to what happened. An expert that has nothing to say
+q_e: the probability that expert e gave to what happened, to the power of the sample's weight. An
+expert that has nothing to say
 sleeps (Freund, Schapire, Singer and Warmuth 1997): the others share their own weight among them.
 """
 
@@ -10,9 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
-from solver.compiled import inner
+from solver.compiled import inner, larger
 
 SHARE = 0.002
+
+
+@inner
+def weigh_likelihood(
+    likelihood: Float64Array, awake: NDArray[np.bool_], weight: float, least: float
+) -> None:
+    """q_e <- (q_e / max q)^weight, at least `least`: a large weight would leave only zeros."""
+    best = 0.0
+    for e in range(len(likelihood)):
+        if awake[e]:
+            best = larger(best, likelihood[e])
+    for e in range(len(likelihood)):
+        if awake[e]:
+            likelihood[e] = larger((likelihood[e] / best) ** weight, least)
 
 
 @inner

@@ -13,7 +13,8 @@ step can overshoot then, and two learners with different weights that learn the 
 no further apart. Explicit steps longer than 8 / ||phi||^2 do the opposite: rounding errors
 doubled every few samples, and blocks of other lengths soon gave other models.
 
-One-versus-rest, y one-hot.
+One-versus-rest, y one-hot. A row of weight w takes a step w times as long. In regression, where
+w > 1, delta = w step (y - s) / (1 + ||phi||^2 (1 + (w - 1) step)): no weight makes it overshoot.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,11 +54,14 @@ class GradientLearners:
         self.regression = regression
         self.W = np.zeros((1, len(steps), 1, columns))
 
-    def absorb(self, Phi: Float64Array, Y: Float64Array) -> Float64Array:
-        """The answers (n, L, K) before each row's own target; then the rows are learned."""
+    def absorb(self, Phi: Float64Array, Y: Float64Array, weight: Float64Array) -> Float64Array:
+        """The answers (n, L, K) before each row's own target; then the rows are learned.
+
+        weight: (n,) of the rows.
+        """
         W = self.W.copy()
         answers = np.empty((len(Y), len(self.steps), Y.shape[1]))
-        _take_steps(Phi, Y, self.steps, self.regression, W[0], answers)
+        _take_steps(Phi, Y, weight, self.steps, self.regression, W[0], answers)
         self.W = W
         return answers
 
@@ -74,6 +78,7 @@ class GradientLearners:
 def _take_steps(
     Phi: Float64Array,
     Y: Float64Array,
+    weight: Float64Array,
     steps: Float64Array,
     regression: bool,
     W: Float64Array,
@@ -88,10 +93,12 @@ def _take_steps(
             for i in range(len(Phi)):
                 score = dot(w, Phi[i])
                 answers[i, e, k] = score
+                step = weight[i] * steps[e]
                 if regression:
-                    delta = steps[e] * (Y[i, k] - score) / (1.0 + norm[i])
+                    damping = 1.0 + larger(weight[i] - 1.0, 0.0) * steps[e]
+                    delta = step * (Y[i, k] - score) / (1.0 + norm[i] * damping)
                 else:
-                    delta = implicit_step(score, Y[i, k], steps[e], norm[i])
+                    delta = implicit_step(score, Y[i, k], step, norm[i])
                 add(w, delta, Phi[i])
                 for c in range(len(w)):
                     w[c] = smaller(larger(w[c], -LARGEST_WEIGHT), LARGEST_WEIGHT)

@@ -3,7 +3,8 @@
     prior      log of each class's share among the labels so far, decayed with a horizon
     Markov     log of how often each class followed the last label, decayed likewise
 
-They are right where labels arrive at once and in order, and wrong where they come late.
+They are right where labels arrive at once and in order, and wrong where they come late. A sample
+counts by its weight.
 """
 
 from collections.abc import Mapping
@@ -43,16 +44,16 @@ class LabelHistory:
         scores: Float64Array = np.log(np.concatenate([self.counts, table[None]]) + ONE_OF)
         return scores
 
-    def absorb(self, y: NDArray[np.int64]) -> Float64Array:
+    def absorb(self, y: NDArray[np.int64], weight: Float64Array) -> Float64Array:
         """The scores (n, experts, K) before each label; then the labels are learned."""
         scores = np.empty((len(y), len(NAMES), self.counts.shape[1]))
-        for i, label in enumerate(y.tolist()):
+        for i, (label, count) in enumerate(zip(y.tolist(), weight.tolist(), strict=True)):
             scores[i] = self.scores()
             self.counts *= self._decay[:, None]
-            self.counts[:, label] += 1.0
+            self.counts[:, label] += count
             if self.last >= 0:
                 self.table[self.last] *= self._markov
-                self.table[self.last, label] += 1.0
+                self.table[self.last, label] += count
             self.last = label
         return scores
 

@@ -94,20 +94,22 @@ class Learners:
         if self.diagonal is not None:
             self.diagonal.meet(classes)
 
-    def absorb(self, Phi: Float64Array, sparse: SparseRows | None, Y: Float64Array) -> Float64Array:
+    def absorb(
+        self, Phi: Float64Array, sparse: SparseRows | None, Y: Float64Array, weight: Float64Array
+    ) -> Float64Array:
         """Scores (n, learners, K) before each row's own target; then the rows are learned.
 
         Phi: (n, D). sparse: the rows where they are wide. Y: (n, K), the class that never comes
-        included.
+        included. weight: (n,) of the rows.
         """
         width_of = {one.span: one.W.shape[3] for one in self._groups()}
         of_span = {span: np.ascontiguousarray(Phi[:, :width]) for span, width in width_of.items()}
-        parts = [one.absorb(of_span[one.span], Y) for one in self._groups()]
+        parts = [one.absorb(of_span[one.span], Y, weight) for one in self._groups()]
         if self.neighbours is not None:
             columns = 1 + len(self.neighbours.memory.rows)
-            parts.append(self.neighbours.absorb(Phi[:, 1:columns], Y))
+            parts.append(self.neighbours.absorb(Phi[:, 1:columns], Y, weight))
         if self.diagonal is not None and sparse is not None:
-            parts.append(self.diagonal.absorb(sparse, Y).transpose(1, 0, 2))
+            parts.append(self.diagonal.absorb(sparse, Y, weight).transpose(1, 0, 2))
         return np.concatenate(parts, axis=1)
 
     def end_chunk(self, samples: int) -> None:

@@ -5,10 +5,10 @@ Of the CAPACITY rows before each, the nearest k by a distance sum_c weight_c (z_
     classification   s_c = log(how many of them are of class c + ONE_OF)
     regression       s = the mean of their targets
 
-for several k at once. There are two distances, each a search that costs CAPACITY d a row: one with
-equal weights, and one in which columns count by their `features.relevance`, so that those which say
-nothing do not hide what the others say. Once classes have changed places (`places`), the labels of
-the rows from before follow them.
+for several k at once, each of them counting by its weight. There are two distances, each a search
+that costs CAPACITY d a row: one with equal weights, and one in which columns count by their
+`features.relevance`, so that those which say nothing do not hide what the others say. Once classes
+have changed places (`places`), the labels of the rows from before follow them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,13 +31,14 @@ class Memory(NamedTuple):
 
     rows: (d, CAPACITY) float32. target: (CAPACITY,) codes of labels, or targets. said: (CAPACITY,)
     the class that most of the neighbours had when a row came. stored: (1,) how many rows were ever
-    learned.
+    learned. counts: (CAPACITY,) the weight of each row.
     """
 
     rows: NDArray[np.float32]
     target: Float64Array
     said: NDArray[np.int64]
     stored: NDArray[np.int64]
+    counts: Float64Array
 
 
 class Neighbours:
@@ -51,13 +52,17 @@ class Neighbours:
             np.zeros(CAPACITY),
             np.zeros(CAPACITY, np.int64),
             np.zeros(1, np.int64),
+            np.ones(CAPACITY),
         )
 
-    def absorb(self, Z: Float64Array, Y: Float64Array) -> Float64Array:
-        """Scores (n, learners, K) of rows (n, d) before each one's own target; learns the rows."""
+    def absorb(self, Z: Float64Array, Y: Float64Array, weight: Float64Array) -> Float64Array:
+        """Scores (n, learners, K) of rows (n, d) before each one's own target; learns the rows.
+
+        weight: (n,) of the rows.
+        """
         target = Y[:, 0].copy() if self.regression else np.argmax(Y, axis=1).astype(np.float64)
         view = NeighboursView(self.memory, self.counts, self.weight, self.regression, Y.shape[1])
-        return _scores(view, Z, target)
+        return _scores(view, Z, target, weight)
 
     def weigh(self, relevance: Float64Array) -> None:
         """Have columns count by their relevance (d,) from the next row on."""
@@ -92,8 +97,8 @@ class Neighbours:
 
     def view(self, targets: int) -> "NeighboursView":
         """The memory as it is now, for `neighbour_scores` with K targets."""
-        rows, target, said, stored = self.memory
-        memory = Memory(rows.copy(), target.copy(), said[:0], stored.copy())
+        rows, target, said, stored, counts = self.memory
+        memory = Memory(rows.copy(), target.copy(), said[:0], stored.copy(), counts.copy())
         return NeighboursView(memory, self.counts, self.weight, self.regression, targets)
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -103,7 +108,9 @@ class Neighbours:
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
-        self.memory = Memory(*(np.array(state[f"neighbours_{name}"]) for name in Memory._fields))
+        # Earlier versions had no weights.
+        own = {"neighbours_counts": np.ones(CAPACITY)} | dict(state)
+        self.memory = Memory(*(np.array(own[f"neighbours_{name}"]) for name in Memory._fields))
         self.weight = np.array(state["neighbours_weight"])
 
 
@@ -119,14 +126,16 @@ class NeighboursView(NamedTuple):
 
 def neighbour_scores(view: NeighboursView, Z: Float64Array) -> Float64Array:
     """The scores (n, learners, K) of rows (n, d), nothing being learned."""
-    return _scores(view, Z, np.empty(0))
+    return _scores(view, Z, np.empty(0), np.empty(0))
 
 
-def _scores(view: NeighboursView, Z: Float64Array, target: Float64Array) -> Float64Array:
+def _scores(
+    view: NeighboursView, Z: Float64Array, target: Float64Array, of_rows: Float64Array
+) -> Float64Array:
     memory, counts, weight, regression, targets = view
     scores = np.empty((len(Z), len(weight) * len(counts), targets))
     rows = np.ascontiguousarray(Z, np.float32)
-    _search(memory, counts, weight, regression, rows, target, scores)
+    _search(memory, counts, weight, regression, rows, target, of_rows, scores)
     return scores if regression else np.log(scores + ONE_OF)
 
 
@@ -138,6 +147,7 @@ def _search(
     regression: bool,
     Z: NDArray[np.float32],
     target: Float64Array,
+    of_rows: Float64Array,
     scores: Float64Array,
 ) -> None:
     """Means or counts of neighbours of each row; learn those that have targets."""
@@ -159,20 +169,23 @@ def _search(
                 near, score = smaller(counts[e], found), scores[i, h * len(counts) + e]
                 for k in range(len(score)):
                     score[k] = 0.0
+                total = 0.0
                 for j in range(near):
-                    value = m.target[slot[j]]
+                    total += m.counts[slot[j]]
+                for j in range(near):
+                    value, count = m.target[slot[j]], m.counts[slot[j]]
                     if regression:
-                        score[0] += value / near
+                        score[0] += count * value / total
                         continue
                     code = int(value)
-                    score[code] += 1.0
+                    score[code] += count
                     if score[code] > score[most_frequent]:
                         most_frequent = code
         if i < len(target):
             place = m.stored[0] % capacity
             for c in range(Z.shape[1]):
                 m.rows[c, place] = Z[i, c]
-            m.target[place] = target[i]
+            m.target[place], m.counts[place] = target[i], of_rows[i]
             m.said[place] = most_frequent
             m.stored[0] += 1
 

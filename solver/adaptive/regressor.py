@@ -24,6 +24,7 @@ from solver.prepare.scale import (
     standardised,
 )
 from solver.rows.matrix import Matrix, n_rows, take_rows
+from solver.rows.sample_weights import Weights, as_numbers, weights_of
 
 # With `temporal`, so many values before a row are features of it.
 LAGS = 3
@@ -91,20 +92,26 @@ class AdaptiveRegressor:
         self.samples = 0
 
     def absorb(
-        self, X: Matrix, y: Float64Array, external: Float64Array | None = None
+        self,
+        X: Matrix,
+        y: Float64Array,
+        external: Float64Array | None = None,
+        weight: Weights = None,
     ) -> Float64Array:
         """The values (n,) of rows before each one's own target; then the rows are learned.
 
         external: (n, experts) values by the external experts, made before the rows' targets were
-        used; NaN where there is nothing to say. The first row of all has NaN. Blocks of any
-        length give the same values to rounding.
+        used; NaN where there is nothing to say. The first row of all has NaN. weight: how much
+        each row's loss counts; the unit of the targets does without. Blocks of any length give
+        the same values to rounding.
         """
         answers = np.empty(len(y))
         start = 0
         while start < len(y):
             part = slice(start, start + min(self._until_boundary(), len(y) - start))
             given = None if external is None else external[part]
-            answers[part] = self._absorb_chunk(take_rows(X, part), y[part], given)
+            weights = as_numbers(weights_of(weight, part), len(y[part]))
+            answers[part] = self._absorb_chunk(take_rows(X, part), y[part], given, weights)
             start = part.stop
         return answers
 
@@ -115,18 +122,18 @@ class AdaptiveRegressor:
         return max(1 << self.samples.bit_length(), 1) - self.samples
 
     def _absorb_chunk(
-        self, X: Matrix, y: Float64Array, external: Float64Array | None
+        self, X: Matrix, y: Float64Array, external: Float64Array | None, weight: Float64Array
     ) -> Float64Array:
         first = self.samples == 0
         self.scale.begin(y)
         t = self.scale.to_units(y)
         past = self._past(y) if self.temporal else None
         lags = None if past is None else standardise(self.lag_moments, past)
-        found = self.learners.absorb(*self.inputs.absorb(X, lags), t[:, None])[:, :, 0]
+        found = self.learners.absorb(*self.inputs.absorb(X, lags), t[:, None], weight)[:, :, 0]
         all_values, awake = with_others(
             found, past, external, len(self.external), self.scale.centre, self.scale.unit
         )
-        answers, errors = values.combine_values(self.combination, all_values, awake, t)
+        answers, errors = values.combine_values(self.combination, all_values, awake, t, weight)
         self.losses.add(errors)
         self.scale.absorb(y)
         said = np.full(1, np.nan) if first else self.scale.from_units(answers)

@@ -12,6 +12,9 @@ s is the answer before the row's own target: no bit of y or of a later row is in
     logistic   residual(y, s) = 4 (y - 1 / (1 + exp(-s)))
     huber      residual(y, s) = y - s, at most HUBER in size
 
+A row of weight w counts as w rows: phi, y and s are sqrt(w) times themselves in all of this, so
+that v = sqrt(w) g / sqrt(1 + w phi.g) and the residual's factor is sqrt(w) / sqrt(1 + w phi.g).
+
 the first is ridge regression by the Kalman recursion. The gains v depend on the rows alone, so
 that learners with other losses share them at the cost of their own W: their residual takes the
 place of the innovation, as in the second-order perceptron (Cesa-Bianchi, Conconi and Gentile
@@ -84,16 +87,17 @@ class RidgeLearners:
         """Memory in bytes."""
         return self.P.nbytes + self.gains.nbytes + self.W.nbytes + self._work.nbytes
 
-    def absorb(self, Phi: Float64Array, Y: Float64Array) -> Float64Array:
+    def absorb(self, Phi: Float64Array, Y: Float64Array, weight: Float64Array) -> Float64Array:
         """The answers (n, learners, K) before each row's own target; then the rows are learned.
 
-        The rows must not go beyond the end of a chunk.
+        weight: (n,) of the rows. The rows must not go beyond the end of a chunk.
         """
         n, few, W = len(Y), len(Y) <= FEW, self.W.copy()
         if not few:
             np.matmul(Phi, self.P, out=self.gains[:, self.pending : self.pending + n])
         answers = np.empty((n, W.shape[0] * W.shape[1], W.shape[2]))
-        _learn(Phi, self.P, few, self.gains, self.pending, Y, self._kinds, W, answers)
+        root = np.sqrt(weight)
+        _learn(Phi, self.P, few, self.gains, self.pending, Y, root, self._kinds, W, answers)
         self.pending += n
         self.W = W
         return answers
@@ -141,11 +145,15 @@ def _learn(
     gains: Float64Array,
     pending: int,
     Y: Float64Array,
+    root: Float64Array,
     kinds: NDArray[np.int64],
     W: Float64Array,
     answers: Float64Array,
 ) -> None:
-    """Make the gains of rows, of many from the products Phi P in their places, and learn."""
+    """Make the gains of rows, of many from the products Phi P in their places, and learn.
+
+    root: (n,) the square root of each row's weight.
+    """
     scale = np.empty(len(Phi))
     for h in range(len(P)):
         for i in range(len(Phi)):
@@ -156,7 +164,8 @@ def _learn(
                 factor = dot(gains[h, j], Phi[i])
                 add(v, -factor, gains[h, j])
             # Rounding may leave less than nothing where equal rows came before.
-            scale[i] = 1.0 / math.sqrt(1.0 + larger(dot(v, Phi[i]), 0.0))
+            spread = root[i] * root[i] * larger(dot(v, Phi[i]), 0.0)
+            scale[i] = root[i] / math.sqrt(1.0 + spread)
             for c in range(len(v)):
                 v[c] *= scale[i]
         for e in range(len(kinds)):

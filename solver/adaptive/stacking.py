@@ -28,7 +28,10 @@ def adagrad_step(
     classes: int,
     label: int,
 ) -> None:
-    """Update one stacker's a and squared gradients by a label, given its p of the sample."""
+    """Update one stacker's a and squared gradients by a label, given its p of the sample.
+
+    beta: (E,) the experts' temperatures, times the weight of the sample.
+    """
     for e in range(len(a)):
         gradient = -u[e, label]
         for k in range(classes):

@@ -4,9 +4,9 @@
     gradient of the log loss in beta:   sum_k p_k u_k - u_y
     curvature:                          sum_k p_k u_k^2 - (sum_k p_k u_k)^2
 
-beta takes scalar online Newton steps: gradient / (curvature summed with decay DECAY). It may be
-negative: after labels changed their meaning, an expert that is always wrong knows as much as one
-that is always right.
+Both count by the sample's weight. beta takes scalar online Newton steps: gradient / (curvature
+summed with decay DECAY). It may be negative: after labels changed their meaning, an expert that is
+always wrong knows as much as one that is always right.
 """
 
 import numpy as np
@@ -41,13 +41,19 @@ def newton_step(
     p: Float64Array,
     classes: int,
     label: int,
+    weight: float,
 ) -> None:
-    """Update one expert's beta and curvature by a label, given u and p of the sample."""
+    """Update one expert's beta and curvature by a label, given u, p and weight of the sample."""
     first = 0.0
     second = 0.0
     for k in range(classes):
         first += p[k] * u[k]
         second += p[k] * u[k] * u[k]
-    curvature[expert] = DECAY * curvature[expert] + second - first * first
-    step = (first - u[label]) / larger(curvature[expert], 1e-9)
+    gradient = first - u[label]
+    if weight == 1.0:
+        curvature[expert] = DECAY * curvature[expert] + second - first * first
+    else:
+        curvature[expert] = DECAY * curvature[expert] + weight * (second - first * first)
+        gradient *= weight
+    step = gradient / larger(curvature[expert], 1e-9)
     beta[expert] = smaller(larger(beta[expert] - step, -LARGEST), LARGEST)

@@ -7,7 +7,8 @@
 
 Stackers are ridge regression on the experts' differences from their mean, so that without
 evidence they are the mean; they forget back to it with a horizon (`ridge`). Likelihoods below
-LEAST of the best one count as LEAST of it. Each row is answered before its own target is used.
+LEAST of the best one count as LEAST of it. Each row is answered before its own target is used. Its
+squared errors and its log likelihood count by its weight.
 """
 
 from collections.abc import Mapping, Sequence
@@ -81,15 +82,16 @@ def combine_values(
     values: Float64Array,
     awake: NDArray[np.bool_],
     target: Float64Array,
+    weight: Float64Array,
 ) -> tuple[Float64Array, Float64Array]:
     """(values (n,), squared errors (n, E + S)) of rows whose targets are then learned.
 
-    values: (n, E), overwritten. awake: (n, E), whether an expert has something to say. Errors are
-    NaN where there is none.
+    values: (n, E), overwritten. awake: (n, E), whether an expert has something to say. weight: (n,)
+    of the rows. Errors are those of weight 1, NaN where there is none.
     """
     answers, errors = np.zeros(len(values)), np.full((len(values), len(combination.weight)), np.nan)
     np.clip(values, -LARGEST_VALUE, LARGEST_VALUE, out=values)
-    _combine(combination, values, awake, target, True, answers, np.empty(0), errors)
+    _combine(combination, values, awake, target, weight, True, answers, np.empty(0), errors)
     return answers, errors
 
 
@@ -100,7 +102,8 @@ def combined_values(
     answers, variances = np.zeros((2, len(values)))
     errors = np.empty((0, len(combination.weight)))
     np.clip(values, -LARGEST_VALUE, LARGEST_VALUE, out=values)
-    _combine(combination, values, awake, np.zeros(len(values)), False, answers, variances, errors)
+    none, ones = np.zeros(len(values)), np.ones(len(values))
+    _combine(combination, values, awake, none, ones, False, answers, variances, errors)
     return answers, variances
 
 
@@ -110,6 +113,7 @@ def _combine(
     values: Float64Array,
     awake: NDArray[np.bool_],
     target: Float64Array,
+    weight: Float64Array,
     learn: bool,
     answers: Float64Array,
     variances: Float64Array,
@@ -148,8 +152,9 @@ def _combine(
                     variance = _variance(c, e) + (v[e] - answers[i]) ** 2
                     variances[i] += c.weight[e] / total * variance
             continue
+        w = weight[i]
         for s in range(stackers):
-            _ridge_step(c.a[s], c.P[s], c.kept[s], difference, target[i] - v[experts + s], gain)
+            _ridge_step(c.a[s], c.P[s], c.kept[s], difference, target[i] - v[experts + s], w, gain)
         best = -1e300
         for e in range(experts + stackers):
             if not speaks[e]:
@@ -159,11 +164,11 @@ def _combine(
             spread = _variance(c, e)
             likelihood[e] = -0.5 * (error / spread + np.log(spread))
             best = larger(best, likelihood[e])
-            c.square[e] = DECAY * c.square[e] + error
-            c.memory[e] = DECAY * c.memory[e] + 1.0
+            c.square[e] = DECAY * c.square[e] + w * error
+            c.memory[e] = DECAY * c.memory[e] + w
         for e in range(experts + stackers):
             if speaks[e]:
-                likelihood[e] = larger(np.exp(likelihood[e] - best), LEAST)
+                likelihood[e] = larger(np.exp(w * (likelihood[e] - best)), LEAST)
         share_step(c.weight, likelihood, speaks)
 
 
@@ -175,10 +180,16 @@ def _variance(c: ValueCombination, e: int) -> float:
 
 @inner
 def _ridge_step(
-    a: Float64Array, P: Float64Array, kept: float, x: Float64Array, error: float, gain: Float64Array
+    a: Float64Array,
+    P: Float64Array,
+    kept: float,
+    x: Float64Array,
+    error: float,
+    w: float,
+    gain: Float64Array,
 ) -> None:
-    """One row of recursive least squares, then one sample of forgetting."""
-    spread = 1.0
+    """One row of weight w of recursive least squares, then one sample of forgetting."""
+    spread = 1.0 / w
     for e in range(len(a)):
         gain[e] = 0.0
         for f in range(len(a)):

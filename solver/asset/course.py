@@ -74,10 +74,11 @@ class Course:
         V: Float64Array,
         columns: NDArray[np.int64] | None,
         target: Float64Array,
+        weight: Float64Array,
         scores: Float64Array,
     ) -> None:
         """Take a step for each of n rows; see `windows.take_steps`."""
-        take_steps(self._machines, V, columns, target, self.rule, self.progress, scores)
+        take_steps(self._machines, V, columns, target, weight, self.rule, self.progress, scores)
 
     def averaged(self) -> tuple[Float64Array, Float64Array]:
         """The model: gamma (machines, D) and b (machines,) without that of the class not met."""
@@ -93,5 +94,7 @@ class Course:
     def restore(self, prefix: str, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a state."""
         self._machines = Machines(*(np.array(state[f"{prefix}{f}"]) for f in Machines._fields))
-        progress = (np.array(state[f"{prefix}progress_{f}"]) for f in Progress._fields)
-        self.progress = Progress(*progress)
+        own = {name: state.get(f"{prefix}progress_{name}") for name in Progress._fields}
+        if own["weight"] is None:  # earlier versions had no weights
+            own["weight"] = own["square_weight"] = np.ones(1)
+        self.progress = Progress(*(np.array(own[name]) for name in Progress._fields))

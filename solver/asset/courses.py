@@ -79,15 +79,18 @@ class Courses:
         V: Float64Array,
         columns: NDArray[np.int64] | None,
         target: Float64Array,
+        weight: Float64Array,
         classes: int,
     ) -> Float64Array:
         """Take a step for each of n rows, on features as in `windows.take_steps`.
+
+        weight: (n,) of the samples; the losses of courses count each once.
 
         Returns the predictions before each step, (n, classes), or (n, 1) targets.
         """
         scores: Float64Array = np.empty((len(self.each), len(V), classes))
         for course, own in zip(self.each, scores, strict=True):
-            course.step(V, columns, target, own)
+            course.step(V, columns, target, weight, own)
         if len(self.each) == 1:
             alone: Float64Array = scores[0]
             return alone
@@ -95,8 +98,8 @@ class Courses:
             losses = np.minimum(np.abs(scores[:, :, 0] - target), LARGEST_LOSS)
         else:
             losses = self._mistakes(scores, target)
-        weight = _weights(self._count(losses.T))
-        found: Float64Array = np.einsum("hnk,nh->nk", scores, weight)
+        shares = _weights(self._count(losses.T))
+        found: Float64Array = np.einsum("hnk,nh->nk", scores, shares)
         return found
 
     def _mistakes(self, scores: Float64Array, target: Float64Array) -> Float64Array:

@@ -5,11 +5,11 @@
     classification  max(1 - y (V gamma + b), 0)
     regression      max(|y - (V gamma + b)| - epsilon, 0)
 
-Many classes are learned one-versus-rest with a common step length: machine c has y = +1 for
-class c. One more machine has y = -1 for every sample, as a class has that has not appeared yet; a
-class that appears late starts as a copy of it. So every class has the machine that it would have
-if all classes had been known from the first sample on. Targets of regression are scaled
-(`asset.targets`).
+Many classes are learned one-versus-rest with a common step length: machine c has y = +1 for class
+c. One more machine has y = -1 for every sample, as a class has that has not appeared yet; a class
+that appears late starts as a copy of it. So every class has the machine that it would have if all
+classes had been known from the first sample on. A weight multiplies a sample's loss in all
+machines. Targets of regression are scaled (`asset.targets`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,6 +42,7 @@ from solver.asset.view import AssetView, Task
 from solver.kernels.functions import Kernel
 from solver.rows.first_samples import FirstSamples
 from solver.rows.matrix import Matrix, SparseRows, take_rows
+from solver.rows.sample_weights import Weights, as_numbers, weights_of
 
 # In samples; None: steps fall for ever.
 Horizon: TypeAlias = Literal["auto"] | int | None
@@ -83,6 +84,8 @@ class Asset:
         "auto" has several side by side, which answer by how little each erred lately
         (`asset.courses`); steps and memory without the map are those of all of them.
     seed: that of the Fourier map.
+    class_weight: weights > 0 by class number, which multiply those of the samples; classes beyond
+        it have weight 1.
 
     Nystrom's landmarks are the first s samples, and the learner predicts from the first sample on:
     at 2, 4, 8, ..., s samples the map is made of all of them and they are learned again in order;
@@ -114,6 +117,7 @@ class Asset:
         average_from: int | None = None,
         horizon: Horizon = None,
         seed: int = 0,
+        class_weight: Sequence[float] = (),
     ) -> None:
         check_kernel(features, kernel)
         if task not in ("classification", "regression"):
@@ -140,6 +144,9 @@ class Asset:
             "horizon": horizon,
             "seed": seed,
         }
+        self.class_weight = [float(weight) for weight in class_weight]
+        if not all(weight > 0.0 for weight in self.class_weight):
+            raise ValueError("class weights must be greater than zero")
         self.kernel, self.kind, self.dimension, self.seed = kernel, features, dimension, seed
         self._first = FirstSamples(
             dimension if features == "nystrom" else 0,
@@ -196,29 +203,29 @@ class Asset:
         self._first.settle()
         self._forget()
 
-    def absorb(self, X: Matrix, y: NDArray[Any]) -> AssetAbsorbed:
+    def absorb(self, X: Matrix, y: NDArray[Any], *, weight: Weights = None) -> AssetAbsorbed:
         """Take one step for each of (n, d) finite rows in order; no rows change nothing.
 
         y: (n,) int64 class numbers, where a new class has the next number; or finite float64
-        targets. Raises TypeError for sparse rows after dense ones, or dense after sparse, and
-        ValueError for targets beyond 1e100.
+        targets. weight: how much each sample counts. Raises TypeError for sparse rows after dense
+        ones, or dense after sparse, and ValueError for targets beyond 1e100.
         """
         if self.regression:
             check_targets(y)
             untrained = self.steps == 0
-            return regression_answers(self._learn_all(X, y), untrained)
+            return regression_answers(self._learn_all(X, y, weight), untrained)
         known = np.maximum(np.maximum.accumulate(y) + 1, self.n_classes)
         known = np.concatenate([[self.n_classes], known])[:-1]
-        return classification_answers(self._learn_all(X, y), known, self.n_classes)
+        return classification_answers(self._learn_all(X, y, weight), known, self.n_classes)
 
-    def _learn_all(self, X: Matrix, y: NDArray[Any]) -> list[Float64Array]:
+    def _learn_all(self, X: Matrix, y: NDArray[Any], weight: Weights) -> list[Float64Array]:
         """Learn rows and, while the learner settles, the first samples again; see `_learn`."""
         width = 1 if self.regression else self.n_classes
         scores = [np.empty((0, width))]
-        for _, rows, of_rows in self._first.parts(X, y):
-            scores.append(self._learn(rows, of_rows))
-            if first := self._first.keep(rows, of_rows):
-                self._settle_on(first[0], first[1][:TARGET_SAMPLES])
+        for _, part in self._first.parts(X, y, weight):
+            scores.append(self._learn(*part))
+            if first := self._first.keep(part):
+                self._settle_on(first.X, first.y[:TARGET_SAMPLES])
                 self._forget()
                 self._learn(*first)
         return scores
@@ -229,7 +236,7 @@ class Asset:
         if self.regression:
             self.scale = target_scale(y)
 
-    def _learn(self, X: Matrix, y: NDArray[Any]) -> Float64Array:
+    def _learn(self, X: Matrix, y: NDArray[Any], weight: Weights) -> Float64Array:
         """Take steps for rows in order; returns the scores before each, (n, classes)."""
         if self.features is None:
             self._settle_on(X, y[:TARGET_SAMPLES])
@@ -241,7 +248,10 @@ class Asset:
         rows = SPARSE_BLOCK_ROWS if by_columns else BLOCK_ROWS
         blocks = [slice(start, start + rows) for start in range(0, len(y), rows)]
         return np.concatenate(
-            [self.step(*self.features_of(take_rows(X, part)), y[part]) for part in blocks]
+            [
+                self.step(*self.features_of(take_rows(X, part)), y[part], weights_of(weight, part))
+                for part in blocks
+            ]
         )
 
     def widen(self, X: Matrix) -> None:
@@ -262,17 +272,33 @@ class Asset:
         return transform(self.features, X), None
 
     def step(
-        self, V: Float64Array, columns: NDArray[np.int64] | None, y: NDArray[Any]
+        self,
+        V: Float64Array,
+        columns: NDArray[np.int64] | None,
+        y: NDArray[Any],
+        weight: Weights = None,
     ) -> Float64Array:
-        """Take a step for each of n rows of features, (n, D) or (n, columns); y as in `absorb`.
+        """Take a step for each of n rows of features, (n, D) or (n, columns).
+
+        y, weight: as in `absorb`.
 
         Returns the predictions before each step: (n, classes) scores, or (n, 1) targets.
         """
         if self.regression:
             centre, unit = self.scale
-            return centre + unit * self.courses.step(V, columns, (y - centre) / unit, 1)
+            target = (y - centre) / unit
+            weights = as_numbers(weight, len(y))
+            return centre + unit * self.courses.step(V, columns, target, weights, 1)
         self.meet_classes(int(y.max()) + 1)
-        return self.courses.step(V, columns, y.astype(np.float64), self.n_classes)
+        weights = as_numbers(weight, len(y))
+        if self.class_weight:
+            weights = weights * self._weights_of_classes()[y]
+        return self.courses.step(V, columns, y.astype(np.float64), weights, self.n_classes)
+
+    def _weights_of_classes(self) -> Float64Array:
+        weights = np.ones(max(self.n_classes, len(self.class_weight)))
+        weights[: len(self.class_weight)] = self.class_weight
+        return weights
 
     def meet_classes(self, count: int) -> None:
         """Add machines for classes up to this number of them, before their samples come."""

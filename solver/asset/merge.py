@@ -27,7 +27,7 @@ def merge(learners: Sequence[Asset]) -> Asset:
     first = max(learners, key=_width)
     for other in learners:
         _check_alike(first, other)
-    merged = Asset(**first.parameters)
+    merged = Asset(**first.parameters, class_weight=first.class_weight)
     merged.restore(first.state())
     steps = np.array([float(other.steps) for other in learners])
     for number, course in enumerate(merged.courses.each):
@@ -110,9 +110,16 @@ def _merged_progress(progress: list[Progress], steps: Float64Array) -> Progress:
     total = steps.sum()
     counted = np.minimum(steps, D_G_SAMPLES).sum()
     square_norms = sum(p.square_norms for p in progress)
+
+    def mean(name: str, counts: Float64Array) -> Float64Array:
+        each = zip(counts, progress, strict=True)
+        return np.asarray(sum(n * getattr(p, name) for n, p in each) / counts.sum())
+
     return Progress(
         steps=np.array([total]),
         square_norms=np.asarray(square_norms * min(total, D_G_SAMPLES) / counted),
-        loss=np.asarray(sum(n * p.loss for n, p in zip(steps, progress, strict=True)) / total),
-        target=np.asarray(sum(n * p.target for n, p in zip(steps, progress, strict=True)) / total),
+        loss=mean("loss", steps),
+        target=mean("target", steps),
+        weight=mean("weight", steps),
+        square_weight=mean("square_weight", np.minimum(steps, D_G_SAMPLES)),
     )

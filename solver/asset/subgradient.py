@@ -15,6 +15,10 @@ D_G^2 = mean ||V||^2 + 1 takes d^2 = 1 for all samples, as for hinge at the firs
 regression P5 would take d = 0 for targets within epsilon of zero, but later iterates are not at
 zero: this mean bounds E||G||^2 everywhere and is never zero.
 
+The loss of a sample of weight w counts w times, and so does its subgradient d V. Then |beta_i| is
+at most w_i, so that the bounds above hold with the mean of w_i times their terms (of hinge with the
+mean weight for 1), 2 mean w |y| / mean w bounds the median, and D_G^2 is mean w^2 (||V||^2 + 1).
+
 In regression a step ends at the edge of the tube around its sample. This is the proximal step on
 max(loss + G'(x - x_j), 0), a lower bound of the loss like that of the subgradient, but tighter; the
 inequality of the robust analysis holds for it. P5's whole steps begin with the length D_X: at
@@ -93,14 +97,17 @@ def step_rule(
 class Progress(NamedTuple):
     """Statistics of the stream on which the step lengths depend, (1,) each.
 
-    steps: j. square_norms: the sum of ||V||^2 over the first 128 samples. In regression, loss: the
-    mean of max(|y| - epsilon, 0), the loss of the zero model; target: the mean of |y|.
+    steps: j. Over the first 128 samples, square_norms: the sum of w^2 ||V||^2; square_weight: the
+    mean of w^2. weight: the mean of w. In regression, loss: the mean of w max(|y| - epsilon, 0),
+    the loss of the zero model; target: the mean of w |y|.
     """
 
     steps: Float64Array
     square_norms: Float64Array
     loss: Float64Array
     target: Float64Array
+    weight: Float64Array
+    square_weight: Float64Array
 
 
 def no_progress() -> Progress:
@@ -113,16 +120,17 @@ def walk(
     machines: Machines,
     V: Float64Array,
     y: Float64Array,
+    weights: Float64Array,
     rule: StepRule,
     progress: Progress,
     scores: Float64Array,
 ) -> None:
     """Take a step for each row of V in order (P5 Algorithm 1, lines 3-10).
 
-    y: (n,) class numbers or scaled targets. scores: (n, C') overwritten with the predictions
-    before each step. One-versus-rest has one machine more than `scores` has columns, with y = -1
-    for all samples. Of two classes the first machine is the mirror image of the second and is left
-    out, see `iterates.mirror`.
+    y: (n,) class numbers or scaled targets. weights: (n,) of the samples. scores: (n, C')
+    overwritten with the predictions before each step. One-versus-rest has one machine more than
+    `scores` has columns, with y = -1 for all samples. Of two classes the first machine is the
+    mirror image of the second and is left out, see `iterates.mirror`.
 
     ||gamma - s V||^2 = ||gamma||^2 - 2 s V gamma + s^2 ||V||^2 for the shrunk gamma.
     """
@@ -135,9 +143,9 @@ def walk(
     scale_sum, b_sum, weight = machines.scale_sum, machines.b_sum, machines.weight
     machines.moved[:], machines.factor[:] = 0.0, 1.0
     for i in range(len(V)):
-        V_i = V[i]
+        V_i, w = V[i], weights[i]
         square_norm = _dot(V_i, V_i)
-        eta, radius, bound = _step_length(rule, progress, square_norm, y[i])
+        eta, radius, bound = _step_length(rule, progress, square_norm, y[i], w)
         total = weight[0] + weight[1]
         averaging = rule.averages and progress.steps[0] >= rule.average_from
         shrink = 1.0 - eta * rule.lam
@@ -153,10 +161,10 @@ def walk(
                     scores[i, c] = scale[c] * product + b[c]
             value = scale[c] * product + b[c]
             if rule.regression:
-                d = _toward_tube(rule, value, y[i], square_norm, eta)
+                d = _toward_tube(rule, value, y[i], w, square_norm, eta)
             else:
                 sign = 1.0 if y[i] == c else -1.0
-                d = -sign if sign * value < 1.0 else 0.0
+                d = -sign * w if sign * value < 1.0 else 0.0
             a = shrink * scale[c]
             square = shrink * shrink * machines.square_norm[c]
             if not 1.0 / _LARGEST_SCALE <= abs(a) <= _LARGEST_SCALE:
@@ -188,33 +196,38 @@ def walk(
 
 @inner
 def _step_length(
-    rule: StepRule, progress: Progress, square_norm: float, y: float
+    rule: StepRule, progress: Progress, square_norm: float, y: float, w: float
 ) -> tuple[float, float, float]:
     """Returns eta of the next step and the bounds of ||gamma|| and |b|, and counts the step."""
     j = progress.steps[0] + 1.0
     if j <= D_G_SAMPLES:
-        progress.square_norms[0] += square_norm
+        progress.square_norms[0] += w * w * square_norm
+        progress.square_weight[0] += (w * w - progress.square_weight[0]) / j
     progress.steps[0] = j
     counted = smaller(j, rule.horizon)
+    progress.weight[0] += (w - progress.weight[0]) / counted
     if rule.regression:
-        loss = larger(abs(y) - rule.epsilon, 0.0)
+        loss = w * larger(abs(y) - rule.epsilon, 0.0)
         progress.loss[0] += (loss - progress.loss[0]) / counted
-        progress.target[0] += (abs(y) - progress.target[0]) / counted
+        progress.target[0] += (w * abs(y) - progress.target[0]) / counted
         radius = math.sqrt(progress.loss[0] / rule.lam)
-        bound = larger(radius, 2.0 * progress.target[0])
+        bound = larger(radius, 2.0 * progress.target[0] / progress.weight[0])
     else:
-        radius = math.sqrt(1.0 / rule.lam)
+        radius = math.sqrt(progress.weight[0] / rule.lam)
         bound = larger(radius, 1.0)
     if not rule.robust:
         return 1.0 / (rule.lam * counted), radius, bound
     D_X = math.sqrt(radius * radius + bound * bound)
-    D_G = math.sqrt(progress.square_norms[0] / smaller(j, float(D_G_SAMPLES)) + 1.0)
+    mean = progress.square_norms[0] / smaller(j, float(D_G_SAMPLES))
+    D_G = math.sqrt(mean + progress.square_weight[0])
     return D_X / (D_G * math.sqrt(counted)), radius, bound
 
 
 @inner
-def _toward_tube(rule: StepRule, value: float, y: float, square_norm: float, eta: float) -> float:
-    """Returns d of regression: -1 or 1 (P5 Table 1), less where the step would cross the tube.
+def _toward_tube(
+    rule: StepRule, value: float, y: float, w: float, square_norm: float, eta: float
+) -> float:
+    """Returns d of regression: -w or w (P5 Table 1), less where the step would cross the tube.
 
     The step changes the value at this sample by eta |d| (||V||^2 + 1), with 1 for the intercept.
     """
@@ -222,7 +235,7 @@ def _toward_tube(rule: StepRule, value: float, y: float, square_norm: float, eta
     if not beyond > 0.0:
         return 0.0
     needed = beyond / (eta * (square_norm + (1.0 if rule.robust else 0.0)))
-    return float(math.copysign(smaller(1.0, needed), value - y))
+    return float(math.copysign(smaller(w, needed), value - y))
 
 
 @inner

@@ -18,6 +18,7 @@ def take_steps(
     V: Float64Array,
     columns: NDArray[np.int64] | None,
     target: Float64Array,
+    weight: Float64Array,
     rule: StepRule,
     progress: Progress,
     scores: Float64Array,
@@ -29,15 +30,15 @@ def take_steps(
     on, at its multiples: the model is the average over the last N to 2N steps. An average from
     N-bar on has one window.
 
-    target: (n,) class numbers or scaled targets. scores: (n, classes) overwritten with the
-    predictions before each step.
+    target: (n,) class numbers or scaled targets. weight: (n,) of the samples. scores: (n, classes)
+    overwritten with the predictions before each step.
     """
     start = 0
     while start < len(target):
         step = int(progress.steps[0]) + 1
         part = slice(start, min(len(target), start + _undisturbed(rule, step)))
         on = machines if columns is None else select_columns(machines, columns)
-        walk(on, V[part], target[part], rule, progress, scores[part])
+        walk(on, V[part], target[part], weight[part], rule, progress, scores[part])
         if columns is not None:
             put_columns(machines, columns, on)
         start = part.stop

@@ -14,6 +14,7 @@ from solver.asset.view import AssetView, Task
 from solver.estimators.base import KernelParameters, as_kind
 from solver.estimators.checks import check_choice, check_integer, check_norms, check_positive
 from solver.rows.matrix import Matrix, n_rows, take_rows
+from solver.rows.sample_weights import Weights, weights_of
 
 # The features of all rows are kept between epochs if they take no more bytes than this, and
 # computed again in every epoch otherwise.
@@ -33,6 +34,9 @@ class AssetEstimator(KernelParameters):
     lam: lambda > 0. average, average_from, horizon: see `asset.learner.Asset`.
     epochs: the number of passes of `fit`.
     random_state: that of landmarks or frequencies, and of the order of samples in `fit`.
+
+    A sample's loss counts by its `sample_weight`; one of weight zero is left out. gamma, landmarks
+    and the scale of targets are found whatever the weights.
 
     `fit` draws Nystrom's landmarks at random from the training rows, shuffles the samples in
     every epoch, and drops anything learned before. `partial_fit` keeps the order of its samples
@@ -87,7 +91,9 @@ class AssetEstimator(KernelParameters):
             **parameters,
         )
 
-    def _run(self, X: Matrix, y: NDArray[Any], random: np.random.Generator) -> None:
+    def _run(
+        self, X: Matrix, y: NDArray[Any], weight: Weights, random: np.random.Generator
+    ) -> None:
         """Learn all epochs of `fit`."""
         learner = self._learner
         landmarks = random.permutation(len(y))[: int(self.dimension)]
@@ -99,10 +105,11 @@ class AssetEstimator(KernelParameters):
             order = random.permutation(len(y))
             for start in range(0, len(y), _PART):
                 part = order[start : start + _PART]
+                weights = weights_of(weight, part)
                 if V is not None:
-                    learner.step(V[part], None, y[part])
+                    learner.step(V[part], None, y[part], weights)
                 else:
-                    learner.step(*learner.features_of(take_rows(X, part)), y[part])
+                    learner.step(*learner.features_of(take_rows(X, part)), y[part], weights)
 
     def _kept_features(self, X: Matrix) -> Float64Array | None:
         """Returns the features of all rows, or None where it does not pay to keep them."""

@@ -12,9 +12,9 @@ from solver.asset.features import FeatureKind, takes_sparse
 from solver.asset.subgradient import Algorithm
 from solver.asset.view import predict
 from solver.estimators.asset import AssetEstimator
-from solver.estimators.base import as_kind, as_matrix, class_codes, generator
-from solver.estimators.checks import check_norms
-from solver.estimators.stream_labels import classes_after, codes_of
+from solver.estimators.base import as_kind, as_matrix, class_codes, class_weights, generator
+from solver.estimators.checks import check_norms, counted
+from solver.estimators.stream_labels import classes_after, codes_of, stream_class_weights
 
 
 class AssetClassifier(ClassifierMixin, AssetEstimator):
@@ -22,7 +22,10 @@ class AssetClassifier(ClassifierMixin, AssetEstimator):
 
         minimise  lam/2 ||gamma||^2 + 1/n sum max(1 - y (phi(x)'gamma + b), 0)      (P5 PL)
 
-    Parameters and attributes: see `estimators.asset.AssetEstimator`; in addition classes_.
+    class_weight: as in scikit-learn, "balanced" for `fit` only: the loss of a sample counts by the
+        weight of its class times its own, for the machines of all classes.
+
+    Other parameters and attributes: see `estimators.asset.AssetEstimator`; in addition classes_.
     """
 
     _task = "classification"
@@ -42,6 +45,7 @@ class AssetClassifier(ClassifierMixin, AssetEstimator):
         average_from: int | None = None,
         horizon: int | None = None,
         epochs: int = 10,
+        class_weight: Any = None,
         random_state: Any = None,
     ) -> None:
         self.algorithm = algorithm
@@ -56,9 +60,10 @@ class AssetClassifier(ClassifierMixin, AssetEstimator):
         self.average_from = average_from
         self.horizon = horizon
         self.epochs = epochs
+        self.class_weight = class_weight
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn (n, d) rows, dense or scipy CSR, with labels (n,), forgetting earlier ones.
 
         Raises ValueError for what cannot be learned.
@@ -67,16 +72,18 @@ class AssetClassifier(ClassifierMixin, AssetEstimator):
         self._forget()
         self._declared = False
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
-        rows = as_matrix(X)
+        samples = counted(sample_weight, len(y))
+        rows, y = samples.of(as_matrix(X), y)
         self.classes_, codes = class_codes(y)
+        weights = class_weights(y, self.class_weight, samples.weight)
         random = generator(self.random_state)
         self._start(rows, random)
-        self._learner.meet_classes(len(self.classes_))
-        self._run(rows, codes, random)
+        self._meet_classes(self.classes_, weights)
+        self._run(rows, codes, samples.weight, random)
         self._publish()
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn (n, d) rows with labels (n,) in their order, on top of what was learned.
 
         classes: all labels that may come, which scikit-learn's own estimators ask for in the
@@ -91,21 +98,31 @@ class AssetClassifier(ClassifierMixin, AssetEstimator):
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=first
         )
-        rows = as_matrix(X)
+        samples = counted(sample_weight, len(y))
+        rows, y = samples.of(as_matrix(X), y)
         known = None if first else self.classes_
         declared = classes is not None if first else self._declared
         met = classes_after(known, y, classes, declared)
+        new = met[0 if first else len(self.classes_) :]
+        weights = stream_class_weights(new, self.class_weight, declared)
         if first:
             self._declared = declared
             self._start(rows, generator(self.random_state))
         else:
             rows = as_kind(takes_sparse(self._view.features), rows)
             check_norms(self._learner.kernel, rows)
-        self.classes_ = met
-        self._learner.meet_classes(len(met))
-        self._learner.absorb(rows, codes_of(met, y))
+        self._meet_classes(met, weights)
+        self._learner.absorb(rows, codes_of(met, y), weight=samples.weight)
         self._publish()
         return self
+
+    def _meet_classes(self, classes: NDArray[Any], weights: Float64Array) -> None:
+        """Make machines for the classes that follow the known ones, with their weights."""
+        self.classes_ = classes
+        # Without any the learner has nothing to multiply.
+        if self.class_weight is not None:
+            self._learner.class_weight += weights.tolist()
+        self._learner.meet_classes(len(classes))
 
     def decision_function(self, X: Any) -> Float64Array:
         """phi(x)'gamma + b, (n,), for two classes, positive for classes_[1]; else (n, classes)."""

@@ -10,7 +10,7 @@ from solver.asset.subgradient import Algorithm
 from solver.asset.view import predict
 from solver.estimators.asset import AssetEstimator
 from solver.estimators.base import as_kind, generator
-from solver.estimators.checks import check_norms, is_finite
+from solver.estimators.checks import check_norms, counted, is_finite
 
 
 class AssetRegressor(RegressorMixin, AssetEstimator):
@@ -68,7 +68,7 @@ class AssetRegressor(RegressorMixin, AssetEstimator):
         if not (is_finite(self.epsilon) and self.epsilon >= 0.0):
             raise ValueError(f"epsilon is {self.epsilon!r}; it must be a number, at least zero")
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit (n, d) rows, dense or scipy CSR, to (n,) numbers; earlier ones are dropped.
 
         Raises ValueError for what cannot be learned.
@@ -76,23 +76,27 @@ class AssetRegressor(RegressorMixin, AssetEstimator):
         self._check_parameters()
         self._forget()
         rows, y = self._rows_and_targets(X, y)
+        samples = counted(sample_weight, len(y))
+        rows, y = samples.of(rows, y)
         random = generator(self.random_state)
         self._start(rows, random, epsilon=float(self.epsilon))
-        self._run(rows, y, random)
+        self._run(rows, y, samples.weight, random)
         self._publish()
         return self
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit (n, d) rows to (n,) numbers in their order, on top of what was learned."""
         self._check_parameters()
         first = not hasattr(self, "_learner")
         rows, y = self._rows_and_targets(X, y, reset=first)
+        samples = counted(sample_weight, len(y))
+        rows, y = samples.of(rows, y)
         if first:
             self._start(rows, generator(self.random_state), epsilon=float(self.epsilon))
         else:
             rows = as_kind(takes_sparse(self._view.features), rows)
             check_norms(self._learner.kernel, rows)
-        self._learner.absorb(rows, y)
+        self._learner.absorb(rows, y, weight=samples.weight)
         self._publish()
         return self
 

@@ -26,6 +26,7 @@ from solver.kernels.functions import (
     Kernel,
 )
 from solver.rows.matrix import Matrix, SparseRows, sparse_from_csr, to_csr
+from solver.rows.sample_weights import Weights
 from solver.working_set.view import WorkingSetView
 
 KERNELS = ("rbf", "polynomial", "linear")
@@ -145,9 +146,18 @@ def class_codes(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
     return classes, codes.astype(np.int64)
 
 
-def class_weights(y: NDArray[Any], class_weight: Any) -> Float64Array:
-    """Returns the weight > 0 of each class in y, ascending, from scikit-learn's `class_weight`."""
-    weight = compute_class_weight(class_weight, classes=np.unique(y), y=y)
+def class_weights(
+    y: NDArray[Any], class_weight: Any, sample_weight: Weights = None
+) -> Float64Array:
+    """Returns the weight > 0 of each class in y, ascending, from scikit-learn's `class_weight`.
+
+    sample_weight: (n,) of the samples, by which "balanced" counts them.
+    """
+    classes, codes = np.unique(y, return_inverse=True)
+    if sample_weight is not None and isinstance(class_weight, str) and class_weight == "balanced":
+        of_classes = np.bincount(codes, sample_weight)
+        return np.asarray(of_classes.sum() / (len(classes) * of_classes))
+    weight = compute_class_weight(class_weight, classes=classes, y=y)
     if not np.all((weight > 0) & np.isfinite(weight)):
         raise ValueError("class weights must be finite numbers above zero")
     return np.asarray(weight, np.float64)

@@ -1,12 +1,57 @@
 """Checks of the estimators' parameters, rows and targets; each raises ValueError."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _check_sample_weight
 
 from solver.kernels.functions import Kernel, largest_square_norm
-from solver.rows.matrix import Matrix, square_norms
+from solver.rows.matrix import Matrix, square_norms, take_rows
+from solver.rows.sample_weights import Weights
+
+# Squares of larger weights, and of their reciprocals, could overflow when they are summed.
+_LARGEST_WEIGHT = 1e12
+
+
+class Counted(NamedTuple):
+    """The samples that count.
+
+    rows: (n,) their numbers, ascending. weight: (n,) > 0; None where all count 1.
+    """
+
+    rows: NDArray[np.int64]
+    weight: Weights
+
+    def of(self, X: Matrix, y: NDArray[Any]) -> tuple[Matrix, NDArray[Any]]:
+        """Returns their rows and labels or targets."""
+        return (X, y) if len(self.rows) == len(y) else (take_rows(X, self.rows), y[self.rows])
+
+
+def counted(sample_weight: Any, n: int) -> Counted:
+    """Returns which of n samples count, and how much, by scikit-learn's `sample_weight`.
+
+    A sample of weight zero is left out. Raises ValueError where a weight is not a finite number,
+    is below zero or beyond what can be learned, and where all are zero.
+    """
+    if sample_weight is None:
+        return Counted(np.arange(n), None)
+    # One row for each weight: only their number is compared.
+    weight = _check_sample_weight(
+        sample_weight, np.empty((n, 0)), dtype=np.float64, ensure_non_negative=True
+    )
+    rows = np.flatnonzero(weight)
+    if not len(rows):
+        raise ValueError("sample_weight is zero for all samples: none is left to learn")
+    positive = np.array(weight[rows])
+    least, most = float(positive.min()), float(positive.max())
+    if not (least >= 1.0 / _LARGEST_WEIGHT and most <= _LARGEST_WEIGHT):
+        raise ValueError(
+            f"sample_weight has values from {least:.3g} to {most:.3g}; they must be zero, or "
+            f"between {1.0 / _LARGEST_WEIGHT:.0e} and {_LARGEST_WEIGHT:.0e}"
+        )
+    return Counted(rows, None if np.all(positive == 1.0) else positive)
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

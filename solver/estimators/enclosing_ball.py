@@ -10,11 +10,12 @@ from sklearn.base import OutlierMixin
 from solver.arrays import Float64Array
 from solver.estimators.base import as_given
 from solver.estimators.batch import BatchEstimator
-from solver.estimators.checks import is_finite
+from solver.estimators.checks import counted, is_finite
 from solver.frank_wolfe.driver import Method, Progress
 from solver.frank_wolfe.duals import ball_dual, ball_square_radius
 from solver.kernels.functions import FINEST, kernel_diagonal, precision_for
-from solver.rows.matrix import take_rows
+from solver.rows.matrix import Matrix, n_rows, take_rows
+from solver.rows.sample_weights import Weights
 from solver.working_set.view import expansion, pair_decisions
 
 # The rounding of the kernel values that determine the radius, in units of their last place.
@@ -82,15 +83,27 @@ class EnclosingBall(OutlierMixin, BatchEstimator):
         if share != "auto" and not (is_finite(share) and 0.0 < float(share) <= 0.5):
             raise ValueError(f"contamination is {share!r}; it must be 'auto' or in (0, 0.5]")
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn's convention
-        """Enclose (n, d) rows, dense or scipy CSR; raises and warns as FrankWolfeClassifier."""
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002 - scikit-learn's convention
+        sample_weight: Any = None,
+    ) -> Self:
+        """Enclose (n, d) rows, dense or scipy CSR; raises and warns as FrankWolfeClassifier.
+
+        sample_weight: (n,) how much each sample counts, in the slack, C w_i xi_i^2, and in the
+            share of the contamination; one of weight zero is left out.
+        """
         self._check_parameters()
         self._forget()
         rows = self._matrix(X, reset=True)
+        samples = counted(sample_weight, n_rows(rows))
+        if samples.weight is not None or len(samples.rows) < n_rows(rows):
+            rows = take_rows(rows, samples.rows)
         kernel = self._kernel_for(rows)
         self.gamma_ = kernel.gamma
         diagonal = kernel_diagonal(kernel, rows)
-        dual = ball_dual(diagonal, self.C)
+        dual = ball_dual(diagonal, self.C, samples.weight)
         solution = self._solve(kernel, rows, dual)
         alpha = solution.alpha
         self._keep_solutions([solution])
@@ -100,10 +113,11 @@ class EnclosingBall(OutlierMixin, BatchEstimator):
         self._centre_norm = (
             float(alpha @ diagonal) - solution.objective - float((dual.ridge * alpha * alpha).sum())
         )
-        self.support_ = np.flatnonzero(alpha)
-        vectors = take_rows(rows, self.support_)
+        support = np.flatnonzero(alpha)
+        self.support_ = samples.rows[support]
+        vectors = take_rows(rows, support)
         self.support_vectors_ = as_given(vectors)
-        self.dual_coef_ = alpha[None, self.support_]
+        self.dual_coef_ = alpha[None, support]
         gap = np.array([solution.gap])
         self._view = expansion(
             kernel, vectors, 1, self.dual_coef_, np.zeros(1), np.ones(1), gap, FINEST
@@ -113,12 +127,21 @@ class EnclosingBall(OutlierMixin, BatchEstimator):
         rounding = _ROUNDING * float(np.finfo(precision.dtype).eps) * float(np.abs(diagonal).max())
         self.offset_ = -(square_radius + float(np.nan_to_num(solution.gap))) - rounding
         if self.contamination != "auto":
-            self.offset_ = float(np.quantile(self.score_samples(X), float(self.contamination)))
+            self.offset_ = self._quantile(rows, samples.weight)
         return self
+
+    def _quantile(self, rows: Matrix, weight: Weights) -> float:
+        """The score below which the contamination's share of the samples lies."""
+        scores, share = self._scores(rows), float(self.contamination)
+        if weight is None:
+            return float(np.quantile(scores, share))
+        return float(np.quantile(scores, share, weights=weight, method="inverted_cdf"))
 
     def score_samples(self, X: Any) -> Float64Array:
         """-||phi(x) - c||^2 = 2 sum_i alpha_i k(x_i, x) - k(x, x) - ||c||^2 of each row, (n,)."""
-        rows = self._rows_to_predict(X)
+        return self._scores(self._rows_to_predict(X))
+
+    def _scores(self, rows: Matrix) -> Float64Array:
         product = pair_decisions(self._view, rows)[:, 0]
         own = kernel_diagonal(self._view.kernel, rows)
         return np.asarray(2.0 * product - own - self._centre_norm)

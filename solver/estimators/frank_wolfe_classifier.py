@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from solver.arrays import Float64Array
 from solver.estimators.base import as_matrix, class_codes, class_weights, generator, same_kind
 from solver.estimators.batch import BatchEstimator
+from solver.estimators.checks import counted
 from solver.estimators.pairwise import OneVersusOneClassifier
 from solver.frank_wolfe.driver import Method, Progress, Solution
 from solver.frank_wolfe.one_versus_one import solve_pairs
@@ -21,11 +22,12 @@ class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):
     """An L2-SVM by FW, MFW, SWAP, PARTAN or SMO; more than two classes one-versus-one.
 
         minimise alpha'A alpha over the unit simplex,
-        A_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / (2 C w_y)
+        A_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / (2 C w_i)
 
     Parameters: see `estimators.batch.BatchEstimator` and, for the kernel,
     `estimators.base.KernelEstimator`.
-    class_weight: weights w of the classes as in scikit-learn: a dict, "balanced" or None.
+    class_weight: weights of the classes as in scikit-learn: a dict, "balanced" or None. w_i is
+        that of the sample's class times its own, so that it counts as w_i equal samples.
     init: a fitted SFWClassifier or FrankWolfeClassifier for a warm start: those of its support
         vectors that are rows of X with the same label give the first weights, instead of the
         random ball. A grid search clones its parameters and needs init as a
@@ -77,8 +79,11 @@ class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):
         self.progress = progress
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Solve for (n, d) rows, dense or scipy CSR, and (n,) labels of at least two classes.
+
+        sample_weight: (n,) how much each sample counts; one of weight zero is left out. gamma
+            "auto" is that of the rows whatever their weights.
 
         Raises ValueError for rows, labels or parameters that cannot be learned; warns with
         ConvergenceWarning where max_iter ended a run above tol.
@@ -86,11 +91,15 @@ class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):
         self._check_parameters()
         self._forget()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+        samples = counted(sample_weight, len(y))
+        X, y = samples.of(as_matrix(X), y)
         self.classes_, codes = class_codes(y)
-        X = as_matrix(X)
         kernel = self._kernel_for(X)
         self.gamma_ = kernel.gamma
-        ridge = 0.5 / (self.C * class_weights(y, self.class_weight))
+        of_classes = class_weights(y, self.class_weight, samples.weight)[codes]
+        ridge = 0.5 / (self.C * of_classes)
+        if samples.weight is not None:
+            ridge = ridge / samples.weight
         self.pairs_ = pairs_of(len(self.classes_))
         starts = self._warm_start(X, y)
         weights = np.zeros((len(self.pairs_), len(codes)))
@@ -100,7 +109,7 @@ class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):
                 kernel,
                 X,
                 codes,
-                ridge.tolist(),
+                ridge,
                 self._settings(),
                 generator(self.random_state),
                 starts,
@@ -109,10 +118,9 @@ class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):
             )
         ):
             weights[i, rows] = solution.alpha * sign
-            solutions.append(
-                self._judged(solution, kernel, take_rows(X, rows), sign, ridge[codes[rows]])
-            )
+            solutions.append(self._judged(solution, kernel, take_rows(X, rows), sign, ridge[rows]))
         self._keep(kernel, X, codes, weights, solutions)
+        self.support_ = samples.rows[np.any(weights != 0.0, axis=0)]
         return self
 
     def _keep(
@@ -124,12 +132,12 @@ class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):
         solutions: list[Solution],
     ) -> None:
         self._keep_solutions(solutions)
-        self.support_ = np.flatnonzero(np.any(weights != 0.0, axis=0))
-        dual_coef = weights[:, self.support_]
+        support = np.flatnonzero(np.any(weights != 0.0, axis=0))
+        dual_coef = weights[:, support]
         self._keep_support(
             kernel,
-            take_rows(X, self.support_),
-            codes[self.support_],
+            take_rows(X, support),
+            codes[support],
             dual_coef,
             dual_coef.sum(axis=1),
             q=np.array([-s.objective for s in solutions]),

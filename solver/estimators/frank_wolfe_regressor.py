@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from solver.arrays import Float64Array
 from solver.estimators.base import as_given
 from solver.estimators.batch import BatchEstimator
-from solver.estimators.checks import check_positive
+from solver.estimators.checks import check_positive, counted
 from solver.estimators.targets import middle_and_unit
 from solver.frank_wolfe.driver import Method, Progress
 from solver.frank_wolfe.duals import regression_dual, regression_epsilon
@@ -29,6 +29,7 @@ class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
 
     mu: the smaller it is, the more deviations cost and the wider the tube; from mu = 1 on the tube
         is usually empty (epsilon 0).
+    A sample of weight w has w xi^2 in the place of xi^2, and n is the sum of the weights.
     The objective, its gap and absolute_tol are those of the dual divided by C^2, with y in units of
     its standard deviation.
 
@@ -79,23 +80,30 @@ class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
         super()._check_parameters()
         check_positive("mu", self.mu)
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit (n, d) rows, dense or scipy CSR, to (n,) numbers. Raises ValueError."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit (n, d) rows, dense or scipy CSR, to (n,) numbers. Raises ValueError.
+
+        sample_weight: (n,) how much each sample counts; one of weight zero is left out.
+        """
         self._check_parameters()
         self._forget()
         rows, y = self._rows_and_targets(X, y)
+        samples = counted(sample_weight, len(y))
+        rows, y = samples.of(rows, y)
         kernel = self._kernel_for(rows)
         self.gamma_ = kernel.gamma
-        middle, unit = middle_and_unit(y)
-        dual = regression_dual((y - middle) / (unit or 1.0), self.C, self.mu)
+        middle, unit = middle_and_unit(y, samples.weight)
+        z = (y - middle) / (unit or 1.0)
+        dual = regression_dual(z, self.C, self.mu, samples.weight)
         solution = self._solve(kernel, rows, dual)
         self._keep_solutions([solution])
         self.epsilon_ = unit * regression_epsilon(dual, solution.alpha, solution.gradient, self.C)
         weight = self.C * unit * (solution.alpha * dual.sign).reshape(2, -1).sum(axis=0)
-        self.support_ = np.flatnonzero(solution.alpha.reshape(2, -1).any(axis=0))
-        self.dual_coef_ = weight[None, self.support_]
+        support = np.flatnonzero(solution.alpha.reshape(2, -1).any(axis=0))
+        self.support_ = samples.rows[support]
+        self.dual_coef_ = weight[None, support]
         self.intercept_ = np.array([self.dual_coef_.sum() + middle])
-        vectors = take_rows(rows, self.support_)
+        vectors = take_rows(rows, support)
         self.support_vectors_ = as_given(vectors)
         gap = np.array([solution.gap])
         self._view = expansion(

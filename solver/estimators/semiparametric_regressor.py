@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from solver.arrays import Float64Array
 from solver.estimators.base import KernelEstimator, as_given
-from solver.estimators.checks import check_choice, check_integer, is_finite
+from solver.estimators.checks import check_choice, check_integer, counted, is_finite
 from solver.estimators.conditioning import PROBED, evenly, is_indefinite
 from solver.estimators.targets import middle_and_unit
 from solver.kernels.functions import Kernel
@@ -37,10 +37,10 @@ class SemiparametricSVR(RegressorMixin, KernelEstimator):
         minimise 1/2 ||w||^2 + C/M sum_i max(|y_i / unit - h(x_i)| - epsilon, 0)
         h(x) = w'phi(x) + sum_j beta_j psi_j(x)
 
-    over M training rows, with the standard deviation of y as unit; predictions and attributes are
-    in units of y. In these the problem has C unit and epsilon unit. With the basis ("constant",)
-    this is the usual regression with an intercept, and C is M times that of scikit-learn's SVR for
-    y / unit.
+    over M training rows, the loss being a weighted mean where samples have weights, with the
+    standard deviation of y as unit; predictions and attributes are in units of y. In these the
+    problem has C unit and epsilon unit. With the basis ("constant",) this is the usual regression
+    with an intercept, and C is M times that of scikit-learn's SVR for y / unit.
 
     basis: the functions psi_j, each as the name of a type ("constant"); a mapping such as {"type":
         "sin", "feature": 0, "period": 6.28}; a `semiparametric.basis.Basis`; or a function that
@@ -99,8 +99,10 @@ class SemiparametricSVR(RegressorMixin, KernelEstimator):
         self.cache_bytes = cache_bytes
         self.trace = trace
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit (M, d) rows, dense or scipy CSR, to (M,) numbers.
+
+        sample_weight: (M,) how much each sample counts; one of weight zero is left out.
 
         Raises ValueError, also where a basis function is not finite or depends on others.
         """
@@ -108,14 +110,19 @@ class SemiparametricSVR(RegressorMixin, KernelEstimator):
         bases = [_as_basis(basis) for basis in self.basis]
         self._forget()
         rows, y = self._rows_and_targets(X, y, at_least=2)
-        _, unit = middle_and_unit(y)
+        samples = counted(sample_weight, len(y))
+        rows, y = samples.of(rows, y)
+        _, unit = middle_and_unit(y, samples.weight)
         unit = unit or 1.0
         kernel = self._kernel_for(rows)
         Psi = training_matrix(bases, rows)
         settings = self._settings(kernel)
-        solution = solve_semiparametric(rows, y / unit, Psi, settings, trace=self.trace)
+        solution = solve_semiparametric(
+            rows, y / unit, Psi, settings, trace=self.trace, weight=samples.weight
+        )
         self._warn_of(solution, kernel, rows)
         self._keep(_times(unit, solution), rows, bases)
+        self.support_ = samples.rows[np.flatnonzero(solution.dual_coef)]
         return self
 
     def predict(self, X: Any) -> Float64Array:
@@ -154,9 +161,9 @@ class SemiparametricSVR(RegressorMixin, KernelEstimator):
     ) -> None:
         self.gamma_ = solution.kernel.gamma
         self.beta_ = solution.beta
-        self.support_ = np.flatnonzero(solution.dual_coef)
-        self.dual_coef_ = solution.dual_coef[None, self.support_]
-        self.support_vectors_ = as_given(take_rows(X, self.support_))
+        support = np.flatnonzero(solution.dual_coef)
+        self.dual_coef_ = solution.dual_coef[None, support]
+        self.support_vectors_ = as_given(take_rows(X, support))
         self.n_iter_ = solution.n_iter
         self.kkt_violation_ = solution.kkt_violation
         if solution.trace is not None:

@@ -8,7 +8,7 @@ from sklearn.utils.validation import validate_data
 
 from solver.arrays import Float64Array
 from solver.estimators.base import as_matrix, class_codes, class_weights, generator, same_kind
-from solver.estimators.checks import check_choice, check_integer, check_norms
+from solver.estimators.checks import check_choice, check_integer, check_norms, counted
 from solver.estimators.conditioning import (
     PROBED,
     evenly,
@@ -17,8 +17,9 @@ from solver.estimators.conditioning import (
     warn_of_rounding,
 )
 from solver.estimators.pairwise import OneVersusOneClassifier
-from solver.estimators.stream_labels import classes_after, codes_of
+from solver.estimators.stream_labels import classes_after, codes_of, stream_class_weights
 from solver.rows.matrix import Matrix, take_rows
+from solver.rows.sample_weights import Weights, weights_of
 from solver.simplex.pairs import pairs_of
 from solver.simplex.problem import is_indefinite as problem_is_indefinite
 from solver.working_set.learner import Algorithm, WorkingSet
@@ -43,7 +44,8 @@ class SFWClassifier(OneVersusOneClassifier):
     max_size: the bound on the samples in the set, None for no bound. The kernel matrix of the set
         takes 4 max_size^2 bytes for rbf up to C = 4096, otherwise 8 max_size^2.
     epochs: the number of passes of `fit`.
-    class_weight: as in scikit-learn; "balanced" for `fit` only.
+    class_weight: as in scikit-learn; "balanced" for `fit` only. A sample's slack costs C times the
+        weight of its class and its own.
     random_state: that of the shuffling.
 
     Attributes: classes_; support_ (after `fit` alone): row numbers of the training set;
@@ -82,8 +84,10 @@ class SFWClassifier(OneVersusOneClassifier):
         self.class_weight = class_weight
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn (n, d) rows, dense or scipy CSR, with labels (n,), forgetting earlier ones.
+
+        sample_weight: (n,) how much each sample counts; one of weight zero is left out.
 
         Raises ValueError for what cannot be learned.
         """
@@ -91,9 +95,11 @@ class SFWClassifier(OneVersusOneClassifier):
         self._forget()
         self._declared = False
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
-        rows = as_matrix(X)
+        samples = counted(sample_weight, len(y))
+        rows, y = samples.of(as_matrix(X), y)
         self.classes_, codes = class_codes(y)
-        self._start(rows, class_weights(y, self.class_weight))
+        weights = class_weights(y, self.class_weight, samples.weight)
+        self._start(rows, weights, samples.weight)
         warn_of_rounding(self._learner.kernel, rows, 0.5 / self.C)
         entered = np.full(len(codes), -1, np.int64)
         random = generator(self.random_state)
@@ -101,21 +107,28 @@ class SFWClassifier(OneVersusOneClassifier):
             order = random.permutation(len(codes))
             for start in range(0, len(order), _PART):
                 part = order[start : start + _PART]
-                answers = self._learner.absorb(take_rows(rows, part), codes[part], entered[part])
+                answers = self._learner.absorb(
+                    take_rows(rows, part),
+                    codes[part],
+                    entered[part],
+                    weights_of(samples.weight, part),
+                )
                 entered[part] = answers.entered
         support = self._publish()
         row_of = np.full(self._learner.store.added, -1, np.int64)
         row_of[entered[entered >= 0]] = np.flatnonzero(entered >= 0)
-        self.support_ = row_of[self._learner.store.entered[support]]
+        self.support_ = samples.rows[row_of[self._learner.store.entered[support]]]
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn (n, d) rows with labels (n,) in their order, on top of what was learned.
 
         classes: all labels that may come, which scikit-learn's own estimators ask for in the
             first call; any other label is refused from then on. Without it every call may bring
             new classes, as in the server: they follow those in `classes_`, in ascending order.
             A prediction needs two.
+        sample_weight: see `fit`. Where a later call brings larger ones than the first, kernel
+            values stay as exact as they are: of rbf, C times a weight then counts 4,096 at most.
 
         Raises ValueError for rows or labels that cannot be learned; nothing is learned then.
         """
@@ -124,20 +137,22 @@ class SFWClassifier(OneVersusOneClassifier):
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=first
         )
-        rows = as_matrix(X)
+        samples = counted(sample_weight, len(y))
+        rows, y = samples.of(as_matrix(X), y)
         known = None if first else self.classes_
         declared = classes is not None if first else self._declared
         met = classes_after(known, y, classes, declared)
-        weights = self._stream_weights(met[0 if first else len(self.classes_) :], declared)
+        new = met[0 if first else len(self.classes_) :]
+        weights = stream_class_weights(new, self.class_weight, declared)
         if first:
             self.classes_, self._declared = met, declared
-            self._start(rows, weights)
+            self._start(rows, weights, samples.weight)
         else:
             rows = same_kind(self._view.rows.exact, rows)
             check_norms(self._learner.kernel, rows)
             self._meet_classes(met, weights)
         warn_of_rounding(self._learner.kernel, rows, 0.5 / self.C)
-        self._learner.absorb(rows, codes_of(met, y))
+        self._learner.absorb(rows, codes_of(met, y), weight=samples.weight)
         self._publish()
         self.__dict__.pop("support_", None)
         return self
@@ -150,16 +165,6 @@ class SFWClassifier(OneVersusOneClassifier):
             check_integer("max_size", self.max_size, 2)
         check_integer("epochs", self.epochs)
 
-    def _stream_weights(self, labels: NDArray[Any], declared: bool) -> Float64Array:
-        """The weights of classes that a stream has just met, or declared."""
-        if isinstance(self.class_weight, str):
-            raise ValueError("class_weight='balanced' needs all samples: use fit, or give weights")
-        weights = self.class_weight
-        if weights is not None and not declared:
-            # The weight of a class that has not been met is no mistake.
-            weights = {label: weights[label] for label in labels.tolist() if label in weights}
-        return class_weights(labels, weights)
-
     def _meet_classes(self, classes: NDArray[Any], weights: Float64Array) -> None:
         """Open the problems of the classes that follow the known ones."""
         self.classes_ = classes
@@ -167,16 +172,17 @@ class SFWClassifier(OneVersusOneClassifier):
         self._learner.class_weight += weights.tolist()
         self._learner.meet_classes(len(classes))
 
-    def _start(self, X: Matrix, weights: Float64Array) -> None:
+    def _start(self, X: Matrix, weights: Float64Array, of_samples: Weights) -> None:
         kernel = self._kernel_for(X)
         self.gamma_ = kernel.gamma
+        largest = 1.0 if of_samples is None else max(1.0, float(of_samples.max()))
         self._learner = WorkingSet(
             kernel,
             float(self.C),
             self.algorithm,
             self.corrective_steps,
             self.max_size,
-            largest_weight=self._largest_weight(weights),
+            largest_weight=self._largest_weight(weights) * largest,
         )
         self._meet_classes(self.classes_, weights)
 
@@ -203,6 +209,7 @@ class SFWClassifier(OneVersusOneClassifier):
             some = evenly(int(problem.size[0]), PROBED)
             sign, X = problem.sign[some], take_rows(learner.store.rows.exact, problem.column[some])
             ridge = np.where(sign < 0.0, learner.ridge_of(a), learner.ridge_of(b))
+            ridge = ridge * problem.inverse_weight[some]
             met = learner.kernel.may_be_indefinite and problem_is_indefinite(problem)
             if met or is_indefinite(learner.kernel, X, sign, ridge):
                 self.gap_[i] = np.nan

@@ -6,15 +6,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils import (
+    _safe_indexing,
+    assert_all_finite,
+    check_consistent_length,
+    column_or_1d,
+)
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solver.estimators.base import as_kind, as_matrix
-from solver.estimators.checks import check_choice, check_integer
+from solver.estimators.checks import check_choice, check_integer, counted
 from solver.estimators.tables import explaining, rows_by_name
 from solver.prepare.named_rows import Rows, n_rows, rows_between
 from solver.prepare.row_form import Missing, Preparing, RowForm
 from solver.rows.matrix import SparseRows, take_rows
+from solver.rows.sample_weights import Weights, weights_of
 from solver.stream.model import StreamModel, Taught
 from solver.stream.parameters import Task
 from solver.stream.rows import StreamRows
@@ -44,6 +50,10 @@ class StreamEstimator(BaseEstimator):
     any order: an unknown name is refused, an absent one is a missing value, texts are categories;
     the first 128 samples settle which columns there are (`prepare.schema`). Arrays are taken by
     the places of their columns.
+
+    A sample's loss counts by its `sample_weight`, in every learner; one of weight zero is left out.
+    What is found of rows and targets alone, their scales and the widths of kernels, is found
+    whatever the weights, and so are the losses in learners_.
 
     Rows may be scipy CSR as well, if the first ones were. They are learned as they come, without
     preparation, and have no missing numbers.
@@ -93,11 +103,18 @@ class StreamEstimator(BaseEstimator):
         for name in (*fitted, "_model", "_sparse", "_declared"):
             self.__dict__.pop(name, None)
 
-    def _samples(self, X: Any, y: Any, *, y_numeric: bool = False) -> tuple[Any, Any]:
-        """Checked rows that the model can learn, with their labels or targets.
+    def _samples(
+        self, X: Any, y: Any, sample_weight: Any, *, y_numeric: bool = False
+    ) -> tuple[Any, Any, Weights]:
+        """Checked rows that the model can learn, with their labels or targets and weights.
 
         Raises ValueError, TypeError.
         """
+        weight = None
+        if sample_weight is not None:
+            check_consistent_length(X, y)
+            rows_that_count, weight = counted(sample_weight, len(y))
+            X, y = _safe_indexing(X, rows_that_count), _safe_indexing(y, rows_that_count)
         first = not hasattr(self, "_model")
         by_name = rows_by_name(X, self.timestamps)
         rows: Rows | SparseRows
@@ -112,7 +129,7 @@ class StreamEstimator(BaseEstimator):
         if not isinstance(rows, SparseRows):
             with explaining():
                 form.after(rows)
-        return rows, y
+        return rows, y, weight
 
     def _rows(self, X: Any) -> Rows | SparseRows:
         """Checked rows of the kind that was learned, to predict."""
@@ -146,7 +163,9 @@ class StreamEstimator(BaseEstimator):
             raise ValueError("sparse rows contain NaN: leave out what is missing")
         return (rows, *y) if y else rows
 
-    def _learn(self, rows: Rows | SparseRows, y: Any, taught: Taught) -> None:
+    def _learn(
+        self, rows: Rows | SparseRows, y: Any, taught: Taught, weight: Weights = None
+    ) -> None:
         """Learn rows with labels or targets as one block of the stream."""
         if not hasattr(self, "_model"):
             self._model = StreamModel(
@@ -157,7 +176,7 @@ class StreamEstimator(BaseEstimator):
                 seed=int(self.seed),
             )
             self._sparse = isinstance(rows, SparseRows)
-        self._model.absorb(rows, y)
+        self._model.absorb(rows, y, weight)
         self._name_features(self._model.rows)
 
     def _name_features(self, rows: StreamRows) -> None:
@@ -171,19 +190,25 @@ class StreamEstimator(BaseEstimator):
         if rows.dimension is not None:
             self.n_features_in_ = rows.dimension
 
-    def _learn_parts(self, rows: Rows | SparseRows, y: Any, taught: Taught) -> None:
+    def _learn_parts(
+        self, rows: Rows | SparseRows, y: Any, taught: Taught, weight: Weights = None
+    ) -> None:
         """Learn many rows in blocks of a length that bounds the memory of their features."""
         for start in range(0, len(y), _PART):
-            part = slice(start, start + _PART)
-            if isinstance(rows, SparseRows):
-                self._learn(take_rows(rows, part), y[part], taught)
-            else:
-                self._learn(rows_between(rows, start, min(start + _PART, len(y))), y[part], taught)
+            part = slice(start, min(start + _PART, len(y)))
+            some = _rows_in(rows, part)
+            self._learn(some, y[part], taught, weights_of(weight, part))
 
     def _said(self, rows: Rows | SparseRows) -> Said:
         """What the model says of rows. Raises ValueError for those that do not fit."""
         with explaining():
             return self._model.view().predict(rows)
+
+
+def _rows_in(rows: Rows | SparseRows, part: slice) -> Rows | SparseRows:
+    if isinstance(rows, SparseRows):
+        return take_rows(rows, part)
+    return rows_between(rows, part.start, part.stop)
 
 
 def _column(y: Any, n: int, *, y_numeric: bool) -> NDArray[Any]:

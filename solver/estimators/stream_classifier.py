@@ -57,35 +57,38 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         self.seed = seed
         self._register()
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn n rows with labels (n,), forgetting earlier ones.
+
+        sample_weight: (n,) how much each sample counts.
 
         Raises ValueError for what cannot be learned.
         """
         self._check_parameters()
         self._forget()
-        rows, y = self._samples(X, y)
+        rows, y, weight = self._samples(X, y, sample_weight)
         self.classes_, codes = class_codes(y)
         self._declared = False
-        self._learn_parts(rows, codes.tolist(), self.taught)
+        self._learn_parts(rows, codes.tolist(), self.taught, weight)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn n rows with labels (n,) in their order, on top of what was learned.
 
         classes: all labels that may come, which scikit-learn's own estimators ask for in the
             first call; any other label is refused from then on. Without it every call may bring
             new classes, as in the server: they follow those in `classes_`, in ascending order.
+        sample_weight: (n,) how much each sample counts.
 
         Raises ValueError for rows or labels that cannot be learned; nothing is learned then.
         """
         self._check_parameters()
         first = not hasattr(self, "_model")
-        rows, y = self._samples(X, y)
+        rows, y, weight = self._samples(X, y, sample_weight)
         known = None if first else self.classes_
         declared = classes is not None if first else self._declared
         self.classes_, self._declared = classes_after(known, y, classes, declared), declared
-        self._learn(rows, codes_of(self.classes_, y).tolist(), self.taught)
+        self._learn(rows, codes_of(self.classes_, y).tolist(), self.taught, weight)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -105,9 +108,9 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         logs = np.log(np.maximum(self.predict_proba(X), _LEAST))
         return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
 
-    def learn_one(self, x: Mapping[Any, Any], y: Any) -> None:
-        """Learn a row of named values. Raises ValueError, TypeError."""
-        self.partial_fit([x], [y])
+    def learn_one(self, x: Mapping[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn a row of named values that counts w. Raises ValueError, TypeError."""
+        self.partial_fit([x], [y], sample_weight=None if w == 1.0 else [w])
 
     def predict_one(self, x: Mapping[Any, Any]) -> Any:
         """The label of a row of named values; None before the first sample."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from solver.estimators.base import class_codes
+from solver.estimators.base import class_codes, class_weights
 
 
 def classes_after(
@@ -42,6 +42,23 @@ def codes_of(classes: NDArray[Any], y: NDArray[Any]) -> NDArray[np.int64]:
     """The place of each label in `classes`, which has all of them in any order."""
     ascending = np.argsort(classes)
     return ascending[np.searchsorted(classes, y, sorter=ascending)].astype(np.int64)
+
+
+def stream_class_weights(
+    labels: NDArray[Any], class_weight: Any, declared: bool
+) -> NDArray[np.float64]:
+    """The weights of classes that a stream has just met, or declared.
+
+    class_weight: scikit-learn's parameter; raises ValueError for "balanced", and for weights of
+    classes that are none of the declared ones.
+    """
+    if isinstance(class_weight, str):
+        raise ValueError("class_weight='balanced' needs all samples: use fit, or give weights")
+    if class_weight is not None and not declared:
+        # The weight of a class that has not been met is no mistake.
+        weights = {label: class_weight[label] for label in labels.tolist() if label in class_weight}
+        return class_weights(labels, weights)
+    return class_weights(labels, class_weight)
 
 
 def _is_text(labels: NDArray[Any]) -> bool:

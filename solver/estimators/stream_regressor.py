@@ -40,25 +40,29 @@ class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
         self.seed = seed
         self._register()
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn n rows with targets (n,), forgetting earlier ones.
+
+        sample_weight: (n,) how much each sample counts.
 
         Raises ValueError for what cannot be learned.
         """
         self._check_parameters()
         self._forget()
-        rows, y = self._samples(X, y, y_numeric=True)
-        self._learn_parts(rows, _targets(y), "asset")
+        rows, y, weight = self._samples(X, y, sample_weight, y_numeric=True)
+        self._learn_parts(rows, _targets(y), "asset", weight)
         return self
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn n rows with targets (n,) in their order, on top of what was learned.
+
+        sample_weight: (n,) how much each sample counts.
 
         Raises ValueError for rows or targets that cannot be learned; nothing is learned then.
         """
         self._check_parameters()
-        rows, y = self._samples(X, y, y_numeric=True)
-        self._learn(rows, _targets(y), "asset")
+        rows, y, weight = self._samples(X, y, sample_weight, y_numeric=True)
+        self._learn(rows, _targets(y), "asset", weight)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -70,9 +74,9 @@ class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
         said = self._said(self._rows(X))
         return (said.prediction, said.deviation) if return_std else said.prediction
 
-    def learn_one(self, x: Mapping[Any, Any], y: float) -> None:
-        """Learn a row of named values. Raises ValueError, TypeError."""
-        self.partial_fit([x], [y])
+    def learn_one(self, x: Mapping[Any, Any], y: float, w: float = 1.0) -> None:
+        """Learn a row of named values that counts w. Raises ValueError, TypeError."""
+        self.partial_fit([x], [y], sample_weight=None if w == 1.0 else [w])
 
     def predict_one(self, x: Mapping[Any, Any]) -> float:
         """The value of a row of named values; 0 before the first sample, as River has it."""

@@ -4,17 +4,25 @@ import numpy as np
 
 from solver.arrays import Float64Array
 from solver.kernels.entries import LARGEST_VALUE
+from solver.rows.sample_weights import Weights
 
 
-def middle_and_unit(y: Float64Array) -> tuple[float, float]:
+def middle_and_unit(y: Float64Array, weight: Weights = None) -> tuple[float, float]:
     """Returns the mean and standard deviation of finite targets, without overflow.
+
+    weight: (n,) how much each counts.
 
     Raises ValueError for targets whose squares could overflow.
     """
     _check(y)
-    middle = float(y.mean())
+    middle = float(y.mean() if weight is None else np.average(y, weights=weight))
     scale = float(np.abs(y - middle).max())
-    return middle, scale * float(((y - middle) / scale).std()) if scale > 0.0 else 0.0
+    if not scale > 0.0:
+        return middle, 0.0
+    z = (y - middle) / scale
+    if weight is None:
+        return middle, scale * float(z.std())
+    return middle, scale * float(np.average(z * z, weights=weight)) ** 0.5
 
 
 def _check(y: Float64Array) -> None:

@@ -7,9 +7,12 @@ A linear term c'alpha needs no steps of its own: as the weights sum to one,
 alpha'M alpha - c'alpha = alpha'(M - (c 1' + 1 c') / 2) alpha, and d'Ad = d'Md for directions d
 between points of the simplex, whose entries sum to zero. With signs s and the linear term c:
 
-    L2-SVM (P1 aD, P4 eq. 5)          s = y, ridge = 1/(2 C_y), c = 0
+    L2-SVM (P1 aD, P4 eq. 5)          s = y, ridge = 1/(2C), c = 0
     minimal enclosing ball (P2)       s = 1, ridge = 1/(4C), c_i = k(x_i, x_i) + 1
     support vector regression         s = +1 and -1 for each sample, c = 2 s y / C
+
+The slack of a sample of weight w costs C w xi^2, so that it counts as w equal samples: its ridge
+has C w in the place of C (`working_set.hessian.Ridge`), the w of its class included.
 
 A vertex is what alpha gives weight to: a sample, or in regression one side of a sample's tube.
 """
@@ -20,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
+from solver.rows.sample_weights import Weights, as_numbers
 
 
 class Dual(NamedTuple):
@@ -43,21 +47,18 @@ class Dual(NamedTuple):
         return np.concatenate([np.arange(a, b), np.arange(c, d)])
 
 
-def classification_dual(
-    minus: tuple[int, int], plus: tuple[int, int], ridge_minus: float, ridge_plus: float
-) -> Dual:
+def classification_dual(minus: tuple[int, int], plus: tuple[int, int], ridge: Float64Array) -> Dual:
     """Returns the dual of the L2-SVM of two classes (P1 eq. 3.7).
 
     minus, plus: the run of columns (first, after the last) of the samples with y = -1 and y = +1.
-    ridge_minus, ridge_plus: 1/(2C) with the C of each class.
+    ridge: (v,) 1/(2 C w) of these samples.
     """
     n, m = minus[1] - minus[0], plus[1] - plus[0]
     sign = np.repeat([-1.0, 1.0], [n, m])
-    ridge = np.repeat([ridge_minus, ridge_plus], [n, m])
     return Dual(sign, ridge, np.zeros(n + m), np.array([minus, plus], np.int64), False)
 
 
-def ball_dual(diagonal: Float64Array, C: float) -> Dual:
+def ball_dual(diagonal: Float64Array, C: float, weight: Weights = None) -> Dual:
     """Returns the dual of the minimal enclosing ball of n samples in feature space (P2).
 
         minimise R^2 + C sum xi_i^2,  ||phi(x_i) - c||^2 <= R^2 + xi_i
@@ -67,11 +68,12 @@ def ball_dual(diagonal: Float64Array, C: float) -> Dual:
     A_ij = -||phi(x_i) - phi(x_j)||^2 / 2: the ball depends on distances alone, and the kernel's
     diagonal need not be constant, as it must be in P2.
 
-    diagonal: (n,) k(x_i, x_i).
+    diagonal: (n,) k(x_i, x_i). weight: (n,) of the samples.
     """
     n = len(diagonal)
     runs = np.array([[0, n], [n, n]], np.int64)
-    return Dual(np.ones(n), np.full(n, 0.25 / C), diagonal + 1.0, runs, True)
+    ridge = 0.25 / (C * as_numbers(weight, n))
+    return Dual(np.ones(n), ridge, diagonal + 1.0, runs, True)
 
 
 def ball_square_radius(dual: Dual, alpha: Float64Array, objective: float) -> float:
@@ -84,7 +86,7 @@ def ball_square_radius(dual: Dual, alpha: Float64Array, objective: float) -> flo
     return max(objective - float((dual.ridge * alpha * alpha).sum()), 0.0)
 
 
-def regression_dual(y: Float64Array, C: float, mu: float) -> Dual:
+def regression_dual(y: Float64Array, C: float, mu: float, weight: Weights = None) -> Dual:
     """Returns the dual of support vector regression on the simplex (core vector regression).
 
         minimise ||w||^2 + b^2 + C/(mu n) sum (xi_i^2 + xi*_i^2) + 2 C epsilon,
@@ -99,12 +101,15 @@ def regression_dual(y: Float64Array, C: float, mu: float) -> Dual:
     s = -1.
 
     y: (n,) finite targets. mu > 0 weighs the width of the tube against deviations from it.
+    weight: (n,) of the samples: n becomes their sum, and each slack counts by its own.
     """
     n = len(y)
+    of_samples = as_numbers(weight, n)
+    ridge = mu * of_samples.sum() / (C * of_samples)
     sign = np.repeat([1.0, -1.0], n)
     linear = 2.0 / C * sign * np.concatenate([y, y])
     runs = np.array([[0, n], [0, n]], np.int64)
-    return Dual(sign, np.full(2 * n, mu * n / C), linear, runs, True)
+    return Dual(sign, np.concatenate([ridge, ridge]), linear, runs, True)
 
 
 def restricted(dual: Dual, vertices: NDArray[np.int64]) -> Dual:

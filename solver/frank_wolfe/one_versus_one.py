@@ -1,7 +1,7 @@
 """One-versus-one (P2): a batch problem for each pair of classes, over shared kernel rows.
 
     minimise alpha'A alpha over the unit simplex,
-    A_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / (2 C w_y)
+    A_ij = y_i y_j (k(x_i, x_j) + 1) + delta_ij / (2 C w_i)
 
 The rows are sorted by class, so that the samples of a pair lie in two runs of columns and all
 pairs use the same kernel rows.
@@ -40,7 +40,7 @@ def solve_pairs(
     kernel: Kernel,
     X: Matrix,
     codes: NDArray[np.int64],
-    ridge: Sequence[float],
+    ridge: Float64Array,
     settings: Settings,
     random: np.random.Generator,
     starts: Float64Array | None = None,
@@ -50,7 +50,7 @@ def solve_pairs(
     """Solve the problems of all pairs, in the order of `simplex.pairs.pairs_of`.
 
     X: (n, d) rows. codes: (n,) class numbers 0, 1, ..., each of which occurs.
-    ridge: 1/(2 C w) of each class.
+    ridge: (n,) 1/(2 C w) of each row, its class's weight included.
     starts: (pairs, n) weights >= 0, see `solve_dual.solve_dual`.
     observe, clock: see `frank_wolfe.driver.solve`.
 
@@ -59,7 +59,7 @@ def solve_pairs(
     order = np.argsort(codes, kind="stable")
     ends = np.concatenate([[0], np.cumsum(np.bincount(codes))])
     rows = take_rows(X, order)
-    precision = precision_for(kernel, min(ridge))
+    precision = precision_for(kernel, float(ridge.min()))
     prepared = prepare_rows(kernel, rows, origin_of(rows), *precision)
     budget = kernel_rows_bytes(settings, len(codes), precision.dtype.itemsize)
     source = KernelRows(kernel, prepared, budget)
@@ -70,8 +70,8 @@ def solve_pairs(
 
     for i, (a, b) in enumerate(pairs):
         minus, plus = ((int(ends[c]), int(ends[c + 1])) for c in (a, b))
-        dual = classification_dual(minus, plus, ridge[a], ridge[b])
-        own = order[dual.column]
+        own = np.concatenate([order[slice(*minus)], order[slice(*plus)]])
+        dual = classification_dual(minus, plus, ridge[own])
         start = None if starts is None else starts[i, own]
         solution = solve_dual(dual, source, settings, random, start, observe_pair, clock)
         yield PairSolution((a, b), own, dual.sign, solution)

@@ -7,8 +7,9 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.rows.first_samples import FirstSamples
+from solver.rows.first_samples import FirstPart, FirstSamples
 from solver.rows.matrix import Matrix, n_rows, square_norms
+from solver.rows.sample_weights import Weights
 from solver.rows.scatter import scatter
 
 _LARGEST_GAMMA = 1e100
@@ -20,8 +21,8 @@ SAMPLES = 128
 class Learner(Protocol):
     """The operations common to all learners: learn in order, predict, save and restore."""
 
-    def absorb(self, X: Matrix, y: NDArray[Any], /) -> Any:
-        """Learn rows with class numbers or targets."""
+    def absorb(self, X: Matrix, y: NDArray[Any], /, *, weight: Weights = None) -> Any:
+        """Learn rows with class numbers or targets, and sample weights."""
 
     def view(self) -> Any:
         """Return an immutable view for predictions."""
@@ -83,22 +84,23 @@ class AutoGamma(Generic[L]):
         """Whether gamma is final."""
         return self._first.settled
 
-    def absorb(self, X: Matrix, y: NDArray[Any]) -> list[tuple[slice, Any]]:
-        """Learn rows with class numbers or targets, (n,).
+    def absorb(self, X: Matrix, y: NDArray[Any], weight: Weights = None) -> list[tuple[slice, Any]]:
+        """Learn rows with class numbers or targets, (n,), and sample weights.
 
-        Returns consecutive slices of the rows, each with what the learner returned for it.
+        Returns consecutive slices of the rows, each with what the learner returned for it. gamma
+        is a matter of the rows alone: weights do not change it.
         """
         answers = []
-        for part, rows, of_rows in self._first.parts(X, y):
-            answers.append((part, self.learner.absorb(rows, of_rows)))
-            if first := self._first.keep(rows, of_rows):
-                self._start_again(*first)
+        for place, part in self._first.parts(X, y, weight):
+            answers.append((place, self.learner.absorb(part.X, part.y, weight=part.weight)))
+            if first := self._first.keep(part):
+                self._start_again(first)
         return answers
 
-    def _start_again(self, X: Matrix, y: NDArray[Any]) -> None:
-        self.gamma = gamma_from_rows(X, self._largest_product)
+    def _start_again(self, first: FirstPart) -> None:
+        self.gamma = gamma_from_rows(first.X, self._largest_product)
         self.learner = self._build(self.gamma)
-        self.learner.absorb(X, y)
+        self.learner.absorb(first.X, first.y, weight=first.weight)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Returns the learner's state with gamma and, until it is frozen, the samples so far."""

@@ -99,6 +99,13 @@ def precision_for(kernel: Kernel, ridge: float) -> Precision:
     return Precision(kernel.dtype if enough else _FLOAT64, tolerance)
 
 
+def least_ridge(precision: Precision) -> float:
+    """Returns the smallest ridge for which values of this type are exact enough."""
+    if precision.dtype == _FLOAT64:
+        return 0.0
+    return float(np.finfo(precision.dtype).eps) / _SHARE_OF_RIDGE
+
+
 class Rows(NamedTuple):
     """Rows prepared for `kernel_block`; the fields have one entry for each row.
 
@@ -154,6 +161,24 @@ def prepare_rows(
     far = np.empty(n, np.bool_)
     prepare_rbf(X, origin, kernel.gamma, largest, fast, far)
     return Rows(X, fast.astype(dtype), far)
+
+
+def prepare_weighted(
+    kernel: Kernel, rows: Rows, precision: Precision, inverse_weight: Float64Array
+) -> Rows:
+    """Returns prepared rows, of which those with a smaller ridge have a smaller tolerance.
+
+    inverse_weight: (n,) the ridge of each row is so many times that of the precision.
+    """
+    if kernel.type != "rbf" or not np.any(inverse_weight < 1.0):
+        return rows
+    square_norm = -(rows.fast if rows.fast.ndim == 1 else rows.fast[:, -2]).astype(np.float64)
+    tolerance = np.maximum(precision.tolerance * inverse_weight, _LEAST_TOLERANCE)
+    farther = square_norm > tolerance / (2.0 * float(np.finfo(precision.dtype).eps))
+    farther &= inverse_weight < 1.0
+    fast = rows.fast.copy()
+    fast[farther] = 0.0
+    return rows._replace(fast=fast, far=rows.far | farther)
 
 
 def kernel_block(

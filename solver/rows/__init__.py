@@ -2,7 +2,7 @@
 
 It may import nothing of the rest.
 It is imported by `service.cli`, `service.training`, `service.engine`, `service.model`,
-`service.heads`, `service.files`, `solver.estimators`, `solver.stream`, `solver.adaptive`,
-`solver.semiparametric`, `solver.asset`, `solver.working_set`, `solver.frank_wolfe`,
-`solver.kernels`, `solver.prepare`.
+`service.heads`, `service.files`, `service.samples`, `solver.estimators`, `solver.stream`,
+`solver.adaptive`, `solver.semiparametric`, `solver.asset`, `solver.working_set`,
+`solver.frank_wolfe`, `solver.kernels`, `solver.prepare`.
 """

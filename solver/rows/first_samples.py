@@ -1,13 +1,22 @@
 """The first samples of a stream, kept until a learner has settled its parameters on them."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.rows.matrix import Matrix, concatenate_rows, rows_from_arrays, rows_to_arrays, take_rows
+from solver.rows.sample_weights import Weights, joined_weights, weights_of
 from solver.rows.slots import rows_nbytes
+
+
+class FirstPart(NamedTuple):
+    """Consecutive samples: rows, class numbers or targets (n,), and their weights."""
+
+    X: Matrix
+    y: NDArray[Any]
+    weight: Weights
 
 
 class FirstSamples:
@@ -25,8 +34,7 @@ class FirstSamples:
         self._ends = ends
         self._least = 1 if settles_by_one else 2
         self._seen = 0
-        self._rows: Matrix | None = None
-        self._y: NDArray[Any] | None = None
+        self._kept: FirstPart | None = None
 
     @property
     def settled(self) -> bool:
@@ -36,36 +44,43 @@ class FirstSamples:
     @property
     def nbytes(self) -> int:
         """The bytes of the kept samples."""
-        if self._rows is None or self._y is None:
+        if self._kept is None:
             return 0
-        return rows_nbytes(self._rows) + self._y.nbytes
+        X, y, weight = self._kept
+        return rows_nbytes(X) + y.nbytes + (0 if weight is None else weight.nbytes)
 
-    def parts(self, X: Matrix, y: NDArray[Any]) -> Iterator[tuple[slice, Matrix, NDArray[Any]]]:
-        """Yields slices of a call with their rows and y; each is learned, then passed to `keep`."""
+    def parts(
+        self, X: Matrix, y: NDArray[Any], weight: Weights = None
+    ) -> Iterator[tuple[slice, FirstPart]]:
+        """Yields slices of a call with their samples; each is learned, then passed to `keep`."""
         start = 0
         while start < len(y):
             stop = len(y)
             if not self.settled:
                 stop = min(stop, start + self._next_start() - self._seen)
             part = slice(start, stop)
-            yield part, take_rows(X, part), y[part]
+            yield part, FirstPart(take_rows(X, part), y[part], weights_of(weight, part))
             start = stop
 
-    def keep(self, X: Matrix, y: NDArray[Any]) -> tuple[Matrix, NDArray[Any]] | None:
+    def keep(self, part: FirstPart) -> FirstPart | None:
         """Keep a part that was learned; returns all samples where the learner starts again."""
         if self.settled:
             return None
-        rows = concatenate_rows([X] if self._rows is None else [self._rows, X])
-        kept = y.copy() if self._y is None else np.concatenate([self._y, y])
-        count = self._seen + len(y)
+        parts = [part] if self._kept is None else [self._kept, part]
+        kept = FirstPart(
+            concatenate_rows([one.X for one in parts]),
+            np.concatenate([one.y for one in parts]),
+            joined_weights([(one.weight, len(one.y)) for one in parts]),
+        )
+        count = self._seen + len(part.y)
         starts_again = count > 1 and count == self._next_start()
         self._seen = count
-        self._rows, self._y = (None, None) if self.settled else (rows, kept)
-        return (rows, kept) if starts_again else None
+        self._kept = None if self.settled else kept
+        return kept if starts_again else None
 
     def settle(self) -> None:
         """End the settling without more samples."""
-        self._seen, self._rows, self._y = max(self._ends), None, None
+        self._seen, self._kept = max(self._ends), None
 
     def _next_start(self) -> int:
         """Returns the number of samples at which the learner starts, or starts again."""
@@ -74,13 +89,18 @@ class FirstSamples:
 
     def state(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Returns the arrays that `restore` needs, under names that begin with the prefix."""
-        arrays = {f"{prefix}seen": np.array([self._seen], np.int64)}
-        if self._rows is not None and self._y is not None:
-            arrays |= rows_to_arrays(f"{prefix}rows", self._rows) | {f"{prefix}y": self._y}
+        arrays: dict[str, NDArray[Any]] = {f"{prefix}seen": np.array([self._seen], np.int64)}
+        if self._kept is not None:
+            X, y, weight = self._kept
+            arrays |= rows_to_arrays(f"{prefix}rows", X) | {f"{prefix}y": y}
+            arrays |= {} if weight is None else {f"{prefix}y_weight": weight}
         return arrays
 
     def restore(self, prefix: str, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a state."""
         self._seen = int(state[f"{prefix}seen"][0])
-        self._rows = rows_from_arrays(f"{prefix}rows", state)
-        self._y = None if self._rows is None else np.array(state[f"{prefix}y"])
+        rows, name = rows_from_arrays(f"{prefix}rows", state), f"{prefix}y_weight"
+        weight = np.array(state[name]) if name in state else None
+        self._kept = None
+        if rows is not None:
+            self._kept = FirstPart(rows, np.array(state[f"{prefix}y"]), weight)

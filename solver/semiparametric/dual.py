@@ -10,6 +10,9 @@ y_i y_j, which belongs to the Q of classification. With theta = alpha - alpha*:
 and the gradient of the Lagrangian F + beta'A z (P3 eq. 5, 14) is epsilon + r for alpha and
 epsilon - r for alpha*, where r = K theta + Psi beta - y = h - y. The multipliers are the
 coefficients of the basis, and the M residuals determine the gradient.
+
+With sample weights w the loss is C sum_i w_i max(|y_i - h(x_i)| - epsilon, 0) / sum_i w_i, so the
+upper bound of each variable is C w_i / sum w in the place of C/M.
 """
 
 from typing import NamedTuple
@@ -17,28 +20,36 @@ from typing import NamedTuple
 import numpy as np
 
 from solver.arrays import Float64Array
+from solver.rows.sample_weights import Weights
 
 
 class SemiparametricDual(NamedTuple):
     """The data of P3 eq. 3, apart from the kernel.
 
     y: (M,). Psi: (M, K). largest: (K,) C mean_i |psi_j(x_i)|, the most that |A z|_j can be.
-    upper: C/M.
+    upper: (M,) C/M, with weights C w_i / sum w.
     """
 
     y: Float64Array
     Psi: Float64Array
     largest: Float64Array
     epsilon: float
-    upper: float
+    upper: Float64Array
 
 
 def semiparametric_dual(
-    y: Float64Array, Psi: Float64Array, C: float, epsilon: float
+    y: Float64Array, Psi: Float64Array, C: float, epsilon: float, weight: Weights = None
 ) -> SemiparametricDual:
-    """Returns the dual of (M,) targets y and the (M, K) matrix Psi of the basis."""
-    largest = C * np.abs(Psi).mean(axis=0)
-    return SemiparametricDual(y, Psi, largest, float(epsilon), float(C) / len(y))
+    """Returns the dual of (M,) targets y and the (M, K) matrix Psi of the basis.
+
+    weight: (M,) how much each sample counts, > 0.
+    """
+    if weight is None:
+        largest, upper = C * np.abs(Psi).mean(axis=0), np.full(len(y), float(C) / len(y))
+    else:
+        upper = C * weight / weight.sum()
+        largest = upper @ np.abs(Psi)
+    return SemiparametricDual(y, Psi, largest, float(epsilon), upper)
 
 
 def variables(theta: Float64Array) -> Float64Array:
@@ -51,9 +62,9 @@ def lagrangian_gradient(epsilon: float, residual: Float64Array) -> Float64Array:
     return np.concatenate([epsilon + residual, epsilon - residual])
 
 
-def dual_violations(z: Float64Array, gradient: Float64Array, upper: float) -> Float64Array:
+def dual_violations(z: Float64Array, gradient: Float64Array, upper: Float64Array) -> Float64Array:
     """Returns by how much each variable violates P3 eq. 15a to 15c, (2M,), in units of y."""
-    at_zero, at_bound = z <= 0.0, z >= upper
+    at_zero, at_bound = z <= 0.0, z >= np.concatenate([upper, upper])
     wrong = np.where(at_zero, -gradient, np.where(at_bound, gradient, np.abs(gradient)))
     return np.maximum(wrong, 0.0)
 

@@ -51,7 +51,8 @@ def mpd(
         if kernel.slot_of[i] < 0:
             scratch.needed[0], scratch.needed[1] = i, -1
             return MISSING, step
-        theta = best_theta(sub.theta[i], sub.residual[i], sub.curvature[i], sub.epsilon, sub.upper)
+        upper = sub.upper[i]
+        theta = best_theta(sub.theta[i], sub.residual[i], sub.curvature[i], sub.epsilon, upper)
         move(sub, kernel, i, theta, i, theta, 0.0)
         kernel.clock[0] += 1
     return LIMIT, limit

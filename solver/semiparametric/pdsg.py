@@ -88,15 +88,16 @@ def partner(sub: Subproblem, kernel_row: Float64Array, i: int, scratch: Scratch)
     s = min(v / c, room), the slope v and the curvature c of j. Where i ends inside its piece, it
     stays optimal while j moves, so (shared entry)^2 / (curvature of i) is taken off c. O(n K).
     """
-    theta_i = best_theta(sub.theta[i], sub.residual[i], sub.curvature[i], sub.epsilon, sub.upper)
+    upper = sub.upper[i]
+    theta_i = best_theta(sub.theta[i], sub.residual[i], sub.curvature[i], sub.epsilon, upper)
     gain, row = scratch.gain, scratch.row
     change = theta_i - sub.theta[i]
-    if abs(change) < sub.upper:
+    if abs(change) < upper:
         for k in range(len(row)):
             row[k] = kernel_row[k]
         for k in range(len(sub.rho)):
             add_multiple(row, sub.rho[k] * sub.Psi[k, i], sub.Psi[k])
-        free = theta_i != 0.0 and abs(theta_i) < sub.upper
+        free = theta_i != 0.0 and abs(theta_i) < upper
         inverse = 1.0 / sub.curvature[i] if free else 0.0
         _gains(sub.residual, change, row, sub.slopes, sub.curvature, inverse, gain)
     gain[i] = -np.inf
@@ -134,20 +135,22 @@ def pair_minimum(sub: Subproblem, i: int, j: int, shared: float) -> tuple[float,
     direction of a singular Hessian, to the end of the piece; otherwise the steeper one moves to
     its minimum.
     """
-    epsilon, upper = sub.epsilon, sub.upper
+    epsilon, upper_a, upper_b = sub.epsilon, sub.upper[i], sub.upper[j]
     a, b = sub.theta[i], sub.theta[j]
     r_a, r_b = sub.residual[i], sub.residual[j]
     A, B = sub.curvature[i], sub.curvature[j]
     if i == j:
-        return best_theta(a, r_a, A, epsilon, upper), b
+        return best_theta(a, r_a, A, epsilon, upper_a), b
     determinant = A * B - shared * shared
-    rounding = _FLAT * larger(_descent(a, r_a, epsilon, upper), _descent(b, r_b, epsilon, upper))
+    rounding = _FLAT * larger(
+        _descent(a, r_a, epsilon, upper_a), _descent(b, r_b, epsilon, upper_b)
+    )
     for _ in range(_PIECES):
-        v_a, v_b = _descent(a, r_a, epsilon, upper), _descent(b, r_b, epsilon, upper)
+        v_a, v_b = _descent(a, r_a, epsilon, upper_a), _descent(b, r_b, epsilon, upper_b)
         if larger(v_a, v_b) <= rounding:
             break
         step_a, step_b, part = 0.0, 0.0, 0.0
-        if (v_a > 0.0 or 0.0 < abs(a) < upper) and (v_b > 0.0 or 0.0 < abs(b) < upper):
+        if (v_a > 0.0 or 0.0 < abs(a) < upper_a) and (v_b > 0.0 or 0.0 < abs(b) < upper_b):
             sign_a, sign_b = _piece(a, r_a, epsilon), _piece(b, r_b, epsilon)
             g_a, g_b = r_a + sign_a * epsilon, r_b + sign_b * epsilon
             if determinant > _FLAT * A * B:
@@ -155,15 +158,16 @@ def pair_minimum(sub: Subproblem, i: int, j: int, shared: float) -> tuple[float,
                 step_b = (shared * g_a - A * g_b) / determinant
             else:
                 # Along (shared, -A) the objective is linear, up to the end of the piece.
-                far = 4.0 * upper / (abs(shared) + A)
+                far = 4.0 * larger(upper_a, upper_b) / (abs(shared) + A)
                 step_a = -far * shared if g_a * shared > g_b * A else far * shared
                 step_b = far * A if g_a * shared > g_b * A else -far * A
-            part = smaller(_until(a, step_a, sign_a, upper), _until(b, step_b, sign_b, upper))
+            until_a = _until(a, step_a, sign_a, upper_a)
+            part = smaller(until_a, _until(b, step_b, sign_b, upper_b))
         if part <= 0.0:
             part = 1.0
-            step_a = best_theta(a, r_a, A, epsilon, upper) - a if v_a >= v_b else 0.0
-            step_b = best_theta(b, r_b, B, epsilon, upper) - b if v_a < v_b else 0.0
-        a, b = _snapped(a + part * step_a, upper), _snapped(b + part * step_b, upper)
+            step_a = best_theta(a, r_a, A, epsilon, upper_a) - a if v_a >= v_b else 0.0
+            step_b = best_theta(b, r_b, B, epsilon, upper_b) - b if v_a < v_b else 0.0
+        a, b = _snapped(a + part * step_a, upper_a), _snapped(b + part * step_b, upper_b)
         r_a += part * (step_a * A + step_b * shared)
         r_b += part * (step_a * shared + step_b * B)
     return a, b

@@ -77,7 +77,7 @@ def semiparametric_problem(dual: SemiparametricDual, source: KernelRows) -> Prob
     diagonal = kernel_diagonal(source.kernel, source.rows.exact)
     square = (dual.Psi * dual.Psi).mean(axis=0)
     spread = float((dual.y - dual.Psi @ least_squares(dual)).std())
-    C = dual.upper * len(dual.y)
+    C = float(dual.upper.sum())
     rho = _PENALTY * (float(diagonal.mean()) + spread / C) / square
     curvature = np.maximum(diagonal + (dual.Psi * dual.Psi) @ rho, _LEAST_CURVATURE)
     return Problem(dual, source, rho, curvature, np.ascontiguousarray(dual.Psi.T))
@@ -134,13 +134,14 @@ def subproblem_of(
 
     iterate: that of these samples alone.
     """
-    Psi, curvature = problem.Psi, problem.curvature
+    dual = problem.dual
+    Psi, curvature, upper = problem.Psi, problem.curvature, dual.upper
     if index is not None:
         Psi, curvature = np.ascontiguousarray(Psi[:, index]), curvature[index]
-    dual = problem.dual
+        upper = upper[index]
     return Subproblem(
         iterate.theta,
-        slopes_at(iterate.theta, dual.epsilon, dual.upper),
+        slopes_at(iterate.theta, dual.epsilon, upper),
         iterate.residual,
         Psi,
         curvature,
@@ -149,7 +150,7 @@ def subproblem_of(
         iterate.beta,
         problem.rho,
         dual.epsilon,
-        dual.upper,
+        upper,
     )
 
 

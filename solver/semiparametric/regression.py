@@ -16,6 +16,7 @@ from solver.arrays import Float64Array
 from solver.kernels.cached_rows import KernelRows
 from solver.kernels.functions import Kernel, prepare_rows
 from solver.rows.matrix import Matrix, origin_of
+from solver.rows.sample_weights import Weights
 from solver.semiparametric.decomposition import working_sets
 from solver.semiparametric.dual import semiparametric_dual
 from solver.semiparametric.outer_loop import OuterIteration, SolverName, solve, whole
@@ -92,13 +93,14 @@ def solve_semiparametric(
     settings: SemiparametricSettings,
     progress: Callable[[SemiparametricProgress], bool | None] | None = None,
     trace: bool = False,
+    weight: Weights = None,
 ) -> SemiparametricSolution:
     """min 1/2 z'Qz + p'z, A z = 0, 0 <= z <= C/M (P3 eq. 3), for (M, d) rows, dense or sparse.
 
     y: (M,) targets. Psi: (M, K), K < M, from `basis.training_matrix`.
     progress: called at the start and after each outer iteration. The run ends at the present
         point where it returns True, and without a solution where it raises.
-    trace: whether the solution keeps its trace.
+    trace: whether the solution keeps its trace. weight: (M,) how much each sample counts, > 0.
 
     Raises ValueError where cache_bytes holds fewer than two kernel rows, and where a working set
     has fewer samples than there are basis functions.
@@ -108,7 +110,7 @@ def solve_semiparametric(
     source = KernelRows(kernel, rows, settings.cache_bytes)
     # Basis functions of very different sizes would cost each other digits.
     scale = np.abs(Psi).max(axis=0)
-    dual = semiparametric_dual(y, Psi / scale, settings.C, settings.epsilon)
+    dual = semiparametric_dual(y, Psi / scale, settings.C, settings.epsilon, weight)
     problem = semiparametric_problem(dual, source)
     points: list[Point] = []
 

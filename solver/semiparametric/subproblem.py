@@ -56,7 +56,8 @@ class Subproblem(NamedTuple):
     Psi: (K, n), a row for each basis function.
     curvature: (n,) k(x, x) + sum_j rho_j psi_j(x)^2, above zero.
     equality: (K,) A z, with the part of the fixed samples.
-    largest: (K,) the unit in which |A z|_j is measured. beta, rho: (K,). upper: C/M.
+    largest: (K,) the unit in which |A z|_j is measured. beta, rho: (K,). upper: (n,), see
+        `dual.SemiparametricDual`.
     """
 
     theta: Float64Array
@@ -69,7 +70,7 @@ class Subproblem(NamedTuple):
     beta: Float64Array
     rho: Float64Array
     epsilon: float
-    upper: float
+    upper: Float64Array
 
 
 class Scratch(NamedTuple):
@@ -90,17 +91,17 @@ def scratch_for(n: int) -> Scratch:
     return Scratch(np.empty(n), np.empty(n), np.full(1, np.inf), np.full(2, -1, np.int64))
 
 
-def slopes_at(theta: Float64Array, epsilon: float, upper: float) -> Slopes:
-    """Returns the slopes of all samples, theta (n,)."""
+def slopes_at(theta: Float64Array, epsilon: float, upper: Float64Array) -> Slopes:
+    """Returns the slopes of all samples, theta and upper (n,)."""
     slopes = Slopes(*np.empty((4, len(theta))))
     _settle_all(slopes, theta, epsilon, upper)
     return slopes
 
 
 @compiled
-def _settle_all(slopes: Slopes, theta: Float64Array, epsilon: float, upper: float) -> None:
+def _settle_all(slopes: Slopes, theta: Float64Array, epsilon: float, upper: Float64Array) -> None:
     for i in range(len(theta)):
-        settle(slopes, i, theta[i], epsilon, upper)
+        settle(slopes, i, theta[i], epsilon, upper[i])
 
 
 @inner
@@ -199,10 +200,10 @@ def move(
         sub.equality[k] += change
         raise_beta(sub, k, sub.rho[k] * (change + dual_step * sub.equality[k]))
     sub.theta[i] = theta_i
-    settle(sub.slopes, i, theta_i, sub.epsilon, sub.upper)
+    settle(sub.slopes, i, theta_i, sub.epsilon, sub.upper[i])
     if j != i:
         sub.theta[j] = theta_j
-        settle(sub.slopes, j, theta_j, sub.epsilon, sub.upper)
+        settle(sub.slopes, j, theta_j, sub.epsilon, sub.upper[j])
 
 
 @inner

@@ -35,6 +35,7 @@ class Problem(NamedTuple):
     sign: y, -1.0 or +1.0.
     column: the member's row and column in the shared kernel matrices.
     diagonal: k(x, x) + 1, which is A_mm without its ridge.
+    inverse_weight: 1 / the sample's weight, by which the ridge of its class is multiplied.
     q: (1,) alpha' A alpha, zero before the first step.
     size: (1,) the number of members.
     steps: (1,) the number of steps since g and q were last computed from A and alpha.
@@ -47,6 +48,7 @@ class Problem(NamedTuple):
     sign: Float64Array
     column: NDArray[np.int64]
     diagonal: Float64Array
+    inverse_weight: Float64Array
     q: Float64Array
     size: NDArray[np.int64]
     steps: NDArray[np.int64]
@@ -61,6 +63,7 @@ def empty_problem(capacity: int) -> Problem:
         sign=np.zeros(capacity),
         column=np.zeros(capacity, np.int64),
         diagonal=np.zeros(capacity),
+        inverse_weight=np.ones(capacity),
         q=np.zeros(1),
         size=np.zeros(1, np.int64),
         steps=np.zeros(1, np.int64),

@@ -13,6 +13,7 @@ from solver.adaptive.standing import Standing
 from solver.adaptive.view import ClassView, predict_classes
 from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix, SparseRows
+from solver.rows.sample_weights import Weights
 from solver.stream.parameters import Task
 from solver.stream.value_head import Values
 from solver.stream.votes import Answer
@@ -29,7 +30,9 @@ class Bank(Protocol):
     def nbytes(self) -> int:
         """Memory of its arrays in bytes."""
 
-    def absorb(self, X: Matrix, y: NDArray[Any], external: Float64Array | None, /) -> Any:
+    def absorb(
+        self, X: Matrix, y: NDArray[Any], external: Float64Array | None, weight: Weights, /
+    ) -> Any:
         """Answers for rows before they are learned."""
 
     def view(self) -> Any:
@@ -84,11 +87,17 @@ class BankLearner:
     def meet(self, label: object) -> None:
         """A class needs no preparation."""
 
-    def absorb(self, X: Matrix, y: NDArray[Any], votes: Float64Array | None = None) -> list[Answer]:
+    def absorb(
+        self,
+        X: Matrix,
+        y: NDArray[Any],
+        votes: Float64Array | None = None,
+        weight: Weights = None,
+    ) -> list[Answer]:
         """Learn rows with class numbers or targets; returns the bank's answers."""
         self._begin(None if isinstance(X, SparseRows) else X.shape[1])
         assert self.current is not None
-        answers = self.current.absorb(X, y, votes)
+        answers = self.current.absorb(X, y, votes, weight)
         return [Values(answers) if self.task == "regression" else answers]
 
     def view(self) -> BankPicture | None:

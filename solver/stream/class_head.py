@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix
+from solver.rows.sample_weights import Weights
 from solver.stream.labels import Label, LabelKey, key_of
 from solver.stream.votes import NO_VOTES, Answer, Said, Votes, class_scores
 
@@ -26,9 +27,12 @@ class ClassLearner(Protocol):
         """Prepare for the next class number, which is this label's."""
 
     def absorb(
-        self, X: Matrix, codes: NDArray[np.int64], votes: Float64Array | None, /
+        self, X: Matrix, codes: NDArray[np.int64], votes: Float64Array | None, weight: Weights, /
     ) -> Sequence[Answer]:
-        """Learn rows; answers part by part. votes: (n, voters, K) scores; None without any."""
+        """Learn rows; answers part by part.
+
+        votes: (n, voters, K) scores; None without any. weight: of the samples.
+        """
 
 
 L = TypeVar("L", bound=ClassLearner)
@@ -53,14 +57,22 @@ class ClassHead(Generic[L]):
         """Labels that this head has not met."""
         return {key_of(label) for label in labels} - self._code_of.keys()
 
-    def absorb(self, X: Matrix, y: Iterable[Label], votes: Votes = NO_VOTES) -> Said:
+    def absorb(
+        self, X: Matrix, y: Iterable[Label], votes: Votes = NO_VOTES, weight: Weights = None
+    ) -> Said:
         """Learn rows with their labels, in order; what was said of each before it was learned."""
-        return self.absorb_codes(X, np.array(self.meet(y), np.int64), votes)
+        return self.absorb_codes(X, np.array(self.meet(y), np.int64), votes, weight)
 
-    def absorb_codes(self, X: Matrix, codes: NDArray[np.int64], votes: Votes = NO_VOTES) -> Said:
+    def absorb_codes(
+        self,
+        X: Matrix,
+        codes: NDArray[np.int64],
+        votes: Votes = NO_VOTES,
+        weight: Weights = None,
+    ) -> Said:
         """`absorb` with the numbers (n,) of labels that were met."""
         scores = class_scores(votes, self.voters, self.classes)
-        return Said(tuple(self.classes), self.learner.absorb(X, codes, scores))
+        return Said(tuple(self.classes), self.learner.absorb(X, codes, scores, weight))
 
     def _code(self, label: Label) -> int:
         key = key_of(label)

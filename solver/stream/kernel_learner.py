@@ -11,6 +11,7 @@ from solver.arrays import Float64Array
 from solver.kernels.bandwidth import AutoGamma, Learner
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix, SparseRows, largest_feature
+from solver.rows.sample_weights import Weights
 from solver.stream.moved_classes import FollowingSet
 from solver.stream.votes import Answer
 from solver.working_set.auto_widths import AutoWidths, TimedView
@@ -103,16 +104,18 @@ class KernelLearner(Generic[L]):
     def meet(self, label: object) -> None:
         """A class needs no preparation."""
 
-    def absorb(self, X: Matrix, y: NDArray[Any], _: object = None) -> list[Answer]:
+    def absorb(
+        self, X: Matrix, y: NDArray[Any], _: object = None, weight: Weights = None
+    ) -> list[Answer]:
         """Learn rows with class numbers or targets; returns the learner's answers part by part."""
         if self._fades(X):
             if self._following is None:
                 self._following = FollowingSet(self._new_fading())
-            return list(self._following.absorb(X, y))
+            return list(self._following.absorb(X, y, weight))
         if self._auto:
-            answers = [answer for _, answer in self._auto.absorb(X, y)]
+            answers = [answer for _, answer in self._auto.absorb(X, y, weight)]
         else:
-            answers = [self.current.absorb(X, y)]
+            answers = [self.current.absorb(X, y, weight=weight)]
         if isinstance(X, SparseRows):
             self.features = max(self.features, largest_feature(X) + 1)
         return answers

@@ -10,6 +10,7 @@ from solver.kernels.functions import Kernel
 from solver.prepare.named_rows import NameTable, Rows
 from solver.prepare.row_form import Preparing
 from solver.rows.matrix import Matrix, SparseRows
+from solver.rows.sample_weights import Weights
 from solver.stream.bank import BankLearner
 from solver.stream.class_head import ClassHead, ClassHeadView, LearnerView
 from solver.stream.kernel_learner import KernelLearner
@@ -91,8 +92,8 @@ class StreamModel:
         """The labels that were met, in the order of their numbers; None of numbers."""
         return _classes(self._heads[BANK])
 
-    def absorb(self, rows: Rows | SparseRows, y: Any) -> None:
-        """Learn rows in order with n labels, or (n,) float64 targets.
+    def absorb(self, rows: Rows | SparseRows, y: Any, weight: Weights = None) -> None:
+        """Learn rows in order with n labels, or (n,) float64 targets, and weights (n,) > 0.
 
         Numbers of arrays and tables may be NaN, which is missing. Raises Misfit, AnotherKind for
         rows that do not fit, when those before them may have been learned: `rows.form.after`
@@ -100,18 +101,20 @@ class StreamModel:
         """
         self._view = None
         if isinstance(rows, SparseRows):
-            self._learn(rows, y)
+            self._learn(rows, y, weight)
             return
-        for part in self.rows.settling(Part(self.taught, rows, y), self._learn_anew):
-            self._learn(self.rows.matrix(part.X), part.y)
+        samples = Part(self.taught, rows, y, weight)
+        for part in self.rows.settling(samples, self._learn_anew):
+            self._learn(self.rows.matrix(part.X), part.y, part.weight)
 
     def _learn_anew(self) -> None:
         self._begin()
         for part in self.rows.first:
-            self._learn(self.rows.matrix(part.X), part.y)
+            self._learn(self.rows.matrix(part.X), part.y, part.weight)
 
-    def _learn(self, X: Matrix, y: Any) -> None:
-        absorb_in_turn(self._heads, list(self._heads), LISTENERS, lambda _: None, BANK, X, y)
+    def _learn(self, X: Matrix, y: Any, weight: Weights) -> None:
+        heads = self._heads
+        absorb_in_turn(heads, list(heads), LISTENERS, lambda _: None, BANK, X, y, weight)
 
     def view(self) -> StreamView:
         """The model as it is now, made when it is asked for. Raises ValueError before samples."""

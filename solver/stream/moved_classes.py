@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from solver.adaptive.places import Places
 from solver.adaptive.ridge import CHUNK
 from solver.arrays import Float64Array
+from solver.rows.sample_weights import Weights, weights_of
 from solver.working_set.answers import Absorbed
 from solver.working_set.auto_widths import AutoWidths
 
@@ -121,12 +122,14 @@ class FollowingSet:
         """The bytes of what is kept of the past, besides the set."""
         return self.set.past_nbytes + self._classes.nbytes
 
-    def absorb(self, X: Float64Array, codes: NDArray[np.int64]) -> list[Absorbed]:
+    def absorb(
+        self, X: Float64Array, codes: NDArray[np.int64], weight: Weights = None
+    ) -> list[Absorbed]:
         """Learn (n, d) rows with class numbers (n,); returns the set's answers part by part."""
         answers, start = [], 0
         while start < len(codes):
             part = slice(start, start + self._classes.room)
-            found = self.set.absorb(X[part], codes[part])
+            found = self.set.absorb(X[part], codes[part], weights_of(weight, part))
             said = np.concatenate([one.prediction for one in found])
             move = self._classes.absorb(said, codes[part])
             if move is not None:

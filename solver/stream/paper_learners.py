@@ -35,9 +35,15 @@ def new_working_set(
     )
 
 
-def new_asset(kernel: Kernel, own: AssetParameters, task: Task, seed: int) -> Asset:
-    """ASSET before its first sample."""
-    return Asset(kernel, task=task, seed=seed, **own._asdict())
+def new_asset(
+    kernel: Kernel,
+    own: AssetParameters,
+    task: Task,
+    seed: int,
+    class_weight: Sequence[float] = (),
+) -> Asset:
+    """ASSET before its first sample. class_weight: as of `Asset`."""
+    return Asset(kernel, task=task, seed=seed, class_weight=class_weight, **own._asdict())
 
 
 class SetPicture(NamedTuple):

@@ -11,21 +11,24 @@ from solver.prepare.columns import Preparation, PreparationView, prepared
 from solver.prepare.named_rows import NamedRows, NameTable, Rows, form_of, joined, rows_between
 from solver.prepare.row_form import Preparing, RowForm, sparse_rows
 from solver.rows.matrix import Matrix, SparseRows
+from solver.rows.sample_weights import Weights, joined_weights, weights_of
 
 
 class Part(NamedTuple):
     """Consecutive samples of a stream: rows with n labels or (n,) targets.
 
-    head: the one that they were posted for.
+    head: the one that they were posted for. weight: how much each sample counts.
     """
 
     head: str
     X: Rows
     y: list[Any] | NDArray[Any]
+    weight: Weights = None
 
     def between(self, start: int, stop: int) -> "Part":
         """Some of the samples."""
-        return Part(self.head, rows_between(self.X, start, stop), self.y[start:stop])
+        rows, part = rows_between(self.X, start, stop), slice(start, stop)
+        return Part(self.head, rows, self.y[part], weights_of(self.weight, part))
 
     def followed_by(self, other: "Part") -> "Part | None":
         """Both as one; None where their heads or the forms of their rows differ."""
@@ -33,7 +36,8 @@ class Part(NamedTuple):
             return None
         targets = [y for y in (self.y, other.y) if isinstance(y, np.ndarray)]
         y = np.concatenate(targets) if targets else [*self.y, *other.y]
-        return Part(self.head, joined([self.X, other.X]), y)
+        weight = joined_weights([(one.weight, len(one.y)) for one in (self, other)])
+        return Part(self.head, joined([self.X, other.X]), y, weight)
 
 
 class RowsView(NamedTuple):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from solver.rows.matrix import Matrix
+from solver.rows.sample_weights import Weights
 from solver.stream.votes import Vote, Votes
 
 N = TypeVar("N", bound=str)
@@ -27,7 +28,7 @@ class Speech(Protocol):
 class Learning(Protocol[S_co]):
     """A head that learns."""
 
-    def absorb(self, X: Matrix, y: Any, votes: Votes, /) -> S_co:
+    def absorb(self, X: Matrix, y: Any, votes: Votes, weight: Weights, /) -> S_co:
         """Learn rows in order; what the head said of each before it learned it."""
 
 
@@ -44,6 +45,7 @@ def absorb_in_turn(
     served: str,
     X: Matrix,
     y: Any,
+    weight: Weights,
 ) -> dict[N, S]:
     """Have the heads `learning` learn a block; what was said of it by each head that was asked.
 
@@ -56,7 +58,7 @@ def absorb_in_turn(
     said = answers_of(others, ask)
     votes: dict[str, Vote] = {name: speech.vote for name, speech in said.items()}
     for name in in_turn(learning, listeners):
-        said[name] = heads[name].absorb(X, y, votes)
+        said[name] = heads[name].absorb(X, y, votes, weight)
         if name not in listeners and len(learning) > 1:
             votes[name] = said[name].vote
     return said

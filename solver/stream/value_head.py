@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix
+from solver.rows.sample_weights import Weights
 from solver.stream.class_head import LearnerView
 from solver.stream.votes import NO_VOTES, Answer, Said, Votes, values
 
@@ -25,8 +26,13 @@ class Values(NamedTuple):
 class ValueLearner(Protocol):
     """A solver that learns targets in order."""
 
-    def absorb(self, X: Matrix, y: NDArray[Any], votes: Float64Array | None, /) -> Sequence[Answer]:
-        """Learn rows; answers part by part. votes: (n, voters) values; None without any."""
+    def absorb(
+        self, X: Matrix, y: NDArray[Any], votes: Float64Array | None, weight: Weights, /
+    ) -> Sequence[Answer]:
+        """Learn rows; answers part by part.
+
+        votes: (n, voters) values; None without any. weight: of the samples.
+        """
 
 
 L = TypeVar("L", bound=ValueLearner)
@@ -38,9 +44,11 @@ class ValueHead(Generic[L]):
     def __init__(self, learner: L, voters: Sequence[str] = ()) -> None:
         self.learner, self.voters = learner, tuple(voters)
 
-    def absorb(self, X: Matrix, y: Float64Array, votes: Votes = NO_VOTES) -> Said:
+    def absorb(
+        self, X: Matrix, y: Float64Array, votes: Votes = NO_VOTES, weight: Weights = None
+    ) -> Said:
         """Learn rows with their targets, in order; what was said of each before it was learned."""
-        return Said(None, self.learner.absorb(X, y, values(votes, self.voters)))
+        return Said(None, self.learner.absorb(X, y, values(votes, self.voters), weight))
 
 
 class ValueHeadView(NamedTuple):

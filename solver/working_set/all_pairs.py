@@ -15,13 +15,14 @@ from solver.working_set.sfw import Arrivals, Rule, Scratch, Trace, predict_run, 
 class Block(NamedTuple):
     """A block of B samples as all problems see it.
 
-    codes: (B,) class numbers. column: see `sfw.Arrivals`. member: (P, B), see there, or (1, B)
-    where no sample is a member yet. by_column: see `sfw.Arrivals`.
+    codes: (B,) class numbers. member: (P, B), see `sfw.Arrivals`, or (1, B) where no sample is a
+    member yet. column, inverse_weight, by_column: see there.
     """
 
     codes: NDArray[np.int64]
     column: NDArray[np.int64]
     member: NDArray[np.int64]
+    inverse_weight: Float64Array
     by_column: FloatArray
 
 
@@ -70,5 +71,5 @@ def walk_all(
         ridge = Ridge(rules.ridges[a], rules.ridges[b])
         rule = Rule(ridge, rules.away_steps, rules.corrective_steps)
         member = block.member[smaller(i, len(block.member) - 1)]
-        arrivals = Arrivals(sign, block.column, member, block.by_column)
+        arrivals = Arrivals(sign, block.column, member, block.inverse_weight, block.by_column)
         walk(problem, values, arrivals, rule, trace, scratch)

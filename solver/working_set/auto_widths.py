@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from solver.arrays import Float64Array
 from solver.kernels.bandwidth import gamma_from_rows
 from solver.rows.matrix import SparseRows
+from solver.rows.sample_weights import Weights, weights_of
 from solver.working_set.answers import Absorbed
 from solver.working_set.learner import WorkingSet
 from solver.working_set.past import Past
@@ -105,17 +106,24 @@ class AutoWidths:
         """The bytes of what is kept of the past."""
         return self._past.nbytes + (0 if self._search is None else self._search.nbytes)
 
-    def absorb(self, X: Float64Array, codes: NDArray[np.int64]) -> list[Absorbed]:
-        """Learn (n, d) rows with class numbers (n,); returns the set's answers part by part."""
+    def absorb(
+        self, X: Float64Array, codes: NDArray[np.int64], weight: Weights = None
+    ) -> list[Absorbed]:
+        """Learn (n, d) rows with class numbers (n,); returns the set's answers part by part.
+
+        weight: of samples; the widths are found without them.
+        """
         answers = []
         start = 0
         while start < len(codes):
             point, step = self._next_point(), self._next_step()
             stop = min(len(codes), start + min(point, step) - self._past.seen)
             rows, of_rows = X[start:stop], codes[start:stop]
+            weights = weights_of(weight, slice(start, stop))
             time = np.arange(self._past.seen, self._past.seen + stop - start)
-            answers.append(self.learner.absorb(self.widths.timed(rows, time), of_rows))
-            self._past.add(rows, of_rows)
+            timed = self.widths.timed(rows, time)
+            answers.append(self.learner.absorb(timed, of_rows, weight=weights))
+            self._past.add(rows, of_rows, weights)
             if self._past.seen == step:
                 self._go_on()
             if self._past.seen == point:
@@ -153,14 +161,14 @@ class AutoWidths:
 
     def _settle(self) -> None:
         """Look at the widths; start again where others are better, or the centre is far away."""
-        seen, samples = self._past.seen, self._past.samples()
+        seen, (time, X, codes, _) = self._past.seen, self._past.samples()
         gamma, horizon = self.widths[:2]
         find_gamma, find_horizon = (given is None for given in self._fixed)
         if find_gamma and seen <= _FIRST_FORECAST:
-            gamma = gamma_from_rows(samples[1])
+            gamma = gamma_from_rows(X)
         found = gamma, horizon
         if seen >= _FIRST_FORECAST:
-            search = WidthSearch(samples, found, (find_gamma, find_horizon), self._ridge)
+            search = WidthSearch((time, X, codes), found, (find_gamma, find_horizon), self._ridge)
             while seen < _SPREAD_FROM and search.found is None:
                 search.step()
             found = search.found or found
@@ -190,7 +198,7 @@ class AutoWidths:
 
         moved: as `relabel` takes it; the past has moved already.
         """
-        time, X, codes = self._past.samples()
+        time, X, codes, weight = self._past.samples()
         old = self.learner
         slots = old.store.held_slots()
         exact = old.store.rows.exact
@@ -200,15 +208,18 @@ class AutoWidths:
         if moved is not None:
             early = np.flatnonzero(members[0] < moved[1])
             members[2][early] = moved[0][members[2][early]]
+        of_members = 1.0 / old.store.inverse_weight[slots]
         missing = ~np.isin(members[0], time)
         time = np.concatenate([time, members[0][missing]])
         X = np.concatenate([X, members[1][missing]])
         codes = np.concatenate([codes, members[2][missing]])
+        weight = np.concatenate([weight, of_members[missing]])
         pulling = np.flatnonzero(widths.centre - time <= _HORIZONS_OF_PULL * widths.horizon)
         order = pulling[np.argsort(time[pulling])][-_MOST_ANEW:]
         self.learner = self._build(widths.gamma)
         self.learner.meet_classes(old.n_classes)
-        self.learner.absorb(widths.timed(X[order], time[order]), codes[order])
+        timed = widths.timed(X[order], time[order])
+        self.learner.absorb(timed, codes[order], weight=weight[order])
         self.widths = widths
 
     def state(self) -> dict[str, NDArray[Any]]:

@@ -207,6 +207,7 @@ def _keep_staying(problem: Problem, evicted: NDArray[np.bool_], staying: float) 
         problem.sign[kept] = problem.sign[m]
         problem.column[kept] = problem.column[m]
         problem.diagonal[kept] = problem.diagonal[m]
+        problem.inverse_weight[kept] = problem.inverse_weight[m]
         problem.q[0] -= 0.5 * problem.alpha[kept] * problem.gradient[kept]
         kept += 1
     problem.size[0] = kept

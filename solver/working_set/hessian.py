@@ -43,8 +43,10 @@ class Layout(NamedTuple):
 class Ridge(NamedTuple):
     """1/(2 C w) of samples with sign -1 and of samples with sign +1, w the weight of their class.
 
-    A sample of class weight 2 counts as two equal samples: these share its alpha 2a in the optimum,
-    and 2 a^2 / (2C) = (2a)^2 / (2 C 2).
+    The slack of a sample of weight w costs C w xi^2 in P1's primal, whose stationarity in xi is
+    alpha = 2 C w xi: its term of the dual is alpha^2 / (2 C w). So it counts as w equal samples,
+    which share its alpha in the optimum: w (alpha / w)^2 / (2C). A sample's own weight multiplies
+    that of its class; its inverse is kept beside the member (`simplex.problem.Problem`).
     """
 
     minus: float
@@ -77,7 +79,8 @@ def decision_value(problem: Problem, values: KernelValues, layout: Layout, k: in
 @inner
 def ridge_of(problem: Problem, ridge: Ridge, p: int) -> float:
     """Returns the ridge of member p, its term on the diagonal of A."""
-    return ridge.plus if problem.sign[p] > 0.0 else ridge.minus
+    of_class = ridge.plus if problem.sign[p] > 0.0 else ridge.minus
+    return float(of_class * problem.inverse_weight[p])
 
 
 @inner
@@ -119,7 +122,7 @@ def hessian_row(
 ) -> None:
     """row[m] = A_pm = y_p y_m (k(x_p, x_m) + 1) + delta_pm / (2C) for all m (P1 eq. 3.7).
 
-    With class weights C is that of the member's class.
+    With weights C is that of the member.
     """
     gather(problem, values, layout, p, 0, problem.size[0], row)
     y_p, sign = problem.sign[p], problem.sign

@@ -7,13 +7,20 @@ stored with their kernel values.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array, FloatArray
-from solver.kernels.functions import Kernel, Rows, precision_for, prepare_rows
+from solver.kernels.functions import (
+    Kernel,
+    Rows,
+    least_ridge,
+    precision_for,
+    prepare_rows,
+    prepare_weighted,
+)
 from solver.rows.matrix import Matrix, check_same_kind, n_rows, origin_of, take_rows
 from solver.simplex.pairs import pair_classes
 from solver.simplex.problem_arrays import problems_from_arrays, problems_to_arrays
@@ -36,6 +43,14 @@ _LEAST_FOR_RUNS = 16
 Algorithm = Literal["sfw", "msfw"]
 
 
+class Arriving(NamedTuple):
+    """The samples of a block. inverse_weight: see `simplex.problem.Problem`."""
+
+    rows: Rows
+    codes: NDArray[np.int64]
+    inverse_weight: Float64Array
+
+
 class WorkingSet:
     """SFW (P1 Algorithm 1) or MSFW (Algorithm 3) over shared samples.
 
@@ -48,8 +63,11 @@ class WorkingSet:
         max_size // 32 samples, a set within that distance of its bound evicts samples
         (`working_set.eviction`), so that the bound holds for blocks of any length.
     dtype: the type of kernel values; by default that of `precision_for` the ridge.
-    class_weight: weights > 0 by class number; classes beyond it have weight 1.
-    largest_weight: the largest weight of a class that may come, for the precision.
+    class_weight: weights > 0 by class number; classes beyond it have weight 1. A sample's own
+        weight multiplies that of its class (`hessian.Ridge`).
+    largest_weight: the largest weight of a sample that may come, for the precision. In single
+        precision C times a sample's weight counts as 4,096 at most: a smaller ridge would be
+        lost in the rounding of kernel values.
     gram_bytes_max: a bound on the bytes of the kernel matrix, which lowers `max_size` to the
         largest square matrix that fits.
 
@@ -131,6 +149,7 @@ class WorkingSet:
         X: Matrix,
         codes: NDArray[np.int64],
         entered: NDArray[np.int64] | None = None,
+        weight: Float64Array | None = None,
     ) -> Absorbed:
         """Learn (n, d) finite rows with class numbers (n,), strictly in order; none change nothing.
 
@@ -142,6 +161,7 @@ class WorkingSet:
         entered: in a further pass over the same rows the last pass's `Absorbed.entered`, no
             number twice in a call. Rows that are still in the set take their steps and are not
             stored again.
+        weight: (n,) how much each sample counts, > 0; None where all count 1.
         """
         if not len(codes):
             return nothing_absorbed(self.n_classes)
@@ -157,7 +177,8 @@ class WorkingSet:
             stop = block_end(codes, start, self._longest_block(), self.n_classes)
             part = slice(start, stop)
             rows = take_rows(X, part)
-            pieces.append(self._absorb_block(rows, codes[part], entered[part]))
+            of_block = None if weight is None else weight[part]
+            pieces.append(self._absorb_block(rows, codes[part], entered[part], of_block))
             start = stop
         return join_answers(pieces, self.n_classes)
 
@@ -180,7 +201,7 @@ class WorkingSet:
             part = slice(start, min(start + BLOCK_ROWS, count))
             rows = self._prepared(take_rows(X, part))
             block = self._values.of(rows, self.store).block
-            self.store.add(rows, codes[part], block, np.arange(len(block)))
+            self.store.add(rows, codes[part], block, np.arange(len(block)), np.ones(len(block)))
         self.seen = count
         self.meet_classes(int(codes.max()) + 1)
         self.problems = PairProblems(
@@ -239,6 +260,15 @@ class WorkingSet:
         assert self.origin is not None
         return prepare_rows(self.kernel, X, self.origin, *self.precision)
 
+    def _inverse_weights(
+        self, codes: NDArray[np.int64], weight: Float64Array | None
+    ) -> Float64Array:
+        """Returns 1 / weight of samples, as far as the precision of kernel values bears it."""
+        if weight is None:
+            return np.ones(len(codes))
+        bound = least_ridge(self.precision) / self._ridges()[codes]
+        return np.maximum(1.0 / weight, np.minimum(bound, 1.0))
+
     def _classes(self) -> NDArray[np.int64]:
         """Returns the classes of each problem, (P, 2); the first problem comes with class 0."""
         return pair_classes(max(self.n_classes, 2))
@@ -251,12 +281,18 @@ class WorkingSet:
         return Ridge(self.ridge_of(a), self.ridge_of(b))
 
     def _absorb_block(
-        self, X: Matrix, codes: NDArray[np.int64], entered: NDArray[np.int64]
+        self,
+        X: Matrix,
+        codes: NDArray[np.int64],
+        entered: NDArray[np.int64],
+        weight: Float64Array | None,
     ) -> BlockTrace:
         known = np.full(len(codes), max(self.n_classes, int(codes[0]) + 1))
         known[0] = self.n_classes
         self.meet_classes(int(codes[0]) + 1)
+        inverse_weight = self._inverse_weights(codes, weight)
         rows = self._prepared(X)
+        rows = prepare_weighted(self.kernel, rows, self.precision, inverse_weight)
         values = self._values.of(rows, self.store)
         n = len(codes)
         slots = self.store.slots_of_entered(entered)
@@ -266,10 +302,12 @@ class WorkingSet:
         member = slots[None, :]
         if again:
             member = np.array([positions(p, slots, self.store.used) for p in self.problems])
-        traces = self._walk(values, Block(codes, column, member, self._by_column(values)))
+        by_column = self._by_column(values)
+        traces = self._walk(values, Block(codes, column, member, inverse_weight, by_column))
         self.seen += n
         in_any = np.logical_or.reduce(traces.admitted, axis=0)
-        entered_now = self._store_admitted(rows, codes, values, in_any, slots)
+        of_block = Arriving(rows, codes, inverse_weight)
+        entered_now = self._store_admitted(of_block, values, in_any, slots)
         decision, margin = traces.decision.T, traces.margin.T
         return BlockTrace(decision, margin, in_any, traces.step, known, entered_now)
 
@@ -296,8 +334,7 @@ class WorkingSet:
 
     def _store_admitted(
         self,
-        rows: Rows,
-        codes: NDArray[np.int64],
+        block: Arriving,
         values: KernelValues,
         admitted: NDArray[np.bool_],
         slots: NDArray[np.int64],
@@ -306,7 +343,9 @@ class WorkingSet:
         slot_of = slots.copy()
         chosen = np.flatnonzero(admitted & (slots == FREE))
         if len(chosen):
-            slot_of[chosen] = self.store.add(rows, codes, values.block, chosen)
+            rows, codes, inverse_weight = block
+            added = self.store.add(rows, codes, values.block, chosen, inverse_weight)
+            slot_of[chosen] = added
             enter_slots(self.problems.arrays, values.stored, slot_of)
         return np.where(slot_of == FREE, FREE, self.store.entered[slot_of])
 
@@ -332,4 +371,5 @@ class WorkingSet:
         self._store = store_from_arrays(
             state, self.kernel, self.origin, self.precision, self.max_size, added
         )
-        self.problems = PairProblems(problems_from_arrays(state, self._store.gram.diagonal()))
+        diagonal, inverse_weight = self._store.gram.diagonal(), self._store.inverse_weight
+        self.problems = PairProblems(problems_from_arrays(state, diagonal, inverse_weight))

@@ -13,7 +13,7 @@ from solver.arrays import Float64Array
 from solver.compiled import compiled, inner
 from solver.simplex.problem import CURVATURE_ROUNDING, Problem
 
-_OF_MEMBERS = ("alpha", "gradient", "sign", "column", "diagonal")
+_OF_MEMBERS = ("alpha", "gradient", "sign", "column", "diagonal", "inverse_weight")
 _OF_PROBLEMS = ("q", "size", "steps", "indefinite")
 _FIRST_ROOM = 64
 
@@ -22,7 +22,8 @@ class PairArrays(NamedTuple):
     """The fields of P problems (`simplex.problem.Problem`) one after another.
 
     first, room: (P,) problem i has the places [first, first + room) of its members' fields.
-    alpha, gradient, sign, column, diagonal: (places,). q, size, steps, indefinite: (P,).
+    alpha, gradient, sign, column, diagonal, inverse_weight: (places,).
+    q, size, steps, indefinite: (P,).
     """
 
     first: NDArray[np.int64]
@@ -32,6 +33,7 @@ class PairArrays(NamedTuple):
     sign: Float64Array
     column: NDArray[np.int64]
     diagonal: Float64Array
+    inverse_weight: Float64Array
     q: Float64Array
     size: NDArray[np.int64]
     steps: NDArray[np.int64]
@@ -49,6 +51,7 @@ def problem_at(pairs: PairArrays, i: int) -> Problem:
         pairs.sign[start:stop],
         pairs.column[start:stop],
         pairs.diagonal[start:stop],
+        pairs.inverse_weight[start:stop],
         pairs.q[i : i + 1],
         pairs.size[i : i + 1],
         pairs.steps[i : i + 1],
@@ -143,6 +146,7 @@ def _arrays_for(room: NDArray[np.int64]) -> PairArrays:
         sign=np.zeros(places),
         column=np.zeros(places, np.int64),
         diagonal=np.zeros(places),
+        inverse_weight=np.ones(places),
         q=np.zeros(count),
         size=np.zeros(count, np.int64),
         steps=np.zeros(count, np.int64),
@@ -161,6 +165,7 @@ def _copy_all(old: PairArrays, new: PairArrays) -> None:
             new.sign[b + m] = old.sign[a + m]
             new.column[b + m] = old.column[a + m]
             new.diagonal[b + m] = old.diagonal[a + m]
+            new.inverse_weight[b + m] = old.inverse_weight[a + m]
         new.q[i], new.size[i] = old.q[i], n
         new.steps[i], new.indefinite[i] = old.steps[i], old.indefinite[i]
 

@@ -87,7 +87,8 @@ def _gain(problem: Problem, swaps: _Swaps, m: int, kernel_value: float) -> float
     """
     sign, alpha = problem.sign[m], problem.alpha[m]
     off_diagonal = swaps.y_best * sign * (np.float64(kernel_value) + 1.0)
-    diagonal = swaps.diagonal + problem.diagonal[m] + swaps.ridge + swaps.ridge_slope * sign
+    ridge = (swaps.ridge + swaps.ridge_slope * sign) * problem.inverse_weight[m]
+    diagonal = swaps.diagonal + problem.diagonal[m] + ridge
     rise = swaps.g_best - problem.gradient[m]
     rise = rise if rise > swaps.tie else 0.0
     curvature = larger(diagonal - 2.0 * off_diagonal, _FLAT)

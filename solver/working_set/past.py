@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
+from solver.rows.sample_weights import Weights, as_numbers, weights_of
 
 RECENT = 512
 EARLIER = 512
@@ -29,31 +30,32 @@ class Past:
         self._time: NDArray[np.int64] = np.empty(0, np.int64)
         self._X: Float64Array = np.empty((0, 0))
         self._codes: NDArray[np.int64] = np.empty(0, np.int64)
+        self._weight: Float64Array = np.empty(0)
 
     @property
     def nbytes(self) -> int:
         """The bytes of what is kept, and of the room for more."""
-        return self._time.nbytes + self._X.nbytes + self._codes.nbytes
+        return self._time.nbytes + self._X.nbytes + self._codes.nbytes + self._weight.nbytes
 
-    def add(self, X: Float64Array, codes: NDArray[np.int64]) -> None:
-        """Add rows (n, d) float64 with class numbers (n,)."""
+    def add(self, X: Float64Array, codes: NDArray[np.int64], weight: Weights = None) -> None:
+        """Add rows (n, d) float64 with class numbers (n,) and sample weights."""
         at_once = MOST_KEPT - RECENT - EARLIER
         for start in range(0, len(codes), at_once):
             part = slice(start, start + at_once)
-            self._add(X[part], codes[part])
+            self._add(X[part], codes[part], as_numbers(weights_of(weight, part), len(codes[part])))
 
-    def _add(self, X: Float64Array, codes: NDArray[np.int64]) -> None:
+    def _add(self, X: Float64Array, codes: NDArray[np.int64], weight: Float64Array) -> None:
         n = len(codes)
         if self._held + n > len(self._codes):
             self._make_room(n, X.shape[1])
         part = slice(self._held, self._held + n)
         self._time[part] = np.arange(self.seen, self.seen + n)
-        self._X[part], self._codes[part] = X, codes
+        self._X[part], self._codes[part], self._weight[part] = X, codes, weight
         self._held += n
         self.seen += n
 
-    def samples(self) -> tuple[NDArray[np.int64], Float64Array, NDArray[np.int64]]:
-        """Copies of the samples' numbers (from 0), rows and class numbers, the oldest first."""
+    def samples(self) -> tuple[NDArray[np.int64], Float64Array, NDArray[np.int64], Float64Array]:
+        """Copies of samples' numbers (from 0), rows, class numbers and weights, oldest first."""
         before = max(self.seen - RECENT, 0)
         stride = 1
         while stride < _LARGEST_STRIDE and before > EARLIER * stride:
@@ -61,7 +63,7 @@ class Past:
         time = self._time[: self._held]
         earlier = (time % stride == 0) & (time >= before - EARLIER * stride)
         kept = np.flatnonzero((time >= before) | earlier)
-        return time[kept], self._X[kept], self._codes[kept]
+        return time[kept], self._X[kept], self._codes[kept], self._weight[kept]
 
     def relabel(self, places: NDArray[np.int64], since: int) -> None:
         """Give samples of before number `since` the classes places[code]."""
@@ -74,17 +76,19 @@ class Past:
         needed = len(kept[0]) + n
         capacity = max(needed, min(2 * needed, MOST_KEPT))
         self._time, self._codes = np.empty((2, capacity), np.int64)
-        self._X = np.empty((capacity, width))
+        self._X, self._weight = np.empty((capacity, width)), np.empty(capacity)
         self._held = len(kept[0])
         if self._held:
             part = slice(0, self._held)
-            self._time[part], self._X[part], self._codes[part] = kept
+            self._time[part], self._X[part], self._codes[part], self._weight[part] = kept
 
     def state(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Returns the arrays that `restore` needs, under names that begin with the prefix."""
-        time, X, codes = self.samples()
+        time, X, codes, weight = self.samples()
         seen = np.array([self.seen], np.int64)
         arrays = {"seen": seen, "time": time, "X": X, "codes": codes}
+        if np.any(weight != 1.0):
+            arrays["weight"] = weight
         return {f"{prefix}{name}": array for name, array in arrays.items()}
 
     def restore(self, prefix: str, state: Mapping[str, NDArray[Any]]) -> None:
@@ -92,3 +96,4 @@ class Past:
         self.seen = int(state[f"{prefix}seen"][0])
         time, X, codes = (np.array(state[f"{prefix}{name}"]) for name in ("time", "X", "codes"))
         self._time, self._X, self._codes, self._held = time, X, codes, len(time)
+        self._weight = np.array(state.get(f"{prefix}weight", np.ones(len(time))))

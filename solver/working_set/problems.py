@@ -36,6 +36,7 @@ def weightless_problem(store: SampleStore, slots: NDArray[np.int64], sign: Float
     problem.size[0] = n
     problem.column[:n], problem.sign[:n] = slots, sign
     problem.diagonal[:n] = store.gram.diagonal()[slots] + 1.0
+    problem.inverse_weight[:n] = store.inverse_weight[slots]
     return problem
 
 

@@ -54,6 +54,7 @@ class Arrivals(NamedTuple):
     column: (B,) the column of the sample's kernel values once it is admitted.
     member: (B,) the position of a sample that is a member already, otherwise -1. A member takes its
         step, but is not admitted again: its copy would double its weight.
+    inverse_weight: (B,) see `simplex.problem.Problem`.
     by_column: (stored + B, B) `KernelValues.block` with rows and columns exchanged, for the
         predictions of runs of samples of other classes; (0, 0) where these are few.
     """
@@ -61,6 +62,7 @@ class Arrivals(NamedTuple):
     sign: Float64Array
     column: NDArray[np.int64]
     member: NDArray[np.int64]
+    inverse_weight: Float64Array
     by_column: FloatArray
 
 
@@ -132,7 +134,7 @@ def walk(
         if problem.q[0] == 0.0:
             first = arrivals.member[k]
             if not known:
-                first = _admit(problem, values, arrivals.column[k], y, 0.0)
+                first = _admit(problem, values, arrivals, k, 0.0)
             _start(problem, values, layout, first, rule.ridge, scratch.row)
             ends = ends_of(problem)
             trace.admitted[k] = not known
@@ -141,7 +143,7 @@ def walk(
         g_k = -2.0 * y * decision
         best = ends.best
         if not known and g_k >= problem.gradient[best] - tie_width(problem):
-            best = _admit(problem, values, arrivals.column[k], y, g_k)
+            best = _admit(problem, values, arrivals, k, g_k)
             trace.admitted[k] = True
         if rule.away_steps and away_is_steeper(problem, best, ends.worst):
             trace.step[k], ends = away(members, ends.worst)
@@ -255,13 +257,17 @@ def _start(
 
 
 @inner
-def _admit(problem: Problem, values: KernelValues, column: int, y: float, gradient: float) -> int:
-    """Add a member without weight (P1 Algorithm 1 line 6); returns its position."""
+def _admit(
+    problem: Problem, values: KernelValues, arrivals: Arrivals, k: int, gradient: float
+) -> int:
+    """Add sample k as a member with alpha 0 (P1 Algorithm 1 line 6); returns its position."""
     new: int = problem.size[0]
+    column = arrivals.column[k]
     problem.alpha[new] = 0.0
     problem.gradient[new] = gradient
-    problem.sign[new] = y
+    problem.sign[new] = arrivals.sign[k]
     problem.column[new] = column
+    problem.inverse_weight[new] = arrivals.inverse_weight[k]
     stored = values.stored
     value = (
         values.gram[column, column] if column < stored else values.block[column - stored, column]

@@ -7,7 +7,7 @@ and harmless, until it is used again; its `code` is -1.
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import FloatArray
+from solver.arrays import Float64Array, FloatArray
 from solver.compiled import compiled
 from solver.kernels.functions import Rows, take
 from solver.rows.matrix import concatenate_rows, n_nonzeros
@@ -18,7 +18,7 @@ _FIRST_CAPACITY = 64
 
 
 class SampleStore:
-    """The rows, class codes and kernel values of stored samples, in arrays that grow.
+    """The rows, class codes, weights and kernel values of stored samples, in arrays that grow.
 
     like: prepared rows, which set the width and precision. max_size: the bound, or None.
 
@@ -36,6 +36,7 @@ class SampleStore:
         self._filled = 0
         self.code: NDArray[np.int64] = np.full(capacity, FREE, np.int64)
         self.entered: NDArray[np.int64] = np.zeros(capacity, np.int64)
+        self.inverse_weight: Float64Array = np.ones(capacity)
         self.added = 0
         self.gram: FloatArray = np.empty((capacity, capacity), like.fast.dtype)
 
@@ -48,7 +49,7 @@ class SampleStore:
     def nbytes(self) -> int:
         """The bytes of all arrays, with their unused parts."""
         rows = rows_nbytes(self.rows.exact) + self.rows.fast.nbytes + self.rows.far.nbytes
-        return self.gram.nbytes + 2 * self.code.nbytes + rows
+        return self.gram.nbytes + 3 * self.code.nbytes + rows
 
     def used_rows(self) -> Rows:
         """Returns the rows of all slots so far, with those of free ones between them."""
@@ -79,10 +80,12 @@ class SampleStore:
         codes: NDArray[np.int64],
         block: FloatArray,
         chosen: NDArray[np.int64],
+        inverse_weight: Float64Array,
     ) -> NDArray[np.int64]:
         """Store the `chosen` rows of a block with its kernel values; returns their slots.
 
         block: (B, used + B) kernel values of the block against all slots and then itself.
+        inverse_weight: (B,) see `simplex.problem.Problem`.
         The lowest free slots are filled first.
         """
         free = np.flatnonzero(self.code[: self.used] == FREE)[: len(chosen)]
@@ -94,6 +97,7 @@ class SampleStore:
         self.rows = Rows(exact, self.rows.fast, self.rows.far)
         self.rows.fast[slots], self.rows.far[slots] = new.fast, new.far
         self.code[slots] = codes[chosen]
+        self.inverse_weight[slots] = inverse_weight[chosen]
         self.entered[slots] = self.added + np.arange(len(slots))
         self.added += len(slots)
         _write_gram(self.gram, block, self.used, chosen, slots)
@@ -110,16 +114,18 @@ class SampleStore:
         rows: Rows,
         code: NDArray[np.int64],
         entered: NDArray[np.int64],
+        inverse_weight: Float64Array,
         added: int,
         gram: FloatArray,
     ) -> None:
         """Replace the contents by those of a store without unused slots.
 
-        rows: all slots, sparse ones without gaps. code, entered: (slots,).
+        rows: all slots, sparse ones without gaps. code, entered, inverse_weight: (slots,).
         added: the number of samples that were ever stored. gram: (slots, slots).
         """
         self.rows, self._filled = rows, n_nonzeros(rows.exact)
         self.code, self.entered, self.added = code, entered, added
+        self.inverse_weight = inverse_weight
         self.gram, self.used = gram, len(code)
 
     def _reserve(self, needed: int) -> None:
@@ -134,6 +140,7 @@ class SampleStore:
             capacity = max(needed, self.max_size)
         self.rows = _with_capacity(self.rows, capacity)
         self.code, self.entered = grown(self.code, capacity), grown(self.entered, capacity)
+        self.inverse_weight = grown(self.inverse_weight, capacity)
         gram = np.empty((capacity, capacity), self.gram.dtype)
         gram[: self.used, : self.used] = self.gram[: self.used, : self.used]
         self.gram = gram

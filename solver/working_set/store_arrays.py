@@ -11,18 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
-from solver.kernels.functions import Kernel, Precision, prepare_rows
+from solver.kernels.functions import Kernel, Precision, prepare_rows, prepare_weighted
 from solver.rows.matrix import n_rows, rows_from_arrays, rows_to_arrays
 from solver.working_set.store import SampleStore, pack_triangle, unpack_triangle
 
 
 def store_to_arrays(store: SampleStore) -> dict[str, NDArray[Any]]:
     """Returns copies of the rows, codes, `entered` numbers and kernel values of all slots."""
+    inverse = store.inverse_weight[: store.used]
+    weights = {"inverse_weight": inverse.copy()} if np.any(inverse != 1.0) else {}
     return {
         **rows_to_arrays("rows", store.used_rows().exact),
         "codes": store.code[: store.used].copy(),
         "entered": store.entered[: store.used].copy(),
         "gram": pack_triangle(store.gram, store.used),
+        **weights,
     }
 
 
@@ -40,10 +43,13 @@ def store_from_arrays(
     """
     exact = rows_from_arrays("rows", arrays)
     assert exact is not None
-    rows = prepare_rows(kernel, exact, origin, *precision)
     used = n_rows(exact)
+    inverse_weight = np.array(arrays.get("inverse_weight", np.ones(used)))
+    rows = prepare_rows(kernel, exact, origin, *precision)
+    rows = prepare_weighted(kernel, rows, precision, inverse_weight)
     # Earlier versions kept float32 values for every C.
     gram = unpack_triangle(arrays["gram"].astype(precision.dtype, copy=False), used, used)
     store = SampleStore(rows, max_size)
-    store.restore(rows, np.array(arrays["codes"]), np.array(arrays["entered"]), added, gram)
+    codes, entered = np.array(arrays["codes"]), np.array(arrays["entered"])
+    store.restore(rows, codes, entered, inverse_weight, added, gram)
     return store

@@ -52,8 +52,8 @@ def classification(kernel, X, y, C_minus=1.0, C_plus=1.0, dtype=FLOAT64):
     order = np.argsort(y, kind="stable")
     X, y = X[order], y[order].astype(np.float64)
     n, m = int((y < 0).sum()), len(y)
-    dual = classification_dual((0, n), (n, m), 0.5 / C_minus, 0.5 / C_plus)
     ridge = np.where(y < 0, 0.5 / C_minus, 0.5 / C_plus)
+    dual = classification_dual((0, n), (n, m), ridge)
     A = np.outer(y, y) * (kernel_matrix(kernel, X, X) + 1.0) + np.diag(ridge)
     return Instance(dual, kernel, X, prepared(kernel, X, dtype), A)
 

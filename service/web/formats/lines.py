@@ -1,6 +1,7 @@
 """Bodies of lines: NDJSON, CSV (RFC 4180) and svmlight, decoded to the plain data of JSON bodies.
 
-    application/x-ndjson   a sample per line, {"x": ..., "y": ...}; a row to predict {"x": ...}
+    application/x-ndjson   a sample per line, {"x": ..., "y": ...}, with "weight" if it does not
+                           count 1; a row to predict {"x": ...}
     text/csv               numbers, and the label in the last column or in the one headed y
     text/x-libsvm          label index:number ...; an index is the name of a number
 
@@ -52,6 +53,7 @@ def decode_ndjson(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
     check_json(body, bounds)
     texts = [(n, text) for n, text in enumerate(body.split(b"\n"), 1) if text.strip()]
     names = ("x", "y") if labelled else ("x",)
+    optional = {"weight"} if labelled else set[str]()
     items, wrong = [], list[SampleError]()
     for line, text in texts:
         try:
@@ -59,7 +61,7 @@ def decode_ndjson(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
         except ValueError as error:
             detail = f"line {line} is not JSON: {error}"
             raise Unreadable(detail, [{"line": line, "detail": detail}]) from None
-        if not isinstance(item, dict) or item.keys() != set(names):
+        if not isinstance(item, dict) or item.keys() - optional != set(names):
             detail = f"must be an object of {' and '.join(names)} and nothing else"
             wrong.append({"line": line, "detail": detail})
         elif not isinstance(item["x"], list | dict):
@@ -70,6 +72,8 @@ def decode_ndjson(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
     if wrong:
         raise InvalidSamples(f"line {wrong[0]['line']} {wrong[0]['detail']}", wrong)
     fields = {name: [item[name] for item in items] for name in names}
+    if any("weight" in item for item in items):
+        fields["weight"] = [item.get("weight", 1) for item in items]
     return Lines(fields, [line for line, _ in texts])
 
 

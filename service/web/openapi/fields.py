@@ -3,6 +3,7 @@
 from typing import Any
 
 from service.samples.targets import LARGEST_TARGET
+from service.samples.weights import LARGEST_WEIGHT, LEAST_WEIGHT
 from service.spec.heads import HEADS
 from service.spec.model import MODEL_NAME_PATTERN
 
@@ -64,6 +65,7 @@ _MAYBE_NUMBER: Schema = {"type": ["number", "null"]}
 _MAYBE_INTEGER: Schema = {"type": ["integer", "null"]}
 _LABEL: Schema = {"oneOf": [TEXT, {"type": "integer"}, FLAG]}
 _TARGET: Schema = {"type": "number", "minimum": -LARGEST_TARGET, "maximum": LARGEST_TARGET}
+_WEIGHT: Schema = {"type": "number", "minimum": LEAST_WEIGHT, "maximum": LARGEST_WEIGHT}
 _VALUE: Schema = {"type": ["number", "string", "boolean", "null"]}
 _ROW = array_of(_VALUE, minItems=1)
 _NAMED_ROW: Schema = {
@@ -105,6 +107,12 @@ FIELDS: dict[str, Schema] = {
         "description": "One label per row, or one number if the model's task is regression; for "
         "one row the label or number itself.",
         "anyOf": [array_of(_LABEL, minItems=1), _LABEL, array_of(_TARGET, minItems=1), _TARGET],
+    },
+    "weight": {
+        "description": "How much each sample's loss counts in what is learned, or one number for "
+        "all; 1 if absent. Scores count each sample once, and the scales of rows and targets do "
+        "without.",
+        "anyOf": [array_of(_WEIGHT, minItems=1), _WEIGHT],
     },
     "prediction": {
         "description": "A label or number for each row. In the answer to learning it was made just "

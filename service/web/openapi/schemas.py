@@ -60,7 +60,7 @@ def _sequence(description: str, schema: Schema = SEQUENCE) -> Schema:
     return {"sequence": schema | {"description": description}}
 
 
-_RAW = {"x": _or_raw("x"), "y": _or_raw("y")}
+_RAW = {name: _or_raw(name) for name in ("x", "y", "weight")}
 _ASKED: dict[str, Schema] = {
     "probability": FLAG | {"description": "Whether probabilities are to be answered, too."}
 }
@@ -76,8 +76,8 @@ COMPONENTS: dict[str, Schema] = {
         fields=_RAW_ARRAY,
         description="Raw little-endian numbers; `data` is MessagePack's type bin.",
     ),
-    "Samples": object_of("x y", "names", additionalProperties=False),
-    "PackedSamples": object_of("x y", "names", _RAW, additionalProperties=False),
+    "Samples": object_of("x y", "names weight", additionalProperties=False),
+    "PackedSamples": object_of("x y", "names weight", _RAW, additionalProperties=False),
     "Rows": object_of("x", "names probability", _ASKED, additionalProperties=False),
     "PackedRows": object_of("x", "names probability", _RAW | _ASKED, additionalProperties=False),
     "Learned": object_of(

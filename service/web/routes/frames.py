@@ -14,8 +14,8 @@ FrameId = int | str
 
 _LONGEST_ID = 128
 _FIELDS = {
-    "learn": {"id", "op", "x", "names", "y", "if_match"},
-    "asset": {"id", "op", "x", "names", "y", "if_match"},
+    "learn": {"id", "op", "x", "names", "y", "weight", "if_match"},
+    "asset": {"id", "op", "x", "names", "y", "weight", "if_match"},
     "predict": {"id", "op", "x", "names", "head", "min_sequence", "probability"},
 }
 

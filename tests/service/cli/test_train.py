@@ -118,6 +118,12 @@ class TestOnline:
         objective = record(out)["objective"]
         assert objective != record(trained(npz, "--force"))["objective"]
 
+    def test_class_weights_of_asset_stay_with_the_model(self, npz: Path):
+        own = ["--algorithm", "asset", "--dimension", 16]
+        out = trained(npz, *own, "--class-weight", "10=3")
+        asset = load_model(out).learner.heads["asset"].learner
+        assert asset._learner.current.class_weight == [1.0, 3.0, 1.0]
+
 
 class TestBatch:
     @pytest.mark.sweep

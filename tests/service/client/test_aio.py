@@ -94,10 +94,10 @@ class TestRealServer:
         async def live() -> tuple[int, list[int]]:
             async with AsyncClient(server.url) as client:
                 await client.create(name, SPEC)
-                calls = [client.learn(name, x, y) for x, y in zip(*samples, strict=True)]
+                calls = [client.learn(name, x, y) for x, y in zip(*samples[:2], strict=True)]
                 await asyncio.gather(*calls)
                 async with client.stream(name) as stream:
-                    sending = [stream.learn(x, y) for x, y in zip(*samples, strict=True)]
+                    sending = [stream.learn(x, y) for x, y in zip(*samples[:2], strict=True)]
                     tickets = await asyncio.gather(*sending)
                     return (await client.describe(name))["sequence"], tickets
 

@@ -61,7 +61,7 @@ class TestBatches:
         for row in ([1.0, 2.0], np.array([1, 2]), (1, 2)):
             batch = one_batch(row, "a")
             assert (batch.X.tolist(), batch.y) == ([[1, 2]], ["a"])
-        assert one_batch({"a": 1.5}, 2.5) == ([{"a": 1.5}], [2.5])
+        assert one_batch({"a": 1.5}, 2.5)[:2] == ([{"a": 1.5}], [2.5])
 
     def test_float32_stays_half_as_large(self):
         assert len(packed(np.zeros((100, 10), np.float32))) < 4100
@@ -209,3 +209,36 @@ def test_a_name_that_comes_twice_is_refused():
     frame.columns = ["a", "a"]
     with pytest.raises(ValueError, match="same name"):
         rows_of(frame)
+
+
+class TestWeights:
+    """One number for all samples, or one for each, whatever forms the samples have."""
+
+    def test_one_number_is_sent_as_it_is(self):
+        batches = Batches(np.zeros((5, 1)), range(5), 2, np.float64(3.0))
+        assert [batches.take().fields()["weight"] for _ in range(3)] == [3.0, 3.0, 3.0]
+
+    @pytest.mark.parametrize("form", [list, tuple, np.array, iter], ids=lambda form: form.__name__)
+    def test_each_batch_has_those_of_its_samples(self, form):
+        weight = [0.5, 1.0, 1.5, 2.0, 2.5]
+        rows = np.zeros((5, 1))
+        for X, y in ((rows, range(5)), (zip(rows, range(5), strict=True), None)):
+            batches = Batches(X, y, 2, form(weight))
+            assert [batches.take().weight for _ in range(3)] == [[0.5, 1.0], [1.5, 2.0], [2.5]]
+            assert batches.take() is None
+
+    def test_halves_share_them(self):
+        halves = one_batch(np.zeros((4, 1)), range(4), [1.0, 2.0, 3.0, 4.0]).halves()
+        assert [half.weight for half in halves] == [[1.0, 2.0], [3.0, 4.0]]
+        assert [half.weight for half in one_batch(np.zeros((4, 1)), range(4), 2.0).halves()] == [
+            2,
+            2,
+        ]
+
+    def test_without_weights_there_is_no_field(self):
+        assert set(one_batch(np.zeros((4, 1)), range(4)).fields()) == {"x", "y"}
+
+    @pytest.mark.parametrize(("weight", "message"), [([1.0], "fewer"), ([1.0] * 3, "more")])
+    def test_as_many_weights_as_samples(self, weight, message):
+        with pytest.raises(ValueError, match=message):
+            one_batch(np.zeros((2, 1)), [1, 2], weight)

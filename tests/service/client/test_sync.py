@@ -167,7 +167,7 @@ class TestRealServer:
         client.create(name, SPEC)
         with client.stream(name) as stream, ThreadPoolExecutor(4) as threads:
             tickets = list(threads.map(stream.learn, samples.X, samples.y))
-            calls = threads.map(lambda x, y: client.learn(name, x, y).learned, *samples)
+            calls = threads.map(lambda x, y: client.learn(name, x, y).learned, *samples[:2])
             assert list(calls) == [1] * 40
         assert sorted(tickets) == list(range(1, 41))
         assert client.describe(name)["sequence"] == 80

@@ -27,7 +27,7 @@ def filled(most: int, sizes: list[int]) -> RecentSamples:
 def test_it_holds_the_last_ones_in_their_order(most: int, sizes: list[int]) -> None:
     window = filled(most, sizes)
     X, y = samples(sum(sizes))
-    held_X, held_y = window.in_order()
+    held_X, held_y, _ = window.in_order()
     assert len(window) == min(most, len(y))
     np.testing.assert_array_equal(held_y, y[-most:])
     np.testing.assert_array_equal(held_X.reshape(-1, 2), X[-most:])
@@ -48,7 +48,7 @@ def test_restored_it_goes_on_as_if_it_had_not_stopped(
 
 def test_what_it_gave_does_not_change_with_it() -> None:
     window = filled(4, [4])
-    X, y = window.in_order()
+    X, y, _ = window.in_order()
     window.add(*samples(4))
     window.add(-np.ones((4, 2)), -np.ones(4))
     assert (X >= 0.0).all()

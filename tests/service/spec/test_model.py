@@ -30,6 +30,7 @@ DEFAULTS = {
         "algorithm": "asset",
         "features": "fourier",
         "dimension": 512,
+        "class_weight": [],
         "lambda": 1e-4,
         "epsilon": None,
         "average": True,

@@ -14,6 +14,7 @@ RANDOM = np.random.default_rng(0)
 PHI = np.concatenate([np.ones((N, 1)), RANDOM.normal(size=(N, COLUMNS))], axis=1)
 LABELS = np.eye(4)[RANDOM.integers(0, 4, N)]
 TARGETS = RANDOM.normal(size=(N, 1))
+ONES = np.ones(N)
 
 
 @pytest.mark.parametrize("regression", [False, True])
@@ -26,7 +27,7 @@ def test_scores_are_those_of_a_plain_search(length, regression):
     )
     weighted.weight = np.array([1.0, 0.0, 0.25], np.float32)
     learner.weigh(weighted.weight)
-    scores = [learner.absorb(PHI[part, 1:], Y[part]) for part in blocks(N, length)]
+    scores = [learner.absorb(PHI[part, 1:], Y[part], ONES[part]) for part in blocks(N, length)]
     expected = [
         np.concatenate([plain.learn(phi, y), weighted.learn(phi, y)])
         for phi, y in zip(PHI, Y, strict=True)
@@ -36,10 +37,10 @@ def test_scores_are_those_of_a_plain_search(length, regression):
 
 def test_a_view_scores_a_row_as_if_it_came_next_and_stays():
     learner = Neighbours((5,), COLUMNS, regression=False)
-    learner.absorb(PHI[:200, 1:], LABELS[:200])
+    learner.absorb(PHI[:200, 1:], LABELS[:200], ONES[:200])
     view = learner.view(4)
     before = neighbour_scores(view, PHI[200:250, 1:])
-    next_one = learner.absorb(PHI[200:250, 1:], LABELS[200:250])[:1]
+    next_one = learner.absorb(PHI[200:250, 1:], LABELS[200:250], ONES[200:250])[:1]
     np.testing.assert_array_equal(before[:1], next_one)
     np.testing.assert_array_equal(neighbour_scores(view, PHI[200:250, 1:]), before)
 
@@ -47,9 +48,10 @@ def test_a_view_scores_a_row_as_if_it_came_next_and_stays():
 def test_rescaled_targets_are_answered_in_new_units():
     learner, other = (Neighbours((3,), COLUMNS, regression=True) for _ in range(2))
     for one in (learner, other):
-        one.absorb(PHI[:100, 1:], TARGETS[:100])
+        one.absorb(PHI[:100, 1:], TARGETS[:100], ONES[:100])
     other.rescale(3.0, -2.0)
-    scores = [one.absorb(PHI[100:101, 1:], TARGETS[100:101]) for one in (learner, other)]
+    last = PHI[100:101, 1:], TARGETS[100:101], ONES[100:101]
+    scores = [one.absorb(*last) for one in (learner, other)]
     np.testing.assert_allclose(scores[1], 3.0 * scores[0] - 2.0)
 
 
@@ -70,7 +72,8 @@ def test_rows_from_before_classes_moved_have_the_labels_of_after_it():
     y, moved = random.integers(0, 4, 800), np.array([2, 0, 3, 1])
     now = np.where(np.arange(800) < 700, y, moved[y])
     learner = Neighbours((5, 25), COLUMNS, regression=False)
-    learner.absorb(centres[y] + random.normal(size=(800, COLUMNS)), np.eye(4)[now])
+    rows = centres[y] + random.normal(size=(800, COLUMNS))
+    learner.absorb(rows, np.eye(4)[now], np.ones(800))
     for _ in range(2):
         learner.follow(moved)
         right = learner.memory.target[:800] == moved[y]
@@ -79,7 +82,7 @@ def test_rows_from_before_classes_moved_have_the_labels_of_after_it():
 
 def test_labels_stay_where_nothing_shows_that_they_moved():
     learner = Neighbours((5,), COLUMNS, regression=False)
-    learner.absorb(PHI[:, 1:], LABELS)
+    learner.absorb(PHI[:, 1:], LABELS, ONES)
     before = learner.memory.target.copy()
     learner.follow(np.array([1, 0, 2, 3]))
     np.testing.assert_array_equal(learner.memory.target, before)

@@ -19,7 +19,7 @@ def absorbed(horizon, ridge, length, Y=Y, losses=LOSSES):
     learner.W = for_classes(learner.W, 2)
     answers, samples = [], 0
     for part in blocks(len(PHI), length):
-        answers.append(learner.absorb(PHI[part], Y[part]))
+        answers.append(learner.absorb(PHI[part], Y[part], np.ones(len(PHI[part]))))
         samples += len(PHI[part])
         if samples % CHUNK == 0:
             learner.end_chunk(samples)
@@ -51,7 +51,7 @@ def test_p_stays_symmetric_and_bounded_through_many_equal_rows():
     random = np.random.default_rng(1)
     for block in range(2048):
         rows = np.repeat(random.normal(size=(1, 20)) * 10.0, CHUNK, axis=0)
-        learner.absorb(rows, np.ones((CHUNK, 1)))
+        learner.absorb(rows, np.ones((CHUNK, 1)), np.ones(CHUNK))
         learner.end_chunk((block + 1) * CHUNK)
     np.testing.assert_array_equal(learner.P[0], learner.P[0].T)
     values = np.linalg.eigvalsh(learner.P[0])

@@ -53,7 +53,10 @@ def test_diagonal_learners_are_adagrad_one_row_at_a_time(length):
     Y = np.eye(3)[random.integers(0, 3, 200)]
     learner = DiagonalLearners((0.1, 1.0), regression=False)
     learner.meet(2)
-    scores = [learner.absorb(take_rows(X, part), Y[part]) for part in blocks(200, length)]
+    scores = [
+        learner.absorb(take_rows(X, part), Y[part], np.ones(len(Y[part])))
+        for part in blocks(200, length)
+    ]
     rows = [(np.flatnonzero(r), r[r != 0.0]) for r in dense]
     for e, step in enumerate(learner.steps):
         found = np.concatenate([s[e] for s in scores])
@@ -65,10 +68,10 @@ def test_a_view_of_diagonal_learners_scores_rows_as_if_they_came_next():
     learner = DiagonalLearners((0.3,), regression=False)
     learner.meet(1)
     Y = np.eye(2)[y]
-    learner.absorb(take_rows(X, slice(0, 299)), Y[:299])
+    learner.absorb(take_rows(X, slice(0, 299)), Y[:299], np.ones(299))
     last = take_rows(X, slice(299, 300))
     scores = diagonal_scores(learner.view(), last)
-    np.testing.assert_array_equal(scores, learner.absorb(last, Y[299:]))
+    np.testing.assert_array_equal(scores, learner.absorb(last, Y[299:], np.ones(1)))
 
 
 def test_hashing_keeps_narrow_rows_and_inner_products_of_wide_ones():

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from tests.solver.estimators.equivalence import not_equivalent
 from wolfstream import StreamClassifier, StreamRegressor
 
 
@@ -29,8 +30,9 @@ def targets(X):
         StreamClassifier(taught="asset", missing="indicator"),
         StreamRegressor(),
     ],
-    expected_failed_checks=lambda _: {
-        "check_dataframe_column_names_consistency": "columns are put right by their names"
+    expected_failed_checks=lambda estimator: {
+        "check_dataframe_column_names_consistency": "columns are put right by their names",
+        **not_equivalent(estimator),
     },
 )
 def test_scikit_learn_checks_them(estimator, check):

@@ -42,9 +42,8 @@ def tight(instance, method="swap", tol=1e-11):
 
 class TestBuilders:
     def test_two_classes_in_two_runs_of_columns(self):
-        dual = classification_dual((3, 5), (7, 10), 0.25, 2.0)
+        dual = classification_dual((3, 5), (7, 10), np.array([0.25, 0.25, 2.0, 2.0, 2.0]))
         assert dual.sign.tolist() == [-1.0, -1.0, 1.0, 1.0, 1.0]
-        assert dual.ridge.tolist() == [0.25, 0.25, 2.0, 2.0, 2.0]
         assert dual.column.tolist() == [3, 4, 7, 8, 9]
 
     def test_regression_has_each_sample_from_above_and_from_below(self):
@@ -70,7 +69,7 @@ class TestClassification:
         n = int((y < 0).sum())
         others = np.random.default_rng(0).standard_normal((3, 4, X.shape[1]))
         shared = np.concatenate([others[0], alone.X[:n], others[1], alone.X[n:], others[2]])
-        dual = classification_dual((4, 4 + n), (8 + n, 8 + len(y)), 0.5, 0.25)
+        dual = classification_dual((4, 4 + n), (8 + n, 8 + len(y)), alone.dual.ridge)
         among = Instance(dual, kernel, shared, prepared(kernel, shared), alone.A)
         solution = tight(among)
         assert solution.objective == pytest.approx(-minimise(alone.A).value, abs=1e-9)

@@ -26,7 +26,7 @@ def three_clusters(n=120, seed=0):
 
 def solved(X, codes, settings=TIGHT, **more):
     random = np.random.default_rng(0)
-    return list(solve_pairs(KERNEL, X, codes, RIDGE, settings, random, **more))
+    return list(solve_pairs(KERNEL, X, codes, np.array(RIDGE)[codes], settings, random, **more))
 
 
 def hessian(X, codes, pair):
@@ -144,7 +144,7 @@ def test_partan_ends_only_where_the_gap_is_small_after_rounding(stream, start):
     X[750:] = X[:750]
     kernel, settings = Kernel("rbf", 0.045), Settings("partan", 0.0, absolute_tol=1e-4)
     random = np.random.default_rng(start)
-    (pair,) = solve_pairs(kernel, X, y, [0.1, 0.001], settings, random)
+    (pair,) = solve_pairs(kernel, X, y, np.array([0.1, 0.001])[y], settings, random)
     assert pair.solution.converged
     assert pair.solution.gap <= 1e-4 * (1 + 1e-6)
 
@@ -161,7 +161,7 @@ class TestRounding:
         codes = (X[:, 0] * X[:, 1] > 0.0).astype(np.int64)
         codes[0] = 0
         kernel, settings = Kernel("rbf", 1.0), Settings("swap", 1e-3, 20_000)
-        (pair,) = solve_pairs(kernel, X, codes, [0.5 / C] * 2, settings, random)
+        (pair,) = solve_pairs(kernel, X, codes, np.full(len(X), 0.5 / C), settings, random)
         A = np.outer(pair.sign, pair.sign) * (kernel_matrix(kernel, X[pair.rows], X[pair.rows]) + 1)
         A += np.eye(len(X)) * 0.5 / C
         alpha = pair.solution.alpha

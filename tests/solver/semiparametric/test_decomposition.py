@@ -62,7 +62,7 @@ def test_the_variables_that_move_are_those_of_the_best_d(seed, count):
     gradient = Q @ z + p + A.T @ iterate.beta
     lowest = [
         min(low * g, high * g)
-        for (low, high), g in zip(box_of_d(z, dual.upper), gradient, strict=True)
+        for (low, high), g in zip(box_of_d(z, instance.upper), gradient, strict=True)
     ]
     best = min(sum(lowest[i] for i in moved) for moved in combinations(range(10), count))
     chosen = steepest_variables(violations(dual, iterate), count)

@@ -39,7 +39,7 @@ def made(seed, epsilon=0.1, rho=0.3):
     rhos = np.array([rho, 2.0 * rho])
     sub = Subproblem(
         theta=theta,
-        slopes=slopes_at(theta, epsilon, UPPER),
+        slopes=slopes_at(theta, epsilon, np.full(N, UPPER)),
         residual=gram @ theta + beta @ Psi - y,
         Psi=Psi,
         curvature=np.diag(gram) + rhos @ (Psi * Psi),
@@ -48,7 +48,7 @@ def made(seed, epsilon=0.1, rho=0.3):
         beta=beta,
         rho=rhos,
         epsilon=epsilon,
-        upper=UPPER,
+        upper=np.full(N, UPPER),
     )
     return sub, gram, y
 
@@ -191,7 +191,7 @@ def test_a_step_from_end_to_end_takes_the_second_steepest_along():
     sub, gram, _ = made(0)
     sub.theta[:] = 0.0
     sub.residual[:] = np.linspace(20.0, -30.0, N)
-    sub = sub._replace(slopes=slopes_at(sub.theta, sub.epsilon, UPPER))
+    sub = sub._replace(slopes=slopes_at(sub.theta, sub.epsilon, sub.upper))
     i, j, best, wrong, _ = steepest_and_partner(sub, gram)
     assert (i, j, best) == (N - 1, N - 2, UPPER)
     assert wrong[j] == sorted(wrong)[-2]
@@ -202,7 +202,7 @@ def test_where_no_other_sample_would_move_the_steepest_moves_alone():
     sub.theta[:] = 0.0
     sub.residual[:] = 0.0
     sub.residual[4] = -20.0
-    sub = sub._replace(slopes=slopes_at(sub.theta, sub.epsilon, UPPER))
+    sub = sub._replace(slopes=slopes_at(sub.theta, sub.epsilon, sub.upper))
     i, j, *_ = steepest_and_partner(sub, gram)
     assert i == j == 4
     assert pair_minimum(sub, 4, 4, sub.curvature[4])[0] == UPPER
@@ -221,7 +221,7 @@ def test_a_move_keeps_all_that_hangs_on_theta(seed, single):
     np.testing.assert_allclose(sub.beta, expected, atol=1e-12)
     residual = gram @ sub.theta + sub.beta @ sub.Psi - y
     np.testing.assert_allclose(sub.residual, residual, atol=1e-12)
-    for held, afresh in zip(sub.slopes, slopes_at(sub.theta, 0.1, UPPER), strict=True):
+    for held, afresh in zip(sub.slopes, slopes_at(sub.theta, 0.1, sub.upper), strict=True):
         np.testing.assert_array_equal(held, afresh)
     assert set(np.flatnonzero(kernel.last_used)) == {i, j}
 

@@ -29,7 +29,9 @@ def solutions(X, codes):
     alpha, objective = [], []
     for a, b in pairs_of(len(ends)):
         runs = (int(starts[a]), int(ends[a])), (int(starts[b]), int(ends[b]))
-        dual = classification_dual(*runs, 0.5 / C, 0.5 / C)
+        dual = classification_dual(
+            *runs, np.full(runs[0][1] - runs[0][0] + runs[1][1] - runs[1][0], 0.5 / C)
+        )
         start = initial_ball(dual, source, 20, np.random.default_rng(0))
         solution = solve(FullSearch(dual, source, start), "swap", 1e-9, 100_000)
         weights = np.zeros(len(X))

@@ -77,5 +77,7 @@ def test_a_pair_without_weight_has_no_gap():
 def test_a_batch_solution_has_no_gap_either(sampling):
     X, codes = clusters(3, 100)
     kernel, settings = Kernel("polynomial", 1.0, 3, -3.0), Settings("mfw", 1e-4, 2000, sampling)
-    (pair,) = solve_pairs(kernel, X, codes, [0.5, 0.5], settings, np.random.default_rng(0))
+    (pair,) = solve_pairs(
+        kernel, X, codes, np.full(len(X), 0.5), settings, np.random.default_rng(0)
+    )
     assert np.isnan(pair.solution.gap)

@@ -19,7 +19,7 @@ def past_of(n: int, size: int = 64) -> Past:
 
 @pytest.mark.parametrize("n", [1, 500, 1024, 1025, 3000, 20_000])
 def test_the_last_samples_are_all_there_and_some_before_them(n: int):
-    time, X, codes = past_of(n).samples()
+    time, X, codes, _ = past_of(n).samples()
     assert time[-RECENT:].tolist() == list(range(max(n - RECENT, 0), n))
     earlier = time[:-RECENT]
     assert len(earlier) <= EARLIER
@@ -51,5 +51,5 @@ def test_a_state_goes_on():
 
 @pytest.mark.parametrize("size", [1, 64, 4096, 100_000])
 def test_memory_is_bounded_whatever_the_calls_bring(size: int):
-    numbers_of_a_sample = 3  # its place in the stream, one feature, its class
+    numbers_of_a_sample = 4  # its place in the stream, one feature, its class and weight
     assert past_of(100_000, size).nbytes <= 8 * numbers_of_a_sample * MOST_KEPT

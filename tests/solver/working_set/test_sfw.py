@@ -190,7 +190,7 @@ def walk_over(K, sign, rule):
     n = len(K)
     problem = empty_problem(n)
     trace = Trace(np.zeros(n), np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.int8))
-    arrivals = Arrivals(sign, np.arange(n), np.full(n, -1), np.empty((0, 0)))
+    arrivals = Arrivals(sign, np.arange(n), np.full(n, -1), np.ones(n), np.empty((0, 0)))
     scratch = Scratch(sign, np.empty(n), np.empty(n), np.empty((2, STRETCH)))
     walk(problem, values_among(K), arrivals, rule, trace, scratch)
     return problem, trace

@@ -1,0 +1,54 @@
+"""How much samples count, out of decoded bodies."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from service.errors import SampleError, refuse, refuse_all
+from service.samples.raw_arrays import read_raw
+from service.samples.targets import not_what
+from service.samples.values import NUMERIC
+from solver.rows.sample_weights import Weights
+
+LEAST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e6
+
+
+def read_weight(weight: Any, n: int) -> Weights:
+    """The weights of n samples, (n,) float64; None where all count 1. Raises InvalidSamples.
+
+    weight: one for all samples, or one for each.
+    """
+    if isinstance(weight, dict):
+        raw = read_raw(weight, "/weight")
+        if raw.ndim != 1:
+            refuse("/weight", "a raw array of weights must have one dimension")
+        weight = raw.tolist()
+    if not isinstance(weight, list):
+        if problem := _problem(weight):
+            refuse("/weight", problem)
+        return None if weight == 1 else np.full(n, float(weight))
+    if any(map(_problem, weight)):
+        refuse_all("some weights are not valid", _wrong_in(weight))
+    if len(weight) != n:
+        refuse("/weight", f"has {len(weight)} weights for {n} samples")
+    return None if set(weight) == {1} else np.array(weight, np.float64)
+
+
+def _problem(weight: Any) -> str:
+    """What is wrong with a weight; "" if it is valid."""
+    if type(weight) not in NUMERIC:
+        return f"must be a number{not_what(weight)}"
+    if LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
+        return ""
+    if type(weight) is float and not math.isfinite(weight):
+        return "is NaN or infinite"
+    detail = f"must be from {LEAST_WEIGHT:g} to {LARGEST_WEIGHT:g}"
+    return f"{detail}; leave out a sample that counts nothing" if weight == 0 else detail
+
+
+def _wrong_in(weights: list[Any]) -> Iterator[SampleError]:
+    for i, weight in enumerate(weights):
+        if detail := _problem(weight):
+            yield {"row": i, "pointer": f"/weight/{i}", "detail": detail}
