@@ -48,9 +48,9 @@ class Commits:
         self._keys.committed(new_keys, failures)
         return failures
 
-    def append_fit(self, fit: Entry) -> None:
-        """Write a fit in a commit of its own. Raises StorageFailed."""
-        if error := self._append([fit]).get(fit.model):
+    def append_alone(self, entry: Entry) -> None:
+        """Write a fit or a checkpoint in a commit of its own. Raises StorageFailed."""
+        if error := self._append([entry]).get(entry.model):
             raise error
 
     def settle(self, computing: Computing) -> Iterator[Model]:

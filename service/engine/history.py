@@ -1,6 +1,8 @@
 """A model's kept snapshots: their descriptions, and going back to one."""
 
 import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,9 +26,16 @@ _PINNED = 4
 class History:
     """The snapshots of all live models. The writer's thread rolls back; any thread may list."""
 
-    def __init__(self, storage: Storage, models: LiveModels, keys: RememberedKeys) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        models: LiveModels,
+        keys: RememberedKeys,
+        one_thread: Callable[[], AbstractContextManager[None]],
+    ) -> None:
         self._journal, self._snapshots = storage.journal, storage.snapshots
         self._models, self._keys = models, keys
+        self._one_thread = one_thread
 
     def describe(self, model: Model) -> list[dict[str, Any]]:
         """The kept snapshots of a model, newest first."""
@@ -41,7 +50,8 @@ class History:
         UnknownSnapshot, UnusableSnapshot, StorageFailed.
         """
         learner = self._models.learner(model)
-        content, source = _restored(model, self._snapshots, sequence)
+        with self._one_thread():  # as recovery does
+            content, source = _restored(model, self._snapshots, sequence)
         # After a broken model's sequence there are samples that it could not learn.
         learned = learner.sequence
         at = max(learned, self._journal.end(model.id))

@@ -126,7 +126,10 @@ def _replay_block(
 
     before: results of the parts before, of a large request that goes on in this block.
     """
-    if not block[0].samples:
+    if block[0].kind == "checkpoint":
+        learner.checkpoint()
+        return []
+    if block[0].kind == "fit":
         learner.adopt(block[0].head, fit_from_record(block[0].record))
         return []
     begin, end = block[0].sequence - block[0].samples, block[-1].sequence
@@ -183,7 +186,8 @@ def restore_newest(
         model.note_snapshot(sequence, snapshots.written(model.id, sequence))
         return damaged
     if rolled_back_at is not None:
-        _restore_rollback(learner, journal, snapshots)
+        with computing(1):
+            _restore_rollback(learner, journal, snapshots)
         whole = set(snapshots.sequences(model.id)) - {*damaged, *unreadable}
         model.snapshot_sequence = max(whole, default=0)
     return damaged

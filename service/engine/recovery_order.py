@@ -18,7 +18,8 @@ from service.spec.stored import read_stored_spec
 from service.storage.entries import CatalogueEntry
 from service.storage.interfaces import Storage
 
-# A model takes so many times the bytes of its snapshot while it is recovered, and these besides.
+# A model takes so many times the bytes of its snapshot while it is recovered, what its heads took
+# when it was saved, and these besides.
 _SNAPSHOT_FACTOR, _MODEL_BYTES = 4, 32 << 20
 
 
@@ -72,7 +73,9 @@ def _wanted(found: CatalogueEntry, storage: Storage) -> _Wanted:
     with suppress(OSError):  # one that cannot be read is noticed later
         for sequence in snapshots.sequences(found.number)[:1]:
             snapshot = snapshots.describe(found.number, sequence)
-            n_bytes += _SNAPSHOT_FACTOR * (snapshot.n_bytes if snapshot else 0)
+            if snapshot is not None:
+                known = (snapshot.plain or {}).get("memory_bytes", 0)  # older versions had none
+                n_bytes += _SNAPSHOT_FACTOR * snapshot.n_bytes + known
     return _Wanted(found, n_bytes, storage.journal.ended_replays(found.number) > 0)
 
 

@@ -71,7 +71,10 @@ def check_arrays(
 
 
 def _check_stored_samples(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
-    """A set of samples, their kernel values, and a problem on them for each pair of classes."""
+    """A set of samples, and a problem on them for each pair of classes.
+
+    Earlier versions kept kernel values, "gram", which are not read.
+    """
     _check_counts(arrays, 3, n_classes)
     sparse = "rows_indptr" in arrays
     _check_shape("origin", arrays, (0 if sparse else dimension,))
@@ -85,8 +88,6 @@ def _check_stored_samples(arrays: Arrays, n_classes: int | None, dimension: int 
     _require(
         len(np.unique(arrays["entered"][taken])) == taken.sum(), "entered", "has a number twice"
     )
-    _check_shape("gram", arrays, (used * (used + 1) // 2,))
-    _require(arrays["gram"].dtype in (np.float32, np.float64), "gram", "is not of floats")
     problems = math.comb(max(classes, 2), 2)
     for name in _OF_PROBLEMS:
         _check_shape(name, arrays, (problems,))

@@ -1,15 +1,19 @@
 """When snapshots are made: the writer copies a model's state, another thread saves it."""
 
 import logging
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 
 from service.diagnostics.metrics import Metrics
-from service.engine.live_models import LiveModels
+from service.engine.commits import Commits
+from service.engine.live_models import LiveModels, mark_broken
 from service.engine.origin import present_origin
 from service.engine.remembered_keys import RememberedKeys
 from service.errors import SnapshotFailed, StorageFailed
 from service.model.learner import Learner
 from service.model.live import Model
+from service.storage.entries import Entry
 from service.storage.interfaces import Storage
 from service.storage.snapshot_format import State
 
@@ -19,7 +23,7 @@ logger = logging.getLogger(__name__)
 class SnapshotSchedule:
     """The snapshots being saved, at most one of each model. Used by the writer's thread.
 
-    samples: learned between two snapshots of a model.
+    samples: learned between two snapshots of a model. one_thread: is entered around products.
     """
 
     def __init__(
@@ -29,11 +33,14 @@ class SnapshotSchedule:
         keys: RememberedKeys,
         metrics: Metrics,
         samples: int,
+        commits: Commits,
+        one_thread: Callable[[], AbstractContextManager[None]],
     ) -> None:
         self._journal, self._snapshots = storage.journal, storage.snapshots
         self._models, self._keys = models, keys
         self._metrics = metrics
         self._samples = samples
+        self._commits, self._one_thread = commits, one_thread
         self._saver = ThreadPoolExecutor(1, "snapshot")
         self._saving: dict[Model, Future[None]] = {}
 
@@ -93,10 +100,15 @@ class SnapshotSchedule:
         try:
             # What comes before a snapshot is not replayed, so its answers must be written.
             self._keys.write()
+            self._commits.append_alone(_checkpoint(learner))
         except StorageFailed as error:
             logger.error("model %s: no snapshot: %s; the journal is kept", model.name, error)
             return
-        plain, arrays = learner.state()
+        try:
+            with self._one_thread():
+                plain, arrays = learner.checkpoint()
+        except Exception as error:  # the journal has the checkpoint: no state between is served
+            raise mark_broken(learner, error) from None
         # The name is for the day on which the journal is lost.
         state = State({**plain, "model": model.name, "made": dict(present_origin())}, arrays)
         self._saving[model] = self._saver.submit(self._snapshots.save, model.id, state)
@@ -120,3 +132,9 @@ class SnapshotSchedule:
         except Exception as error:  # whatever numpy and zipfile raise under low memory, too
             self._metrics.snapshots_failed += 1
             logger.error("model %s: no snapshot: %r; the journal is kept", model.name, error)
+
+
+def _checkpoint(learner: Learner) -> Entry:
+    """Of products on one thread, as a snapshot is loaded."""
+    model, sequence = learner.model, learner.sequence
+    return Entry(model.id, sequence, 0, sequence, model.spec.serve, 1, b"")

@@ -93,12 +93,25 @@ class Writer:
         self._threads = Threads()
         self.metrics = Metrics()
         self.models = LiveModels(storage, self._keys, settings.models)
-        self.history = History(storage, self.models, self._keys)
+        self.history = History(storage, self.models, self._keys, self._one_thread)
         self._commits = Commits(storage, self.models, self._keys, self.metrics)
         self._turns = Turns(self.models, self.metrics, self._keep_answer)
         self.snapshots = SnapshotSchedule(
-            storage, self.models, self._keys, self.metrics, settings.snapshot_samples
+            storage,
+            self.models,
+            self._keys,
+            self.metrics,
+            settings.snapshot_samples,
+            self._commits,
+            self._one_thread,
         )
+
+    @contextmanager
+    def _one_thread(self) -> Iterator[None]:
+        """Within, products on one thread, as recovery loads a snapshot."""
+        with self._threads.using(1):
+            yield
+        self._threads.use(self._settings.threads)
 
     def recover(self, report: Callable[[str], None]) -> None:
         """Bring back all models. report: is called with what is being done. Raises StartupError."""
@@ -186,7 +199,7 @@ class Writer:
             threads=self._settings.threads,
             record=fit_to_record(fit),
         )
-        self._commits.append_fit(entry)
+        self._commits.append_alone(entry)
         try:
             learner.adopt(entry.head, fit_from_record(entry.record))
             learner.publish()

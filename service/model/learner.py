@@ -1,6 +1,7 @@
 """The learner of a model: its heads, its place in the journal, and its state."""
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, cast
 
@@ -46,6 +47,7 @@ class Learner:
         self._learning = {head: kinds.learners(model.spec, head) for head in self.heads}
         self._views: dict[HeadName, HeadView] = {}
         self.snapshot_attempt = 0
+        self._restored_at = 0
         self.fitted = 0
         self.publish()
 
@@ -137,6 +139,7 @@ class Learner:
         rolled_back: see `Model`.
         """
         self.heads, self.rows = source.heads, source.rows
+        self._restored_at = rolled_back["at"]
         self.sequence, self.model.rolled_back = rolled_back["at"], rolled_back
         self.epoch = epoch
         self._views.clear()
@@ -149,6 +152,7 @@ class Learner:
             "sequence": self.sequence,
             "epoch": self.epoch,
             "dimension": self.rows.dimension,
+            "memory_bytes": self._memory_bytes(),
             "heads": {},
         }
         arrays: dict[str, NDArray[Any]] = {}
@@ -167,12 +171,33 @@ class Learner:
             arrays |= {f"{name}.{key}": array for key, array in of_head.items()}
         return plain, arrays
 
+    def _memory_bytes(self) -> int:
+        """What the heads take: their arrays leave out what is computed from others."""
+        gauges = [self._view(name).gauges for name in self.heads]
+        return sum(int(of_head.get("head_memory_bytes") or 0) for of_head in gauges)
+
+    def checkpoint(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Plain data and arrays, copied, for a snapshot; the learner goes on from them, too.
+
+        They leave out kernel values, which may have been computed in other products than those of
+        a restored learner. Having been restored itself, this one goes on like it, bit for bit.
+        """
+        plain, arrays = self.state()
+        if self._restored_at != self.sequence:
+            self.heads = self._fresh_heads()
+            self._take(deepcopy(plain), {name: array.copy() for name, array in arrays.items()})
+        return plain, arrays
+
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take the state of a snapshot."""
+        self._take(plain, arrays)
+        self.model.snapshot_sequence = self.sequence
+
+    def _take(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         self.sequence = plain["sequence"]
         self.epoch = plain.get("epoch", self.epoch)  # older versions had none
+        self._restored_at = self.sequence
         self._restore_rows(plain, arrays)
-        self.model.snapshot_sequence = self.sequence
         self.model.rolled_back = plain.get("rolled_back")
         for name, head in self.heads.items():
             prefix = f"{name}."

@@ -8,7 +8,8 @@ from service.spec.class_weight import ClassWeights
 from service.spec.heads import SetAlgorithm
 from service.spec.kernel import Part
 
-DEFAULT_SET, LARGEST_SET = 5000, 50_000
+DEFAULT_SET, LARGEST_SET = 5000, 500_000
+_GRAM_BYTES = 1 << 30
 
 
 class WorkingSetSpec(Part):
@@ -18,6 +19,13 @@ class WorkingSetSpec(Part):
     C: float = Field(1.0, ge=1e-9, le=1e9)
     corrective_steps: int = Field(10, ge=0, le=100)
     max_size: int = Field(DEFAULT_SET, ge=2, le=LARGEST_SET)
+    gram_bytes_max: int = Field(
+        _GRAM_BYTES,
+        ge=1 << 20,
+        le=1 << 40,
+        description="The bytes of kernel values that are kept. A set whose square matrix takes "
+        "more keeps some of its rows, and computes others anew when a step asks for them.",
+    )
     class_weight: ClassWeights = Field(default=[])
     horizon: Literal["auto"] | Annotated[int, Field(ge=1, le=10**9)] | None = Field(
         "auto",

@@ -9,6 +9,10 @@ its sequence with the sample before it. A later fit at the same sequence replace
 one twice is the same as applying it once; so replay may begin with the fits at a snapshot's own
 sequence, whether they came before the snapshot or after it.
 
+A checkpoint says that the model was brought into the state in which a snapshot's reader has it:
+kernel values, which snapshots leave out, were computed anew. It shares its sequence with the sample
+before it, and applying it twice is the same as applying it once.
+
 A rollback names by its digest the state that a model went back to, which is pinned among the
 snapshots. Nothing before the last rollback matters any longer, and recovery begins with it unless
 there is a snapshot of a later sequence. It shares its sequence with the sample before it, and with
@@ -29,10 +33,10 @@ _EPOCH_BYTES = 6
 
 
 class Entry(NamedTuple):
-    """One accepted request of one model, a part of one, or a fit, which has no samples.
+    """One accepted request of one model, a part of one, a fit or a checkpoint.
 
     sequence: of its last sample. block: sequence of the block's last sample. threads: of a matrix
-    product when it was learned. record: the samples or the fit, as bytes.
+    product when it was learned. record: the samples or the fit, as bytes; none of a checkpoint.
     """
 
     model: int
@@ -44,9 +48,11 @@ class Entry(NamedTuple):
     record: bytes
 
     @property
-    def kind(self) -> Literal["samples", "fit"]:
-        """Whether it is a request's or a fit."""
-        return "samples" if self.samples else "fit"
+    def kind(self) -> Literal["samples", "fit", "checkpoint"]:
+        """Whether it is a request's, a fit or a checkpoint."""
+        if self.samples:
+            return "samples"
+        return "fit" if self.record else "checkpoint"
 
 
 class KeyedRequest(NamedTuple):

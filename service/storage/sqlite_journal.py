@@ -93,13 +93,13 @@ class SqliteJournal:
     def _append(self, entries: Sequence[Entry], keys: Sequence[KeyedRequest]) -> None:
         time = now()
         samples = [entry_row(entry, time) for entry in entries if entry.samples]
-        fits = [entry for entry in entries if not entry.samples]
-        several = keys or fits or len(entries) > ROWS_PER_STATEMENT
+        later = [entry for entry in entries if not entry.samples]
+        several = keys or later or len(entries) > ROWS_PER_STATEMENT
         with self._file.transaction() if several else nullcontext():
             self._file.insert("INSERT INTO log", samples)
-            for fit in fits:
-                place = self._next_place(fit.model, fit.sequence)
-                self._file.insert("INSERT INTO log", [entry_row(fit, time, place)])
+            for entry in later:
+                place = self._next_place(entry.model, entry.sequence)
+                self._file.insert("INSERT INTO log", [entry_row(entry, time, place)])
             insert_keys(self._file, keys)
 
     def _next_place(self, model: int, sequence: int) -> int:
@@ -179,9 +179,9 @@ class SqliteJournal:
             return int(row[0]) if row else 0
 
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
-        """A model's entries after a sequence, block by block; each fit is a block.
+        """A model's entries after a sequence, block by block; each fit or checkpoint is a block.
 
-        Of the fits at the sequence itself, those after the last rollback there.
+        Of those at the sequence itself, the ones after the last rollback there.
         """
         with self._file.reading():
             back = "SELECT coalesce(max(place), 0) FROM log WHERE model = ? AND sequence = ?"
@@ -189,20 +189,20 @@ class SqliteJournal:
                 f"{back} AND kind = 'rollback'", (model, after)
             ).fetchone()
             rows = self._file.db.execute(
-                "SELECT * FROM log WHERE model = ? AND kind IN ('samples', 'fit') "
-                "AND (sequence > ? OR sequence = ? AND kind = 'fit' AND place > ?) "
+                "SELECT * FROM log WHERE model = ? AND kind IN ('samples', 'fit', 'checkpoint') "
+                "AND (sequence > ? OR sequence = ? AND kind != 'samples' AND place > ?) "
                 "AND sequence >= ? ORDER BY sequence, place",
                 (model, after, after, place, after),
             )
             by_block = groupby(map(read_entry, rows), lambda entry: (entry.block, entry.kind))
             for (_, kind), group in by_block:
                 block = list(group)
-                yield from [[fit] for fit in block] if kind == "fit" else [block]
+                yield from [block] if kind == "samples" else [[entry] for entry in block]
 
     def drop(self, model: int, up_to: int) -> None:
         """Forget what a snapshot at a sequence makes superfluous."""
         of_model = "DELETE FROM log WHERE model = ? AND sequence"
-        others = "kind IN ('fit', 'rollback', 'epoch')"
+        others = "kind IN ('fit', 'checkpoint', 'rollback', 'epoch')"
         with self._file.transaction():
             self._file.run(f"{of_model} <= ? AND kind = 'samples'", (model, up_to))
             self._file.run(f"{of_model} < ? AND {others}", (model, up_to))

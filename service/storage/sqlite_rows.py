@@ -27,6 +27,7 @@ KINDS = {
     "key": KEY,
     "answer": ANSWER,
     "fit": LATER,
+    "checkpoint": LATER,
     "rollback": LATER,
     "epoch": LATER,
     "created": SAMPLES,

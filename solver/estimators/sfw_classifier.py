@@ -22,11 +22,13 @@ from solver.rows.matrix import Matrix, take_rows
 from solver.rows.sample_weights import Weights, weights_of
 from solver.simplex.pairs import pairs_of
 from solver.simplex.problem import is_indefinite as problem_is_indefinite
-from solver.working_set.learner import Algorithm, WorkingSet
+from solver.working_set.learner import GRAM_BYTES, Algorithm, WorkingSet
 from solver.working_set.view import dual_coefficients
 
 # The number of rows that `fit` passes to the working set at a time.
 _PART = 8192
+# Four kernel values in float64, those of two samples.
+_LEAST_BYTES = 32
 
 
 class SFWClassifier(OneVersusOneClassifier):
@@ -41,8 +43,10 @@ class SFWClassifier(OneVersusOneClassifier):
         gamma is that of the first call's rows.
     corrective_steps: the most swaps after a sample's step, more than two only while the set's gap
         exceeds half of q; with 0 the algorithm is exactly P1's.
-    max_size: the bound on the samples in the set, None for no bound. The kernel matrix of the set
-        takes 4 max_size^2 bytes for rbf up to C = 4096, otherwise 8 max_size^2.
+    max_size: the bound on the samples in the set, None for no bound.
+    gram_bytes_max: the bytes of kernel values that are kept. The matrix of n samples takes 4 n^2
+        bytes for rbf up to C = 4096, otherwise 8 n^2; a larger set keeps some of its rows, and
+        computes others anew when a step asks for them.
     epochs: the number of passes of `fit`.
     class_weight: as in scikit-learn; "balanced" for `fit` only. A sample's slack costs C times the
         weight of its class and its own.
@@ -68,6 +72,7 @@ class SFWClassifier(OneVersusOneClassifier):
         coef0: float = 1.0,
         corrective_steps: int = 10,
         max_size: int | None = None,
+        gram_bytes_max: int = GRAM_BYTES,
         epochs: int = 1,
         class_weight: Any = None,
         random_state: Any = None,
@@ -80,6 +85,7 @@ class SFWClassifier(OneVersusOneClassifier):
         self.coef0 = coef0
         self.corrective_steps = corrective_steps
         self.max_size = max_size
+        self.gram_bytes_max = gram_bytes_max
         self.epochs = epochs
         self.class_weight = class_weight
         self.random_state = random_state
@@ -163,6 +169,7 @@ class SFWClassifier(OneVersusOneClassifier):
         check_integer("corrective_steps", self.corrective_steps, 0)
         if self.max_size is not None:
             check_integer("max_size", self.max_size, 2)
+        check_integer("gram_bytes_max", self.gram_bytes_max, _LEAST_BYTES)
         check_integer("epochs", self.epochs)
 
     def _meet_classes(self, classes: NDArray[Any], weights: Float64Array) -> None:
@@ -182,6 +189,7 @@ class SFWClassifier(OneVersusOneClassifier):
             self.algorithm,
             self.corrective_steps,
             self.max_size,
+            gram_bytes_max=self.gram_bytes_max,
             largest_weight=self._largest_weight(weights) * largest,
         )
         self._meet_classes(self.classes_, weights)

@@ -73,7 +73,7 @@ class KernelRows:
         kept.last_used[held] = kept.clock[0]
         if not len(wanted):
             return
-        slots = self._free(len(wanted), held)
+        slots = emptied(kept, len(wanted), held)
         together = np.array_equal(slots, np.arange(slots[0], slots[0] + len(slots)))
         out = kept.values[slots[0] : slots[0] + len(slots)] if together else None
         block = kernel_block(self.kernel, take(self.rows, wanted), self.rows, out=out)
@@ -90,15 +90,18 @@ class KernelRows:
         budget = len(columns) ** 2 * self.kept.values.itemsize
         return KernelRows(self.kernel, take(self.rows, columns), budget)
 
-    def _free(self, count: int, held: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Empty `count` slots: unused ones first, in order, then the least recently used.
 
-        Slots in `held` are not emptied.
-        """
-        kept = self.kept
-        age = kept.last_used.copy()
-        age[held] = np.iinfo(np.int64).max
-        slots = np.sort(np.argsort(age, kind="stable")[:count])
-        leaving = kept.column_in[slots]
-        kept.slot_of[leaving[leaving >= 0]] = -1
-        return slots
+def emptied(kept: Kept, count: int, held: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Empty `count` slots and return them: unused ones first, in order, then the least recent.
+
+    Slots in `held` are not emptied.
+    """
+    age = kept.last_used.copy()
+    age[held] = np.iinfo(np.int64).max
+    # Steps ask for one row at a time, and sorting takes longer than computing it.
+    one = count == 1
+    slots = np.array([age.argmin()]) if one else np.sort(np.argsort(age, kind="stable")[:count])
+    leaving = kept.column_in[slots]
+    kept.slot_of[leaving[leaving >= 0]] = -1
+    kept.column_in[slots] = -1
+    return slots

@@ -189,6 +189,8 @@ def kernel_block(
     Each tile of columns is one matrix product, and the functions of its entries follow while the
     tile is in the cache. For rbf the product is the exponent itself:
     2 gamma x'z - gamma ||x||^2 - gamma ||z||^2. Both sides must be dense, or both sparse.
+
+    out: may have a lower precision than the products, which are rounded before these functions.
     """
     n, m = len(left.far), len(right.far)
     dtype = left.fast.dtype
@@ -200,12 +202,18 @@ def kernel_block(
     width = max(64, _TILE_BYTES // (dtype.itemsize * max(n, 1)))
     for start in range(0, m, width):
         tile = slice(start, min(start + width, m))
-        product(right if m <= width else take(right, tile), out[:, tile])
+        part, columns = out[:, tile], right if m <= width else take(right, tile)
+        if out.dtype == dtype:
+            product(columns, part)
+        else:
+            exact = np.empty(part.shape, dtype)
+            product(columns, exact)
+            part[...] = exact
         if kernel.type == "rbf":
-            np.minimum(out[:, tile], 0.0, out=out[:, tile])
-            np.exp(out[:, tile], out=out[:, tile])
+            np.minimum(part, 0.0, out=part)
+            np.exp(part, out=part)
         elif kernel.type == "polynomial":
-            polynomial(out[:, tile], kernel.gamma, kernel.coef0, kernel.degree)
+            polynomial(part, kernel.gamma, kernel.coef0, kernel.degree)
     return out
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array, FloatArray
+from solver.arrays import Float64Array
 from solver.simplex.problem import Problem, empty_problem
 
 _OF_MEMBERS = ("alpha", "gradient", "sign", "column")
@@ -29,11 +29,11 @@ def problems_to_arrays(problems: Sequence[Problem]) -> dict[str, NDArray[Any]]:
 
 
 def problems_from_arrays(
-    arrays: Mapping[str, NDArray[Any]], gram_diagonal: FloatArray, inverse_weight: Float64Array
+    arrays: Mapping[str, NDArray[Any]], kernel_diagonal: Float64Array, inverse_weight: Float64Array
 ) -> list[Problem]:
     """Returns the problems that `problems_to_arrays` described.
 
-    gram_diagonal, inverse_weight: (slots,) k(x, x) and 1 / weight of each stored sample.
+    kernel_diagonal, inverse_weight: (slots,) k(x, x) and 1 / weight of each stored sample.
     """
     problems = []
     # States of earlier versions lack it.
@@ -43,7 +43,7 @@ def problems_from_arrays(
         problem = empty_problem(max(1, size))
         for field in _OF_MEMBERS:
             getattr(problem, field)[:size] = arrays[field][end - size : end]
-        problem.diagonal[:size] = gram_diagonal[problem.column[:size]] + 1.0
+        problem.diagonal[:size] = kernel_diagonal[problem.column[:size]] + 1.0
         problem.inverse_weight[:size] = inverse_weight[problem.column[:size]]
         problem.q[0], problem.steps[0] = arrays["q"][i], arrays["steps"][i]
         problem.size[0], problem.indefinite[0] = size, indefinite[i]

@@ -30,6 +30,7 @@ def new_working_set(
         own.algorithm,
         own.corrective_steps,
         own.max_size,
+        gram_bytes_max=own.gram_bytes_max,
         class_weight=class_weight,
         largest_weight=largest_weight,
     )

@@ -15,6 +15,7 @@ class SetParameters(NamedTuple):
     C: float = 1.0
     corrective_steps: int = 10
     max_size: int = 5000
+    gram_bytes_max: int = 1 << 30
     horizon: Literal["auto"] | int | None = "auto"
 
 

@@ -9,7 +9,7 @@ from solver.arrays import Float64Array, FloatArray
 from solver.compiled import compiled, smaller
 from solver.working_set.hessian import KernelValues, Ridge
 from solver.working_set.pair_problems import PairArrays, problem_at
-from solver.working_set.sfw import Arrivals, Rule, Scratch, Trace, predict_run, walk
+from solver.working_set.sfw import PAIR, Arrivals, Rule, Scratch, Trace, predict_run, walk
 
 
 class Block(NamedTuple):
@@ -52,10 +52,15 @@ def walk_all(
     rules: Rules,
     traces: Traces,
     scratch: Scratch,
-) -> None:
-    """Take the samples of a block in order (`sfw.walk`), for one problem after another."""
+    progress: NDArray[np.int64],
+) -> int:
+    """Take the samples of a block in order (`sfw.walk`), for one problem after another.
+
+    progress: (sfw.PLACES,) zeros at first. Returns the column whose row is needed to go on, -1 once
+    all is done.
+    """
     n, sign = len(block.codes), scratch.sign
-    for i in range(len(pairs.size)):
+    for i in range(progress[PAIR], len(pairs.size)):
         problem = problem_at(pairs, i)
         a, b = rules.classes[i, 0], rules.classes[i, 1]
         trace = Trace(traces.decision[i], traces.margin[i], traces.admitted[i], traces.step[i])
@@ -72,4 +77,8 @@ def walk_all(
         rule = Rule(ridge, rules.away_steps, rules.corrective_steps)
         member = block.member[smaller(i, len(block.member) - 1)]
         arrivals = Arrivals(sign, block.column, member, block.inverse_weight, block.by_column)
-        walk(problem, values, arrivals, rule, trace, scratch)
+        missing = walk(problem, values, arrivals, rule, trace, scratch, progress)
+        if missing >= 0:
+            progress[PAIR] = i
+            return missing
+    return -1

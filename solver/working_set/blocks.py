@@ -51,4 +51,4 @@ class BlockValues:
         kernel_block(self._kernel, rows, rows, out=block[:, store.used :])
         if self._kernel.type == "rbf":
             np.fill_diagonal(block[:, store.used :], 1.0)
-        return KernelValues(store.gram, block, store.used)
+        return store.values(block)

@@ -19,17 +19,15 @@ predictions. Evicting the oldest keeps a sliding window over the margin violator
 `benchmarks/README.md` compares seven rules; `benchmarks.bound` runs a million samples.
 """
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 from solver.compiled import compiled, inner, larger, smaller
 from solver.simplex.problem import Problem
-from solver.working_set.hessian import KernelValues, Layout, Ridge, hessian_row, refresh
+from solver.working_set.hessian import KernelValues, Layout, Ridge, at_hand, hessian_row
 from solver.working_set.pair_problems import PairArrays, problem_at
-from solver.working_set.store import SampleStore
+from solver.working_set.store import FREE, SampleStore
 
 # A full set evicts this share of its bound at a time.
 _SHARE = 32
@@ -37,21 +35,14 @@ _SHARE = 32
 _FLOORS = 2
 # A weight below this is only the rounding of sums.
 _ROUNDING = 1e-12
-# Below this, dividing by the remaining weight would magnify the rounding of g too much.
-_FEW_DIGITS = 1e-3
 
 
-def size_bound(max_size: int | None, gram_bytes_max: int | None, itemsize: int) -> int | None:
-    """Returns the smaller of two bounds on the number of stored samples, None without any.
-
-    Raises ValueError for a bound below two samples.
-    """
-    bounds = [] if max_size is None else [max_size]
-    if gram_bytes_max is not None:
-        bounds.append(math.isqrt(max(gram_bytes_max, 0) // itemsize))
-    if bounds and min(bounds) < 2:
+def check_bounds(max_size: int | None, gram_bytes: int, itemsize: int) -> None:
+    """Raises ValueError for a bound below two samples, or for kernel values of fewer than two."""
+    if max_size is not None and max_size < 2:
         raise ValueError("the bound on the working set leaves room for fewer than two samples")
-    return min(bounds, default=None)
+    if gram_bytes < 4 * itemsize:
+        raise ValueError(f"{gram_bytes} bytes do not hold the kernel values of two samples")
 
 
 def eviction_period(max_size: int) -> int:
@@ -84,9 +75,12 @@ def evict(
     slots = slots_to_evict(store.held_slots(), store.code, store.entered, weighted, excess, floor)
     evicted = np.zeros(store.used, np.bool_)
     evicted[slots] = True
-    values = KernelValues(store.gram, np.empty((0, store.used), store.gram.dtype), store.used)
-    row = np.empty(int(pairs.size.max()))
-    _evict_from_all(pairs, classes, ridges, values, evicted, row)
+    heir, row = np.full(len(pairs.alpha), FREE), np.empty(int(pairs.size.max()))
+    for values in store.parts(np.flatnonzero(evicted & weighted)):
+        take_weight(pairs, classes, ridges, values, evicted, heir, row)
+    for values in store.parts(np.unique(pairs.column[heir[heir != FREE]])):
+        give_weight(pairs, classes, ridges, values, heir, row)
+    close_gaps(pairs, evicted)
     store.evict(slots)
 
 
@@ -124,62 +118,43 @@ def mark_weighted(pairs: PairArrays, weighted: NDArray[np.bool_]) -> None:
 
 
 @compiled
-def _evict_from_all(
+def take_weight(
     pairs: PairArrays,
     classes: NDArray[np.int64],
     ridges: Float64Array,
     values: KernelValues,
     evicted: NDArray[np.bool_],
+    heir: NDArray[np.int64],
     row: Float64Array,
 ) -> None:
+    """Take evicted members, whose rows are at hand, out of the gradients, and name their heirs.
+
+    Where all weight of a problem, up to rounding, lies on evicted members, there are no heirs.
+
+    evicted: (columns,). heir: (places,) is written: the place of the member that inherits.
+    row: scratch, as long as the longest problem.
+    """
     for i in range(len(pairs.size)):
         ridge = Ridge(ridges[classes[i, 0]], ridges[classes[i, 1]])
-        evict_members(problem_at(pairs, i), values, ridge, evicted, row)
-
-
-@inner
-def evict_members(
-    problem: Problem,
-    values: KernelValues,
-    ridge: Ridge,
-    evicted: NDArray[np.bool_],
-    row: Float64Array,
-) -> None:
-    """Evict the members whose column is flagged in `evicted`, (columns,).
-
-    Where all weight of a problem, up to rounding, lies on evicted members, no point of the simplex
-    is left: the problem loses its weight and starts again at the next sample, with the members
-    that stay as candidates.
-
-    row: scratch, as long as the problem.
-    """
-    n = problem.size[0]
-    layout = Layout(0, n)
-    staying = 0.0
-    for p in range(n):
-        if not evicted[problem.column[p]]:
-            staying += problem.alpha[p]
-    if staying > _ROUNDING:
+        problem = problem_at(pairs, i)
+        n, layout = problem.size[0], Layout(0, problem.size[0])
+        staying = 0.0
         for p in range(n):
             if evicted[problem.column[p]]:
                 problem.diagonal[p] = np.inf  # It cannot inherit.
+            else:
+                staying += problem.alpha[p]
+        if staying <= _ROUNDING:
+            continue
         for p in range(n):
-            weight = problem.alpha[p]
-            if evicted[problem.column[p]] and weight > 0.0:
+            weight, column = problem.alpha[p], problem.column[p]
+            if weight > 0.0 and evicted[column] and at_hand(values, column):
                 hessian_row(problem, values, layout, p, ridge, row)
-                heir = _give_away(problem, weight, row)
-                hessian_row(problem, values, layout, heir, ridge, row)
-                for m in range(n):
-                    problem.gradient[m] -= 2.0 * weight * row[m]
-                problem.alpha[heir] += weight
-                staying += weight
-    _keep_staying(problem, evicted, staying)
-    if _ROUNDING < staying < _FEW_DIGITS:
-        refresh(problem, values, Layout(0, problem.size[0]), ridge, row)
+                heir[pairs.first[i] + p] = pairs.first[i] + _subtract(problem, weight, row)
 
 
 @inner
-def _give_away(problem: Problem, weight: float, row: Float64Array) -> int:
+def _subtract(problem: Problem, weight: float, row: Float64Array) -> int:
     """Subtract the weight of member p from the gradients; returns the member that inherits it.
 
     row: A[p, members]. diagonal: infinite where a member leaves.
@@ -194,9 +169,48 @@ def _give_away(problem: Problem, weight: float, row: Float64Array) -> int:
     return heir
 
 
+@compiled
+def give_weight(
+    pairs: PairArrays,
+    classes: NDArray[np.int64],
+    ridges: Float64Array,
+    values: KernelValues,
+    heir: NDArray[np.int64],
+    row: Float64Array,
+) -> None:
+    """Give the weight of evicted members to heirs whose rows are at hand; see `take_weight`."""
+    for i in range(len(pairs.size)):
+        ridge = Ridge(ridges[classes[i, 0]], ridges[classes[i, 1]])
+        problem, first = problem_at(pairs, i), pairs.first[i]
+        n, layout = problem.size[0], Layout(0, problem.size[0])
+        for p in range(n):
+            h = heir[first + p] - first
+            if h >= 0 and at_hand(values, problem.column[h]):
+                hessian_row(problem, values, layout, h, ridge, row)
+                for m in range(n):
+                    problem.gradient[m] -= 2.0 * problem.alpha[p] * row[m]
+                problem.alpha[h] += problem.alpha[p]
+
+
+@compiled
+def close_gaps(pairs: PairArrays, evicted: NDArray[np.bool_]) -> None:
+    """Drop the evicted members, and scale weights and gradients by the weight that stays.
+
+    Where none stays, no point of the simplex is left: the problem starts again at the next sample,
+    with the members that stay as candidates.
+    """
+    for i in range(len(pairs.size)):
+        problem = problem_at(pairs, i)
+        staying = 0.0
+        for m in range(problem.size[0]):
+            if not evicted[problem.column[m]]:
+                staying += problem.alpha[m]
+        _keep_staying(problem, evicted, staying)
+
+
 @inner
 def _keep_staying(problem: Problem, evicted: NDArray[np.bool_], staying: float) -> None:
-    """Close the gaps and scale weights and gradients by the weight that stays."""
+    """Close the gaps of a problem; staying: the sum of the weights that stay."""
     kept = 0
     problem.q[0] = 0.0
     for m in range(problem.size[0]):

@@ -4,26 +4,30 @@ Samples and kernel values are stored once and shared by all problems. The signs,
 the ridge, which belong to one problem, are applied here.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from solver.arrays import Float64Array, FloatArray
 from solver.compiled import compiled, inner, larger, smaller
+from solver.kernels.cached_rows import Kept
 from solver.simplex.problem import Problem
 
 
 class KernelValues(NamedTuple):
     """The kernel values of stored samples and of a block of arriving ones.
 
-    gram: values among stored samples; row and column numbers are the members' `column`.
+    kept: values among stored samples, all rows or some; column numbers are the members' `column`.
+    diagonal: (columns,) those of stored samples with themselves.
     block: (B, stored + B) values of the block's samples against the stored ones, then among
         themselves. A member admitted from the block has column = stored + its place in the block,
         or the slot of its stored row in a further pass.
-    stored: the number of gram columns in use when the block was computed.
+    stored: the number of columns in use when the block was computed.
     """
 
-    gram: FloatArray
+    kept: Kept
+    diagonal: Float64Array
     block: FloatArray
     stored: int
 
@@ -54,9 +58,8 @@ class Ridge(NamedTuple):
 
 
 @inner
-def layout_of(problem: Problem) -> Layout:
-    """Returns the layout at the start of a block."""
-    old = problem.size[0]
+def layout_of(problem: Problem, old: int) -> Layout:
+    """Returns the layout of a problem that had `old` members at the start of the block."""
     aligned = 0
     while aligned < old and problem.column[aligned] == aligned:
         aligned += 1
@@ -84,10 +87,28 @@ def ridge_of(problem: Problem, ridge: Ridge, p: int) -> float:
 
 
 @inner
+def at_hand(values: KernelValues, column: int) -> bool:
+    """Returns whether the row of kernel values of a column is there, and notes its use."""
+    kept = values.kept
+    if column >= values.stored:
+        return True
+    place = kept.slot_of[column]
+    if place < 0:
+        return False
+    kept.clock[0] += 1
+    kept.last_used[place] = kept.clock[0]
+    return True
+
+
+@inner
 def kernel_row(values: KernelValues, column: int) -> FloatArray:
-    """Returns the row of kernel values that was computed with the sample in this column."""
+    """Returns the row of kernel values that was computed with the sample in this column.
+
+    It must be `at_hand`.
+    """
+    stored, kept = values.stored, values.kept
     row: FloatArray
-    row = values.gram[column] if column < values.stored else values.block[column - values.stored]
+    row = kept.values[kept.slot_of[column]] if column < stored else values.block[column - stored]
     return row
 
 
@@ -131,28 +152,32 @@ def hessian_row(
     row[p] += ridge_of(problem, ridge, p)
 
 
-@compiled
-def refresh(
-    problem: Problem, values: KernelValues, layout: Layout, ridge: Ridge, row: Float64Array
-) -> None:
+def refresh(problem: Problem, parts: Iterable[KernelValues], ridge: Ridge) -> None:
     """Scale to sum alpha = 1 and compute g = -2 A alpha and q = -alpha'g / 2 (P1 eq. 3.10).
 
     This removes the rounding of thousands of updates.
+
+    parts: each member with weight has its row at hand in one of them.
     """
+    n = problem.size[0]
+    alpha, g, row = problem.alpha[:n], problem.gradient[:n], np.empty(n)
+    layout = layout_of(problem, n)
+    alpha /= alpha.sum()
+    g[:] = 0.0
+    for values in parts:
+        add_products(problem, values, layout, ridge, row)
+    problem.q[0] = -0.5 * (alpha @ g)
+    problem.steps[0] = 0
+
+
+@compiled
+def add_products(
+    problem: Problem, values: KernelValues, layout: Layout, ridge: Ridge, row: Float64Array
+) -> None:
+    """g <- g - 2 alpha_p A_p for all members p whose rows are at hand."""
     alpha, g, n = problem.alpha, problem.gradient, problem.size[0]
-    total = 0.0
-    for m in range(n):
-        total += alpha[m]
-    for m in range(n):
-        alpha[m] /= total
-        g[m] = 0.0
     for p in range(n):
-        if alpha[p] > 0.0:
+        if alpha[p] > 0.0 and at_hand(values, problem.column[p]):
             hessian_row(problem, values, layout, p, ridge, row)
             for m in range(n):
                 g[m] -= 2.0 * alpha[p] * row[m]
-    q = 0.0
-    for m in range(n):
-        q -= 0.5 * alpha[m] * g[m]
-    problem.q[0] = q
-    problem.steps[0] = 0

@@ -27,19 +27,26 @@ from solver.simplex.problem_arrays import problems_from_arrays, problems_to_arra
 from solver.working_set.all_pairs import Block, Rules, Traces, walk_all
 from solver.working_set.answers import Absorbed, BlockTrace, join_answers, nothing_absorbed
 from solver.working_set.blocks import BLOCK_ROWS, BlockValues, block_end
-from solver.working_set.eviction import evict, eviction_period, size_bound
-from solver.working_set.hessian import KernelValues, Ridge
+from solver.working_set.eviction import check_bounds, evict, eviction_period
+from solver.working_set.foresight import mark_likely
+from solver.working_set.hessian import KernelValues, Ridge, refresh
 from solver.working_set.pair_problems import PairProblems, enter_slots
 from solver.working_set.problems import adopted_problem, positions, problems_of_class
-from solver.working_set.sfw import Scratch
-from solver.working_set.store import FREE, SampleStore
+from solver.working_set.sfw import PLACES, Scratch
+from solver.working_set.store import FREE, Bounds, SampleStore
 from solver.working_set.store_arrays import store_from_arrays, store_to_arrays
 from solver.working_set.summary import Summary, work_per_sample
 from solver.working_set.sweep import STRETCH
 from solver.working_set.view import WorkingSetView, view_of
 
+# The least number of steps between two computations of g and q from A and alpha. With eight times
+# the size in addition, the refresh costs at most an eighth of a step for each step.
+_REFRESH_STEPS = 8192
+_REFRESH_STEPS_PER_MEMBER = 8
 # Shorter blocks are predicted sample by sample.
 _LEAST_FOR_RUNS = 16
+# The bytes of kernel values that are kept by default: a whole matrix of 16,384 float32 samples.
+GRAM_BYTES = 1 << 30
 Algorithm = Literal["sfw", "msfw"]
 
 
@@ -68,8 +75,9 @@ class WorkingSet:
     largest_weight: the largest weight of a sample that may come, for the precision. In single
         precision C times a sample's weight counts as 4,096 at most: a smaller ridge would be
         lost in the rounding of kernel values.
-    gram_bytes_max: a bound on the bytes of the kernel matrix, which lowers `max_size` to the
-        largest square matrix that fits.
+    gram_bytes_max: a bound on the bytes of kernel values. A set that is larger than the square
+        matrix of so many bytes keeps the rows that were used last, and computes others when a
+        step asks for them.
 
     Raises ValueError for a bound below two samples and for weights that are not above zero.
     """
@@ -83,7 +91,7 @@ class WorkingSet:
         max_size: int | None = None,
         dtype: np.dtype[Any] | None = None,
         class_weight: Sequence[float] | None = None,
-        gram_bytes_max: int | None = None,
+        gram_bytes_max: int = GRAM_BYTES,
         largest_weight: float = 1.0,
     ) -> None:
         self.kernel = kernel
@@ -96,7 +104,8 @@ class WorkingSet:
         self.precision = precision if dtype is None else precision._replace(dtype=dtype)
         if not all(weight > 0.0 for weight in self.class_weight):
             raise ValueError("class weights must be greater than zero")
-        self.max_size = size_bound(max_size, gram_bytes_max, self.precision.dtype.itemsize)
+        check_bounds(max_size, gram_bytes_max, self.precision.dtype.itemsize)
+        self.max_size, self._bounds = max_size, Bounds(max_size, gram_bytes_max)
         self.n_classes = 0
         self.seen = 0
         self.problems = PairProblems()
@@ -238,6 +247,15 @@ class WorkingSet:
             rounded=self.problems.indefinite and not self.indefinite,
         )
 
+    def _refresh_if_due(self) -> None:
+        """Compute g and q of problems from A and alpha, where many steps have changed them."""
+        pairs = self.problems.arrays
+        due = pairs.steps >= _REFRESH_STEPS + _REFRESH_STEPS_PER_MEMBER * pairs.size
+        for i in np.flatnonzero(due).tolist():
+            problem, ridge = self.problems[i], self._ridge_of_pair(*self._classes()[i].tolist())
+            weighted = problem.column[: problem.size[0]][problem.alpha[: problem.size[0]] > 0.0]
+            refresh(problem, self.store.parts(weighted), ridge)
+
     def _evict_if_due(self) -> None:
         """Evict samples at an eviction point, where the set is too close to its bound."""
         if self.max_size is not None and self.seen % eviction_period(self.max_size) == 0:
@@ -254,7 +272,8 @@ class WorkingSet:
     def _begin(self, X: Matrix) -> None:
         """Make the store for rows like these."""
         self.origin = origin_of(X)
-        self._store = SampleStore(self._prepared(take_rows(X, slice(0, 1))), self.max_size)
+        like = self._prepared(take_rows(X, slice(0, 1)))
+        self._store = SampleStore(self.kernel, like, self._bounds)
 
     def _prepared(self, X: Matrix) -> Rows:
         assert self.origin is not None
@@ -308,6 +327,7 @@ class WorkingSet:
         in_any = np.logical_or.reduce(traces.admitted, axis=0)
         of_block = Arriving(rows, codes, inverse_weight)
         entered_now = self._store_admitted(of_block, values, in_any, slots)
+        self._refresh_if_due()
         decision, margin = traces.decision.T, traces.margin.T
         return BlockTrace(decision, margin, in_any, traces.step, known, entered_now)
 
@@ -323,7 +343,13 @@ class WorkingSet:
         scratch = Scratch(
             np.empty(n), np.empty(n), np.empty(self.problems.longest), self._stretches
         )
-        walk_all(self.problems.arrays, values, block, rules, traces, scratch)
+        pairs, progress = self.problems.arrays, np.zeros(PLACES, np.int64)
+        if self.store.some_rows:
+            wanted = np.zeros(self.store.used, np.bool_)
+            mark_likely(pairs, values, block, rules, wanted)
+            self.store.fetch(np.flatnonzero(wanted))
+        while (column := walk_all(pairs, values, block, rules, traces, scratch, progress)) >= 0:
+            self.store.fetch(np.array([column]))
         return traces
 
     def _by_column(self, values: KernelValues) -> FloatArray:
@@ -369,7 +395,7 @@ class WorkingSet:
             return
         self.origin = np.asarray(state["origin"])
         self._store = store_from_arrays(
-            state, self.kernel, self.origin, self.precision, self.max_size, added
+            state, self.kernel, self.origin, self.precision, self._bounds, added
         )
-        diagonal, inverse_weight = self._store.gram.diagonal(), self._store.inverse_weight
+        diagonal, inverse_weight = self._store.diagonal, self._store.inverse_weight
         self.problems = PairProblems(problems_from_arrays(state, diagonal, inverse_weight))

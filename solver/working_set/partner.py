@@ -10,7 +10,7 @@ import numpy as np
 from solver.arrays import FloatArray
 from solver.compiled import inner, larger, smaller
 from solver.simplex.problem import Problem, tie_width
-from solver.working_set.hessian import gather, kernel_row
+from solver.working_set.hessian import Ridge, gather, kernel_row
 from solver.working_set.sweep import STRETCH, Ends, Members, diagonal_of
 
 # Gains of swaps that differ by less than this share of themselves are equal.
@@ -29,7 +29,8 @@ def best_partner(members: Members, ends: Ends) -> int:
     problem, values, layout = members.problem, members.values, members.layout
     n, best, near = problem.size[0], ends.best, members.buffer[0]
     of_best = kernel_row(values, problem.column[best])
-    swaps = _swaps_with(members, best)
+    g, y = problem.gradient[best], problem.sign[best]
+    swaps = swaps_to(problem, members.ridge, g, y, diagonal_of(members, best))
     largest, first = 0.0, 0
     for start in range(0, n, STRETCH):
         stop = smaller(start + STRETCH, n)
@@ -43,13 +44,13 @@ def best_partner(members: Members, ends: Ends) -> int:
     stop = smaller(first + STRETCH, n)
     gather(problem, values, layout, best, first, stop, near)
     for m in range(np.uint64(first), np.uint64(stop)):
-        gain = _gain(problem, swaps, m, near[m - np.uint64(first)])
+        gain = gain_of(problem, swaps, m, near[m - np.uint64(first)])
         if gain > 0.0 and gain >= largest * (1.0 - _TIE):
             return int(np.int64(m))
     return ends.worst
 
 
-class _Swaps(NamedTuple):
+class Swaps(NamedTuple):
     """The common terms of the gains of all swaps to one vertex."""
 
     g_best: float
@@ -61,25 +62,24 @@ class _Swaps(NamedTuple):
 
 
 @inner
-def _swaps_with(members: Members, best: int) -> _Swaps:
-    problem, ridge = members.problem, members.ridge
+def swaps_to(problem: Problem, ridge: Ridge, g: float, y: float, diagonal: float) -> Swaps:
+    """Returns the terms of swaps to a vertex of this gradient, sign and A on the diagonal."""
     mean, slope = 0.5 * (ridge.plus + ridge.minus), 0.5 * (ridge.plus - ridge.minus)
-    g_best, y_best = problem.gradient[best], problem.sign[best]
-    return _Swaps(g_best, y_best, diagonal_of(members, best), mean, slope, tie_width(problem))
+    return Swaps(g, y, diagonal, mean, slope, tie_width(problem))
 
 
 @inner
 def _highest_gain(
-    problem: Problem, swaps: _Swaps, of_best: FloatArray, start: int, stop: int, origin: int
+    problem: Problem, swaps: Swaps, of_best: FloatArray, start: int, stop: int, origin: int
 ) -> float:
     highest, first = 0.0, np.uint64(origin)
     for m in range(np.uint64(start), np.uint64(stop)):
-        highest = larger(highest, _gain(problem, swaps, m, of_best[m - first]))
+        highest = larger(highest, gain_of(problem, swaps, m, of_best[m - first]))
     return highest
 
 
 @inner
-def _gain(problem: Problem, swaps: _Swaps, m: int, kernel_value: float) -> float:
+def gain_of(problem: Problem, swaps: Swaps, m: int, kernel_value: float) -> float:
     """t (rise - t d'Ad), by which a swap from m to the best vertex lowers q.
 
     rise = g_best - g_m, d = e_best - e_m, t = min(rise / (2 d'Ad), alpha_m). It has no branches,

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 from solver.simplex.problem import Problem, empty_problem
-from solver.working_set.hessian import KernelValues, Ridge, layout_of, refresh
+from solver.working_set.hessian import Ridge, refresh
 from solver.working_set.store import SampleStore
 
 _FIRST_CAPACITY = 64
@@ -35,7 +35,7 @@ def weightless_problem(store: SampleStore, slots: NDArray[np.int64], sign: Float
     problem = empty_problem(max(_FIRST_CAPACITY, n))
     problem.size[0] = n
     problem.column[:n], problem.sign[:n] = slots, sign
-    problem.diagonal[:n] = store.gram.diagonal()[slots] + 1.0
+    problem.diagonal[:n] = store.diagonal[slots] + 1.0
     problem.inverse_weight[:n] = store.inverse_weight[slots]
     return problem
 
@@ -55,8 +55,7 @@ def adopted_problem(
     n = len(members)
     problem = weightless_problem(store, members, np.where(codes[members] == pair[1], 1.0, -1.0))
     problem.alpha[:n] = alpha[members]
-    values = KernelValues(store.gram, np.empty((0, store.used), store.gram.dtype), store.used)
-    refresh(problem, values, layout_of(problem), ridge, np.empty(n))
+    refresh(problem, store.parts(members[alpha[members] > 0.0]), ridge)
     return problem
 
 

@@ -19,24 +19,26 @@ from solver.working_set.hessian import (
     KernelValues,
     Layout,
     Ridge,
+    at_hand,
     decision_value,
     hessian_row,
     layout_of,
-    refresh,
 )
 from solver.working_set.partner import best_partner
 from solver.working_set.sweep import Ends, Members, away, ends_of, swap, toward
 
 # The corrective steps after a sample in the set whatever the gap, if the rule allows them.
 _ALWAYS = 2
-# The least number of steps between two computations of g and q from A and alpha. With eight times
-# the size in addition, the refresh costs at most an eighth of a step for each step.
-_REFRESH_STEPS = 8192
-_REFRESH_STEPS_PER_MEMBER = 8
-
-
 # The samples that a vector register holds.
 _LANES = 8
+
+# The places of `walk`'s progress. PAIR: the problem that is walked (`all_pairs.walk_all`).
+# SAMPLE: in the block. STAGE: what it waits for. SWAPS: taken for it. OLD: `Layout.old`.
+# BEST, WORST: the ends. PARTNER: of the swap, plus one; 0 where it is to be found.
+PAIR, SAMPLE, STAGE, SWAPS, OLD, BEST, WORST, PARTNER, PLACES = range(9)
+# A sample waits for its turn, for the first step of all, for P1's step, for the question whether
+# to swap, or for a swap.
+ARRIVAL, START, STEP, CORRECTION, SWAP = range(5)
 
 
 class Rule(NamedTuple):
@@ -104,7 +106,8 @@ def walk(
     rule: Rule,
     trace: Trace,
     scratch: Scratch,
-) -> None:
+    progress: NDArray[np.int64],
+) -> int:
     """Take P1 Algorithm 1's step for each sample (SFW), or with away steps Algorithm 3's (MSFW).
 
     Samples of other classes are only predicted. No weight changes between two samples of the
@@ -114,14 +117,16 @@ def walk(
     `rule.corrective_steps` while the duality gap over the set exceeds q / 2. The gap alone would
     admit too few samples of a stream that is sorted by class (`benchmarks/README.md`).
 
+    Returns the column whose row of kernel values the next step needs and is not at hand, -1 once
+    all samples are learned. With that row and the same arguments the next call goes on there.
     """
-    layout = layout_of(problem)
+    waiting = progress[STAGE] != ARRIVAL
+    layout = layout_of(problem, progress[OLD] if waiting else problem.size[0])
+    ends = Ends(progress[BEST], progress[WORST]) if waiting else ends_of(problem)
     members = Members(problem, values, layout, rule.ridge, scratch.buffer)
-    ends = ends_of(problem)
     predicted = 0
-    for k in range(len(arrivals.sign)):
-        y, known = arrivals.sign[k], arrivals.member[k] >= 0
-        if y == 0.0:
+    for k in range(progress[SAMPLE], len(arrivals.sign)):
+        if arrivals.sign[k] == 0.0:
             if k >= predicted:
                 predicted = k + 1
                 while predicted < len(arrivals.sign) and arrivals.sign[predicted] == 0.0:
@@ -129,31 +134,72 @@ def walk(
                 total = scratch.total
                 predict_run(problem, values, arrivals.by_column, k, predicted, trace, total)
             continue
-        decision = decision_value(problem, values, layout, k)
-        note_decision(problem, decision, trace, k)
-        if problem.q[0] == 0.0:
-            first = arrivals.member[k]
-            if not known:
-                first = _admit(problem, values, arrivals, k, 0.0)
-            _start(problem, values, layout, first, rule.ridge, scratch.row)
-            ends = ends_of(problem)
-            trace.admitted[k] = not known
-            trace.step[k] = INITIAL
-            continue
-        g_k = -2.0 * y * decision
-        best = ends.best
-        if not known and g_k >= problem.gradient[best] - tie_width(problem):
-            best = _admit(problem, values, arrivals, k, g_k)
-            trace.admitted[k] = True
-        if rule.away_steps and away_is_steeper(problem, best, ends.worst):
-            trace.step[k], ends = away(members, ends.worst)
-        else:
-            trace.step[k], ends = TOWARD, toward(members, best)
-        always = _ALWAYS if known or trace.admitted[k] else 0
-        ends = _correct(members, ends, always, rule.corrective_steps)
-        if problem.steps[0] >= _REFRESH_STEPS + _REFRESH_STEPS_PER_MEMBER * problem.size[0]:
-            refresh(problem, values, layout, rule.ridge, scratch.row)
-            ends = ends_of(problem)
+        if progress[STAGE] == ARRIVAL:
+            ends = _arrive(members, ends, arrivals, trace, k, progress)
+        missing = -1
+        if progress[STAGE] < CORRECTION:
+            missing, ends = _step(members, ends, rule, trace, k, scratch.row, progress)
+        if progress[STAGE] >= CORRECTION:
+            always = _ALWAYS if arrivals.member[k] >= 0 or trace.admitted[k] else 0
+            missing, ends = _correct(members, ends, always, rule.corrective_steps, progress)
+        if missing >= 0:
+            progress[SAMPLE], progress[OLD] = k, layout.old
+            progress[BEST], progress[WORST] = ends.best, ends.worst
+            return missing
+    progress[SAMPLE] = 0
+    return -1
+
+
+@inner
+def _arrive(
+    members: Members,
+    ends: Ends,
+    arrivals: Arrivals,
+    trace: Trace,
+    k: int,
+    progress: NDArray[np.int64],
+) -> Ends:
+    """Predict sample k, and admit it where it beats the best member; returns the ends."""
+    problem, values = members.problem, members.values
+    decision = decision_value(problem, values, members.layout, k)
+    note_decision(problem, decision, trace, k)
+    y, member = arrivals.sign[k], arrivals.member[k]
+    first = problem.q[0] == 0.0
+    progress[STAGE] = START if first else STEP
+    g_k = 0.0 if first else -2.0 * y * decision
+    best = member if first else ends.best
+    if member < 0 and (first or g_k >= problem.gradient[best] - tie_width(problem)):
+        best = _admit(problem, values, arrivals, k, g_k)
+        trace.admitted[k] = True
+    return Ends(best, ends.worst)
+
+
+@inner
+def _step(
+    members: Members,
+    ends: Ends,
+    rule: Rule,
+    trace: Trace,
+    k: int,
+    row: Float64Array,
+    progress: NDArray[np.int64],
+) -> tuple[int, Ends]:
+    """Take P1's step for sample k; returns the column of a missing row or -1, and the ends."""
+    problem, values = members.problem, members.values
+    start = progress[STAGE] == START
+    steeper = rule.away_steps and not start and away_is_steeper(problem, ends.best, ends.worst)
+    column = problem.column[ends.worst if steeper else ends.best]
+    if not at_hand(values, column):
+        return column, ends
+    if start:
+        _start(problem, values, members.layout, ends.best, rule.ridge, row)
+        trace.step[k], ends = INITIAL, ends_of(problem)
+    elif steeper:
+        trace.step[k], ends = away(members, ends.worst)
+    else:
+        trace.step[k], ends = TOWARD, toward(members, ends.best)
+    progress[STAGE], progress[SWAPS] = ARRIVAL if start else CORRECTION, 0
+    return -1, ends
 
 
 @inner
@@ -217,22 +263,38 @@ def note_decision(problem: Problem, decision: float, trace: Trace, k: int) -> No
 
 
 @inner
-def _correct(members: Members, ends: Ends, always: int, most: int) -> Ends:
+def _correct(
+    members: Members, ends: Ends, always: int, most: int, progress: NDArray[np.int64]
+) -> tuple[int, Ends]:
     """Take `always` swaps (P4) toward the best member, and up to `most` while the gap > q / 2.
 
     The partner is the member whose swap lowers q most (`partner.best_partner`), as in LIBSVM. P4's,
     the member of the smallest gradient, has little weight or lies close by where C is large, and
     the swap then gains next to nothing. `benchmarks/README.md` compares them.
+
+    Returns the column of a missing row or -1, and the ends.
     """
-    problem = members.problem
-    for count in range(most):
-        gap = problem.gradient[ends.best] + 2.0 * problem.q[0]
-        if count >= always and gap <= 0.5 * problem.q[0]:
-            break
-        if problem.gradient[ends.best] <= problem.gradient[ends.worst] + tie_width(problem):
-            break
-        ends = swap(members, ends.best, best_partner(members, ends))
-    return ends
+    problem, values = members.problem, members.values
+    for count in range(progress[SWAPS], most):
+        if progress[STAGE] == CORRECTION:
+            gap = problem.gradient[ends.best] + 2.0 * problem.q[0]
+            if count >= always and gap <= 0.5 * problem.q[0]:
+                break
+            if problem.gradient[ends.best] <= problem.gradient[ends.worst] + tie_width(problem):
+                break
+            progress[STAGE], progress[SWAPS], progress[PARTNER] = SWAP, count, 0
+        best = problem.column[ends.best]
+        if not at_hand(values, best):
+            return best, ends
+        if progress[PARTNER] == 0:
+            progress[PARTNER] = 1 + best_partner(members, ends)
+        partner = progress[PARTNER] - 1
+        if not at_hand(values, problem.column[partner]):
+            return problem.column[partner], ends
+        ends = swap(members, ends.best, partner)
+        progress[STAGE] = CORRECTION
+    progress[STAGE] = ARRIVAL
+    return -1, ends
 
 
 @inner
@@ -269,9 +331,7 @@ def _admit(
     problem.column[new] = column
     problem.inverse_weight[new] = arrivals.inverse_weight[k]
     stored = values.stored
-    value = (
-        values.gram[column, column] if column < stored else values.block[column - stored, column]
-    )
+    value = values.diagonal[column] if column < stored else values.block[column - stored, column]
     problem.diagonal[new] = np.float64(value) + 1.0
     problem.size[0] = new + 1
     return new

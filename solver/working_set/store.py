@@ -1,35 +1,54 @@
-"""The stored samples of a working set and their Gram matrix: each sample and kernel value once.
+"""The stored samples of a working set and kernel values among them: each sample once.
 
 A slot is the number of a sample's row and column. A free slot keeps its contents, which are finite
 and harmless, until it is used again; its `code` is -1.
 """
 
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array, FloatArray
-from solver.compiled import compiled
-from solver.kernels.functions import Rows, take
+from solver.kernels.functions import Kernel, Rows, kernel_diagonal, take
 from solver.rows.matrix import concatenate_rows, n_nonzeros
 from solver.rows.slots import grown, grown_rows, put_rows, rows_nbytes
+from solver.working_set.gram import Gram
+from solver.working_set.gram_rows import GramRows
+from solver.working_set.hessian import KernelValues
 
 FREE = -1
 _FIRST_CAPACITY = 64
 
 
+class Bounds(NamedTuple):
+    """The bounds of a store.
+
+    max_size: on the number of samples, or None. gram_bytes: on kernel values. All of them are kept
+    up to as many slots as this allows, and some of their rows from there on.
+    """
+
+    max_size: int | None
+    gram_bytes: int
+
+
 class SampleStore:
     """The rows, class codes, weights and kernel values of stored samples, in arrays that grow.
 
-    like: prepared rows, which set the width and precision. max_size: the bound, or None.
+    like: prepared rows, which set the width and precision.
 
     A slice of `rows` does not change while others hold it: the slots that `evict` frees are
     overwritten in a new copy. `entered` numbers the samples in the order in which they were stored.
     """
 
-    def __init__(self, like: Rows, max_size: int | None) -> None:
-        self.max_size = max_size
+    def __init__(self, kernel: Kernel, like: Rows, bounds: Bounds) -> None:
+        self._kernel = kernel
+        self._bounds = bounds
+        self._largest_gram = math.isqrt(bounds.gram_bytes // like.fast.dtype.itemsize)
         self.used = 0
-        capacity = min(_FIRST_CAPACITY, max_size or _FIRST_CAPACITY)
+        capacity = min(_FIRST_CAPACITY, bounds.max_size or _FIRST_CAPACITY, self._largest_gram)
         # The heap of sparse rows belongs to the caller, and concatenation copies it.
         none = take(like, slice(0, 0))
         self.rows = _with_capacity(none._replace(exact=concatenate_rows([none.exact])), capacity)
@@ -38,7 +57,8 @@ class SampleStore:
         self.entered: NDArray[np.int64] = np.zeros(capacity, np.int64)
         self.inverse_weight: Float64Array = np.ones(capacity)
         self.added = 0
-        self.gram: FloatArray = np.empty((capacity, capacity), like.fast.dtype)
+        self.diagonal: Float64Array = np.zeros(capacity)
+        self.gram: Gram | GramRows = Gram(kernel, np.empty((capacity, capacity), like.fast.dtype))
 
     @property
     def size(self) -> int:
@@ -99,8 +119,9 @@ class SampleStore:
         self.code[slots] = codes[chosen]
         self.inverse_weight[slots] = inverse_weight[chosen]
         self.entered[slots] = self.added + np.arange(len(slots))
+        self.diagonal[slots] = block[chosen, self.used + chosen]
         self.added += len(slots)
-        _write_gram(self.gram, block, self.used, chosen, slots)
+        self.gram.write(rows, block, self.used, chosen, slots)
         self.used += appended
         return slots
 
@@ -109,6 +130,25 @@ class SampleStore:
         self.rows = take(self.rows, np.arange(len(self.code)))
         self.code[slots] = FREE
 
+    def values(self, block: FloatArray) -> KernelValues:
+        """Returns kernel values with those of a block: (B, used + B), see `add`."""
+        return KernelValues(self.gram.kept, self.diagonal, block, self.used)
+
+    @property
+    def some_rows(self) -> bool:
+        """Whether only some rows of kernel values are kept."""
+        return isinstance(self.gram, GramRows)
+
+    def fetch(self, slots: NDArray[np.int64]) -> None:
+        """Have the rows of kernel values of distinct slots at hand."""
+        self.gram.fetch(self.used_rows(), slots)
+
+    def parts(self, slots: NDArray[np.int64]) -> Iterator[KernelValues]:
+        """Yields kernel values with the rows of some slots at hand, a part of them at a time."""
+        none = np.empty((0, self.used), self.rows.fast.dtype)
+        for kept in self.gram.parts(self.used_rows(), slots):
+            yield KernelValues(kept, self.diagonal, none, self.used)
+
     def restore(
         self,
         rows: Rows,
@@ -116,97 +156,64 @@ class SampleStore:
         entered: NDArray[np.int64],
         inverse_weight: Float64Array,
         added: int,
-        gram: FloatArray,
     ) -> None:
         """Replace the contents by those of a store without unused slots.
 
+        Kernel values are computed, in products whose shapes depend on the number of slots alone.
+
         rows: all slots, sparse ones without gaps. code, entered, inverse_weight: (slots,).
-        added: the number of samples that were ever stored. gram: (slots, slots).
+        added: the number of samples that were ever stored.
         """
         self.rows, self._filled = rows, n_nonzeros(rows.exact)
         self.code, self.entered, self.added = code, entered, added
         self.inverse_weight = inverse_weight
-        self.gram, self.used = gram, len(code)
+        self.used, self.diagonal = len(code), kernel_diagonal(self._kernel, rows.exact)
+        if self.used <= self._largest_gram:
+            values = np.empty((self.used, self.used), rows.fast.dtype)
+            self.gram = Gram(self._kernel, values)
+            self.gram.compute(rows)
+        else:
+            self._make_room(self._roomy(self.used))
 
     def _reserve(self, needed: int) -> None:
         capacity = len(self.code)
         if needed <= capacity:
             return
+        if needed > self._largest_gram:
+            self._make_room(self._roomy(needed))
+            return
         # The first touch of memory costs more than copying, as systems with huge pages back the
         # whole reserved width of each row. Beyond 4096 the matrix therefore grows by half. A width
         # that is not a power of two keeps the rows from competing for the same cache lines.
         capacity = max(needed, (4 * capacity if capacity < 4096 else 3 * capacity // 2) + 16)
-        if self.max_size is not None and 2 * capacity > self.max_size:
-            capacity = max(needed, self.max_size)
+        max_size = self._bounds.max_size
+        if max_size is not None and 2 * capacity > max_size:
+            capacity = max(needed, max_size)
+        self._make_room(min(capacity, self._largest_gram))
+
+    def _roomy(self, needed: int) -> int:
+        """Returns the slots beyond the whole matrix that there is room for.
+
+        They depend on the number of those that are needed alone, so that a restored store keeps as
+        many rows as the one that was saved.
+        """
+        step = max(_FIRST_CAPACITY, (1 << needed.bit_length()) // 8)
+        capacity = -(-needed // step) * step
+        return min(capacity, max(needed, self._bounds.max_size or capacity))
+
+    def _make_room(self, capacity: int) -> None:
+        if capacity <= self._largest_gram:
+            assert isinstance(self.gram, Gram)
+            self.gram.grow(capacity, self.used)
+        else:
+            rows = self.used_rows()
+            self.gram = GramRows(self._kernel, rows, self._bounds.gram_bytes, capacity)
         self.rows = _with_capacity(self.rows, capacity)
         self.code, self.entered = grown(self.code, capacity), grown(self.entered, capacity)
         self.inverse_weight = grown(self.inverse_weight, capacity)
-        gram = np.empty((capacity, capacity), self.gram.dtype)
-        gram[: self.used, : self.used] = self.gram[: self.used, : self.used]
-        self.gram = gram
+        self.diagonal = grown(self.diagonal, capacity)
 
 
 def _with_capacity(rows: Rows, capacity: int) -> Rows:
     exact = grown_rows(rows.exact, capacity)
     return Rows(exact, grown(rows.fast, capacity), grown(rows.far, capacity))
-
-
-def pack_triangle(gram: FloatArray, used: int) -> FloatArray:
-    """Returns the lower triangle of gram[:used, :used] with its diagonal, row by row."""
-    packed = np.empty(used * (used + 1) // 2, gram.dtype)
-    _pack(gram, used, packed)
-    return packed
-
-
-def unpack_triangle(packed: FloatArray, used: int, capacity: int) -> FloatArray:
-    """Returns a (capacity, capacity) matrix with the symmetric one of a packed triangle first."""
-    gram = np.zeros((capacity, capacity), packed.dtype)
-    _unpack(packed, used, gram)
-    return gram
-
-
-@compiled
-def _write_gram(
-    gram: FloatArray,
-    block: FloatArray,
-    used: int,
-    chosen: NDArray[np.int64],
-    slots: NDArray[np.int64],
-) -> None:
-    """Write the rows and columns of a whole block's new samples at once.
-
-    Writing a column touches one page for each row, so the columns of all new samples are written
-    row by row.
-    """
-    for a in range(len(chosen)):
-        for i in range(used):
-            gram[slots[a], i] = block[chosen[a], i]
-    for i in range(used):
-        for a in range(len(chosen)):
-            gram[i, slots[a]] = block[chosen[a], i]
-    for a in range(len(chosen)):
-        for c in range(a + 1):
-            value = block[chosen[a], used + chosen[c]]
-            gram[slots[a], slots[c]] = value
-            gram[slots[c], slots[a]] = value
-
-
-@compiled
-def _pack(gram: FloatArray, used: int, packed: FloatArray) -> None:
-    position = 0
-    for i in range(used):
-        for j in range(i + 1):
-            packed[position + j] = gram[i, j]
-        position += i + 1
-
-
-@compiled
-def _unpack(packed: FloatArray, used: int, gram: FloatArray) -> None:
-    position = 0
-    for i in range(used):
-        for j in range(i + 1):
-            gram[i, j] = packed[position + j]
-        position += i + 1
-    for i in range(used):
-        for j in range(i):
-            gram[j, i] = gram[i, j]

@@ -1,7 +1,7 @@
 """Stored samples as plain arrays, from which a working set continues bit for bit.
 
-The arrays include the kernel values: computed again in blocks of other shapes they could round
-differently.
+The arrays have no kernel values: they are computed again. In blocks of other shapes they may round
+differently, so the set that goes on must do the same (`WorkingSet.restore`).
 """
 
 from collections.abc import Mapping
@@ -13,18 +13,17 @@ from numpy.typing import NDArray
 from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel, Precision, prepare_rows, prepare_weighted
 from solver.rows.matrix import n_rows, rows_from_arrays, rows_to_arrays
-from solver.working_set.store import SampleStore, pack_triangle, unpack_triangle
+from solver.working_set.store import Bounds, SampleStore
 
 
 def store_to_arrays(store: SampleStore) -> dict[str, NDArray[Any]]:
-    """Returns copies of the rows, codes, `entered` numbers and kernel values of all slots."""
+    """Returns copies of the rows, codes and `entered` numbers of all slots."""
     inverse = store.inverse_weight[: store.used]
     weights = {"inverse_weight": inverse.copy()} if np.any(inverse != 1.0) else {}
     return {
         **rows_to_arrays("rows", store.used_rows().exact),
         "codes": store.code[: store.used].copy(),
         "entered": store.entered[: store.used].copy(),
-        "gram": pack_triangle(store.gram, store.used),
         **weights,
     }
 
@@ -34,22 +33,21 @@ def store_from_arrays(
     kernel: Kernel,
     origin: Float64Array,
     precision: Precision,
-    max_size: int | None,
+    bounds: Bounds,
     added: int,
 ) -> SampleStore:
     """Returns the store that `store_to_arrays` described.
+
+    Kernel values that earlier versions kept are not read.
 
     added: the number of samples that were ever stored.
     """
     exact = rows_from_arrays("rows", arrays)
     assert exact is not None
-    used = n_rows(exact)
-    inverse_weight = np.array(arrays.get("inverse_weight", np.ones(used)))
+    inverse_weight = np.array(arrays.get("inverse_weight", np.ones(n_rows(exact))))
     rows = prepare_rows(kernel, exact, origin, *precision)
     rows = prepare_weighted(kernel, rows, precision, inverse_weight)
-    # Earlier versions kept float32 values for every C.
-    gram = unpack_triangle(arrays["gram"].astype(precision.dtype, copy=False), used, used)
-    store = SampleStore(rows, max_size)
+    store = SampleStore(kernel, rows, bounds)
     codes, entered = np.array(arrays["codes"]), np.array(arrays["entered"])
-    store.restore(rows, codes, entered, inverse_weight, added, gram)
+    store.restore(rows, codes, entered, inverse_weight, added)
     return store

@@ -69,7 +69,7 @@ class _Journal(_Part):
 
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
         later = [entry for entry in self.memory.entries[model] if entry.sequence > after]
-        for _, block in groupby(later, key=lambda entry: entry.block):
+        for _, block in groupby(later, key=lambda entry: (entry.block, entry.kind)):
             yield list(block)
 
     def begin(self, model: int) -> int | None:

@@ -8,6 +8,8 @@ from scipy.sparse import csr_matrix
 
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import n_rows, sparse_from_csr, to_csr
+from solver.working_set.gram import Gram
+from solver.working_set.hessian import KernelValues
 from tests.solver.oracle_sfw import hessian
 
 FLOAT64 = np.dtype(np.float64)
@@ -52,6 +54,12 @@ def small_streams(draw, max_classes=3, max_length=40):
 def blocks(n, length):
     """Slices that cut n samples into calls of the same length, the last one shorter."""
     return [slice(start, min(start + length, n)) for start in range(0, n, length)]
+
+
+def kernel_values(gram, block, stored=0):
+    """Kernel values of a block of samples, and of `stored` ones whose matrix is `gram`."""
+    whole = Gram(Kernel("linear"), np.ascontiguousarray(gram))
+    return KernelValues(whole.kept, gram.diagonal().astype(np.float64), block, stored)
 
 
 class Members(NamedTuple):

@@ -122,7 +122,7 @@ def test_a_bound_on_names_holds_after_a_restart_and_is_no_part_of_the_past(tmp_p
         server.close()
 
 
-def test_a_restarted_model_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
+def test_a_restarted_model_goes_on_as_one_that_was_only_saved(tmp_path: Path) -> None:
     said = []
     for name, restarts in (("with", True), ("without", False)):
         server = ServerProcess(tmp_path / name, snapshot_samples=10**9).start()
@@ -131,6 +131,8 @@ def test_a_restarted_model_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> N
             if restarts:
                 server.terminate()
                 server.start()
+            else:
+                httpx.post(f"{server.url}/v1/models/m/snapshot").raise_for_status()
         said.append(everything_said(server, "m"))
         server.close()
     assert said[0] == said[1]

@@ -23,6 +23,7 @@ DEFAULTS = {
         "C": 1.0,
         "corrective_steps": 10,
         "max_size": 5000,
+        "gram_bytes_max": 2**30,
         "class_weight": [],
         "horizon": "auto",
     },
@@ -343,7 +344,7 @@ class TestRefusals:
             *[("algorithm", value) for value in ("fw", "asset", None)],
             *[("C", value) for value in (0, -1.0, 1e10, math.nan, math.inf, "1", True, None)],
             *[("corrective_steps", value) for value in (-1, 101, 1.5, True, None)],
-            *[("max_size", value) for value in (1, 0, -5, 50_001, 10.0, "5", None)],
+            *[("max_size", value) for value in (1, 0, -5, 500_001, 10.0, "5", None)],
         ],
     )
     def test_working_set(self, field: str, wrong: Any):
@@ -398,7 +399,7 @@ class TestRefusals:
             ("kernel", "gamma", 5e-324, 1e12),
             ("working_set", "C", 1e-9, 1e9),
             ("working_set", "corrective_steps", 0, 100),
-            ("working_set", "max_size", 2, 50_000),
+            ("working_set", "max_size", 2, 500_000),
             ("asset", "dimension", 1, 16_384),
             ("asset", "lambda", 1.1e-12, 1e6),
             ("asset", "average_from", 1, 10**9),

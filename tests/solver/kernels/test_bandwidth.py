@@ -165,7 +165,10 @@ class TestState:
         live, restored = AutoGamma(build), AutoGamma(build)
         for part in blocks(at, 20):
             live.absorb(X[part], codes[part])
-        restored.restore(live.state())
+        state = live.state()
+        live = AutoGamma(build)  # as at a checkpoint
+        for learner in (live, restored):
+            learner.restore(state)
         assert restored.frozen == live.frozen
         for part in [slice(at, at + 1), slice(at + 1, at + 90), slice(at + 90, 400)]:
             ours = live.absorb(X[part], codes[part])

@@ -107,8 +107,9 @@ def test_a_state_goes_on_bit_for_bit(n: int):
     X, codes = turning(n + 300)
     live, again = AutoWidths(build), AutoWidths(build)
     learned(live, X[:n], codes[:n])
-    again.restore(live.state())
-    for learner in (live, again):
+    state = live.state()
+    for learner in (live, again):  # as at a checkpoint
+        learner.restore(state)
         learned(learner, X[n:], codes[n:])
     one, other = live.state(), again.state()
     assert one.keys() == other.keys()

@@ -8,9 +8,15 @@ from hypothesis import strategies as st
 from solver.kernels.functions import Kernel
 from solver.simplex.problem import empty_problem
 from solver.working_set import eviction
-from solver.working_set.eviction import class_floor, evict_members, slots_to_evict
-from solver.working_set.hessian import KernelValues, Ridge
+from solver.working_set.eviction import (
+    class_floor,
+    close_gaps,
+    give_weight,
+    slots_to_evict,
+    take_weight,
+)
 from solver.working_set.learner import WorkingSet
+from solver.working_set.pair_problems import PairProblems
 from solver.working_set.view import predict
 from tests.solver.oracle_sfw import hessian, kernel_matrix
 from tests.solver.streams import (
@@ -19,6 +25,7 @@ from tests.solver.streams import (
     blocks,
     clusters,
     direct_hessian,
+    kernel_values,
     members,
     small_streams,
     started,
@@ -54,7 +61,7 @@ class TestBound:
         for part in blocks(len(codes), cut):
             learner.absorb(X[part], codes[part])
             assert learner.store.size <= max_size
-            assert len(learner.store.gram) <= max_size
+            assert len(learner.store.gram.kept.values) <= max_size
             for problem in learner.problems:
                 assert problem.size[0] <= learner.store.size
 
@@ -199,14 +206,22 @@ def problem_with(alpha, seed=60):
     problem.gradient[:] = -2.0 * A @ problem.alpha
     problem.q[0] = problem.alpha @ A @ problem.alpha
     problem.size[0] = n
-    values = KernelValues(kernel_matrix(RBF, X, X), np.empty((0, n)), n)
+    values = kernel_values(kernel_matrix(RBF, X, X), np.empty((0, n)), n)
     return problem, values, A
 
 
 def evict_columns(problem, values, columns):
+    """Returns the problem without the members in these columns."""
     evicted = np.zeros(values.stored, np.bool_)
     evicted[columns] = True
-    evict_members(problem, values, Ridge(0.5 / C, 0.5 / C), evicted, np.empty(values.stored))
+    problems = PairProblems([problem])
+    pairs, row = problems.arrays, np.empty(values.stored)
+    heir = np.full(len(pairs.alpha), -1)
+    of_pair = np.array([[0, 1]]), np.full(2, 0.5 / C), values
+    take_weight(pairs, *of_pair, evicted, heir, row)
+    give_weight(pairs, *of_pair, heir, row)
+    close_gaps(pairs, evicted)
+    return problems[0]
 
 
 class TestEvictMembers:
@@ -218,10 +233,10 @@ class TestEvictMembers:
         stay = np.setdiff1d(np.arange(8), columns)
         expected = alpha.copy()
         for p in columns:
-            heir = max(stay, key=lambda m: sign[p] * sign[m] * (values.gram[p, m] + 1.0))
+            heir = max(stay, key=lambda m: sign[p] * sign[m] * (values.kept.values[p, m] + 1.0))
             expected[heir] += alpha[p]
         expected = expected[stay]
-        evict_columns(problem, values, columns)
+        problem = evict_columns(problem, values, columns)
         held = members(problem)
         np.testing.assert_array_equal(held.column, stay)
         np.testing.assert_allclose(held.alpha, expected, rtol=0, atol=1e-12)
@@ -232,7 +247,7 @@ class TestEvictMembers:
     def test_members_without_weight_leave_nothing_to_do(self):
         problem, values, _ = problem_with(np.array([0.5, 0.0, 0.5, 0.0]))
         before = members(problem)
-        evict_columns(problem, values, [1, 3])
+        problem = evict_columns(problem, values, [1, 3])
         held = members(problem)
         np.testing.assert_array_equal(held.column, [0, 2])
         np.testing.assert_array_equal(held.alpha, [0.5, 0.5])
@@ -242,12 +257,12 @@ class TestEvictMembers:
     def test_signs_stay_with_their_members(self):
         problem, values, _ = problem_with(np.full(8, 0.125))
         sign = members(problem).sign
-        evict_columns(problem, values, [0, 4])
+        problem = evict_columns(problem, values, [0, 4])
         np.testing.assert_array_equal(members(problem).sign, np.delete(sign, [0, 4]))
 
     def test_a_problem_that_loses_its_only_weight_waits_for_a_new_start(self):
         problem, values, _ = problem_with(np.array([0.0, 1.0, 0.0]))
-        evict_columns(problem, values, [1])
+        problem = evict_columns(problem, values, [1])
         held = members(problem)
         assert not started(problem)
         assert held.alpha.tolist() == [0.0, 0.0]
@@ -257,7 +272,7 @@ class TestEvictMembers:
     def test_a_problem_that_loses_all_its_weights_waits_for_a_new_start(self, weights):
         alpha = np.array([*weights, 0.0, 0.0])
         problem, values, _ = problem_with(alpha / alpha.sum())
-        evict_columns(problem, values, np.flatnonzero(alpha))
+        problem = evict_columns(problem, values, np.flatnonzero(alpha))
         held = members(problem)
         assert not started(problem)
         assert held.alpha.tolist() == [0.0, 0.0]
@@ -269,7 +284,7 @@ class TestEvictMembers:
     def test_a_small_remainder_becomes_the_whole(self, weights, little):
         alpha = np.array([*weights, little * sum(weights), little * sum(weights)])
         problem, values, A = problem_with(alpha / alpha.sum())
-        evict_columns(problem, values, np.arange(len(weights)))
+        problem = evict_columns(problem, values, np.arange(len(weights)))
         held, left = members(problem), A[-2:, -2:]
         assert held.alpha.sum() == pytest.approx(1.0, abs=1e-9)
         np.testing.assert_allclose(held.gradient, -2.0 * left @ held.alpha, rtol=0, atol=1e-9)

@@ -5,10 +5,10 @@ import pytest
 
 from solver.compiled import compiled
 from solver.simplex.problem import empty_problem
-from solver.working_set.hessian import KernelValues, Ridge, layout_of, refresh
+from solver.working_set.hessian import Ridge, layout_of, refresh
 from solver.working_set.hessian import hessian_row as row_of_hessian
 from tests.solver.oracle_sfw import hessian, kernel_matrix
-from tests.solver.streams import KERNELS, members
+from tests.solver.streams import KERNELS, kernel_values, members
 
 # As machine code; for callers from Python it is a Python function.
 hessian_row = compiled(row_of_hessian)
@@ -34,10 +34,10 @@ def case(columns, old):
     problem.column[: len(columns)] = columns
     problem.sign[: len(columns)] = sign
     problem.size[0] = old
-    layout = layout_of(problem)
+    layout = layout_of(problem, old)
     problem.size[0] = len(columns)
     A = hessian(KERNELS["rbf"], X[columns], sign, np.where(sign < 0.0, C_MINUS, C_PLUS))
-    return problem, KernelValues(gram, block, STORED), layout, A
+    return problem, kernel_values(gram, block, STORED), layout, A
 
 
 CASES = {
@@ -59,17 +59,25 @@ def test_every_row_is_that_of_the_matrix(columns, old):
         np.testing.assert_allclose(row, A[p], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(("columns", "old"), CASES.values(), ids=CASES)
-def test_refreshing_makes_g_and_q_those_of_alpha(columns, old):
-    problem, values, layout, A = case(columns, old)
+@pytest.mark.parametrize("columns", [list(range(STORED)), [0, 1, 4, 6, 7], [3, 1, 8, 0]])
+@pytest.mark.parametrize("together", [1, 4, STORED])
+def test_refreshing_makes_g_and_q_those_of_alpha(columns, together):
+    """Also where the rows are at hand in parts."""
     n = len(columns)
+    problem, values, _, A = case(columns, n)
     alpha = np.random.default_rng(1).random(n)
     alpha[1] = 0.0
     problem.alpha[:n] = 1.001 * alpha / alpha.sum()
     problem.gradient[:n] = 123.0
     problem.q[0] = 123.0
     problem.steps[0] = 9999
-    refresh(problem, values, layout, RIDGE, np.empty(n))
+    parts = []
+    for start in range(0, n, together):
+        slot_of = np.full(STORED, -1)
+        of_part = problem.column[start : min(start + together, n)]
+        slot_of[of_part] = of_part
+        parts.append(values._replace(kept=values.kept._replace(slot_of=slot_of)))
+    refresh(problem, parts, RIDGE)
     held = members(problem)
     assert held.alpha.sum() == pytest.approx(1.0, abs=1e-15)
     np.testing.assert_allclose(held.gradient, -2.0 * A @ held.alpha, rtol=0, atol=1e-12)

@@ -103,8 +103,9 @@ def test_a_restored_set_goes_on_bit_for_bit(n_classes):
     weight = weights(len(X))
     live = learned(X[:250], codes[:250], weight[:250], max_size=64)
     again = WorkingSet(KERNEL, C, max_size=64)
-    again.restore(live.state())
-    for learner in (live, again):
+    state = live.state()
+    for learner in (live, again):  # as at a checkpoint
+        learner.restore(state)
         learner.absorb(X[250:], codes[250:], weight=weight[250:])
     assert_same_state(live, again)
 
@@ -152,8 +153,9 @@ def test_widths_that_follow_the_stream_keep_the_weights():
 
     live, again = AutoWidths(build), AutoWidths(build)
     live.absorb(X[:300], codes[:300], weight[:300])
-    again.restore(live.state())
-    for one in (live, again):
+    state = live.state()
+    for one in (live, again):  # as at a checkpoint
+        one.restore(state)
         one.absorb(X[300:], codes[300:], weight[300:])
     assert_same_state(live, again)
     rows, store = live.learner.store.rows.exact[:, :-1], live.learner.store

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from solver.simplex.problem import empty_problem
 from solver.simplex.steps import AWAY, DROP, INITIAL, NONE, STEP_NAMES, TOWARD
-from solver.working_set.hessian import KernelValues, Ridge
+from solver.working_set.hessian import Ridge
 from solver.working_set.learner import WorkingSet
-from solver.working_set.sfw import Arrivals, Rule, Scratch, Trace, walk
+from solver.working_set.sfw import PLACES, Arrivals, Rule, Scratch, Trace, walk
 from solver.working_set.sweep import STRETCH
 from tests.solver.oracle_sfw import Sfw, hessian, kernel_matrix
 from tests.solver.streams import (
@@ -20,6 +20,7 @@ from tests.solver.streams import (
     blocks,
     clusters,
     direct_hessian,
+    kernel_values,
     members,
     small_streams,
 )
@@ -183,7 +184,7 @@ class TestAwaySteps:
 
 def values_among(K):
     """Kernel values of a block against an empty set and itself."""
-    return KernelValues(gram=np.empty((0, 0)), block=np.ascontiguousarray(K), stored=0)
+    return kernel_values(np.empty((0, 0)), np.ascontiguousarray(K))
 
 
 def walk_over(K, sign, rule):
@@ -192,7 +193,8 @@ def walk_over(K, sign, rule):
     trace = Trace(np.zeros(n), np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.int8))
     arrivals = Arrivals(sign, np.arange(n), np.full(n, -1), np.ones(n), np.empty((0, 0)))
     scratch = Scratch(sign, np.empty(n), np.empty(n), np.empty((2, STRETCH)))
-    walk(problem, values_among(K), arrivals, rule, trace, scratch)
+    progress = np.zeros(PLACES, np.int64)
+    assert walk(problem, values_among(K), arrivals, rule, trace, scratch, progress) == -1
     return problem, trace
 
 

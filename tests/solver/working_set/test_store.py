@@ -1,4 +1,4 @@
-"""Stored samples: slots, and the packed form of their Gram matrix."""
+"""Stored samples: slots, and the kernel values among them."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,11 @@ import pytest
 from solver.kernels.functions import Kernel, kernel_block, prepare_rows
 from solver.rows.matrix import n_nonzeros, origin_of
 from solver.rows.slots import rows_nbytes
-from solver.working_set.store import FREE, SampleStore, pack_triangle, unpack_triangle
+from solver.working_set.store import FREE, Bounds, SampleStore
 from tests.solver.streams import FLOAT64, dense, sparse
 
 LINEAR = Kernel("linear")
+ROOMY = Bounds(None, 1 << 30)
 
 
 def rows_of(X):
@@ -31,7 +32,7 @@ def random():
 
 @pytest.fixture
 def store(random):
-    store = SampleStore(rows_of(np.zeros((1, 3))), None)
+    store = SampleStore(LINEAR, rows_of(np.zeros((1, 3))), ROOMY)
     add(store, random.standard_normal((6, 3)), [0, 1, 0, 1, 2, 0], [0, 1, 2, 3, 5])
     return store
 
@@ -39,7 +40,9 @@ def store(random):
 def assert_gram_is_right(store):
     held = np.flatnonzero(store.code[: store.used] != FREE)
     X = store.rows.exact[held]
-    np.testing.assert_allclose(store.gram[np.ix_(held, held)], X @ X.T, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        store.gram.kept.values[np.ix_(held, held)], X @ X.T, rtol=0, atol=1e-12
+    )
 
 
 class TestSlots:
@@ -76,10 +79,11 @@ class TestSlots:
         assert_gram_is_right(store)
 
     def test_never_take_more_room_than_the_bound(self, random):
-        store = SampleStore(rows_of(np.zeros((1, 3))), max_size=70)
+        like = rows_of(np.zeros((1, 3)))
+        store = SampleStore(LINEAR, like, ROOMY._replace(max_size=70))
         for _ in range(7):
             add(store, random.standard_normal((10, 3)), [0] * 10, list(range(10)))
-        assert len(store.gram) == len(store.code) == 70
+        assert len(store.gram.kept.values) == len(store.code) == 70
 
 
 def test_releasing_leaves_the_rows_that_others_hold_untouched(store, random):
@@ -91,27 +95,13 @@ def test_releasing_leaves_the_rows_that_others_hold_untouched(store, random):
         np.testing.assert_array_equal(field, copy)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("used", "capacity"), [(0, 0), (1, 1), (5, 5), (5, 9)])
-def test_a_gram_matrix_survives_packing(random, dtype, used, capacity):
-    gram = np.full((used + 2, used + 2), np.nan, dtype)
-    X = random.standard_normal((used, 3))
-    gram[:used, :used] = X @ X.T
-    packed = pack_triangle(gram, used)
-    assert packed.shape == (used * (used + 1) // 2,)
-    assert packed.dtype == dtype
-    unpacked = unpack_triangle(packed, used, capacity)
-    assert unpacked.shape == (capacity, capacity)
-    np.testing.assert_array_equal(unpacked[:used, :used], gram[:used, :used])
-
-
 class TestSparse:
     def new_rows(self, random, n):
         return sparse(np.where(random.random((n, 30)) < 0.3, random.random((n, 30)), 0.0))
 
     def turned_over(self, random, rounds, max_size=40):
         """A store at its bound, some of whose samples are replaced in each round."""
-        store = SampleStore(rows_of(self.new_rows(random, 1)), max_size)
+        store = SampleStore(LINEAR, rows_of(self.new_rows(random, 1)), Bounds(max_size, 1 << 30))
         add(store, self.new_rows(random, max_size), [0] * max_size, list(range(max_size)))
         for _ in range(rounds):
             yield store
@@ -123,7 +113,7 @@ class TestSparse:
     def test_rows_and_gram_belong_together_after_many_replacements(self, random):
         for store in self.turned_over(random, 60):
             X = dense(store.rows.exact)
-            np.testing.assert_allclose(store.gram, X @ X.T, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(store.gram.kept.values, X @ X.T, rtol=0, atol=1e-12)
 
     def test_memory_at_the_bound_is_constant(self, random):
         sizes = [store.nbytes for store in self.turned_over(random, 200)]
@@ -133,7 +123,7 @@ class TestSparse:
         assert max(sizes) <= rest + 2 * entries
 
     def test_counts_the_heap(self, random):
-        store = SampleStore(rows_of(self.new_rows(random, 1)), 10)
+        store = SampleStore(LINEAR, rows_of(self.new_rows(random, 1)), Bounds(10, 1 << 30))
         before = store.nbytes
         rows = self.new_rows(random, 5)
         add(store, rows, [0] * 5, list(range(5)))
@@ -142,7 +132,7 @@ class TestSparse:
 
     def test_the_callers_heap_is_not_kept(self, random):
         rows = self.new_rows(random, 6)
-        store = SampleStore(rows_of(rows), None)
+        store = SampleStore(LINEAR, rows_of(rows), ROOMY)
         add(store, rows, [0] * 6, [1, 4])
         assert not np.shares_memory(store.rows.exact.values, rows.values)
         assert len(store.rows.exact.values) < 4 * n_nonzeros(rows)
@@ -159,5 +149,5 @@ class TestSparse:
 
 
 def store_bytes_without_heap(capacity):
-    """Gram matrix, codes, order of entry, extents, terms and flags, as float64 and int64."""
-    return 8 * capacity * capacity + (4 * 8 + 8 + 1) * capacity
+    """Gram matrix, its diagonal, codes, order of entry, extents, terms and flags."""
+    return 8 * capacity * capacity + (5 * 8 + 8 + 1) * capacity

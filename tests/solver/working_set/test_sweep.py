@@ -8,9 +8,9 @@ from solver.simplex import steps
 from solver.simplex.problem import best_vertex, empty_problem, worst_vertex
 from solver.simplex.steps import AWAY, DROP
 from solver.working_set import partner, sweep
-from solver.working_set.hessian import KernelValues, Ridge, layout_of
+from solver.working_set.hessian import Ridge, layout_of
 from tests.solver.oracle_sfw import hessian, kernel_matrix
-from tests.solver.streams import KERNELS, members
+from tests.solver.streams import KERNELS, kernel_values, members
 
 # As machine code; for callers from Python they are Python functions.
 toward, away, swap = map(compiled, (sweep.toward, sweep.away, sweep.swap))
@@ -41,7 +41,7 @@ class Case:
         self.problem = empty_problem(n + 2)
         self.problem.column[:n] = columns
         self.problem.size[0] = old
-        layout = layout_of(self.problem)
+        layout = layout_of(self.problem, old)
         self.problem.size[0] = n
         sign = random.choice([-1.0, 1.0], n)
         self.A = hessian(KERNELS["rbf"], X[columns], sign, np.where(sign < 0.0, C_MINUS, C_PLUS))
@@ -51,7 +51,7 @@ class Case:
         self.problem.diagonal[:n] = 2.0
         self.problem.gradient[:n] = -2.0 * self.A @ alpha
         self.problem.q[0] = alpha @ self.A @ alpha
-        values = KernelValues(np.ascontiguousarray(K[:STORED, :STORED]), K[STORED:].copy(), STORED)
+        values = kernel_values(K[:STORED, :STORED], K[STORED:].copy(), STORED)
         buffer = np.empty((2, sweep.STRETCH))
         self.members = sweep.Members(self.problem, values, layout, RIDGE, buffer)
 

@@ -1,0 +1,109 @@
+"""Kernel values among the stored samples of a working set: the whole matrix.
+
+`gram_rows` has the same methods for a set that is larger than its matrix may be.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import FloatArray
+from solver.compiled import compiled
+from solver.kernels.cached_rows import Kept
+from solver.kernels.functions import Kernel, Rows, kernel_block, take
+
+# The rows of a tile, of which a matrix is computed anew.
+_TILE = 256
+
+
+class Gram:
+    """All kernel values, in a square matrix that grows.
+
+    kept: row and column i of its values belong to slot i of the store.
+    """
+
+    def __init__(self, kernel: Kernel, values: FloatArray) -> None:
+        self._kernel = kernel
+        self.kept = _all_kept(values)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the matrix, with its unused part."""
+        return self.kept.values.nbytes
+
+    def grow(self, capacity: int, used: int) -> None:
+        """Make room for `capacity` slots, of which `used` have values."""
+        values = np.empty((capacity, capacity), self.kept.values.dtype)
+        values[:used, :used] = self.kept.values[:used, :used]
+        self.kept = _all_kept(values)
+
+    def write(
+        self,
+        _rows: Rows,
+        block: FloatArray,
+        used: int,
+        chosen: NDArray[np.int64],
+        slots: NDArray[np.int64],
+    ) -> None:
+        """Add the `chosen` rows of a block as `slots`.
+
+        rows: of the block.
+        block: (B, used + B) kernel values of the block against all slots and then itself.
+        """
+        _write(self.kept.values, block, used, chosen, slots)
+
+    def fetch(self, _rows: Rows, _slots: NDArray[np.int64]) -> None:
+        """All rows are at hand."""
+
+    def parts(self, _rows: Rows, _slots: NDArray[np.int64]) -> Iterator[Kept]:
+        """Yields values with the rows of some slots, which are all at hand at once."""
+        yield self.kept
+
+    def compute(self, rows: Rows) -> None:
+        """Compute the values of all slots anew, in tiles whose shapes depend on their number.
+
+        rows: of all slots.
+        """
+        values, used = self.kept.values, len(rows.far)
+        for start in range(0, used, _TILE):
+            tile = slice(start, min(start + _TILE, used))
+            left, right = take(rows, tile), take(rows, slice(0, tile.stop))
+            kernel_block(self._kernel, left, right, out=values[tile, : tile.stop])
+            values[: tile.start, tile] = values[tile, : tile.start].T
+            square = np.tril(values[tile, tile])
+            if self._kernel.type == "rbf":
+                np.fill_diagonal(square, 1.0)
+            values[tile, tile] = square + np.tril(square, -1).T
+
+
+def _all_kept(values: FloatArray) -> Kept:
+    n = len(values)
+    place = np.arange(n)
+    return Kept(values, place, place, np.zeros(n, np.int64), np.zeros(1, np.int64))
+
+
+@compiled
+def _write(
+    gram: FloatArray,
+    block: FloatArray,
+    used: int,
+    chosen: NDArray[np.int64],
+    slots: NDArray[np.int64],
+) -> None:
+    """Write the rows and columns of a whole block's new samples at once.
+
+    Writing a column touches one page for each row, so the columns of all new samples are written
+    row by row.
+    """
+    for a in range(len(chosen)):
+        for i in range(used):
+            gram[slots[a], i] = block[chosen[a], i]
+    for i in range(used):
+        for a in range(len(chosen)):
+            gram[i, slots[a]] = block[chosen[a], i]
+    for a in range(len(chosen)):
+        for c in range(a + 1):
+            value = block[chosen[a], used + chosen[c]]
+            gram[slots[a], slots[c]] = value
+            gram[slots[c], slots[a]] = value
