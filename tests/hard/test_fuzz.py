@@ -201,8 +201,11 @@ class Control:
                 own.absorb(head, part(self._samples, start, start + 3))  # type: ignore[arg-type]
         own.publish()
         rows = np.random.default_rng(3).standard_normal((200, 3))
-        for head, view in own.model.published.heads.items():
+        published = own.model.published
+        for head in published.heads:
             path = f"/v1/models/control/predict?head={head}"
             told = self._client.post(path, json={"x": rows.tolist()}).json()
-            assert (told["prediction"], told["decision"]) == view.predict(rows)
+            expected = published.predict(head, published.matrix(rows))
+            assert told["prediction"] == expected.prediction
+            assert told["decision"] == expected.decision
         self._client.close()
