@@ -3,16 +3,20 @@
 A block that takes more memory than there is ends the process, at each start again. The file
 `DIR/replays` has 24 bytes for each model's number: after which sequence its replay was, how many
 processes have begun it there, and a digest. It is written before each block, without an fsync: it
-is needed after the end of a process, not after a loss of power.
+is needed after the end of a process, not after a loss of power. Where it cannot be written, as on a
+full disk, models are replayed all the same.
 """
 
 import hashlib
+import logging
 import os
 import struct
 from pathlib import Path
 
 from service.errors import StartupError
 from service.storage.directories import make_private
+
+logger = logging.getLogger(__name__)
 
 _SLOT = struct.Struct("<QQ8s")
 
@@ -26,6 +30,7 @@ class ReplayMarks:
     def __init__(self, path: Path, read_only: bool = False) -> None:
         # The marks of before this process, which its own replace.
         self._found: dict[int, tuple[int, int]] = {}
+        self._path, self._failed = path, False
         try:
             if not read_only:
                 make_private(path)
@@ -42,11 +47,11 @@ class ReplayMarks:
             self._found[model] = self._read(model)
         ended_after, times = self._found[model]
         before = times if ended_after == after else 0
-        os.pwrite(self._file, _slot(model, after, before + 1), model * _SLOT.size)
+        self._write(model, _slot(model, after, before + 1))
         return before
 
     def leave_out(self, model: int, after: int, times: int) -> None:
-        """Mark as if so many processes had ended in the replay after a sequence."""
+        """Mark as if so many processes had ended in the replay after a sequence. Raises OSError."""
         os.pwrite(self._file, _slot(model, after, times), model * _SLOT.size)
 
     def ended(self, model: int) -> int:
@@ -55,7 +60,7 @@ class ReplayMarks:
 
     def end(self, model: int) -> None:
         """Mark that a model's replay came to its end."""
-        os.pwrite(self._file, bytes(_SLOT.size), model * _SLOT.size)
+        self._write(model, bytes(_SLOT.size))
 
     def _read(self, model: int) -> tuple[int, int]:
         """What earlier processes have left: a sequence, and how many times."""
@@ -65,6 +70,18 @@ class ReplayMarks:
             if slot == _slot(model, after, times):
                 return after, times
         return 0, 0
+
+    def _write(self, model: int, slot: bytes) -> None:
+        try:
+            os.pwrite(self._file, slot, model * _SLOT.size)
+        except OSError as error:
+            if not self._failed:
+                self._failed = True
+                logger.error(
+                    "%s cannot be written: %s; a model that ends the server may end it again",
+                    self._path,
+                    error,
+                )
 
     def close(self) -> None:
         """Close the file."""

@@ -1,7 +1,9 @@
 """Nothing is destroyed in doubt: lost journals, unreadable files, foreign snapshots."""
 
 import asyncio
+import errno
 import logging
+import os
 import shutil
 import stat
 from collections.abc import Iterator
@@ -338,6 +340,20 @@ class TestPoison:
             with pytest.raises(Killed), writing(killed):
                 pass
         return killed
+
+    def test_without_room_for_marks_all_are_replayed(
+        self, killed: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ):
+        def full(*_: Any) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "pwrite", full)
+            writer = Writer(open_storage(killed), Settings(data=killed), lambda *_: None)
+            writer.recover(lambda _: None)
+        assert [sequence_of(writer, name) for name in ("prices", "mail")] == [40, 15]
+        assert "replays cannot be written: [Errno 28] No space left" in caplog.text
+        writer.close()
 
     def test_the_others_are_ready(self, poisoned: Path):
         for _ in range(2):
