@@ -90,7 +90,8 @@ class Campaign:
         parties = _parties(self._seed)
         for name, spec in SPECS.items():
             made = call(self._server.url, "PUT", f"/v1/models/{name}", spec)
-            self.records.append(Record(name, made["epoch"]))
+            labels = None if name == "numbers" else spec.get("classes", [0, 1])
+            self.records.append(Record(name, made["epoch"], labels))
             self._parties += parties[name](self.records[-1])
 
     def live(self, end: Callable[[], None]) -> None:

@@ -34,10 +34,14 @@ class Life:
 
 
 class Record:
-    """One model, from its creation to its end; any thread may use it."""
+    """One model, from its creation to its end; any thread may use it.
 
-    def __init__(self, name: str, epoch: str) -> None:
+    labels: those that it may predict; None of numbers.
+    """
+
+    def __init__(self, name: str, epoch: str, labels: list[Any] | None) -> None:
         self.name, self.path = name, f"/v1/models/{name}"
+        self._labels = None if labels is None else {*map(repr, labels)}
         self.epochs = [epoch]
         self.lives = [Life(0)]
         self.counts: dict[str, int] = defaultdict(int)
@@ -81,6 +85,7 @@ class Record:
         """A prediction for the rows that everybody asks about."""
         at = told["epoch"], told["sequence"], told["head"], str(told.get("fit"))
         said = told["prediction"], told["decision"]
+        assert self._labels is None or {*map(repr, told["prediction"])} <= self._labels
         with self._lock:
             assert self._said.setdefault(at, said) == said, f"{self.name} at {at}: another view"
             self.counts["readings"] += 1
