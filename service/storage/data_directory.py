@@ -64,7 +64,8 @@ def open_storage(data: Path, snapshots_kept: int = 4, read_only: bool = False) -
     high_water = HighWater(high_water_path(data), read_only)
     replays = ReplayMarks(_replays_path(data), read_only)
     journal, catalogue = SqliteJournal(file, high_water, replays), SqliteCatalogue(file)
-    if high_water.last() > catalogue.last_event():
+    # A server may mark what comes after the moment that is read.
+    if not read_only and high_water.last() > catalogue.last_event():
         journal.close()
         raise StartupError(
             f"samples of a model were acknowledged that {journal.name} does not know: it has lost "
