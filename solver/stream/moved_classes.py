@@ -22,6 +22,8 @@ from solver.working_set.auto_widths import AutoWidths
 _PERIOD = 4 * CHUNK
 # A set learns what is new sooner than learners of endless memory, so there is less time.
 _CLASS_HORIZON = 6.0
+# All labels have moved only if more are wrong as they are, and more are right once moved.
+_MOST = 0.5
 # The samples among which the change is looked for.
 _REMEMBERED = 8 * _PERIOD
 
@@ -82,7 +84,7 @@ class MovedClasses:
 
     def _look(self, part: slice) -> Move | None:
         said, y = self._said[part], self._y[part]
-        classes = 1 + int(max(said.max(), y.max()))
+        classes = 1 + int(max(self._said.max(), self._y.max()))
         if classes > len(self._places.table):
             self._places.meet(classes)
         told = said >= 0
@@ -91,8 +93,11 @@ class MovedClasses:
             return None
         moved = np.where(self._said < 0, -1, places[self._said])
         # Before the change most answers are right as they are, after it once they have moved.
-        gained = np.cumsum((self._said == self._y).astype(np.int64) - (moved == self._y))
-        change = int(np.argmax(gained)) + 1
+        as_they_are, once_moved = self._said == self._y, moved == self._y
+        change = int(np.argmax(np.cumsum(as_they_are.astype(np.int64) - once_moved))) + 1
+        if not as_they_are[change:].mean() < _MOST < once_moved[change:].mean():
+            self._places = OnePlaceEach(_CLASS_HORIZON)
+            return None
         self._said, self._y[:change] = moved, places[self._y[:change]]
         return Move(places, self.seen - len(self._y) + change)
 

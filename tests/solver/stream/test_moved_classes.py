@@ -92,6 +92,15 @@ def test_nothing_is_found_where_nothing_moves(right):
     assert all(watch.absorb(said[part], y[part]) is None for part in blocks(len(y), 128))
 
 
+def test_two_of_many_classes_that_change_places_are_left_to_the_set():
+    random = np.random.default_rng(3)
+    y = random.integers(0, 10, 5120)
+    said = y.copy()
+    y[2560:] = np.array([1, 0, *range(2, 10)])[y[2560:]]
+    watch = MovedClasses()
+    assert all(watch.absorb(said[part], y[part]) is None for part in blocks(len(y), 128))
+
+
 def test_two_classes_never_have_one_place():
     places = OnePlaceEach()
     places.meet(3)
