@@ -125,7 +125,16 @@ def wrong_shapes(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
 # What is no index and no length: any value of these numbers is as good as another.
 FREE = ("steps", "seen", "auto_seen")
 # Arrays of which only the first number counts, or that only numpy reads.
-LENGTHS = ("auto_gamma", "auto_seen", "seen", "fit.beta", "origin", "frequency", "search_errors")
+LENGTHS = (
+    "auto_gamma",
+    "auto_seen",
+    "seen",
+    "fit.beta",
+    "origin",
+    "frequency",
+    "search_errors",
+    "moved_table",
+)
 
 
 @each_model
