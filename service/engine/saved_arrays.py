@@ -25,6 +25,7 @@ _MACHINE_NUMBERS = (
     *("scale", "square_norm", "b", "scale_sum", "b_sum", "b_before", "moved", "factor"),
 )
 _PROGRESS = tuple(f"progress_{name}" for name in ("steps", "square_norms", "loss", "target"))
+_PROGRESS_OF_WEIGHTS = ("progress_weight", "progress_square_weight")
 _ROWS = ("rows", "auto_rows", "window_X", "landmarks", "fit.X")
 _OF_PROBLEMS = ("sizes", "q", "steps")
 _OF_MEMBERS = ("alpha", "gradient", "sign", "column")
@@ -205,6 +206,10 @@ def _check_course(course: str, arrays: Arrays, empty: Arrays, shape: tuple[int, 
         _check_shape(course + name, arrays, (shape[0],))
     for name in _PROGRESS:
         _check_shape(course + name, arrays, (1,))
+    for name in _PROGRESS_OF_WEIGHTS:
+        if course + name in arrays:  # earlier versions counted each sample once
+            _check_shape(course + name, arrays, (1,))
+            _check_floats(course + name, arrays)
     _check_shape(f"{course}weight", arrays, (2,))
     for name in ("direction", *_MACHINE_SUMS, *_MACHINE_NUMBERS, *_PROGRESS, "weight"):
         _check_floats(course + name, arrays)
