@@ -105,6 +105,25 @@ def test_a_row_is_predicted_by_the_names_of_its_features(
     assert page.get_by_label("warmth").input_value() == str(rows(300)[0][-1]["warmth"])
 
 
+def test_numbers_are_learned_and_predicted(page: Any, server: ServerProcess, name: str):
+    page.goto(server.url)
+    page.get_by_label("New model").fill(name)
+    page.get_by_label("learns").select_option("regression")
+    page.get_by_role("button", name="Create").click()
+    expect_fact(page, "Samples", "0")
+    X = np.random.default_rng(0).uniform(0, 10, (300, 2)).round(2)
+    sent = {"x": X.tolist(), "y": (3 * X[:, 0] - X[:, 1]).tolist()}
+    httpx.post(f"{server.url}/v1/models/{name}/samples", json=sent, timeout=60)
+    expect_fact(page, "Samples", "300")
+    page.get_by_label("Feature 1").fill("5")
+    page.get_by_label("Feature 2").fill("1")
+    page.get_by_role("button", name="Predict", exact=True).click()
+    told = page.locator("#prediction", has_text="±").text_content()
+    assert float(told.split()[0]) == pytest.approx(14, abs=2)
+    page.locator("#latest-rows tr", has_text="off by").first.wait_for()
+    page.locator("#head-columns th", has_text="Mean error").first.wait_for()
+
+
 def test_a_wrong_row_is_refused_in_the_servers_words(
     page: Any, server: ServerProcess, model: str, errors: Errors
 ):

@@ -5,6 +5,7 @@ import base64
 import hashlib
 import hmac
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from service.monitor import alerts, webhook
 from service.monitor.alerts import Alert, Alerts
 from service.monitor.side_file import SideFile
 from service.monitor.webhook import NotDelivered, Webhook, deliver, signed
+from tests.service.web.test_tls import Pair, make_pair
 
 SECRET = "a secret of enough characters"
 ALERT = Alert(3, "adaptive", 700, {"model": "rooms", "time": "2026-03-01T09:30:00.000Z"})
@@ -46,12 +48,20 @@ class Receiver(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def receiving(*statuses: int, pause: float = 0.0) -> Iterator[tuple[str, list[Any]]]:
+def receiving(
+    *statuses: int, pause: float = 0.0, pair: Pair | None = None
+) -> Iterator[tuple[str, list[Any]]]:
+    """A receiver and what it got. pair: of https."""
     fields = {"got": [], "statuses": list(statuses), "pause": pause}
     handler = type("Told", (Receiver,), fields)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        if pair is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(pair.cert, pair.key)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://localhost:{server.server_port}/alerts?of=rooms", handler.got  # type: ignore[attr-defined]
+        scheme = "http" if pair is None else "https"
+        yield f"{scheme}://localhost:{server.server_port}/alerts?of=rooms", handler.got  # type: ignore[attr-defined]
         server.shutdown()
 
 
@@ -139,6 +149,22 @@ def test_a_name_that_leads_inwards_is_not_posted_to():
         with pytest.raises(NotDelivered, match="WOLFSTREAM_WEBHOOK_PRIVATE"):
             asyncio.run(Webhook(url, SECRET, private=False).post(ALERT))
         assert got == []
+
+
+def test_the_certificate_is_checked_against_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The connection is made to an address, but the name is what must be certified."""
+    pair = make_pair(tmp_path, "receiver")  # for 127.0.0.1, not for localhost
+    with receiving(pair=pair) as (url, got):
+        certified = url.replace("localhost", "127.0.0.1")
+        with pytest.raises(NotDelivered, match="certificate"):
+            asyncio.run(Webhook(certified, SECRET, private=True).post(ALERT))
+        monkeypatch.setenv("SSL_CERT_FILE", str(pair.cert))
+        asyncio.run(Webhook(certified, SECRET, private=True).post(ALERT))
+        with pytest.raises(NotDelivered, match="certificate"):
+            asyncio.run(Webhook(url, SECRET, private=True).post(ALERT))
+        assert len(got) == 1
 
 
 @pytest.mark.parametrize(
