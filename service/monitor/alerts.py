@@ -65,9 +65,11 @@ class Alerts:
         self._file, self._posted = file, posted
 
     def note(self, alerts: Iterable[Alert]) -> list[Alert]:
-        """Note alerts; those that are new."""
+        """Note alerts; those that are new, or the newest where nothing can be noted."""
         given = list(alerts)
-        return self._file.use(lambda db: self._note(db, given), [])
+        last = max((alert.sequence for alert in given), default=0)
+        newest = [alert for alert in given if alert.sequence == last]
+        return self._file.use(lambda db: self._note(db, given), newest)
 
     def due(self) -> Alert | None:
         """The one that has waited longest to be posted, if its time has come."""

@@ -124,6 +124,26 @@ def test_numbers_are_learned_and_predicted(page: Any, server: ServerProcess, nam
     page.locator("#head-columns th", has_text="Mean error").first.wait_for()
 
 
+def test_the_form_stays_while_rows_of_other_names_come(page: Any, server: ServerProcess, name: str):
+    def learn_words(*texts: str) -> None:
+        x = [dict.fromkeys(text.split(), 1.0) for text in texts]
+        sent = {"x": x, "y": ["spam", "ham"] * (len(x) // 2)}
+        with httpx.Client(base_url=server.url, timeout=60) as client:
+            client.post(f"/v1/models/{name}/samples", json=sent).raise_for_status()
+
+    spec = {"prepare": None, "adaptive": None, "asset": None}
+    httpx.put(f"{server.url}/v1/models/{name}", json=spec)
+    learn_words("buy now", "see you")
+    page.goto(f"{server.url}/#/{name}")
+    page.get_by_label("see").fill("2")
+    page.wait_for_timeout(700)
+    learn_words("buy pills", "good evening")
+    expect_fact(page, "Samples", "4")
+    assert page.get_by_label("see").input_value() == "2"
+    page.get_by_role("button", name="Fill in the last row").click()
+    page.get_by_label("evening").wait_for()
+
+
 def test_a_wrong_row_is_refused_in_the_servers_words(
     page: Any, server: ServerProcess, model: str, errors: Errors
 ):

@@ -28,6 +28,8 @@ export class Problem extends Error {
 
 /** @type {Promise<boolean> | undefined} */
 let asking;
+/** Whether the dialog was closed without a key: it is not opened again until the page is. */
+let declined = false;
 
 /** Ask for a key, once for all calls that wait for one; whether one was given. */
 function askForKey() {
@@ -42,6 +44,7 @@ function askForKey() {
         sessionStorage.setItem(KEY, key);
         input.value = "";
         asking = undefined;
+        declined = key === "";
         resolve(key !== "");
       },
       { once: true },
@@ -63,7 +66,7 @@ async function request(path, options) {
     const key = sessionStorage.getItem(KEY);
     if (key) headers.set("Authorization", `Bearer ${key}`);
     const response = await fetch(path, { ...options, headers, cache: "no-store" });
-    if (response.status !== 401) return response;
+    if (response.status !== 401 || declined) return response;
     if (sessionStorage.getItem(KEY) === key && !(await askForKey())) return response;
   }
 }

@@ -1,6 +1,6 @@
 // The list of models, and the form that creates one.
 
-import { call, modelPath } from "./api.js";
+import { Problem, call, modelPath } from "./api.js";
 import { byId, element, fill, row } from "./dom.js";
 import { shown } from "./numbers.js";
 
@@ -39,6 +39,8 @@ export class ModelList {
     } catch (error) {
       if (error instanceof TypeError) {
         this.report.connection("The server does not answer; trying again.", true);
+      } else if (error instanceof Problem && error.status === 503) {
+        this.report.connection(error.message, true);
       } else {
         this.report.connection("refused", true);
         this.report.fail(error);

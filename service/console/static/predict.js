@@ -18,6 +18,8 @@ export class PredictForm {
     this.output = byId("prediction", HTMLOutputElement);
     /** Of what the fields were made. */
     this.of = "";
+    /** @type {string[] | undefined} */
+    this.names = undefined;
     byId("predict-form", HTMLFormElement).addEventListener("submit", (event) => {
       event.preventDefault();
       void this.#predict();
@@ -37,10 +39,21 @@ export class PredictForm {
   /** @param {any} state */
   show(state) {
     this.state = state;
-    const names = namesOf(state);
-    const of = JSON.stringify(names);
+    // Rows of ever other names must not change the form under somebody's hands.
+    if (state.rows === "named" && this.of) return;
+    const of = JSON.stringify(namesOf(state)) ?? "row";
     if (of === this.of) return;
     this.of = of;
+    this.names = namesOf(state);
+    this.#lay(this.names);
+    this.#fill();
+  }
+
+  /**
+   * Make the fields of a row.
+   * @param {string[] | undefined} names
+   */
+  #lay(names) {
     if (names === undefined) {
       const text = element("textarea", { rows: "3", name: "row", "aria-label": "Row as JSON" });
       this.fields.replaceChildren(text);
@@ -50,19 +63,23 @@ export class PredictForm {
       );
       this.fields.replaceChildren(...made);
     }
-    this.#fill();
   }
 
   #fill() {
     const row = this.state?.last_row;
     if (!row) return;
-    const text = this.fields.querySelector("textarea");
-    if (text) text.value = JSON.stringify(row);
-    const names = namesOf(this.state) ?? [];
+    if (this.state.rows === "named") {
+      this.names = namesOf(this.state);
+      this.#lay(this.names);
+    }
+    /** @type {string[]} */
+    const names = this.names ?? [];
     this.fields.querySelectorAll("input").forEach((input, i) => {
       const value = Array.isArray(row) ? row[i] : row[names[i]];
       input.value = value === null || value === undefined ? "" : String(value);
     });
+    const text = this.fields.querySelector("textarea");
+    if (text) text.value = JSON.stringify(row);
   }
 
   async #predict() {
@@ -82,7 +99,8 @@ export class PredictForm {
     if (text) return JSON.parse(text.value);
     const values = [...this.fields.querySelectorAll("input")].map((input) => valueOf(input.value));
     if (this.state.rows === "arrays") return values;
-    const names = namesOf(this.state) ?? [];
+    /** @type {string[]} */
+    const names = this.names ?? [];
     const given = names.map((name, i) => [name, values[i]]).filter(([, value]) => value !== null);
     return Object.fromEntries(given);
   }

@@ -193,6 +193,11 @@ def test_a_secret_is_needed(secret: str):
         Webhook("https://example.com", secret, private=False)
 
 
+def test_without_a_file_the_newest_alert_is_told(tmp_path: Path):
+    older = ALERT._replace(sequence=1)
+    assert noted(tmp_path / "missing").note([older, ALERT]) == [ALERT]
+
+
 def test_alerts_are_noted_once_and_those_that_wait_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
