@@ -1,35 +1,33 @@
 """Changes of a prequential loss: when the predictions of a head became worse.
 
-Losses l_1, l_2, ... in [0, 1] are summed in blocks of 64. Let m(i, j) be the mean loss of the n
-samples of the blocks i+1 .. j, and let their losses be independent with a mean mu. Then
-(Hoeffding 1963, theorem 1)
+Losses l_1, l_2, ... in [0, 1] are summed in blocks of 64. For blocks a < c < k let m0 be the mean
+loss of the n0 samples of the blocks a+1 .. c, m1 that of the n1 samples of c+1 .. k, p the mean of
+both parts together, and kl(p, q) the Kullback-Leibler divergence of Bernoulli distributions. Let
+the losses be independent, and let their means not rise: those of the older part are at least some
+mu, those of the newer at most mu. Then (Hoeffding 1963, theorem 1), for x below and above mu,
 
-    P(m(i, j) >= x) <= exp(-n kl(x, mu)) for x >= mu, and the same for m(i, j) <= x <= mu,
+    P(m0 <= x) <= exp(-n0 kl(x, mu)),    P(m1 >= x) <= exp(-n1 kl(x, mu)),
 
-with kl(p, q) the Kullback-Leibler divergence of two Bernoulli distributions; it also holds for
-losses of different means where mu bounds all of them from that side. With
+so Z0 = n0 kl(m0, mu) where m0 < mu, else 0, and Z1 likewise are at least z with probability
+exp(-z) at most. They are independent, so Z0 + Z1 is at least x with that of the sum of two
+exponential variables at most, (1 + x) exp(-x). Where m0 < m1, the statistic
 
-    L_j = log(2 j^2 (j + 1) / alpha)
+    T(a, c, k) = n0 kl(m0, p) + n1 kl(m1, p) = min over q of n0 kl(m0, q) + n1 kl(m1, q)
 
-the chance that for any interval whatever n kl(m, mu) > L_j is at most
+is at most Z0 + Z1. At block k there are k (k - 1) / 2 pairs a < c; with x_k such that
 
-    sum_j sum_{i < j} 2 exp(-L_j) = sum_j 2 j alpha / (2 j^2 (j + 1))
-                                  = sum_j alpha / (j (j + 1)) = alpha.
+    (1 + x_k) exp(-x_k) = 2 alpha / (k^3 (k + 1))
 
-So with probability 1 - alpha all intervals keep these bounds for ever, whichever of them are looked
-at, and however often. kl(p, q) is at least 2 (p - q)^2 and, with M the larger of p and q,
-(p - q)^2 / (2 M), hence
+the probability that T(a, c, k) >= x_k for any a, c and k is at most the sum over k of
+(k^2 / 2) 2 alpha / (k^3 (k + 1)) = alpha / (k (k + 1)), which is alpha. So a head whose losses are
+independent and never rise in the mean is ever said to have changed with probability alpha at most,
+however long it is watched and whichever parts are compared. Losses that depend on each other may
+be said to have changed more often.
 
-    mu <= m + min(sqrt(L / 2n), L/n + sqrt((L/n)^2 + 2 m L/n)),
-    mu >= m - min(sqrt(L / 2n), sqrt(2 m L/n)).
-
-After each block the samples since the last change are cut in two in some fifty places, those of
-an exponential histogram (Datar et al. 2002, as in ADWIN, Bifet and Gavalda 2007). Where the bound
-from below on the mean of the newer part is above that from above on the older part, the loss has
-risen: that is a change, and the older part is forgotten. Where the loss has fallen, as it does
-while a model learns, the older part is forgotten too, and nothing is said. So a head whose losses
-are independent and never rise in the mean is ever said to have changed with probability alpha at
-most. Losses that depend on each other may be said to have changed more often.
+After each block the samples since the last change are cut in two in some fifty places, those of an
+exponential histogram (Datar et al. 2002, as in ADWIN, Bifet and Gavalda 2007). Where T reaches x_k
+and m0 < m1, the loss has risen: that is a change, and the older part is forgotten. Where T reaches
+it and m0 > m1, as while a model learns, the older part is forgotten too, and nothing is said.
 
 Errors e >= 0 of numbers have no bound: their losses are e / (e + s), s being the median of the
 first 256 errors since the last change, so that the losses are about a half at first.
@@ -37,7 +35,7 @@ first 256 errors since the last change, so that the losses are about a half at f
 
 import copy
 from collections.abc import Iterable, Mapping
-from math import fsum, log
+from math import fsum, log, log1p
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +49,8 @@ _BLOCKS_OF_SCALE = 4
 # Buckets of one size in the histogram.
 _ALIKE = 5
 _KEPT = 20
+# Of a fixed point whose error falls by more than ten with each.
+_STEPS = 12
 
 
 class Change(NamedTuple):
@@ -152,17 +152,16 @@ class Changes:
         s = np.cumsum(self._sums)
         older, newer = n[:-1], n[-1] - n[:-1]
         before, after = s[:-1] / older, (s[-1] - s[:-1]) / newer
-        bound = log(2.0 * self._blocks**2 * (self._blocks + 1) / ALPHA)
-        rise = after - _below(after, bound / newer) - before - _above(before, bound / older)
-        fall = before - _below(before, bound / older) - after - _above(after, bound / newer)
-        cut = int(np.argmax(rise))
-        if rise[cut] > 0.0:
+        evidence = older * _divergence(before, s[-1] / n[-1])
+        evidence += newer * _divergence(after, s[-1] / n[-1])
+        cut = int(np.argmax(evidence))
+        if evidence[cut] < _threshold(self._blocks):
+            return
+        if before[cut] < after[cut]:
             change = Change(-1, float(before[cut]), float(after[cut]), int(newer[cut]))
             self._undated = [*self._undated, change][-_KEPT:]
             self.total += 1
-            self._forget(cut + 1)
-        elif fall.max() > 0.0:
-            self._forget(int(np.argmax(fall)) + 1)
+        self._forget(cut + 1)
 
     def _merge(self) -> None:
         """Join the two oldest of more than `_ALIKE` buckets of one size, from the newest on."""
@@ -184,12 +183,20 @@ class Changes:
         del self._sizes[:buckets], self._sums[:buckets]
 
 
-def _above(mean: Float64Array, bound: Float64Array) -> Float64Array:
-    """How far the true mean may be above these means. bound: L/n of each."""
-    bernoulli: Float64Array = bound + np.sqrt(bound * bound + 2.0 * mean * bound)
-    return np.minimum(np.sqrt(bound / 2.0), bernoulli)
+def _divergence(mean: Float64Array, of: float) -> Float64Array:
+    """kl(mean, of) of each mean, with 0 log 0 = 0; `of` lies between the means."""
+    if not 0.0 < of < 1.0:  # then all means are the same
+        return np.zeros_like(mean)
+    tiny = np.finfo(np.float64).tiny
+    ones = mean * np.log(np.maximum(mean, tiny) / of)
+    zeros: Float64Array = (1.0 - mean) * np.log(np.maximum(1.0 - mean, tiny) / (1.0 - of))
+    return ones + zeros
 
 
-def _below(mean: Float64Array, bound: Float64Array) -> Float64Array:
-    """How far the true mean may be below these means. bound: L/n of each."""
-    return np.minimum(np.sqrt(bound / 2.0), np.sqrt(2.0 * mean * bound))
+def _threshold(blocks: int) -> float:
+    """x of (1 + x) exp(-x) = 2 alpha / (k^3 (k + 1)), from above."""
+    least = log(blocks**3 * (blocks + 1) / (2.0 * ALPHA))
+    x = 2.0 * least
+    for _ in range(_STEPS):
+        x = least + log1p(x)
+    return x

@@ -7,17 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.heads import changes
 from service.heads.changes import ALPHA, Changes
 from service.heads.hits import Hits
 from service.heads.value_errors import Errors
 
 
 def fed(losses: "np.ndarray", part: int = 1000, scaled: bool = False) -> Changes:
-    changes = Changes(scaled)
+    looking = Changes(scaled)
     for start in range(0, len(losses), part):
-        changes.add(losses[start : start + part].tolist())
-        changes.date(min(start + part, len(losses)))
-    return changes
+        looking.add(losses[start : start + part].tolist())
+        looking.date(min(start + part, len(losses)))
+    return looking
 
 
 def wrong(random: np.random.Generator, *parts: tuple[float, int]) -> "np.ndarray":
@@ -26,7 +27,7 @@ def wrong(random: np.random.Generator, *parts: tuple[float, int]) -> "np.ndarray
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "within"), [(0.05, 0.4, 320), (0.1, 0.2, 2000), (0.4, 0.6, 900)]
+    ("before", "after", "within"), [(0.05, 0.4, 320), (0.1, 0.2, 1300), (0.4, 0.6, 900)]
 )
 def test_a_rise_is_found_soon_after_it(before: float, after: float, within: int):
     losses = wrong(np.random.default_rng(0), (before, 5000), (after, 5000))
@@ -35,6 +36,20 @@ def test_a_rise_is_found_soon_after_it(before: float, after: float, within: int)
     assert change.before == pytest.approx(before, abs=0.03)
     assert change.after == pytest.approx(after, abs=0.15)
     assert abs(change.sequence - change.samples - 5000) < 256
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 50, 10**4, 10**9])
+def test_the_threshold_is_the_one_of_its_equation(blocks: int):
+    x = changes._threshold(blocks)
+    allowed = 2.0 * ALPHA / (blocks**3 * (blocks + 1))
+    assert (1.0 + x) * np.exp(-x) == pytest.approx(allowed, rel=1e-6)
+
+
+def test_all_chances_together_are_alpha():
+    k = np.arange(1, 20_000, dtype=float)
+    pairs = k * (k - 1) / 2
+    x = np.array([changes._threshold(int(blocks)) for blocks in k])
+    assert ALPHA / 3 < (pairs * (1 + x) * np.exp(-x)).sum() < ALPHA
 
 
 def test_learning_is_no_change():
@@ -90,9 +105,9 @@ def test_a_state_goes_on_as_if_nothing_had_been():
     again = Changes()
     again.restore(json.loads(json.dumps(first.state())))
     copied = first.copy()
-    for changes in (first, again):
-        changes.add(losses[3500:].tolist())
-        changes.date(5000)
+    for looking in (first, again):
+        looking.add(losses[3500:].tolist())
+        looking.date(5000)
     assert first.state() == again.state()
     assert first.found[-1].sequence == 5000
     assert copied.state() != first.state()
