@@ -9,9 +9,6 @@ import pytest
 
 from tests.service.process import ServerProcess
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed: pip install '.[test]'"
-)
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 # Where pictures of the page are left to be looked at.
 SCREENSHOTS = Path(__file__).parents[2] / "screenshots"
@@ -20,6 +17,9 @@ SCREENSHOTS = Path(__file__).parents[2] / "screenshots"
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Chromium, without a window."""
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install '.[test]'"
+    )
     if CHROMIUM is None:
         pytest.skip("chromium is not installed: apt-get install chromium")
     SCREENSHOTS.mkdir(exist_ok=True)

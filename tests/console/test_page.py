@@ -178,6 +178,24 @@ def test_a_csv_with_a_bad_line_is_learned_without_it(
     errors.clear()
 
 
+def test_a_file_is_dropped(page: Any, server: ServerProcess, model: str):
+    page.goto(f"{server.url}/#/{model}")
+    expect_fact(page, "Samples", "300")
+    page.evaluate(
+        """() => {
+          const text = "warmth,pascals,room,y\\n18,101300,hall,dry\\n29,99800,bath,humid\\n";
+          const dataTransfer = new DataTransfer();
+          dataTransfer.items.add(new File([text], "rooms.csv", { type: "text/csv" }));
+          const event = new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true });
+          document.getElementById("drop").dispatchEvent(event);
+        }"""
+    )
+    assert page.get_by_label("The first line names the columns").is_checked()
+    page.get_by_role("button", name="Learn", exact=True).click()
+    page.get_by_text("2 samples learned in all.").wait_for()
+    expect_fact(page, "Samples", "302")
+
+
 def test_a_rollback_by_clicks(page: Any, server: ServerProcess, model: str):
     page.goto(f"{server.url}/#/{model}")
     page.get_by_role("button", name="Make a snapshot").click()
