@@ -103,9 +103,9 @@ class Monitor:
         models = self._engine.recovered()
         last = {model: _last_change(model) for model in models}
         changed = [model for model in models if last[model] != self._changes.get(model, 0)]
+        new = await asyncio.to_thread(self._note, changed) if changed else []
         self._changes = last
-        if changed:
-            new = await asyncio.to_thread(self._note, changed)
+        if new:
             of_id = {model.id: model for model in changed}
             for alert in new:
                 watched = self._watched.get(of_id[alert.model_id])
@@ -132,13 +132,9 @@ class Monitor:
     def _write_points(self) -> None:
         """Write a point of each model that has changed. On a thread of its own."""
         models = self._engine.recovered()
-        self._meters = {model: kept for model, kept in self._meters.items() if model in models}
-        found = []
-        for model in models:
-            point = self._point(model)
-            if point is not None:
-                found.append(point)
-        live = [model.id for model in models]
+        live = {model.id for model in models}
+        self._meters = {model: kept for model, kept in self._meters.items() if model.id in live}
+        found = [point for model in models if (point := self._point(model)) is not None]
         self._points.write(found, live)
         self._alerts.forget(live)
 
