@@ -151,10 +151,10 @@ class AsyncClient:
                         reason = response.reason_phrase
                         reply = Reply(response.status_code, reason, response.headers, content)
                         reader.check(reply)
-                    async for line in response.aiter_lines():
-                        state = reader.take(line)
-                        if state is not None:
-                            yield state
+                    else:
+                        async for line in response.aiter_lines():
+                            if (state := reader.take(line)) is not None:
+                                yield state
             except httpx.RequestError as error:
                 lost = failed(self.url, error)
             except Refused as error:

@@ -32,8 +32,14 @@ class EventReader:
         return Request("GET", self._path, headers=headers)
 
     def check(self, reply: Reply) -> None:
-        """Raise Refused for a reply other than 200, which has been read whole."""
-        decode_reply(Request("GET", self._path), reply)
+        """Raise Refused for a reply other than 200, which has been read whole.
+
+        A model that was there and is no longer was deleted in the meantime: that is the end.
+        """
+        if reply.status == 404 and self._last_id is not None:
+            self.ended = True
+        else:
+            decode_reply(Request("GET", self._path), reply)
 
     def take(self, line: str) -> dict[str, Any] | None:
         """The state that a line completes, if it does."""

@@ -197,10 +197,10 @@ class Client:
                         reason = response.reason_phrase
                         reply = Reply(response.status_code, reason, response.headers, content)
                         reader.check(reply)
-                    for line in response.iter_lines():
-                        state = reader.take(line)
-                        if state is not None:
-                            yield state
+                    else:
+                        for line in response.iter_lines():
+                            if (state := reader.take(line)) is not None:
+                                yield state
             except httpx.RequestError as error:
                 lost = failed(self.url, error)
             except Refused as error:

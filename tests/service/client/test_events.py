@@ -9,6 +9,7 @@ import pytest
 
 from service.client.errors import AnswerLost
 from service.client.events import EventReader
+from service.client.steps import Reply
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import two_classes
@@ -42,6 +43,15 @@ class TestWithoutAServer:
         reader = EventReader("rooms", 1.0)
         assert given(reader, "end", reason=reason) is None
         assert reader.ended is ended
+
+    def test_a_model_that_is_gone_when_it_comes_back_is_the_end(self):
+        gone = Reply(404, "Not Found", {"content-type": "application/json"}, b"{}")
+        reader = EventReader("rooms", 1.0)
+        with pytest.raises(Refused, match="404"):
+            reader.check(gone)
+        given(reader, "state", sequence=1)
+        reader.check(gone)
+        assert reader.ended
 
     def test_patience_ends(self):
         with pytest.raises(AnswerLost):
