@@ -24,6 +24,7 @@ WolfstreamError
     ├── ModelExists           under this name, with another spec
     ├── AnotherState          the model is not in the state that the request is for
     ├── KeyReused             the idempotency key belongs to another request
+    ├── IdTaken               a row waits for its label under the id, or had it
     ├── NoSuchHead            the model's spec has null for it
     ├── Untrained             the model has not learned enough to predict
     ├── RefitFailed           the window and the spec do not make a model; the old one stays
@@ -208,6 +209,12 @@ class KeyReused(Refusal):
     """Another request was sent under the same idempotency key."""
 
     slug, title = "idempotency-key-reused", "The idempotency key belongs to another request"
+
+
+class IdTaken(Refusal):
+    """Other rows wait for their labels under some of the ids, or have had them."""
+
+    slug, title = "id-taken", "Other rows came under these ids"
 
 
 class NoSuchHead(Refusal):

@@ -63,6 +63,19 @@ def test_readme_is_short_and_its_picture_small():
     assert all((ROOT / picture).stat().st_size < 60_000 for picture in pictures)
 
 
+def test_the_page_of_late_labels_is_one_session(tmp_path: Path):
+    session = run("docs/late-labels.md", tmp_path)
+    _, _, _, predicted, labelled, again = session.output("wolfstream serve").responses
+    assert predicted["ids"] == ["hall", 7]
+    assert labelled["results"]["status"] == ["learned"] * 2
+    assert labelled["results"]["prediction"] == predicted["prediction"][::-1]
+    assert again["results"]["status"] == ["replayed", "conflict", "unknown"]
+    found, joined = session.output('client.predict("rooms"').lines
+    assert found.startswith("['learned', 'learned']")
+    assert found.endswith(" 8")
+    assert joined == "4"
+
+
 def test_the_page_of_models_is_one_session(tmp_path: Path):
     session = run("docs/models.md", tmp_path)
     ready, created, learned, predicted, job, refitted = session.output("refit").responses

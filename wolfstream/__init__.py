@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from service.client.aio import AsyncClient
     from service.client.aio_stream import AsyncStream
     from service.client.errors import AnswerLost, ClientError, NotDone, Refused, Unreachable
-    from service.client.results import Learned, Predictions
+    from service.client.results import Labelled, Learned, Predictions
     from service.client.river import RemoteClassifier, RemoteRegressor
     from service.client.stream import Stream
     from service.client.sync import Client
@@ -44,6 +44,7 @@ __all__ = [
     "FourierFeatures",
     "FrankWolfeClassifier",
     "FrankWolfeRegressor",
+    "Labelled",
     "Learned",
     "NotDone",
     "NystromFeatures",
@@ -71,6 +72,7 @@ _HOMES = {
     "FourierFeatures": "solver.estimators.feature_transformers",
     "FrankWolfeClassifier": "solver.estimators.frank_wolfe_classifier",
     "FrankWolfeRegressor": "solver.estimators.frank_wolfe_regressor",
+    "Labelled": "service.client.results",
     "Learned": "service.client.results",
     "NotDone": "service.client.errors",
     "NystromFeatures": "solver.estimators.feature_transformers",

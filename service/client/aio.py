@@ -10,7 +10,7 @@ import httpx
 from service.client.calls import Calls
 from service.client.errors import ClientError, Refused
 from service.client.events import EventReader
-from service.client.results import Learned, Predictions
+from service.client.results import Labelled, Learned, Predictions
 from service.client.steps import Effect, Pause, Reply, Request, Steps, run_async
 from service.client.wire import (
     ANSWER_SECONDS,
@@ -103,10 +103,26 @@ class AsyncClient:
         return await self._run(steps)
 
     async def predict(
-        self, name: str, X: Any, *, head: str | None = None, min_sequence: int | str | None = None
+        self,
+        name: str,
+        X: Any,
+        *,
+        head: str | None = None,
+        min_sequence: int | str | None = None,
+        ids: Any = None,
     ) -> Predictions:
-        """Return predictions for rows, or for one row; by default of the head that serves."""
+        """Return predictions for rows, or for one row; with ids the rows wait for their labels."""
+        if ids is not None:
+            if head is not None:
+                raise ValueError("rows wait for labels under the head that serves: leave head out")
+            return await self._run(self._calls.predict_later(name, X, ids, min_sequence))
         return await self._run(self._calls.predict(name, X, head, min_sequence))
+
+    async def label(
+        self, name: str, ids: Any, y: Any, *, batch: int = 1024, if_match: str | None = None
+    ) -> Labelled:
+        """Let a model learn rows that were predicted with ids, in the order of their labels."""
+        return await self._run(self._calls.label(name, ids, y, batch, if_match))
 
     async def predict_proba(
         self, name: str, X: Any, *, head: str | None = None, min_sequence: int | None = None

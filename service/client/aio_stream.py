@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from service.client.batches import one_batch, rows_of
+from service.client.batches import ids_of, late_labels, one_batch, rows_of
 from service.client.errors import AnswerLost, ClientError
-from service.client.results import Learned, Predictions, result_of
+from service.client.results import Labelled, Learned, Predictions, result_of
 from service.client.session import Session
 from service.client.steps import Connect, Effect, Pause, Receive, Steps, Transmit, run_async
 from service.client.stream import Address, check_subprotocol, lost, not_opened
@@ -89,20 +89,22 @@ class AsyncStream:
         head: str | None = None,
         min_sequence: int | str | None = None,
         probability: bool | None = None,
+        ids: Any = None,
     ) -> int:
         """Ask for predictions for rows, or for one row, and return the number of the request."""
-        rows = rows_of(X)
-        return await self._run(
-            self._session.predict(
-                rows, head=head, min_sequence=min_sequence, probability=probability
-            )
-        )
+        asked: dict[str, Any] = {"head": head, "min_sequence": min_sequence}
+        asked |= {"probability": probability, "ids": None if ids is None else ids_of(ids)}
+        return await self._run(self._session.predict(rows_of(X), **asked))
 
-    async def receive(self) -> Learned | Predictions:
+    async def label(self, ids: Any, y: Any) -> int:
+        """Send labels of rows that were predicted with ids, and return the number."""
+        return await self._run(self._session.label(late_labels(ids, y)))
+
+    async def receive(self) -> Learned | Labelled | Predictions:
         """Wait for the next result, in the order of sending, and return it."""
         return result_of((await self._run(self._session.receive()))[1])
 
-    async def __aiter__(self) -> AsyncIterator[Learned | Predictions]:
+    async def __aiter__(self) -> AsyncIterator[Learned | Labelled | Predictions]:
         """Give the results of everything that was sent."""
         while self.unanswered:
             yield await self.receive()
@@ -112,7 +114,7 @@ class AsyncStream:
         samples: Iterable[tuple[Any, Any]] | AsyncIterable[tuple[Any, Any]],
         *,
         head: str = "samples",
-    ) -> AsyncIterator[Learned | Predictions]:
+    ) -> AsyncIterator[Learned | Labelled | Predictions]:
         """Send each pair of X and y in a request of its own; give the results as they come."""
         async for X, y in _each(samples):
             while self.unanswered >= self.window:

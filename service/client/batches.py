@@ -127,6 +127,27 @@ def one_batch(X: Any, y: Any, weight: Any = None) -> Batch:
     return batch
 
 
+def late_labels(ids: Any, y: Any) -> Batch:
+    """Return ids in the place of rows, and their labels. Raises ValueError.
+
+    A single id has its label as y.
+    """
+    if isinstance(ids, str | int):
+        ids, y = [ids], [y]
+    given = ids_of(ids)
+    labels = _labels_of(y)
+    if len(given) != len(labels):
+        raise ValueError(f"there are {len(given)} ids and {len(labels)} values in y")
+    if not given:
+        raise ValueError("there are no ids")
+    return Batch(given, labels)
+
+
+def ids_of(ids: Any) -> list[Any]:
+    """Return ids as they are sent: texts and whole numbers."""
+    return list(ids.tolist() if hasattr(ids, "tolist") else ids)
+
+
 class Table:
     """Rows under the names of their columns; a slice of it is a table of some of the rows.
 

@@ -4,9 +4,17 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from service.client.batches import MOST_BYTES, Batches, fields_of, rows_of
+from service.client.batches import (
+    MOST_BYTES,
+    Batch,
+    Batches,
+    fields_of,
+    ids_of,
+    late_labels,
+    rows_of,
+)
 from service.client.errors import ClientError, NotDone, Refused
-from service.client.results import Learned, Predictions, learned, predicted
+from service.client.results import Labelled, Learned, Predictions, labelled, learned, predicted
 from service.client.steps import Patience, Pause, Request, Steps
 from service.client.wire import (
     IDEMPOTENCY_KEY,
@@ -158,6 +166,66 @@ class Calls:
                 if refused.status != 413 or size <= 1:
                     raise
                 size = -(-size // 2)
+
+    def predict_later(
+        self, name: str, X: Any, ids: Any, min_sequence: int | str | None
+    ) -> Steps[Predictions]:
+        """Predict rows that wait for their labels, batch by batch, each once."""
+        query = {} if min_sequence is None else {"min_sequence": str(min_sequence)}
+        path, rows = model_path(name, "predict"), rows_of(X)
+        if isinstance(ids, str):
+            if ids != "auto":
+                raise ValueError('ids must be "auto", or an id for each row')
+            # Made here, so that a request whose response is lost can be sent again.
+            own = uuid.uuid4().hex
+            ids = [f"{own}.{row}" for row in range(len(rows))]
+        given = ids_of(ids)
+        if len(given) != len(rows):
+            raise ValueError(f"there are {len(rows)} rows in X and {len(given)} ids")
+        responses: list[dict[str, Any]] = []
+        batches = Batches(rows, given, max(1, len(rows)))
+        while part := batches.take():
+            parts = [part]
+            while parts:
+                part = parts.pop()
+                body = packed({**fields_of(part.X), "ids": part.y})
+                try:
+                    responses.append((yield from self.ask(Request("POST", path, body, query))))
+                except Refused as refused:
+                    if refused.status != 413 or len(part.y) == 1:
+                        raise
+                    parts += part.halves()[::-1]
+        if not responses:
+            raise ValueError("there are no rows")
+        return predicted(responses)
+
+    def label(
+        self, name: str, ids: Any, y: Any, batch: int, if_match: str | None = None
+    ) -> Steps[Labelled]:
+        """Label predicted rows batch by batch; the server learns none of them twice."""
+        if batch < 1:
+            raise ValueError(f"a batch must have at least one label, not {batch}")
+        path, whole = model_path(name, "labels"), late_labels(ids, y)
+        starts = range(0, len(whole.y), batch)
+        parts = [Batch(whole.X[at : at + batch], whole.y[at : at + batch]) for at in starts][::-1]
+        responses: list[dict[str, Any]] = []
+        try:
+            while parts:
+                part = parts.pop()
+                body = packed({"ids": part.X, "y": part.y})
+                headers = _matching(if_match, responses)
+                try:
+                    answer = yield from self.ask(Request("POST", path, body, headers=headers))
+                except Refused as refused:
+                    if refused.status != 413 or len(part.y) == 1:
+                        raise
+                    parts += part.halves()[::-1]
+                else:
+                    responses.append(answer)
+        except ClientError as error:
+            error.acknowledged = sum(answer.get("learned", 0) for answer in responses)
+            raise
+        return labelled(responses)
 
     def refit(self, name: str, wait_seconds: float) -> Steps[dict[str, Any]]:
         """Refit, and return the job when it is done. Raises Refused if it failed, and NotDone."""

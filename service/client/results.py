@@ -58,6 +58,8 @@ class Predictions(NamedTuple):
     epoch: of the sequence; over several requests that of the last.
     probabilities: (n, classes) float64 of classes, None where they were not asked for.
     deviations: (n,) float64 standard deviations of targets, as probabilities of a regression.
+    ids: under which the rows wait for their labels; None of a call without. decisions are NaN
+        where the server gave an answer that it had given before.
     """
 
     sequence: int
@@ -68,6 +70,31 @@ class Predictions(NamedTuple):
     epoch: str = ""
     probabilities: Array | None = None
     deviations: Array | None = None
+    ids: list[Any] | None = None
+
+    @property
+    def state(self) -> str:
+        """The model's state, as `min_sequence` and `if_match` take it."""
+        return f"{self.epoch}:{self.sequence}"
+
+
+class Labelled(NamedTuple):
+    """The result of n labels for rows that were predicted before.
+
+    sequence: of the model after the last of them.
+    learned: how many of the rows were learned, which are durable.
+    status: of each label: "learned"; "replayed", it was before, with this label; "conflict", with
+        another one; "expired", its row waited too long, or there were too many; "unknown".
+    predictions: (n,) what was predicted for each row when it came; None, for a regression NaN,
+        where that is not known.
+    epoch: of the sequence.
+    """
+
+    sequence: int
+    learned: int
+    status: list[str]
+    predictions: Array
+    epoch: str = ""
 
     @property
     def state(self) -> str:
@@ -106,13 +133,31 @@ def predicted(responses: Sequence[Mapping[str, Any]]) -> Predictions:
             epoch=responses[-1].get("epoch", ""),
             probabilities=_numbers(responses, "probability"),
             deviations=_numbers(responses, "standard_deviation"),
+            ids=_joined(responses, "ids") if "ids" in responses[0] else None,
         )
     except (KeyError, TypeError) as error:
         raise ClientError(f"a response to predict lacks {error}: is this wolfstream?") from None
 
 
-def result_of(response: Mapping[str, Any]) -> Learned | Predictions:
+def labelled(responses: Sequence[Mapping[str, Any]]) -> Labelled:
+    """Join the responses to the batches of a call with labels. Raises ClientError."""
+    try:
+        results = [response["results"] for response in responses]
+        return Labelled(
+            sequence=responses[-1]["sequence"],
+            learned=sum(response["learned"] for response in responses),
+            status=_joined(results, "status"),
+            predictions=_labels(_joined(results, "prediction")),
+            epoch=responses[-1]["epoch"],
+        )
+    except (KeyError, TypeError) as error:
+        raise ClientError(f"a response to labels lacks {error}: is this wolfstream?") from None
+
+
+def result_of(response: Mapping[str, Any]) -> Learned | Labelled | Predictions:
     """Return the result in one response, of whichever kind it is. Raises ClientError."""
+    if "status" in response.get("results", ()):
+        return labelled([response])
     return learned([response]) if "results" in response else predicted([response])
 
 

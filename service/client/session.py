@@ -109,6 +109,10 @@ class Session:
         given = {name: value for name, value in options.items() if value is not None}
         return (yield from self._send(0, op="predict", **fields_of(rows), **given))
 
+    def label(self, labels: Batch) -> Steps[int]:
+        """Send labels of predicted rows as soon as the window has room; return the number."""
+        return (yield from self._send(len(labels.y), op="label", ids=labels.X, y=labels.y))
+
     def receive(self) -> Steps[tuple[int, dict[str, Any]]]:
         """Return the number of the next request, in the order of sending, and its response.
 

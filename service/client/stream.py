@@ -13,7 +13,7 @@ from websockets.frames import CloseCode
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from service.client.batches import one_batch, rows_of
+from service.client.batches import ids_of, late_labels, one_batch, rows_of
 from service.client.errors import (
     AnswerLost,
     ClientError,
@@ -23,7 +23,7 @@ from service.client.errors import (
     reason_of,
     unreachable,
 )
-from service.client.results import Learned, Predictions, result_of
+from service.client.results import Labelled, Learned, Predictions, result_of
 from service.client.session import Session
 from service.client.steps import (
     Connect,
@@ -248,32 +248,40 @@ class Stream:
         head: str | None = None,
         min_sequence: int | str | None = None,
         probability: bool | None = None,
+        ids: Any = None,
     ) -> int:
         """Ask for predictions for rows, or for one row, and return the number of the request.
 
         probability: whether probabilities or standard deviations are to come with them.
+        ids: an id for each row, under which it waits for its label.
 
         Raises ClientError, ValueError, TypeError.
         """
-        rows = rows_of(X)
-        return self._run(
-            self._session.predict(
-                rows, head=head, min_sequence=min_sequence, probability=probability
-            )
-        )
+        asked: dict[str, Any] = {"head": head, "min_sequence": min_sequence}
+        asked |= {"probability": probability, "ids": None if ids is None else ids_of(ids)}
+        return self._run(self._session.predict(rows_of(X), **asked))
 
-    def receive(self) -> Learned | Predictions:
+    def label(self, ids: Any, y: Any) -> int:
+        """Send labels of rows that were predicted with ids, and return the number of the request.
+
+        The result of the prediction must have come: else its rows may not be there yet.
+
+        Raises ClientError, ValueError.
+        """
+        return self._run(self._session.label(late_labels(ids, y)))
+
+    def receive(self) -> Learned | Labelled | Predictions:
         """Wait for the next result and return it. Raises Refused in its place, and ClientError."""
         return result_of(self._run(self._session.receive())[1])
 
-    def __iter__(self) -> Iterator[Learned | Predictions]:
+    def __iter__(self) -> Iterator[Learned | Labelled | Predictions]:
         """Give the results of everything that was sent."""
         while self.unanswered:
             yield self.receive()
 
     def learn_each(
         self, samples: Iterable[tuple[Any, Any]], *, head: str = "samples"
-    ) -> Iterator[Learned | Predictions]:
+    ) -> Iterator[Learned | Labelled | Predictions]:
         """Send each pair of X and y in a request of its own; give the results as they come."""
         for X, y in samples:
             while self.unanswered >= self.window:

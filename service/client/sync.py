@@ -22,7 +22,7 @@ import httpx
 from service.client.calls import Calls
 from service.client.errors import ClientError, Refused
 from service.client.events import EventReader
-from service.client.results import Learned, Predictions
+from service.client.results import Labelled, Learned, Predictions
 from service.client.steps import Effect, Pause, Reply, Request, Steps, run
 from service.client.wire import (
     ANSWER_SECONDS,
@@ -139,14 +139,40 @@ class Client:
         return self._run(steps)
 
     def predict(
-        self, name: str, X: Any, *, head: str | None = None, min_sequence: int | str | None = None
+        self,
+        name: str,
+        X: Any,
+        *,
+        head: str | None = None,
+        min_sequence: int | str | None = None,
+        ids: Any = None,
     ) -> Predictions:
         """Return predictions for rows, or for one row; by default of the head that serves.
 
         min_sequence: the server waits until the model has learned at least so many samples; with
             an epoch, "EPOCH:SEQUENCE", it refuses any other epoch with status 412.
+        ids: an id for each row, a text or a whole number, or "auto" for new ones: the rows are
+            durable when this returns, and wait for their labels (`label`). A call that comes again
+            with the same rows and ids gets its first result. Only the head that serves takes ids.
         """
+        if ids is not None:
+            if head is not None:
+                raise ValueError("rows wait for labels under the head that serves: leave head out")
+            return self._run(self._calls.predict_later(name, X, ids, min_sequence))
         return self._run(self._calls.predict(name, X, head, min_sequence))
+
+    def label(
+        self, name: str, ids: Any, y: Any, *, batch: int = 1024, if_match: str | None = None
+    ) -> Labelled:
+        """Let a model learn rows that were predicted with ids, in the order of their labels.
+
+        ids, y: of any number of rows, from any calls; or one id and its label. A label that comes
+            again is not learned again, so the call can be repeated; `status` of the result says
+            what became of each.
+        batch: labels in a request at most.
+        if_match: see `learn`.
+        """
+        return self._run(self._calls.label(name, ids, y, batch, if_match))
 
     def predict_proba(
         self, name: str, X: Any, *, head: str | None = None, min_sequence: int | None = None

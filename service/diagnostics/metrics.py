@@ -12,24 +12,30 @@ BOUNDS = (
     *(0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0),
 )
+# From a second to the month that predicted rows wait for their labels by default.
+DELAY_BOUNDS = (
+    *(1.0, 10.0, 60.0, 600.0, 3600.0, 6 * 3600.0),
+    *(86400.0, 2 * 86400.0, 7 * 86400.0, 14 * 86400.0, 30 * 86400.0),
+)
 
 
 class Histogram:
-    """Durations in seconds, counted between the bounds in `BOUNDS`.
+    """Durations in seconds, counted between bounds, by default those in `BOUNDS`.
 
     counts: the number of durations up to each bound and above the one before it; the last one
         counts those above all bounds. total: the sum of the durations.
     """
 
-    __slots__ = ("counts", "total")
+    __slots__ = ("bounds", "counts", "total")
 
-    def __init__(self) -> None:
-        self.counts = [0] * (len(BOUNDS) + 1)
+    def __init__(self, bounds: tuple[float, ...] = BOUNDS) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
 
     def observe(self, seconds: float) -> None:
         """Count one duration."""
-        self.counts[bisect_left(BOUNDS, seconds)] += 1
+        self.counts[bisect_left(self.bounds, seconds)] += 1
         self.total += seconds
 
 
@@ -64,7 +70,8 @@ class Metrics:
 
     learn: requests, from submission to acknowledgement (writer). commit: groups of requests,
     appended and fsynced (writer). absorb: blocks, learned and published (writer).
-    predict: predictions, including their wait for a sequence (event loop).
+    predict: predictions, including their wait for a sequence (event loop). label_delay: from
+    predictions to the labels of their rows, on the server's clock (writer).
     busy_since: when the writer took up its present group; None while it waits.
     snapshots_saved, snapshots_failed: how many (writer).
     """
@@ -72,5 +79,6 @@ class Metrics:
     def __init__(self) -> None:
         self.learn, self.commit = Histogram(), Histogram()
         self.absorb, self.predict = Histogram(), Histogram()
+        self.label_delay = Histogram(DELAY_BOUNDS)
         self.busy_since: float | None = None
         self.snapshots_saved = self.snapshots_failed = 0

@@ -1,31 +1,57 @@
 """Absorbing a block: what live learning and replay share, so that they give the same bits."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from service.heads.protocol import Answers
 from service.model.learner import Learner
+from service.samples.predicted import Joined, from_labels_record, joined_after
 from service.samples.record import from_record, one_after_another
 from service.samples.validation import Samples
+from service.spec.heads import HeadName
 from service.storage.entries import Entry
 
 # The results of a part of a request: of each kind one for each sample.
 Results: TypeAlias = dict[str, list[Any]]
 
 
-def recorded_samples(block: Sequence[Entry]) -> Samples:
-    """The samples in the records of a block's entries, one after another."""
-    return one_after_another([from_record(entry.record) for entry in block])
+class Recorded(NamedTuple):
+    """The samples of a block, and what is known of their rows if these had been predicted."""
+
+    samples: Samples
+    joined: Joined | None = None
+
+
+def recorded(block: Sequence[Entry]) -> Recorded:
+    """What the records of a block's entries hold, one after another."""
+    if block[0].kind == "labels":
+        return together([Recorded(*from_labels_record(entry.record)) for entry in block])
+    return together([Recorded(from_record(entry.record)) for entry in block])
+
+
+def together(parts: Sequence[Recorded]) -> Recorded:
+    """The samples of all parts, one after another."""
+    samples = one_after_another([part.samples for part in parts])
+    joined = [part.joined for part in parts if part.joined is not None]
+    return Recorded(samples, joined_after(joined) if joined else None)
+
+
+def remember(learner: Learner, entry: Entry) -> None:
+    """Let the rows of a prediction wait, unless a snapshot has counted them already."""
+    assert learner.pending is not None
+    if entry.block > learner.pending.remembered:
+        learner.remember(entry.record)
 
 
 def absorb_block(
-    learner: Learner, block: Sequence[Entry], samples: Samples
+    learner: Learner, block: Sequence[Entry], content: Recorded
 ) -> list[dict[str, Any]]:
     """Absorb and publish a block; the answers to its entries.
 
-    samples: bit for bit `recorded_samples(block)`; live they need not be decoded again.
+    content: bit for bit `recorded(block)`; live it need not be decoded again.
     """
     head = block[0].head
-    absorbed = learner.absorb(head, samples)
+    absorbed = _absorbed(learner, head, content)
     learner.publish()
     stats = learner.model.published.heads[head].stats
     answers: list[dict[str, Any]] = []
@@ -46,12 +72,26 @@ def absorb_block(
     return answers
 
 
-def absorb_part(learner: Learner, entry: Entry, samples: Samples) -> Results:
+def learn_again(learner: Learner, block: Sequence[Entry]) -> None:
+    """Absorb a block that nobody waits for, in replay."""
+    _absorbed(learner, block[0].head, recorded(block))
+
+
+def absorb_part(learner: Learner, entry: Entry, content: Recorded) -> Results:
     """Absorb a part of a large request, and publish nothing: it is seen as a whole or not at all.
 
-    samples: as of `absorb_block`, which absorbs its last part.
+    content: as of `absorb_block`, which absorbs its last part.
     """
-    return learner.absorb(entry.head, samples).part(0, entry.samples)
+    return _absorbed(learner, entry.head, content).part(0, entry.samples)
+
+
+def _absorbed(learner: Learner, head: HeadName, content: Recorded) -> Answers:
+    samples, joined = content
+    if joined is None:
+        return learner.absorb(head, samples)
+    answers = learner.absorb(head, samples, joined.prediction)
+    learner.join(joined, samples.y)
+    return answers
 
 
 def joined_answer(before: Sequence[Results], last: dict[str, Any]) -> dict[str, Any]:

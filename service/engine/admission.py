@@ -5,18 +5,22 @@ holds no refusals. Duplicates are recognised here, too.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
+from service.engine.absorb import Recorded
 from service.engine.duplicates import Duplicates
 from service.engine.idempotency import body_digest
+from service.engine.late_labels import Found, Joining, LabelRequest, Run
 from service.engine.live_models import not_yet_learned
+from service.engine.predictions import Remembered, Remembering, RememberRequest
 from service.errors import ModelBroken, Refusal
 from service.model.draft import Draft, Limits
 from service.model.learner import Learner
 from service.model.live import Model
 from service.model.moment import Moment
+from service.samples.predicted import to_labels_record
 from service.samples.record import as_recorded, part_of, to_record
 from service.samples.validation import Samples
 from service.settings import Settings, usable_bytes
@@ -45,83 +49,194 @@ class LearnRequest(NamedTuple):
     durable: "asyncio.Future[Answer] | None" = None
     expected: tuple[Moment, ...] = ()
 
+    @property
+    def size(self) -> int:
+        """How many samples."""
+        return len(self.samples.y)
+
 
 class Part(NamedTuple):
-    """Samples that are learned at a time, and their entry in the journal."""
+    """What is learned at a time, and its entry in the journal."""
 
     entry: Entry
-    samples: Samples
+    content: Recorded
 
 
 class Admitted(NamedTuple):
-    """A request that will be learned, in its parts; one, unless it is large."""
+    """A request that will be learned, in its parts; one, unless it is large.
 
-    request: LearnRequest
+    found: what became of each label, of a request of labels.
+    """
+
+    request: LearnRequest | LabelRequest
     parts: list[Part]
+    found: Found | None = None
 
     @property
     def sequence(self) -> int:
         """Of its last sample."""
         return self.parts[-1].entry.sequence
 
+    @property
+    def samples(self) -> int:
+        """How many are learned."""
+        return sum(part.entry.samples for part in self.parts)
+
+
+class Admission(NamedTuple):
+    """What becomes of a group of requests, but for duplicates.
+
+    admitted: what is learned, model by model and in order. remembered: predictions. settled:
+    labels of which none is learned, to be answered when the rest of their group is durable.
+    """
+
+    admitted: list[Admitted]
+    remembered: list[Remembered]
+    settled: list[tuple[LabelRequest, Found]]
+    refused: list[Reply]
+
+    @property
+    def entries(self) -> list[Entry]:
+        """What is written: of each model its predictions first."""
+        parts = [part.entry for item in self.admitted for part in item.parts]
+        return [item.entry for item in self.remembered if item.entry is not None] + parts
+
 
 class _Accepted(NamedTuple):
-    request: LearnRequest
+    """A request that is learned up to a sequence. found: as of `Admitted`."""
+
+    request: LearnRequest | LabelRequest
     sequence: int
-    record: bytes
-    samples: Samples
+    runs: list[Run]
+    found: Found | None = None
 
     @property
     def large(self) -> bool:
         """Whether others come between its parts."""
-        return len(self.samples.y) > PART_SAMPLES or len(self.record) > PART_BYTES
+        run = self.runs[0]
+        small = len(run.samples.y) <= PART_SAMPLES and len(run.record) <= PART_BYTES
+        return not small or len(self.runs) > 1
 
 
 def admit(
-    requests: list[LearnRequest],
+    requests: Sequence[LearnRequest | LabelRequest | RememberRequest],
     duplicates: Duplicates,
     settings: Settings,
     usable: Callable[[Model], Learner],
-) -> tuple[list[Admitted], list[Reply]]:
-    """Entries for what can be learned, model by model and in order; refusals of the rest.
+    time: int,
+) -> Admission:
+    """What becomes of a group of requests.
 
-    Duplicates are in neither list. usable: the learner of a model, or raises for a model that was
-    deleted or broke while the request waited.
+    A model's predictions come before what it learns, which has no place between them: so they cut
+    no block. No label of the same group finds their rows, as nobody knows yet that they wait.
+
+    usable: the learner of a model, or raises for a model that was deleted or broke while the
+    request waited. time: of the group, in milliseconds since 1970.
     """
-    by_model: dict[Model, list[LearnRequest]] = {}
+    of_group = Admission([], [], [], [])
+    by_model: dict[Model, list[LearnRequest | LabelRequest]] = {}
+    predictions: dict[Model, list[RememberRequest]] = {}
     for request in requests:
-        by_model.setdefault(request.model, []).append(request)
+        if isinstance(request, RememberRequest):
+            predictions.setdefault(request.model, []).append(request)
+        else:
+            by_model.setdefault(request.model, []).append(request)
+    for model, remembering in predictions.items():
+        _remember(model, remembering, of_group, settings.threads, usable, time)
     limits = Limits(
         settings.classes, settings.features, settings.model_bytes or usable_bytes() // 2
     )
-    admitted: list[Admitted] = []
-    refused: list[Reply] = []
     for model, of_model in by_model.items():
-        draft: Draft | None = None
-        accepted: list[_Accepted] = []
-        for request in of_model:
-            try:
-                draft = draft or Draft(usable(model), limits)
+        _admit_to(model, of_model, duplicates, of_group, settings.threads, limits, usable, time)
+    return of_group
+
+
+def _remember(
+    model: Model,
+    requests: Sequence[RememberRequest],
+    of_group: Admission,
+    threads: int,
+    usable: Callable[[Model], Learner],
+    time: int,
+) -> None:
+    """Admit the predictions of a model."""
+    taking: Remembering | None = None
+    for request in requests:
+        try:
+            if taking is None:
+                learner = usable(model)
+                taking = Remembering(learner.pending, model, learner.sequence, time)
+            of_group.remembered.append(taking.take(request, threads))
+        except Refusal as error:
+            of_group.refused.append((request.answer, error))
+
+
+def _admit_to(
+    model: Model,
+    requests: Sequence[LearnRequest | LabelRequest],
+    duplicates: Duplicates,
+    of_group: Admission,
+    threads: int,
+    limits: Limits,
+    usable: Callable[[Model], Learner],
+    time: int,
+) -> None:
+    """Admit what a model is to learn."""
+    drafting: tuple[Draft, Joining] | None = None
+    accepted: list[_Accepted] = []
+    for request in requests:
+        try:
+            if drafting is None:
+                learner = usable(model)
+                drafting = Draft(learner, limits), Joining(learner.pending, model, time)
+            draft, joining = drafting
+            if isinstance(request, LearnRequest):
                 item = _accept(request, draft, duplicates)
-            except Refusal as error:
-                durable = isinstance(error, ModelBroken) and duplicates.knows(model.id, request.key)
-                refused.append((request.answer, not_yet_learned(model) if durable else error))
-                count_rejected(request)
             else:
-                if item is not None:
-                    accepted.append(item)
-        # Rows of different forms are not joined.
-        for _, block in groupby(
-            accepted,
-            key=lambda item: (item.request.head, item.large, form_of(item.samples.X)),
-        ):
-            admitted += _in_parts(list(block), settings.threads)
-    return admitted, refused
+                item = _accept_labels(request, draft, joining, of_group)
+        except Refusal as error:
+            key = request.key if isinstance(request, LearnRequest) else None
+            durable = isinstance(error, ModelBroken) and duplicates.knows(model.id, key)
+            refusal = not_yet_learned(model) if durable else error
+            of_group.refused.append((request.answer, refusal))
+            count_rejected(request)
+        else:
+            if item is not None:
+                accepted.append(item)
+    # Rows of different forms are not joined.
+    for _, block in groupby(accepted, key=_kind_of_block):
+        of_group.admitted.extend(_in_parts(list(block), threads))
 
 
-def count_rejected(request: LearnRequest) -> None:
+def _kind_of_block(item: _Accepted) -> Hashable:
+    return item.request.head, item.large, item.found is None, form_of(item.runs[0].samples.X)
+
+
+def count_rejected(request: LearnRequest | LabelRequest) -> None:
     """Count the samples of a request that waited and will not be learned."""
-    request.model.counts[request.head].rejected += len(request.samples.y)
+    request.model.counts[request.head].rejected += request.size
+
+
+def _accept_labels(
+    request: LabelRequest, draft: Draft, joining: Joining, of_group: Admission
+) -> _Accepted | None:
+    """Look for the rows of labels; None where none is learned. Raises what `Draft.add` raises."""
+    draft.check(request.expected)
+    found = joining.look_up(request.labels)
+    start = 0
+    with draft.whole():
+        for run in found.runs:
+            try:
+                draft.add(request.head, run.samples)
+            except Refusal as error:
+                error.errors = found.placed(error.errors, start)
+                raise
+            start += len(run.samples.y)
+    joining.take(found, request.labels)
+    if found.runs:
+        return _Accepted(request, draft.sequence, found.runs, found)
+    of_group.settled.append((request, found))
+    return None
 
 
 def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> _Accepted | None:
@@ -131,7 +246,7 @@ def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> _Acc
     if key is None:
         draft.check(request.expected)
         draft.add(head, samples)
-        return _Accepted(request, draft.sequence, to_record(samples), samples)
+        return _Accepted(request, draft.sequence, [Run(samples, to_record(samples))])
     record = to_record(samples)
     digest = body_digest(head, record)
     if duplicates.recognise(model.id, key, digest, request.answer):
@@ -141,7 +256,7 @@ def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> _Acc
     draft.add(head, samples)
     keyed = KeyedRequest(model.id, draft.sequence, key, digest, None, len(samples.y))
     duplicates.add(keyed, request.answer)
-    return _Accepted(request, draft.sequence, record, samples)
+    return _Accepted(request, draft.sequence, [Run(samples, record)])
 
 
 def _in_parts(block: list[_Accepted], threads: int) -> list[Admitted]:
@@ -153,31 +268,37 @@ def _in_parts(block: list[_Accepted], threads: int) -> list[Admitted]:
     if not block[0].large:
         ends = block[-1].sequence
         return [
-            Admitted(item.request, [Part(_entry(item, item, ends, threads), item.samples)])
+            Admitted(item.request, [_part(item, run, item.sequence, ends, threads)], item.found)
             for item in block
+            for run in item.runs
         ]
-    return [Admitted(item.request, list(_parts(item, threads))) for item in block]
+    return [Admitted(item.request, list(_parts(item, threads)), item.found) for item in block]
 
 
 def _parts(item: _Accepted, threads: int) -> Iterator[Part]:
     """The parts of a large request: as many samples in each as its bounds allow, at least one."""
-    n = len(item.samples.y)
-    step = max(1, min(PART_SAMPLES, n * PART_BYTES // len(item.record)))
-    begin = item.sequence - n
-    for start in range(0, n, step):
-        samples = as_recorded(part_of(item.samples, start, min(start + step, n)))
-        sequence = begin + start + len(samples.y)
-        part = _Accepted(item.request, sequence, to_record(samples), samples)
-        yield Part(_entry(item, part, sequence, threads), samples)
+    sequence = item.sequence - sum(len(run.samples.y) for run in item.runs)
+    for run in item.runs:
+        n = len(run.samples.y)
+        step = max(1, min(PART_SAMPLES, n * PART_BYTES // len(run.record)))
+        for start in range(0, n, step):
+            samples = as_recorded(part_of(run.samples, start, min(start + step, n)))
+            joined = None if run.joined is None else run.joined.part(start, start + step)
+            sequence += len(samples.y)
+            part = Run(samples, to_record(samples), joined)
+            yield _part(item, part, sequence, sequence, threads)
 
 
-def _entry(item: _Accepted, part: _Accepted, block: int, threads: int) -> Entry:
-    return Entry(
+def _part(item: _Accepted, run: Run, sequence: int, block: int, threads: int) -> Part:
+    samples, record, joined = run
+    entry = Entry(
         model=item.request.model.id,
-        sequence=part.sequence,
-        samples=len(part.samples.y),
+        sequence=sequence,
+        samples=len(samples.y),
         block=block,
         head=item.request.head,
         threads=threads,
-        record=part.record,
+        record=record if joined is None else to_labels_record(record, joined),
+        kind="samples" if joined is None else "labels",
     )
+    return Part(entry, Recorded(samples, joined))

@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator, Sequence
 
 from service.diagnostics.metrics import Metrics
-from service.engine.admission import Admitted
 from service.engine.live_models import LiveModels
 from service.engine.recovery import Computing, replay
 from service.engine.remembered_keys import RememberedKeys
@@ -33,13 +32,12 @@ class Commits:
         self._in_doubt: set[int] = set()
 
     def append(
-        self, admitted: list[Admitted], new_keys: list[KeyedRequest]
+        self, entries: Sequence[Entry], new_keys: list[KeyedRequest]
     ) -> dict[int, StorageFailed]:
         """Write what was admitted in one commit; the models of which nothing was written."""
-        if not admitted:
+        if not entries:
             return {}
         began = time.monotonic()
-        entries = [part.entry for item in admitted for part in item.parts]
         failures = self._append(entries, self._keys.with_answers(new_keys))
         if not failures:
             self._metrics.commit.observe(time.monotonic() - began)

@@ -14,12 +14,14 @@ from typing import Any
 from service.diagnostics.metrics import Metrics
 from service.engine.admission import Answer, LearnRequest, Reply
 from service.engine.group_queue import GroupQueue, Waiting
+from service.engine.late_labels import LabelRequest
 from service.engine.phase import Phase
+from service.engine.predictions import RememberRequest
 from service.engine.readiness import Readiness
 from service.engine.refits import Job, Refits
 from service.engine.sequence_waiters import SequenceWaiters
 from service.engine.warm_up import WarmUp
-from service.engine.writer import Order, Writer
+from service.engine.writer import Item, Order, Writer
 from service.engine.writer_thread import WriterThread
 from service.errors import (
     InDoubt,
@@ -32,12 +34,13 @@ from service.errors import (
 from service.heads.fit import Fit, Window
 from service.model.live import Model
 from service.model.moment import Moment
+from service.samples.ids import LateLabels, RowId
 from service.samples.validation import Samples
 from service.settings import Settings
 from service.spec.heads import HeadName
 from service.spec.model import ModelSpec
 from service.storage.interfaces import Storage
-from solver.prepare.named_rows import n_bytes
+from solver.prepare.named_rows import Rows, n_bytes
 
 # About the memory of a short text and its place in a list.
 _LABEL_BYTES = 64
@@ -63,7 +66,7 @@ class Engine:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._warm_up = warm_up
-        self._queue: GroupQueue[LearnRequest | Order] = GroupQueue(
+        self._queue: GroupQueue[Item] = GroupQueue(
             settings.queue_samples, settings.queue_bytes, settings.group_samples
         )
         self._phase = Phase()
@@ -164,21 +167,55 @@ class Engine:
         ModelBroken at once; the future raises what the writer finds.
         """
         answer: asyncio.Future[Answer] = self._loop.create_future()
-        n_samples = len(samples.y)
-        size = n_bytes(samples.X) + _LABEL_BYTES * n_samples
+        now = time.monotonic()
+        request = LearnRequest(model, head, samples, answer, now, key, durable, expected)
+        size = n_bytes(samples.X) + _LABEL_BYTES * len(samples.y)
         size += 0 if samples.weight is None else samples.weight.nbytes
-        counts = model.counts[head]
-        counts.received += n_samples
-        try:
-            # One that is broken knows what was sent before under the key.
-            self._phase.check() if key is not None else self._check_usable(model)
-            now = time.monotonic()
-            request = LearnRequest(model, head, samples, answer, now, key, durable, expected)
-            self._queue.put(request, n_samples, size, model)
-        except Refusal:
-            counts.refused += n_samples
-            raise
+        # A broken model knows what was sent before under the key.
+        self._queue_samples(request, size, even_broken=key is not None)
         return answer
+
+    def label(
+        self,
+        model: Model,
+        head: HeadName,
+        labels: LateLabels,
+        expected: tuple[Moment, ...] = (),
+    ) -> "asyncio.Future[Answer]":
+        """Queue labels of predicted rows; the future is done once they are learned or settled.
+
+        Otherwise as `submit`.
+        """
+        answer: asyncio.Future[Answer] = self._loop.create_future()
+        request = LabelRequest(model, head, labels, answer, time.monotonic(), expected)
+        self._queue_samples(request, 2 * _LABEL_BYTES * request.size)
+        return answer
+
+    async def remember(self, model: Model, ids: list[RowId], rows: Rows, told: Answer) -> Answer:
+        """Let predicted rows wait for their labels; the prediction's answer, once it is durable.
+
+        told: that answer; where the same rows came under these ids before, it is as it was then.
+
+        Raises NotReady, QueueFull, ModelBroken, Invalid, TooLarge, IdTaken, StorageFailed.
+        """
+        self._check_usable(model)
+        waiting: asyncio.Future[Answer] = self._loop.create_future()
+        request = RememberRequest(model, ids, rows, told, waiting, time.monotonic())
+        self._queue.put(request, len(ids), n_bytes(rows) + 2 * _LABEL_BYTES * len(ids), model)
+        return await waiting
+
+    def _queue_samples(
+        self, request: LearnRequest | LabelRequest, size: int, even_broken: bool = False
+    ) -> None:
+        """Queue samples of so many bytes, and count them. Raises NotReady, QueueFull."""
+        counts = request.model.counts[request.head]
+        counts.received += request.size
+        try:
+            self._phase.check() if even_broken else self._check_usable(request.model)
+            self._queue.put(request, request.size, size, request.model)
+        except Refusal:
+            counts.refused += request.size
+            raise
 
     async def create(self, name: str, *specs: ModelSpec) -> tuple[Model, bool]:
         """A model of this spec and whether it is new.
@@ -279,7 +316,7 @@ class Engine:
         )
         return description
 
-    def _fail(self, group: list[LearnRequest | Order]) -> None:
+    def _fail(self, group: list[Item]) -> None:
         """Answer all who wait for the failed writer, and learn nothing more."""
         self._phase.fail("broken: its writer failed; restart it to recover from the journal")
         self.refits.ask_to_stop()

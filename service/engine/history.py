@@ -12,7 +12,7 @@ from service.engine.remembered_keys import RememberedKeys
 from service.errors import StartupError, StorageFailed, UnknownSnapshot, UnusableSnapshot
 from service.heads.scores import score_in
 from service.model.learner import Learner
-from service.model.live import Model
+from service.model.live import Model, rfc3339
 from service.storage.entries import Rollback, new_epoch
 from service.storage.interfaces import Snapshots, Storage
 from service.storage.snapshot_format import DamagedSnapshot, decode_state
@@ -55,7 +55,7 @@ class History:
         # After a broken model's sequence there are samples that it could not learn.
         learned = learner.sequence
         at = max(learned, self._journal.end(model.id))
-        rolled_back = {"to": sequence, "at": at, "time": _rfc3339(datetime.now(UTC))}
+        rolled_back = {"to": sequence, "at": at, "time": rfc3339(datetime.now(UTC))}
         # What comes before a rollback is not replayed, so its answers must be written.
         self._keys.write()
         rollback = Rollback(rolled_back, self._pinned(model, content), new_epoch())
@@ -103,7 +103,7 @@ def _describe(model: Model, snapshots: Snapshots, sequence: int) -> dict[str, An
         "sequence": sequence,
         "epoch": None if plain is None else plain.get("epoch"),
         "bytes": snapshot.n_bytes,
-        "written": _rfc3339(snapshot.written),
+        "written": rfc3339(snapshot.written),
         "samples_since": max(model.published.sequence - sequence, 0),
         "rolled_back": None if plain is None else plain.get("rolled_back"),
         "scores": None if plain is None else {n: score_in(h).to_dict() for n, h in heads.items()},
@@ -137,7 +137,3 @@ def _listed(sequences: list[int]) -> str:
     if not sequences:
         return "there is no other; POST .../snapshot makes one"
     return f"there are those of {', '.join(map(str, sequences))}"
-
-
-def _rfc3339(moment: datetime) -> str:
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

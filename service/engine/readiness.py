@@ -43,15 +43,17 @@ class Readiness:
         await self._settled.wait()
         self._phase.check()
 
-    async def compiled(self, model: Model, rows: Rows, seconds: float | None = None) -> None:
+    async def compiled(self, model: Model, rows: Rows | None, seconds: float | None = None) -> None:
         """Wait until what a model runs on rows of this kind is compiled.
 
-        It is to be called before such rows are learned or predicted. Raises NotReady, also after
+        It is to be called before such rows are learned or predicted. rows: None for those of the
+        kind that the model has learned. Raises NotReady, also after
         so many seconds.
         """
         if self._phase.ready and self._warm_up.ended:
             return
-        sparse = _become_sparse(model, rows)
+        known = model.published.rows.form.sparse
+        sparse = known if rows is None else _become_sparse(model, rows)
         try:
             async with asyncio.timeout(seconds):
                 await self._settled.wait()

@@ -14,7 +14,9 @@ from service.engine.absorb import (
     absorb_block,
     absorb_part,
     joined_answer,
-    recorded_samples,
+    learn_again,
+    recorded,
+    remember,
 )
 from service.engine.origin import difference
 from service.engine.remembered_keys import answered
@@ -129,6 +131,9 @@ def _replay_block(
     if block[0].kind == "checkpoint":
         learner.checkpoint()
         return []
+    if block[0].kind == "prediction":
+        remember(learner, block[0])
+        return []
     if block[0].kind == "fit":
         learner.adopt(block[0].head, fit_from_record(block[0].record))
         return []
@@ -139,13 +144,13 @@ def _replay_block(
         if begin < row.sequence and row.sequence - max(row.samples, 1) < end
     ]
     if not asked:
-        learner.absorb(block[0].head, recorded_samples(block))
+        learn_again(learner, block)
         return []
     if min(asked) > end:
-        before.append(absorb_part(learner, block[0], recorded_samples(block)))
+        before.append(absorb_part(learner, block[0], recorded(block)))
         return []
     found = list[KeyedRequest]()
-    answers = absorb_block(learner, block, recorded_samples(block))
+    answers = absorb_block(learner, block, recorded(block))
     for entry, answer in zip(block, answers, strict=True):
         if entry.sequence in unanswered:
             found.append(answered(unanswered[entry.sequence], joined_answer(before, answer)))

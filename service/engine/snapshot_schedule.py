@@ -42,20 +42,21 @@ class SnapshotSchedule:
         self._samples = samples
         self._commits, self._one_thread = commits, one_thread
         self._saver = ThreadPoolExecutor(1, "snapshot")
-        self._saving: dict[Model, Future[None]] = {}
+        # The result is how many remembered rows had left by then.
+        self._saving: dict[Model, Future[int]] = {}
 
     def start_if_due(self, learner: Learner) -> None:
         """Begin a snapshot if enough has been learned since the last one."""
         self.finish()
         model = learner.model
         # Counted from the last attempt: a full disk is not tried again with every group.
-        # A fit counts as much as the samples of its window.
+        # A fit counts as much as the samples of its window; so do rows that were remembered.
         learned = learner.sequence - max(model.snapshot_sequence, learner.snapshot_attempt)
         learned += learner.fitted
         if learned >= self._samples and model not in self._saving:
             self._start(learner)
 
-    def start(self, model: Model) -> tuple[int, "Future[None]"]:
+    def start(self, model: Model) -> tuple[int, "Future[int]"]:
         """Begin a snapshot now; its sequence, and a future that is done once it is saved.
 
         Raises UnknownModel, ModelBroken, SnapshotFailed.
@@ -111,14 +112,19 @@ class SnapshotSchedule:
             raise mark_broken(learner, error) from None
         # The name is for the day on which the journal is lost.
         state = State({**plain, "model": model.name, "made": dict(present_origin())}, arrays)
-        self._saving[model] = self._saver.submit(self._snapshots.save, model.id, state)
+        left = 0 if learner.pending is None else learner.pending.left
+        self._saving[model] = self._saver.submit(self._save, model.id, state, left)
 
-    def _finish(self, model: Model, saving: "Future[None]") -> None:
+    def _save(self, model: int, state: State, left: int) -> int:
+        self._snapshots.save(model, state)
+        return left
+
+    def _finish(self, model: Model, saving: "Future[int]") -> None:
         if not self._models.is_live(model):
             self._snapshots.delete(model.id)
             return
         try:
-            saving.result()
+            left = saving.result()
             kept = self._snapshots.sequences(model.id)
             if not kept:
                 raise FileNotFoundError("the snapshot that was saved is gone")
@@ -128,6 +134,8 @@ class SnapshotSchedule:
             model.note_snapshot(newest, self._snapshots.written(model.id, newest))
             if known:
                 self._journal.drop(model.id, known[0])
+            if left:
+                self._journal.drop_predictions(model.id, left)
             self._metrics.snapshots_saved += 1
         except Exception as error:  # whatever numpy and zipfile raise under low memory, too
             self._metrics.snapshots_failed += 1
@@ -137,4 +145,4 @@ class SnapshotSchedule:
 def _checkpoint(learner: Learner) -> Entry:
     """Of products on one thread, as a snapshot is loaded."""
     model, sequence = learner.model, learner.sequence
-    return Entry(model.id, sequence, 0, sequence, model.spec.serve, 1, b"")
+    return Entry(model.id, sequence, 0, sequence, model.spec.serve, 1, b"", "checkpoint")

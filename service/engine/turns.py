@@ -7,15 +7,16 @@ its parts are learned; until then the writer takes nothing else of its model.
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from service.diagnostics.metrics import Metrics
-from service.engine.absorb import Results, absorb_block, absorb_part, joined_answer
+from service.engine.absorb import Results, absorb_block, absorb_part, joined_answer, together
 from service.engine.admission import Admitted, LearnRequest, Reply, count_rejected
 from service.engine.duplicates import Duplicates
+from service.engine.late_labels import Found, LabelRequest, count_unlearned
 from service.engine.live_models import LiveModels, mark_broken, not_yet_learned
 from service.errors import ModelBroken
 from service.model.live import Model
-from service.samples.record import one_after_another
 
 
 class Work:
@@ -27,9 +28,7 @@ class Work:
     def __init__(self, model: Model, blocks: list[list[Admitted]], duplicates: Duplicates) -> None:
         self.model, self.duplicates = model, duplicates
         self.blocks = deque(blocks)
-        self.samples = sum(
-            part.entry.samples for block in blocks for item in block for part in item.parts
-        )
+        self.samples = sum(item.samples for block in blocks for item in block)
         self.seconds = 0.0
         self.next_part = 0
         self.results: list[Results] = []
@@ -39,7 +38,7 @@ class Work:
         """Whether a request of it is learned in parts."""
         return any(len(block[0].parts) > 1 for block in self.blocks)
 
-    def requests(self) -> Iterator[LearnRequest]:
+    def requests(self) -> Iterator[LearnRequest | LabelRequest]:
         """Those that have no answer yet."""
         return (item.request for block in self.blocks for item in block)
 
@@ -65,7 +64,7 @@ class Turns:
         """The models that have something left to learn."""
         return set(self._waiting)
 
-    def waiting(self) -> list[LearnRequest]:
+    def waiting(self) -> list[LearnRequest | LabelRequest]:
         """The requests that have no answer yet."""
         return [request for work in self._waiting.values() for request in work.requests()]
 
@@ -102,21 +101,21 @@ class Turns:
     def _learn(self, work: Work, block: list[Admitted]) -> list[Reply]:
         """Absorb and publish one block; the answers to its requests."""
         parts = [item.parts[0] for item in block]
-        samples = one_after_another([part.samples for part in parts])
+        content = together([part.content for part in parts])
         learner = self._models.learner(work.model)
-        answers = absorb_block(learner, [part.entry for part in parts], samples)
+        answers = absorb_block(learner, [part.entry for part in parts], content)
         work.blocks.popleft()
         return [self._answered(work, *pair) for pair in zip(block, answers, strict=True)]
 
     def _learn_part(self, work: Work, item: Admitted) -> list[Reply]:
         """Absorb the next part of a large request; the answer to it with the last one."""
-        entry, samples = item.parts[work.next_part]
+        entry, content = item.parts[work.next_part]
         learner = self._models.learner(work.model)
         work.next_part += 1
         if work.next_part < len(item.parts):
-            work.results.append(absorb_part(learner, entry, samples))
+            work.results.append(absorb_part(learner, entry, content))
             return []
-        (last,) = absorb_block(learner, [entry], samples)
+        (last,) = absorb_block(learner, [entry], content)
         answer = joined_answer(work.results, last)
         work.blocks.popleft()
         work.next_part, work.results = 0, []
@@ -124,7 +123,17 @@ class Turns:
 
     def _answered(self, work: Work, item: Admitted, answer: dict[str, object]) -> Reply:
         request = item.request
-        work.model.counts[request.head].learned += len(request.samples.y)
+        work.model.counts[request.head].learned += item.samples
         self._metrics.learn.observe(time.monotonic() - request.submitted)
+        if item.found is not None:
+            assert isinstance(request, LabelRequest)
+            count_unlearned(request, item.found)
+            return request.answer, self._of_labels(work, item.found, answer)
         self._keep_answer(item, answer)
         return request.answer, answer
+
+    def _of_labels(self, work: Work, found: Found, learned: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a request of labels, some of which were learned."""
+        for seconds in found.seconds:
+            self._metrics.label_delay.observe(seconds)
+        return found.answer(work.model, learned["sequence"], learned["epoch"])

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from service.engine.absorb import recorded_samples
+from service.engine.absorb import recorded
 from service.engine.model_files import ModelFileError, fill_model, load_model, spec_in
 from service.errors import StartupError
 from service.heads.fit import fit_from_record
 from service.model.live import Model
+from service.samples.predicted import from_prediction_record, rows_of
 from service.storage.data_directory import journal_path, n_bytes, open_storage
 from service.storage.entries import Entry
 from service.storage.interfaces import Journal, Snapshots, Storage
@@ -116,7 +117,7 @@ def _verify_entries(journal: Journal, model: int, first: int, watch: Watch) -> I
                 yield f"samples {reached + 1} to {begins} are missing in the journal"
             reached = entry.sequence
             watch(len(entry.record))
-        if block[-1].sequence != block[-1].block:
+        if block[-1].kind != "prediction" and block[-1].sequence != block[-1].block:
             yield f"the block that ends at {block[-1].block} is not complete"
         try:
             _decode(block)
@@ -125,7 +126,9 @@ def _verify_entries(journal: Journal, model: int, first: int, watch: Watch) -> I
 
 
 def _decode(block: list[Entry]) -> None:
-    if block[0].samples:
-        recorded_samples(block)
-    else:
+    if block[0].kind == "prediction":
+        rows_of(from_prediction_record(block[0].record).rows)
+    elif block[0].kind == "fit":
         fit_from_record(block[0].record)
+    else:
+        recorded(block)

@@ -11,28 +11,32 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from service.diagnostics.metrics import Metrics
+from service.engine.absorb import remember
 from service.engine.admission import Admitted, LearnRequest, Reply, admit, count_rejected
 from service.engine.commits import Commits
 from service.engine.duplicates import Duplicates
 from service.engine.history import History
+from service.engine.late_labels import Found, LabelRequest, count_unlearned
 from service.engine.live_models import LiveModels, mark_broken
+from service.engine.predictions import Remembered, RememberRequest
 from service.engine.recovery_order import Room
 from service.engine.remembered_keys import RememberedKeys
 from service.engine.snapshot_schedule import SnapshotSchedule
 from service.engine.turns import Turns, Work
-from service.errors import InDoubt, RefitFailed, Refusal, ServerFailed
+from service.errors import InDoubt, RefitFailed, Refusal, ServerFailed, StorageFailed
 from service.heads.fit import Fit, Window, fit_from_record, fit_to_record
 from service.model.live import Model
 from service.native.threads import Threads
 from service.settings import Settings, usable_bytes
 from service.storage.entries import Entry
 from service.storage.interfaces import Storage
+from service.storage.sqlite_file import now
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +73,9 @@ class Order(NamedTuple):
     run: Callable[[], Any]
     answer: "asyncio.Future[Any]"
     model: Model | None
+
+
+Item: TypeAlias = LearnRequest | LabelRequest | RememberRequest | Order
 
 
 class Writer:
@@ -128,27 +135,27 @@ class Writer:
         self.snapshots.close()
         self._storage.close()
 
-    def handle(self, group: list[LearnRequest | Order]) -> None:
+    def handle(self, group: "list[Item]") -> None:
         """Work off a group to its end."""
         self.begin(group)
         self._finish()
 
-    def begin(self, group: list[LearnRequest | Order]) -> None:
+    def begin(self, group: "list[Item]") -> None:
         """Work off a group in order; requests between two orders share commit and block.
 
         Large requests are only begun: `go_on` until nothing is `busy`.
         """
         self.metrics.busy_since = time.monotonic()
-        learning: list[LearnRequest] = []
+        learning: list[LearnRequest | LabelRequest | RememberRequest] = []
         for item in group:
-            if isinstance(item, LearnRequest):
-                learning.append(item)
-            else:
+            if isinstance(item, Order):
                 self._learn(learning)
                 learning = []
                 while item.model in self.busy:
                     self.go_on()
                 self._execute(item)
+            else:
+                learning.append(item)
         self._learn(learning)
         self.metrics.busy_since = None
 
@@ -157,7 +164,7 @@ class Writer:
         """The models that have begun a large request, of which nothing else may be begun."""
         return self._turns.busy
 
-    def waiting(self) -> list[LearnRequest]:
+    def waiting(self) -> list[LearnRequest | LabelRequest]:
         """The requests that have begun and have no answer yet."""
         return self._turns.waiting()
 
@@ -198,6 +205,7 @@ class Writer:
             head=window.head,
             threads=self._settings.threads,
             record=fit_to_record(fit),
+            kind="fit",
         )
         self._commits.append_alone(entry)
         try:
@@ -220,29 +228,33 @@ class Writer:
         else:
             self._acknowledge([(order.answer, result)], ())
 
-    def _learn(self, requests: list[LearnRequest]) -> None:
+    def _learn(self, requests: list[LearnRequest | LabelRequest | RememberRequest]) -> None:
         if not requests:
             return
         self._settle()
         duplicates = Duplicates(self._keys)
         try:
-            admitted, replies = admit(requests, duplicates, self._settings, self.models.usable)
+            admission = admit(requests, duplicates, self._settings, self.models.usable, now())
         except Exception as failure:  # everyone who waits gets an answer
             logger.exception("requests could not be admitted")
             failed = ServerFailed(f"{failure!r}; nothing was learned")
             for request in requests:
-                count_rejected(request)
+                if not isinstance(request, RememberRequest):
+                    count_rejected(request)
             self._acknowledge([(request.answer, failed) for request in requests], ())
             return
-        failures = self._commits.append(admitted, duplicates.new)
-        committed = [item for item in admitted if item.request.model.id not in failures]
-        for item in admitted:
+        failures = self._commits.append(admission.entries, duplicates.new)
+        committed = [item for item in admission.admitted if item.request.model.id not in failures]
+        replies = admission.refused
+        for item in admission.admitted:
             if error := failures.get(item.request.model.id):
                 count_rejected(item.request)
                 replies.append((item.request.answer, error))
         self._acknowledge_durable(committed)
-        delivered: list[Reply] = []
         changed: dict[Model, None] = {}
+        replies += self._remember(admission.remembered, failures, changed)
+        replies += self._settled(admission.settled, failures)
+        delivered: list[Reply] = []
         for work in _shortest_first(committed, duplicates):
             if work.large:
                 self._turns.leave(work)
@@ -258,6 +270,41 @@ class Writer:
         self._acknowledge(replies + duplicates.replies(delivered + replies), changed)
         for model in changed:
             self._after_learning(model)
+
+    def _remember(
+        self,
+        remembered: list[Remembered],
+        failures: Mapping[int, StorageFailed],
+        changed: dict[Model, None],
+    ) -> Iterator[Reply]:
+        """Let predicted rows wait that are durable; the answers to the predictions."""
+        for request, entry, told in remembered:
+            model = request.model
+            try:
+                if error := failures.get(model.id):
+                    raise error
+                if entry is not None:
+                    remember(self.models.usable(model), entry)
+            except Refusal as refusal:
+                yield request.answer, refusal
+            except Exception as error:  # the journal has them: no state between is served
+                yield request.answer, mark_broken(self.models.learner(model), error)
+            else:
+                changed[model] = None
+                yield request.answer, told
+
+    def _settled(
+        self, settled: list[tuple[LabelRequest, Found]], failures: Mapping[int, StorageFailed]
+    ) -> Iterator[Reply]:
+        """The answers to labels none of which is learned, now that those before are durable."""
+        for request, found in settled:
+            model, learner = request.model, self.models.learner(request.model)
+            if error := failures.get(model.id):
+                count_rejected(request)
+                yield request.answer, error
+            else:
+                count_unlearned(request, found)
+                yield request.answer, found.answer(model, learner.sequence, learner.epoch)
 
     def _after_learning(self, model: Model) -> None:
         with _surviving(f"model {model.name}: keys were not forgotten"):
@@ -280,7 +327,7 @@ class Writer:
         replies: list[Reply] = []
         for item in committed:
             request = item.request
-            if request.durable is not None:
+            if isinstance(request, LearnRequest) and request.durable is not None:
                 answer = {
                     "model": request.model.name,
                     "sequence": item.sequence,
@@ -292,6 +339,6 @@ class Writer:
             self._acknowledge(replies, ())
 
     def _keep_answer(self, item: Admitted, answer: dict[str, Any]) -> None:
-        if item.request.key is not None:
+        if isinstance(item.request, LearnRequest) and item.request.key is not None:
             with _surviving("the answers of keys could not be kept"):
                 self._keys.answer(item.request.model.id, item.sequence, answer)

@@ -6,11 +6,10 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from service.engine.admission import LearnRequest
 from service.engine.group_queue import GroupQueue
 from service.engine.phase import Phase
 from service.engine.warm_up import WarmUp
-from service.engine.writer import Order, Writer
+from service.engine.writer import Item, Writer
 
 logger = logging.getLogger(__name__)
 
@@ -27,11 +26,11 @@ class WriterThread:
     def __init__(
         self,
         writer: Writer,
-        queue: GroupQueue[LearnRequest | Order],
+        queue: GroupQueue[Item],
         phase: Phase,
         loads: Mapping[str, Path],
         warm_up: WarmUp,
-        failed: Callable[[list[LearnRequest | Order]], None],
+        failed: Callable[[list[Item]], None],
     ) -> None:
         self._writer, self._queue, self._phase = writer, queue, phase
         self._loads = loads

@@ -18,7 +18,7 @@ from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix, n_rows, take_rows
 from solver.rows.sample_weights import Weights
 from solver.stream.class_head import ClassHead, ClassHeadView
-from solver.stream.labels import LabelKey
+from solver.stream.labels import LabelKey, key_of
 from solver.stream.votes import NO_VOTES, Answer, Votes
 
 # Learns some of the samples: their numbers, rows, and class numbers or targets. Returns what was
@@ -202,17 +202,33 @@ class ClassificationHead(Generic[L]):
         return new
 
     def absorb(
-        self, X: Matrix, y: Targets, votes: Votes = NO_VOTES, weight: Weights = None
+        self,
+        X: Matrix,
+        y: Targets,
+        votes: Votes = NO_VOTES,
+        weight: Weights = None,
+        foretold: Sequence[Any] | None = None,
     ) -> Answers:
-        """Learn samples in order, test-then-train; the same for live requests and for replay."""
+        """Learn samples in order, test-then-train; the same for live requests and for replay.
+
+        Of rows that were foretold no probability is known, so the log loss leaves them out.
+        """
         assert isinstance(y, list)
         codes = np.array(self.meet(y), np.int64)
         said = self._head.absorb_codes(X, codes, votes, weight)
         predicted = said.prediction
-        self._score.count(codes, predicted, said.probability)
+        if foretold is None:
+            self._score.count(codes, predicted, said.probability)
+        else:
+            self._score.count(codes, self._codes_of(foretold))
         decision = [value for part in said.parts for value in _decisions(part.decision)]
         labels = [self.classes[code] if code >= 0 else None for code in predicted.tolist()]
         return Answers(labels, decision, said, **self.learner.columns(said.parts))
+
+    def _codes_of(self, foretold: Sequence[Any]) -> NDArray[np.int64]:
+        """The class numbers of predictions; -1 of a label that is no class, as of None."""
+        known = {key_of(label): code for code, label in enumerate(self.classes)}
+        return np.array([known.get(key_of(label), -1) for label in foretold], np.int64)
 
     def passes(self, X: Matrix, y: Targets) -> "ClassPasses":
         """Learning these samples again and again."""

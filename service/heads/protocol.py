@@ -158,12 +158,20 @@ class Head(Protocol):
         """
 
     def absorb(
-        self, X: Matrix, y: Targets, votes: Votes = NO_VOTES, weight: Weights = None, /
+        self,
+        X: Matrix,
+        y: Targets,
+        votes: Votes = NO_VOTES,
+        weight: Weights = None,
+        foretold: Sequence[Any] | None = None,
+        /,
     ) -> Answers:
         """Learn samples in order, test-then-train; the same for live requests and for replay.
 
         votes: what the other heads said of each row before they learned it, if this one listens.
         weight: (n,) how much each sample counts in what is learned; in scores each counts once.
+        foretold: what this head predicted when the rows came, long before their labels: the score
+        counts it, and not what the head would predict by now.
         """
 
     def date_changes(self, sequence: int, /) -> None:
@@ -180,6 +188,17 @@ class Head(Protocol):
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
+
+
+class Foretelling(NamedTuple):
+    """A head that learns rows which it predicted before; see `Head.absorb`."""
+
+    head: Head
+    foretold: Sequence[Any]
+
+    def absorb(self, X: Matrix, y: Targets, votes: Votes, weight: Weights, /) -> Answers:
+        """Have the head learn, and count what it predicted then."""
+        return self.head.absorb(X, y, votes, weight, self.foretold)
 
 
 class Passes(Protocol):

@@ -1,6 +1,6 @@
 """A head of numbers: an online learner of targets, and its score."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -108,13 +108,18 @@ class RegressionHead:
         return drafted
 
     def absorb(
-        self, X: Matrix, y: Targets, votes: Votes = NO_VOTES, weight: Weights = None
+        self,
+        X: Matrix,
+        y: Targets,
+        votes: Votes = NO_VOTES,
+        weight: Weights = None,
+        foretold: Sequence[Any] | None = None,
     ) -> Answers:
         """Learn samples in order, test-then-train; the same for live requests and for replay."""
         assert not isinstance(y, list)
         said = self._head.absorb(X, y, votes, weight)
         predicted = said.prediction
-        self._score.count(y, predicted)
+        self._score.count(y, predicted if foretold is None else np.array(foretold, np.float64))
         column = [value if value == value else None for value in predicted.tolist()]
         return Answers(column, list(column), said)
 

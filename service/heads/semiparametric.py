@@ -5,7 +5,7 @@ refit, asked for by a client, solves the problem over a copy of the window on an
 `adopt` serves its fit.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -164,14 +164,19 @@ class SemiparametricHead:
             )
 
     def absorb(
-        self, X: Matrix, y: Targets, votes: Votes = NO_VOTES, weight: Weights = None
+        self,
+        X: Matrix,
+        y: Targets,
+        votes: Votes = NO_VOTES,
+        weight: Weights = None,
+        foretold: Sequence[Any] | None = None,
     ) -> Answers:
         """Judge the fit on samples, then add them to the window; live and in replay."""
         assert not isinstance(y, list)
         del votes
         rows = _dense(X)
         predicted = self._predictions(rows)
-        self._score.count(y, predicted)
+        self._score.count(y, predicted if foretold is None else np.array(foretold, np.float64))
         self._window.add(rows, y, weight)
         column = [value if value == value else None for value in predicted.tolist()]
         return Answers(column, list(column), Said(None, [Values(predicted)]))

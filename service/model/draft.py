@@ -1,10 +1,11 @@
 """Checks before samples are written: what a model can learn after the requests before them."""
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from service.errors import InvalidSamples, NoSuchHead, SampleError, refuse_all
+from service.errors import InvalidSamples, NoSuchHead, Refusal, SampleError, refuse_all
 from service.model.fitting_rows import fitting
 from service.model.footprint import learning_bytes
 from service.model.learner import Learner
@@ -77,6 +78,16 @@ class Draft:
         self._form = form
         self._labels |= labels
         self.sequence += len(samples.y)
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """Leave the draft as it was where one of several additions within is refused."""
+        before = self.sequence, self._form, set(self._names), self._labels
+        try:
+            yield
+        except Refusal:
+            self.sequence, self._form, self._names, self._labels = before
+            raise
 
     def _new_names(self, rows: NamedRows) -> list[str]:
         """Names of sparse rows that are new. Raises InvalidSamples for too many."""

@@ -1,6 +1,6 @@
 """The learner of a model: its heads, its place in the journal, and its state."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, cast
@@ -11,6 +11,7 @@ from service.heads import kinds
 from service.heads.fit import Fit, Window
 from service.heads.protocol import (
     Answers,
+    Foretelling,
     Head,
     HeadView,
     Predictions,
@@ -20,7 +21,10 @@ from service.heads.protocol import (
 from service.model.first_samples import packed, unpacked
 from service.model.fitting_rows import preparing
 from service.model.live import Model
+from service.model.pending import Pending
 from service.model.published import Published, asked
+from service.samples.predicted import Joined
+from service.samples.targets import Targets
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
 from solver.prepare.named_rows import NameTable
@@ -35,7 +39,8 @@ class Learner:
     sequence: of the last sample absorbed. epoch: the life of the model that it counts in.
     rows: what the model's rows are so far.
     snapshot_attempt: sequence at which a snapshot was last begun.
-    fitted: samples in the windows of the fits since then.
+    fitted: samples in the windows of the fits since then, and rows that were remembered.
+    pending: predicted rows that wait for their labels; None where the spec has none.
     """
 
     def __init__(self, model: Model, epoch: str = "") -> None:
@@ -49,15 +54,25 @@ class Learner:
         self.snapshot_attempt = 0
         self._restored_at = 0
         self.fitted = 0
+        self.pending = None if model.spec.pending is None else Pending(model.spec.pending)
         self.publish()
 
-    def absorb(self, head: HeadName, samples: Samples) -> Answers:
+    def absorb(
+        self, head: HeadName, samples: Samples, foretold: Sequence[Any] | None = None
+    ) -> Answers:
         """Learn one block of the journal, live or in replay.
+
+        foretold: what the served head predicted when the rows came, if that was before: its score
+        counts it.
 
         The answers are those of the head that the samples were posted for, but what is predicted
         is what the served head said.
         """
-        answers = [self._learn(part) for part in self._parts(head, samples)]
+        answers, start = list[Answers](), 0
+        for part in self._parts(head, samples):
+            stop = start + len(part.y)
+            answers.append(self._learn(part, None if foretold is None else foretold[start:stop]))
+            start = stop
         self.sequence += len(samples.y)
         for learned in self.learning(head):
             self.heads[learned].date_changes(self.sequence)
@@ -79,11 +94,13 @@ class Learner:
     def _fresh_heads(self) -> dict[HeadName, Head]:
         return {head: kinds.build(head, self.model.spec) for head in self.model.spec.heads}
 
-    def _learn(self, samples: Part) -> Answers:
+    def _learn(self, samples: Part, foretold: Sequence[Any] | None = None) -> Answers:
         head = cast("HeadName", samples.head)
         X = self.rows.matrix(samples.X)
         learning, serve = self.learning(head), self.model.spec.serve
         heads: dict[HeadName, Learning[Answers | Predictions]] = {**self.heads}
+        if foretold is not None:
+            heads[serve] = Foretelling(self.heads[serve], foretold)
         said = absorb_in_turn(
             heads,
             learning,
@@ -127,6 +144,23 @@ class Learner:
         X, y, weight = _refitting(name).window(self.heads[name])
         return Window(name, self.sequence, X, y, self.model.spec, self.epoch, weight)
 
+    def remember(self, prediction: bytes) -> None:
+        """Let the rows of a prediction's entry wait for their labels, live or in replay."""
+        assert self.pending is not None
+        before = self.pending.remembered
+        self.pending.remember(prediction)
+        self.fitted += self.pending.remembered - before
+        self._show_pending()
+
+    def join(self, joined: Joined, y: Targets) -> None:
+        """Let rows go whose labels were learned, live or in replay."""
+        if self.pending is not None:
+            self.pending.join(joined, y if isinstance(y, list) else y.tolist())
+            self._show_pending()
+
+    def _show_pending(self) -> None:
+        self.model.pending = None if self.pending is None else self.pending.counts()
+
     def adopt(self, head: HeadName, fit: Fit) -> None:
         """Serve the result of a refit, live or in replay."""
         _refitting(head).adopt(self.heads[head], fit)
@@ -138,7 +172,8 @@ class Learner:
 
         rolled_back: see `Model`.
         """
-        self.heads, self.rows = source.heads, source.rows
+        self.heads, self.rows, self.pending = source.heads, source.rows, source.pending
+        self._show_pending()
         self._restored_at = rolled_back["at"]
         self.sequence, self.model.rolled_back = rolled_back["at"], rolled_back
         self.epoch = epoch
@@ -164,6 +199,8 @@ class Learner:
             arrays |= packed(rows.first)
         if rows.preparation is not None:
             arrays |= rows.preparation.state()
+        if self.pending is not None:
+            arrays |= self.pending.state()
         if self.model.rolled_back is not None:
             plain["rolled_back"] = self.model.rolled_back
         for name, head in self.heads.items():
@@ -198,6 +235,9 @@ class Learner:
         self.epoch = plain.get("epoch", self.epoch)  # older versions had none
         self._restored_at = self.sequence
         self._restore_rows(plain, arrays)
+        if self.pending is not None:
+            self.pending.restore(arrays, missing=self.model.spec.prepare is not None)
+        self._show_pending()
         self.model.rolled_back = plain.get("rolled_back")
         for name, head in self.heads.items():
             prefix = f"{name}."

@@ -2,14 +2,16 @@
 
 import time
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 from service.diagnostics.metrics import SampleCounts
 from service.errors import NoSuchHead
 from service.heads.kinds import KINDS, head_of_call
 from service.heads.protocol import HeadView
 from service.model.last_row import LastRow
+from service.model.pending import PendingCounts
 from service.model.published import Published
+from service.samples.ids import Status
 from service.spec.heads import HEADS, LEARNING_CALLS, HeadName
 from service.spec.model import ModelSpec
 from solver.prepare.row_form import RowForm
@@ -29,6 +31,8 @@ class Model:
     snapshot_time: when that was saved, on the monotonic clock; None without one.
     last_row: that it was sent.
     rolled_back: the last rollback: `to` a snapshot's sequence, `at` a sequence, at a `time`.
+    pending: the rows that wait for their labels; None where the spec has none. labels: those that
+        came for them since the server started, by what became of them.
     """
 
     def __init__(self, model_id: int, name: str, spec: ModelSpec) -> None:
@@ -44,6 +48,8 @@ class Model:
         self.snapshot_sequence = 0
         self.snapshot_time: float | None = None
         self.rolled_back: dict[str, Any] | None = None
+        self.pending = None if spec.pending is None else PendingCounts()
+        self.labels: dict[Status, int] = dict.fromkeys(get_args(Status), 0)
 
     def note_snapshot(self, sequence: int, written: datetime | None) -> None:
         """Note the newest snapshot. written: None if it is gone already."""
@@ -79,6 +85,7 @@ class Model:
             "features": published.rows.dimension,
             "columns": _columns(form),
             "heads": {name: _described(view) for name, view in heads.items()},
+            "pending": _waiting(self.pending),
             "snapshot_sequence": self.snapshot_sequence,
             "rolled_back": self.rolled_back,
             "warning": self._warning(),
@@ -98,6 +105,25 @@ class Model:
             f"{len(rare)} of the labels came a handful of times: {named}; if they are mistakes, "
             'a model with "classes" in its spec would have refused them'
         )
+
+
+def _waiting(pending: PendingCounts | None) -> dict[str, Any] | None:
+    """The rows that wait for their labels, the oldest since a time."""
+    if pending is None:
+        return None
+    since = None if pending.since is None else pending.since / 1000.0
+    return {
+        "rows": pending.rows,
+        "bytes": pending.n_bytes,
+        "joined": pending.joined,
+        "expired": pending.expired,
+        "since": since and rfc3339(datetime.fromtimestamp(since, UTC)),
+    }
+
+
+def rfc3339(moment: datetime) -> str:
+    """A moment of UTC as text, with milliseconds."""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _kind_of_rows(form: RowForm) -> str | None:

@@ -16,6 +16,7 @@ from service.errors import (
     refuse,
     refuse_all,
 )
+from service.samples.ids import RowId, read_ids
 from service.samples.raw_arrays import has_fields_of_raw, read_raw
 from service.samples.targets import Targets, read_labels, read_targets
 from service.samples.values import (
@@ -48,6 +49,8 @@ from solver.rows.sample_weights import Weights, weights_of
 _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 _Row = Annotated[list[_Number], FailFast()]
 _ROWS = TypeAdapter(Annotated[list[_Row], FailFast()])
+# Fields of a prediction request besides its rows.
+_ASKED = {"probability", "ids"}
 
 
 class Samples(NamedTuple):
@@ -92,15 +95,28 @@ def read_rows(body: Any, *, prepared: bool = False) -> Rows:
     return _read_rows(_fields(body, ("x",), ("names",)), prepared)[0]
 
 
-def read_question(body: Any, *, prepared: bool = False) -> tuple[Rows, bool]:
-    """Rows of a prediction request, and whether its `probability` is true; see `read_rows`."""
-    if not isinstance(body, dict) or "probability" not in body:
-        return read_rows(body, prepared=prepared), False
-    probability = body["probability"]
+class Question(NamedTuple):
+    """Rows to predict, and what is asked of them.
+
+    probability: whether probabilities are asked for, too. ids: of the rows, if they are to wait
+    for their labels.
+    """
+
+    rows: Rows
+    probability: bool = False
+    ids: list[RowId] | None = None
+
+
+def read_question(body: Any, *, prepared: bool = False) -> Question:
+    """A prediction request; see `read_rows`. Raises Invalid, InvalidSamples."""
+    if not isinstance(body, dict) or not _ASKED & body.keys():
+        return Question(read_rows(body, prepared=prepared))
+    probability = body.get("probability", False)
     if type(probability) is not bool:
         refuse("/probability", "must be true or false")
-    rest = {name: body[name] for name in body if name != "probability"}
-    return read_rows(rest, prepared=prepared), probability
+    rows = read_rows({name: body[name] for name in body.keys() - _ASKED}, prepared=prepared)
+    ids = read_ids(body["ids"], n_rows(rows)) if "ids" in body else None
+    return Question(rows, probability, ids)
 
 
 def _fields(body: Any, names: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Any]:

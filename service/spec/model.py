@@ -9,6 +9,7 @@ from service.spec.adaptive import AdaptiveSpec
 from service.spec.asset import AssetSpec, check_asset, of_streams, with_defaults
 from service.spec.heads import HEADS, HeadName, Task
 from service.spec.kernel import KernelSpec, Part, RbfSpec, contradiction, with_type
+from service.spec.pending import PendingSpec
 from service.spec.prepare import PrepareSpec
 from service.spec.refusals import Refusals, parts_of
 from service.spec.semiparametric import SemiparametricSpec
@@ -48,6 +49,9 @@ class ModelSpec(Part):
         default=AdaptiveSpec(),
         description="null by default where there is a semiparametric head, as is prepare: its "
         "basis is in the rows' own units.",
+    )
+    pending: PendingSpec | None = Field(
+        default=PendingSpec(), description="null: no predicted row waits for its label."
     )
     serve: HeadName = Field(
         "adaptive",

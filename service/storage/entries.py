@@ -4,6 +4,14 @@ An entry of samples is one accepted request, or a part of a large one, which has
 with the same `block` were absorbed together; replay keeps these boundaries and the thread setting,
 because the rounding of a matrix product depends on both.
 
+An entry of labels has the samples that labels made of predicted rows, and the rows' ids, by which
+they cease to wait. It holds the rows again: so it is learned like samples, whatever became of the
+predictions, and a log from which old predictions were dropped still teaches all that was learned.
+
+A prediction has rows that wait for their labels. It shares its sequence with the sample before it,
+as a fit does, since it teaches nothing. Its `block` counts all rows that the model has remembered,
+up to its last one: what a snapshot has counted already is passed over in a replay.
+
 A fit is the result of a refit, to be served from this place on. It is a block of its own and shares
 its sequence with the sample before it. A later fit at the same sequence replaces it, and applying
 one twice is the same as applying it once; so replay may begin with the fits at a snapshot's own
@@ -23,7 +31,7 @@ the journal was given up, the same sequence is another state, and the epoch is a
 """
 
 import secrets
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from service.spec.heads import HeadName
 
@@ -31,12 +39,15 @@ from service.spec.heads import HeadName
 PART_SAMPLES, PART_BYTES = 1024, 4 << 20
 _EPOCH_BYTES = 6
 
+EntryKind: TypeAlias = Literal["samples", "labels", "prediction", "fit", "checkpoint"]
+
 
 class Entry(NamedTuple):
-    """One accepted request of one model, a part of one, a fit or a checkpoint.
+    """One accepted request of one model, a part of one, a prediction, a fit or a checkpoint.
 
-    sequence: of its last sample. block: sequence of the block's last sample. threads: of a matrix
-    product when it was learned. record: the samples or the fit, as bytes; none of a checkpoint.
+    sequence: of its last sample; the latter three have none. block: sequence of the block's last
+    sample; of a prediction see above. threads: of a matrix product when it was learned. record:
+    what it brings, as bytes; none of a checkpoint.
     """
 
     model: int
@@ -46,13 +57,7 @@ class Entry(NamedTuple):
     head: HeadName
     threads: int
     record: bytes
-
-    @property
-    def kind(self) -> Literal["samples", "fit", "checkpoint"]:
-        """Whether it is a request's, a fit or a checkpoint."""
-        if self.samples:
-            return "samples"
-        return "fit" if self.record else "checkpoint"
+    kind: EntryKind = "samples"
 
 
 class KeyedRequest(NamedTuple):

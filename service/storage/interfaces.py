@@ -36,8 +36,8 @@ class Journal(Protocol):
         is none of them, unless the error is InDoubt: then it may have all of them or none, and
         everything that is appended to it fails until `settle` returns.
 
-        entries: of any number of models, each model's in ascending order of sequences. A fit or a
-            checkpoint comes behind everything else at its sequence.
+        entries: of any number of models, each model's in ascending order of sequences. A
+            prediction, a fit or a checkpoint comes behind everything else at its sequence.
         keys: those of the entries, without answers, and earlier ones whose answers are known by
             now.
         """
@@ -68,8 +68,8 @@ class Journal(Protocol):
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
         """A model's entries after a sequence, block by block in their order.
 
-        Fits and checkpoints at the sequence itself are among them, those after a rollback there.
-        Raises StartupError.
+        Predictions, fits and checkpoints are blocks of their own. Those at the sequence itself are
+        among them, if they came after a rollback there. Raises StartupError.
         """
 
     def begin(self, model: int) -> int | None:
@@ -114,8 +114,15 @@ class Journal(Protocol):
     def drop(self, model: int, up_to: int) -> None:
         """Forget what a snapshot at a sequence makes superfluous, keys excepted.
 
-        Those are entries up to the sequence, and fits, checkpoints, rollbacks and epochs before it.
-        Raises StorageFailed.
+        Those are entries up to the sequence, and predictions, fits, checkpoints,
+        rollbacks and epochs before it. Raises StorageFailed.
+        """
+
+    def drop_predictions(self, model: int, up_to: int) -> None:
+        """Forget predictions up to one, counted in rows, of which none waits any longer.
+
+        Where no sample comes, no snapshot has a later sequence: `drop` would let them grow without
+        a bound. Raises StorageFailed.
         """
 
     def damage(self) -> list[str]:

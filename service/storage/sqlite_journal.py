@@ -5,6 +5,7 @@ checked when the file is opened. Rows are added, and none is changed.
 """
 
 import json
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from itertools import groupby
@@ -17,6 +18,9 @@ from service.storage.sqlite_answers import insert_keys
 from service.storage.sqlite_file import ROWS_PER_STATEMENT, SqliteFile, now
 from service.storage.sqlite_rows import (
     LATER,
+    WITH_SAMPLES,
+    WITHOUT_SAMPLES,
+    Row,
     entry_row,
     event_row,
     read_entry,
@@ -35,6 +39,8 @@ class SqliteJournal:
     def __init__(self, file: SqliteFile, high_water: HighWater, replays: ReplayMarks) -> None:
         self._file, self._high_water, self._replays = file, high_water, replays
         self.name = str(file.path)
+        # Of each model the sequence at which something came behind the samples, and its place.
+        self._places: dict[int, tuple[int, int]] = {}
 
     def close(self) -> None:
         """Close the database and the marks."""
@@ -92,21 +98,32 @@ class SqliteJournal:
 
     def _append(self, entries: Sequence[Entry], keys: Sequence[KeyedRequest]) -> None:
         time = now()
-        samples = [entry_row(entry, time) for entry in entries if entry.samples]
-        later = [entry for entry in entries if not entry.samples]
-        several = keys or later or len(entries) > ROWS_PER_STATEMENT
+        several = keys or len(entries) > ROWS_PER_STATEMENT
         with self._file.transaction() if several else nullcontext():
-            self._file.insert("INSERT INTO log", samples)
-            for entry in later:
-                place = self._next_place(entry.model, entry.sequence)
-                self._file.insert("INSERT INTO log", [entry_row(entry, time, place)])
+            self._file.insert("INSERT INTO log", [self._row(entry, time) for entry in entries])
             insert_keys(self._file, keys)
 
+    def _row(self, entry: Entry, time: int) -> Row:
+        if entry.samples:
+            return entry_row(entry, time)
+        return entry_row(entry, time, self._next_place(entry.model, entry.sequence))
+
     def _next_place(self, model: int, sequence: int) -> int:
-        """The place of the next row at a sequence, behind samples, key and answer."""
-        last = "SELECT coalesce(max(place), 0) FROM log WHERE model = ? AND sequence = ?"
-        (place,) = self._file.db.execute(last, (model, sequence)).fetchone()
-        return max(1 + int(place), LATER)
+        """The place of the next row at a sequence, behind samples, key and answer.
+
+        The last one is remembered: asking SQLite takes as long as writing a prediction. Where that
+        fails, a place stays empty.
+        """
+        known, place = self._places.get(model, (None, 0))
+        if known != sequence:
+            last = "SELECT coalesce(max(place), 0) FROM log WHERE model = ? AND sequence = ?"
+            try:
+                ((place,),) = self._file.db.execute(last, (model, sequence)).fetchall()
+            except sqlite3.Error as error:
+                raise StorageFailed(f"the journal could not be read: {error}") from error
+        place = max(1 + int(place), LATER)
+        self._places[model] = sequence, place
+        return place
 
     def _append_event(self, model: int, sequence: int, kind: str, record: bytes) -> None:
         place = self._next_place(model, sequence)
@@ -162,7 +179,7 @@ class SqliteJournal:
         """The sequence after which a model's entries begin; None if it has none."""
         with self._file.reading():
             row = self._file.db.execute(
-                "SELECT sequence - samples FROM log WHERE model = ? AND kind = 'samples' "
+                f"SELECT sequence - samples FROM log WHERE model = ? AND kind IN {WITH_SAMPLES} "
                 "ORDER BY sequence LIMIT 1",
                 (model,),
             ).fetchone()
@@ -172,38 +189,47 @@ class SqliteJournal:
         """The sequence of a model's last sample in the journal; 0 if it has none."""
         with self._file.reading():
             row = self._file.db.execute(
-                "SELECT sequence FROM log WHERE model = ? AND kind = 'samples' "
+                f"SELECT sequence FROM log WHERE model = ? AND kind IN {WITH_SAMPLES} "
                 "ORDER BY sequence DESC LIMIT 1",
                 (model,),
             ).fetchone()
             return int(row[0]) if row else 0
 
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
-        """A model's entries after a sequence, block by block; each fit or checkpoint is a block.
-
-        Of those at the sequence itself, the ones after the last rollback there.
-        """
+        """A model's entries after a sequence, block by block; see `Journal.blocks`."""
         with self._file.reading():
             back = "SELECT coalesce(max(place), 0) FROM log WHERE model = ? AND sequence = ?"
             (place,) = self._file.db.execute(
                 f"{back} AND kind = 'rollback'", (model, after)
             ).fetchone()
             rows = self._file.db.execute(
-                "SELECT * FROM log WHERE model = ? AND kind IN ('samples', 'fit', 'checkpoint') "
-                "AND (sequence > ? OR sequence = ? AND kind != 'samples' AND place > ?) "
+                "SELECT * FROM log WHERE model = ? "
+                "AND kind IN ('samples', 'labels', 'prediction', 'fit', 'checkpoint') "
+                f"AND (sequence > ? OR sequence = ? AND kind IN {WITHOUT_SAMPLES} AND place > ?) "
                 "AND sequence >= ? ORDER BY sequence, place",
                 (model, after, after, place, after),
             )
-            by_block = groupby(map(read_entry, rows), lambda entry: (entry.block, entry.kind))
-            for (_, kind), group in by_block:
+            for (_, _, several), group in groupby(map(read_entry, rows), _block_of):
                 block = list(group)
-                yield from [block] if kind == "samples" else [[entry] for entry in block]
+                yield from [block] if several else [[entry] for entry in block]
 
     def drop(self, model: int, up_to: int) -> None:
         """Forget what a snapshot at a sequence makes superfluous."""
         of_model = "DELETE FROM log WHERE model = ? AND sequence"
-        others = "kind IN ('fit', 'checkpoint', 'rollback', 'epoch')"
+        others = "kind IN ('prediction', 'fit', 'checkpoint', 'rollback', 'epoch')"
         with self._file.transaction():
-            self._file.run(f"{of_model} <= ? AND kind = 'samples'", (model, up_to))
+            self._file.run(f"{of_model} <= ? AND kind IN {WITH_SAMPLES}", (model, up_to))
             self._file.run(f"{of_model} < ? AND {others}", (model, up_to))
         self._high_water.sync()
+
+    def drop_predictions(self, model: int, up_to: int) -> None:
+        """Forget predictions whose rows have all left; see `Journal.drop_predictions`."""
+        self._file.run(
+            "DELETE FROM log WHERE model = ? AND kind = 'prediction' AND block <= ?",
+            (model, up_to),
+        )
+
+
+def _block_of(entry: Entry) -> tuple[int, str, bool]:
+    """What the entries of a block have in common, and whether it may have several."""
+    return entry.block, entry.kind, bool(entry.samples)

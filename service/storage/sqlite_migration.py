@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from service.storage.entries import Entry, KeyedRequest, Rollback, new_epoch
+from service.storage.entries import Entry, EntryKind, KeyedRequest, Rollback, new_epoch
 from service.storage.seals import BrokenSeal, unseal, unseal_if_marked
 from service.storage.sqlite_rows import (
     LATER,
@@ -45,8 +45,8 @@ def migrate(db: sqlite3.Connection, pin: Callable[[int, bytes], str] | None) -> 
     epochs = dict[int, str]()
     readers = {
         "models": _models(db, epochs),
-        "entries": _entries(db, "entries", SAMPLES),
-        "fits": _entries(db, "fits", _FIT_PLACE),
+        "entries": _entries(db, "entries", "samples", SAMPLES),
+        "fits": _entries(db, "fits", "fit", _FIT_PLACE),
         "keys": _keys(db),
         "rollbacks": _rollbacks(db, epochs, pin),
     }
@@ -76,11 +76,12 @@ def _models(db: sqlite3.Connection, epochs: dict[int, str]) -> Iterator[Row]:
         yield event_row(OF_SERVER, given[0], SAMPLES, "deleted", _UNKNOWN_TIME, record)
 
 
-def _entries(db: sqlite3.Connection, table: str, place: int) -> Iterator[Row]:
+def _entries(db: sqlite3.Connection, table: str, kind: EntryKind, place: int) -> Iterator[Row]:
     for values in db.execute(f"SELECT * FROM {table} ORDER BY model, sequence"):
         *columns, record = values
         record = unseal_if_marked(record, *columns)
-        yield entry_row(Entry._make(values)._replace(record=record), _UNKNOWN_TIME, place)
+        entry = Entry._make([*columns, record, kind])
+        yield entry_row(entry, _UNKNOWN_TIME, place)
 
 
 def _keys(db: sqlite3.Connection) -> Iterator[Row]:

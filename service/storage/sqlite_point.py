@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from service.storage.entries import PART_BYTES, PART_SAMPLES
 from service.storage.sqlite_file import SqliteFile
-from service.storage.sqlite_rows import LATER, OF_SERVER
+from service.storage.sqlite_rows import LATER, OF_SERVER, WITH_SAMPLES
 
 _OF_MODEL = "FROM log WHERE model = ?"
 
@@ -18,8 +18,8 @@ _OF_MODEL = "FROM log WHERE model = ?"
 class Cut(NamedTuple):
     """Where a model ends now.
 
-    dated: whether an entry that is left is known to be of before the point. events: whether fits,
-    rollbacks or epochs at the end itself were cut off.
+    dated: whether an entry that is left is known to be of before the point. events: whether
+    predictions, fits, rollbacks or epochs at the end itself were cut off.
     """
 
     end: int
@@ -31,7 +31,7 @@ def cut_at_sequence(file: SqliteFile, model: int, sequence: int) -> Cut:
     """Forget what a model learned after a sequence. Raises StorageFailed."""
     end = max((end for end in _ends(file, model) if end <= sequence), default=None)
     if end is None:
-        first = f"SELECT min(sequence - samples) {_OF_MODEL} AND kind = 'samples'"
+        first = f"SELECT min(sequence - samples) {_OF_MODEL} AND kind IN {WITH_SAMPLES}"
         (begin,) = file.db.execute(first, (model,)).fetchone()
         end = sequence if begin is None or begin > sequence else begin
     with file.transaction():
@@ -47,7 +47,7 @@ def _ends(file: SqliteFile, model: int) -> Iterator[int]:
     """
     blocks = file.db.execute(
         f"SELECT block, time, head, sum(samples), sum(length(record)) {_OF_MODEL} "
-        "AND kind = 'samples' GROUP BY block ORDER BY block",
+        f"AND kind IN {WITH_SAMPLES} GROUP BY block ORDER BY block",
         (model,),
     )
     for (time, _), group in groupby(blocks, lambda block: (block[1], block[2])):
@@ -80,6 +80,6 @@ def cut_at_time(file: SqliteFile, model: int, time: int) -> Cut | None:
         at_end = (model, end, LATER, time)
         (n_events,) = file.db.execute(f"SELECT count(*) {events}", at_end).fetchone()
         file.run(f"DELETE {events}", at_end)
-    dated = f"SELECT count(*) {_OF_MODEL} AND kind IN ('samples', 'rollback')"
+    dated = f"SELECT count(*) {_OF_MODEL} AND kind IN ('samples', 'labels', 'rollback')"
     (n_dated,) = file.db.execute(dated, (model,)).fetchone()
     return Cut(end, n_dated > 0, n_events > 0)

@@ -24,15 +24,20 @@ SAMPLES, KEY, ANSWER, LATER = range(4)
 # The kinds of rows, and where each stands.
 KINDS = {
     "samples": SAMPLES,
+    "labels": SAMPLES,
     "key": KEY,
     "answer": ANSWER,
     "fit": LATER,
     "checkpoint": LATER,
+    "prediction": LATER,
     "rollback": LATER,
     "epoch": LATER,
     "created": SAMPLES,
     "deleted": SAMPLES,
 }
+# As SQL lists them: kinds that bring samples, and those that share the sequence of another one.
+WITH_SAMPLES = "('samples', 'labels')"
+WITHOUT_SAMPLES = "('prediction', 'fit', 'checkpoint')"
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS log (
     model INTEGER NOT NULL,
@@ -41,7 +46,7 @@ CREATE TABLE IF NOT EXISTS log (
     kind TEXT NOT NULL,
     time INTEGER NOT NULL,      -- in milliseconds since 1970; 0 where it is not known
     samples INTEGER NOT NULL,
-    block INTEGER NOT NULL,     -- sequence of the block's last sample
+    block INTEGER NOT NULL,     -- sequence of the block's last sample; see storage.entries
     head TEXT NOT NULL,
     threads INTEGER NOT NULL,
     record BLOB NOT NULL,
@@ -67,8 +72,8 @@ class Row(NamedTuple):
 
 def entry_row(entry: Entry, time: int, place: int = SAMPLES) -> Row:
     """The row of an entry."""
-    model, sequence, samples, block, head, threads, record = entry
-    row = Row(model, sequence, place, entry.kind, time, samples, block, head, threads, record)
+    model, sequence, samples, block, head, threads, record, kind = entry
+    row = Row(model, sequence, place, kind, time, samples, block, head, threads, record)
     return sealed(row)
 
 
@@ -114,6 +119,7 @@ def read_entry(values: tuple[Any, ...]) -> Entry:
         row.head,  # type: ignore[arg-type]  # it was one when it was sealed
         row.threads,
         row.record,
+        row.kind,  # type: ignore[arg-type]  # only such rows are read
     )
 
 

@@ -22,7 +22,7 @@ import httpx
 import numpy as np
 import pytest
 
-from service.engine.absorb import recorded_samples
+from service.engine.absorb import recorded
 from service.heads.fit import fit_from_record
 from service.model.learner import Learner
 from service.model.live import Model
@@ -84,7 +84,7 @@ class Replica:
                     self.learner.adopt(block[0].head, fit_from_record(block[0].record))
                 continue
             first = block[0].sequence - block[0].samples
-            samples = recorded_samples(block)
+            samples = recorded(block).samples
             for k, row in enumerate(samples.X.tolist()):  # type: ignore[union-attr]
                 sample = int(row[0]), int(row[1])
                 held = self.sequence_of.setdefault(sample, first + 1 + k)

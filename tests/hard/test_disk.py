@@ -12,7 +12,7 @@ import pytest
 
 from service.access.key_file import KeyFile
 from service.access.keys import KeysError, add_key
-from service.engine.absorb import recorded_samples
+from service.engine.absorb import recorded
 from service.storage.sqlite_rows import read_entry
 from tests.hard.conftest import Report
 from tests.hard.faults import Poster, failing, fill, small_disk
@@ -54,7 +54,7 @@ def held(server: ServerProcess) -> list[int]:
     with closing(sqlite3.connect(server.data / "log.sqlite")) as database:
         rows = database.execute("SELECT * FROM log WHERE kind = 'samples' ORDER BY sequence")
         blocks = [[read_entry(row)] for row in rows]
-    return [int(row[1]) for block in blocks for row in recorded_samples(block).X.tolist()]  # type: ignore[union-attr]
+    return [int(row[1]) for block in blocks for row in recorded(block).samples.X.tolist()]  # type: ignore[union-attr]
 
 
 def sequence(server: ServerProcess) -> int:

@@ -68,7 +68,8 @@ class _Journal(_Part):
         raise NotImplementedError
 
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
-        later = [entry for entry in self.memory.entries[model] if entry.sequence > after]
+        kept = self.memory.entries[model]
+        later = [e for e in kept if e.sequence > after or (e.sequence == after and not e.samples)]
         for _, block in groupby(later, key=lambda entry: (entry.block, entry.kind)):
             yield list(block)
 
@@ -112,6 +113,9 @@ class _Journal(_Part):
     def drop(self, model: int, up_to: int) -> None:
         entries = self.memory.entries
         entries[model] = [entry for entry in entries[model] if entry.sequence > up_to]
+
+    def drop_predictions(self, model: int, up_to: int) -> None:
+        raise NotImplementedError
 
     def damage(self) -> list[str]:
         return []

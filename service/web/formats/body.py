@@ -9,7 +9,8 @@ from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
 
 from service.errors import TooLarge
-from service.samples.validation import Samples, read_question, read_samples
+from service.samples.ids import LateLabels, read_late_labels
+from service.samples.validation import Question, Samples, read_question, read_samples
 from service.settings import Settings
 from service.spec.model import ModelSpec
 from service.web.formats.bounds import bounds_of
@@ -19,9 +20,8 @@ from service.web.formats.lines import Lines
 from service.web.formats.memory import DECODED_FACTOR, UNCOUNTED_BYTES, Lease
 from service.web.formats.moments import tag_of
 from service.web.formats.pieces import ResponseInPieces, byte_pieces, counted_bytes
-from service.web.formats.request_size import check_rows, check_size
+from service.web.formats.request_size import check_ids, check_rows, check_size
 from service.web.formats.wire import JSON, Format, format_of_answer, format_of_body
-from solver.prepare.named_rows import Rows
 
 T = TypeVar("T")
 
@@ -61,8 +61,8 @@ async def decode_rows(
     settings: Settings,
     spec: ModelSpec,
     lease: Lease,
-) -> tuple[Rows, bool]:
-    """Rows to predict with a model of this spec, and whether probabilities are asked for.
+) -> Question:
+    """A prediction request to a model of this spec.
 
     Raises Unreadable, InvalidSamples, TooLarge, MemoryFull.
     """
@@ -76,8 +76,32 @@ def samples_for(spec: ModelSpec, body: Any) -> Samples:
     return read_samples(body, spec.task, prepared=spec.prepare is not None)
 
 
-def question_for(spec: ModelSpec, body: Any) -> tuple[Rows, bool]:
-    """Rows in plain data, for a model of this spec to predict, and whether their probabilities.
+async def decode_late_labels(
+    body_format: Format, data: bytes, settings: Settings, spec: ModelSpec, lease: Lease
+) -> LateLabels:
+    """Labels for ids, of a model of this spec.
+
+    Raises Unreadable, Invalid, InvalidSamples, TooLarge, MemoryFull.
+    """
+
+    def decode() -> LateLabels:
+        plain = body_format.decode(data, bounds_of(settings))
+        return late_labels_for(spec, plain, settings)
+
+    return await beside_the_loop(decode, len(data), lease)
+
+
+def late_labels_for(spec: ModelSpec, body: Any, settings: Settings) -> LateLabels:
+    """Labels for ids in plain data, of a model of this spec.
+
+    Raises Invalid, InvalidSamples, TooLarge.
+    """
+    check_ids(body, settings)
+    return read_late_labels(body, spec.task)
+
+
+def question_for(spec: ModelSpec, body: Any) -> Question:
+    """A prediction request in plain data, to a model of this spec.
 
     Raises Invalid, InvalidSamples.
     """

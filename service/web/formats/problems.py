@@ -36,6 +36,7 @@ _STATUS: dict[type[Refusal], int] = {
     errors.TooManyModels: 409,
     errors.ModelExists: 409,
     errors.UnusableSnapshot: 409,
+    errors.IdTaken: 409,
     errors.NoSuchHead: 409,
     errors.Untrained: 409,
     errors.AnotherState: 412,

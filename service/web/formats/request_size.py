@@ -24,6 +24,13 @@ def check_rows(rows: Rows, settings: Settings) -> None:
         _check(n_rows(rows), [n_entries(rows) // n_rows(rows)], settings)
 
 
+def check_ids(body: Any, settings: Settings) -> None:
+    """Raise TooLarge for labels of too many ids."""
+    ids = body.get("ids") if isinstance(body, dict) else None
+    if isinstance(ids, list):
+        _check(len(ids), (), settings)
+
+
 def _check(rows: int, widths: Iterable[int], settings: Settings) -> None:
     if rows > settings.request_rows:
         raise TooLarge(

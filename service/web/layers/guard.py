@@ -3,7 +3,8 @@
 | call | scope |
 |---|---|
 | GET (also `history`), `predict`, `infer`, opening a stream | predict |
-| `samples`, `asset`, `refit`; learning on a stream | learn, which implies predict |
+| `samples`, `asset`, `labels`, `refit`; learning on a stream; `predict` with ids (by its \
+body) | learn, which implies predict |
 | all others: create, delete, `snapshot`, `rollback` | admin, which implies both |
 
 The path of a model needs a key for this model. A path without a model, like that of the metrics,
@@ -33,6 +34,7 @@ _POSTS: dict[tuple[str, str], Scope] = {
     ("v1", "predict"): "predict",
     ("v1", "samples"): "learn",
     ("v1", "asset"): "learn",
+    ("v1", "labels"): "learn",
     ("v1", "refit"): "learn",
     ("v2", "infer"): "predict",
 }

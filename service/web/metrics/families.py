@@ -8,10 +8,9 @@ from prometheus_client.core import (
     HistogramMetricFamily,
 )
 
-from service.diagnostics.metrics import BOUNDS, Histogram
+from service.diagnostics.metrics import Histogram
 
 _PREFIX = "wolfstream"
-_BUCKETS = [*map(str, BOUNDS), "+Inf"]
 
 
 def gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
@@ -47,7 +46,8 @@ def add_histogram(
 ) -> None:
     """Add a histogram under its labels, with the cumulative counts that Prometheus expects."""
     total, buckets = 0, []
-    for bound, number in zip(_BUCKETS, histogram.counts.copy(), strict=True):
+    bounds = [*map(str, histogram.bounds), "+Inf"]
+    for bound, number in zip(bounds, histogram.counts.copy(), strict=True):
         total += number
         buckets.append((bound, total))
     family.add_metric(tuple(labels), buckets, histogram.total)

@@ -31,6 +31,7 @@ class ModelCollector(Collector):
         yield gauge("models", "Models on this server.", len(models))
         yield from _counts(models)
         yield from _states(models)
+        yield from _late_labels(models)
         yield from _heads(models)
         yield from _scores(models)
         yield from _changes(models)
@@ -84,6 +85,22 @@ def _states(models: list[Model]) -> Iterator[Metric]:
             if (value := value_of(model)) is not None:
                 family.add_metric((model.name,), value)
         yield family
+
+
+def _late_labels(models: list[Model]) -> Iterator[Metric]:
+    """Rows that wait for their labels, and what became of labels."""
+    waiting = gauges("rows_waiting", "Predicted rows that wait for their labels.", ("model",))
+    n_bytes = gauges("rows_waiting_bytes", "Memory of the rows that wait.", ("model",))
+    left = counters("rows_expired", "Rows that left without a label.", ("model",))
+    labels = counters("labels", "Labels for predicted rows.", ("model", "status"))
+    for model in models:
+        if model.pending is not None:
+            waiting.add_metric((model.name,), model.pending.rows)
+            n_bytes.add_metric((model.name,), model.pending.n_bytes)
+            left.add_metric((model.name,), model.pending.expired)
+            for status, number in model.labels.items():
+                labels.add_metric((model.name, status), number)
+    yield from (waiting, n_bytes, left, labels)
 
 
 def _heads(models: list[Model]) -> Iterator[Metric]:

@@ -72,6 +72,9 @@ class ServerCollector(Collector):
             family = durations(name, text)
             add_histogram(family, (), histogram)
             yield family
+        delay = durations("label_delay", "From the prediction of a row to its label.")
+        add_histogram(delay, (), metrics.label_delay)
+        yield delay
         snapshots = {"saved": metrics.snapshots_saved, "failed": metrics.snapshots_failed}
         yield counters_by_status("snapshots", "Snapshots, by whether they were saved.", snapshots)
 

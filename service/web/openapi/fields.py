@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from service.samples.ids import LONGEST_ID
 from service.samples.targets import LARGEST_TARGET
 from service.samples.weights import LARGEST_WEIGHT, LEAST_WEIGHT
 from service.spec.heads import HEADS
@@ -114,6 +115,16 @@ FIELDS: dict[str, Schema] = {
         "without.",
         "anyOf": [array_of(_WEIGHT, minItems=1), _WEIGHT],
     },
+    "ids": array_of(
+        {
+            "oneOf": [
+                {"type": "string", "minLength": 1, "maxLength": LONGEST_ID},
+                {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
+            ]
+        },
+        description="Of rows that wait for their labels.",
+        minItems=1,
+    ),
     "prediction": {
         "description": "A label or number for each row. In the answer to learning it was made just "
         "before the sample was learned, and is null while the model could not predict.",

@@ -169,6 +169,7 @@ LEARNED: Responses = {
     | {"headers": {"Preference-Applied": _APPLIED}},
 }
 PREDICT = {"parameters": [_HEAD, _MIN_SEQUENCE, _PROBABILITY], "requestBody": rows_body("Rows")}
+LABELS = {"parameters": [_IF_MATCH], **body("LateLabels")}
 INFER = {
     "parameters": [{"name": JSON_LENGTH_HEADER, "in": "header"} | _LENGTH],
     "requestBody": {"required": True, "content": _tensors("InferenceRequest")},

@@ -3,6 +3,9 @@
 A spec's schema is pydantic's; the others describe plain data.
 """
 
+from typing import get_args
+
+from service.samples.ids import Status
 from service.spec.model import ModelSpec
 from service.web.openapi.fields import (
     COUNT,
@@ -62,13 +65,28 @@ def _sequence(description: str, schema: Schema = SEQUENCE) -> Schema:
 
 _RAW = {name: _or_raw(name) for name in ("x", "y", "weight")}
 _ASKED: dict[str, Schema] = {
-    "probability": FLAG | {"description": "Whether probabilities are to be answered, too."}
+    "probability": FLAG | {"description": "Whether probabilities are to be answered, too."},
+    "ids": FIELDS["ids"]
+    | {
+        "description": "An id for each row, all different, or auto for new ones: the rows are "
+        "durable with the answer, and wait for their labels.",
+        "anyOf": [FIELDS["ids"], {"type": "string", "enum": ["auto"]}],
+    },
 }
 _RAW_ARRAY: dict[str, Schema] = {
     "dtype": {"type": "string", "enum": ["<f4", "<f8", "<i8"]},
     "shape": array_of(COUNT, minItems=1, maxItems=2),
     "data": {"type": "string", "contentMediaType": "application/octet-stream"},
 }
+_PENDING = object_of(
+    "rows bytes joined expired since",
+    fields={
+        "rows": COUNT,
+        "joined": COUNT | {"description": "Rows that had their labels."},
+        "expired": COUNT | {"description": "Rows that left without."},
+        "since": {"type": ["string", "null"], "format": "date-time"},
+    },
+)
 COMPONENTS: dict[str, Schema] = {
     **_of_spec(),
     "RawArray": object_of(
@@ -78,13 +96,32 @@ COMPONENTS: dict[str, Schema] = {
     ),
     "Samples": object_of("x y", "names weight", additionalProperties=False),
     "PackedSamples": object_of("x y", "names weight", _RAW, additionalProperties=False),
-    "Rows": object_of("x", "names probability", _ASKED, additionalProperties=False),
-    "PackedRows": object_of("x", "names probability", _RAW | _ASKED, additionalProperties=False),
+    "Rows": object_of("x", "names probability ids", _ASKED, additionalProperties=False),
+    "PackedRows": object_of(
+        "x", "names probability ids", _RAW | _ASKED, additionalProperties=False
+    ),
     "Learned": object_of(
         "model sequence epoch learned results head",
         fields={
             "results": object_of("", "prediction decision admitted step"),
             "head": object_of("name", _HEAD_FIELDS, _OF_HEAD),
+        },
+    ),
+    "LateLabels": object_of("ids y", additionalProperties=False),
+    "Labelled": object_of(
+        "model sequence epoch learned results",
+        fields={
+            "results": object_of(
+                "status prediction",
+                fields={
+                    "status": array_of(
+                        {"type": "string", "enum": list(get_args(Status))},
+                        description="What became of each label.",
+                    ),
+                    "prediction": FIELDS["prediction"]
+                    | {"description": "Made when the row came; null where none is known."},
+                },
+            )
         },
     ),
     "Accepted": object_of(
@@ -93,7 +130,7 @@ COMPONENTS: dict[str, Schema] = {
     ),
     "Prediction": object_of(
         "model sequence epoch head prediction decision",
-        "classes fit probability standard_deviation",
+        "classes fit ids probability standard_deviation",
         {
             "fit": object_of(
                 "job sequence",
@@ -111,9 +148,11 @@ COMPONENTS: dict[str, Schema] = {
         },
     ),
     "Model": object_of(
-        "model spec sequence epoch rows features columns heads snapshot_sequence rolled_back "
-        "warning status notice",
+        "model spec sequence epoch rows features columns heads pending "
+        "snapshot_sequence rolled_back warning status notice",
         fields={
+            "pending": {"anyOf": [_PENDING, {"type": "null"}]}
+            | {"description": "Rows that wait for their labels; null where the spec has null."},
             "status": _STATUS,
             "notice": _TEXT_OR_NULL
             | {

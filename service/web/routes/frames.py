@@ -9,14 +9,15 @@ from service.web.formats.bounds import Bounds
 from service.web.formats.wire import JSON, MSGPACK, Format
 
 SUBPROTOCOLS = {"wolfstream.v1.json": JSON, "wolfstream.v1.msgpack": MSGPACK}
-Operation = Literal["learn", "asset", "predict"]
+Operation = Literal["learn", "asset", "predict", "label"]
 FrameId = int | str
 
 _LONGEST_ID = 128
 _FIELDS = {
     "learn": {"id", "op", "x", "names", "y", "weight", "if_match"},
     "asset": {"id", "op", "x", "names", "y", "weight", "if_match"},
-    "predict": {"id", "op", "x", "names", "head", "min_sequence", "probability"},
+    "predict": {"id", "op", "x", "names", "head", "min_sequence", "probability", "ids"},
+    "label": {"id", "op", "ids", "y", "if_match"},
 }
 
 

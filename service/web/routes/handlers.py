@@ -20,8 +20,9 @@ from service.heads.protocol import Predictions
 from service.model.live import Model
 from service.model.moment import Moment
 from service.model.published import Published
+from service.samples.ids import LateLabels
 from service.samples.targets import Label
-from service.samples.validation import Samples
+from service.samples.validation import Question, Samples
 from service.spec.heads import HEADS, HeadName, LearningCall
 from service.spec.model import MODEL_NAME_PATTERN, ModelSpec
 from service.spec.stored import readings
@@ -66,19 +67,21 @@ async def predict(
     model: Model,
     head: str | None,
     awaited: Moment | None,
-    rows: Rows,
+    question: Question,
     lease: Lease,
-    probability: bool = False,
 ) -> dict[str, Any]:
     """Predict with the published view, without waiting for learning or disturbing it.
 
     head: by default the one that the spec serves. awaited: what is to be waited for. lease: holds
-    the rows while they wait, and the answer with them. probability: whether probabilities, of
-    numbers standard deviations, are asked for.
+    the rows while they wait, and the answer with them. Rows with ids are durable on return, and
+    wait for their labels; `"replayed"` marks an answer to rows that did before.
 
     Raises QuotaExceeded, AnotherState, Invalid, InvalidSamples, MemoryFull, ModelBroken,
-    NoSuchHead, NotReached, Untrained.
+    NoSuchHead, NotReached, Untrained; with ids also Forbidden, and what `Engine.remember` raises.
     """
+    rows, probability, ids = question
+    if ids is not None:
+        grant.check("learn")
     grant.check_quota()
     grant.spend(n_rows(rows))
     began = time.monotonic()
@@ -86,6 +89,8 @@ async def predict(
     name = read_head(head) or model.spec.serve
     if name not in model.spec.heads:
         raise NoSuchHead(f"the spec of model {model.name!r} has null for {name}")
+    if ids is not None and name != model.spec.serve:
+        raise Invalid(f"rows wait for labels under the head that serves, {model.spec.serve}")
     _check_intact(model)
     taken = n_bytes(rows)
     lease.keep(taken)
@@ -97,7 +102,7 @@ async def predict(
     predictions = await _predictions(model, published, name, rows, lease)
     model.counts[name].predicted += n_rows(rows)
     engine.metrics.predict.observe(time.monotonic() - began)
-    return {
+    told = {
         "model": model.name,
         "sequence": published.sequence,
         "epoch": published.epoch,
@@ -107,6 +112,29 @@ async def predict(
         "decision": predictions.decision,
         **(_probabilities(name, predictions) if probability else {}),
     }
+    if ids is None:
+        return told
+    return await engine.remember(model, ids, rows, {**told, "ids": ids})
+
+
+def label(
+    engine: Engine,
+    grant: Grant,
+    model: Model,
+    labels: LateLabels,
+    expected: tuple[Moment, ...] = (),
+) -> "asyncio.Future[Answer]":
+    """Queue labels of predicted rows, in the order of the calls; the future is the answer.
+
+    The rows are learned as those of a learning call that teaches the head which predicted them.
+    expected: see `Engine.submit`. Raises QuotaExceeded, NotReady, QueueFull, ModelBroken.
+    """
+    grant.check_quota()
+    tracing.count_samples(len(labels.ids))
+    call: LearningCall = "asset" if model.spec.serve == "asset" else "samples"
+    answer = engine.label(model, model.head_of[call], labels, expected)
+    grant.spend(len(labels.ids))
+    return answer
 
 
 def _hold_answer(

@@ -24,6 +24,7 @@ from service.errors import (
 )
 from service.model.live import Model
 from service.model.published import Published
+from service.samples.validation import Question
 from service.settings import Settings
 from service.web.formats.body import receive_inference, respond_binary, respond_json
 from service.web.formats.inference import VERSION, metadata, write_inference
@@ -81,8 +82,9 @@ def add_inference(
         named = _has_names(model.published)
         with memory.lease() as lease:
             wanted = await receive_inference(request, settings, named, lease)
+            grant, question = request.state.grant, Question(wanted.rows)
             predicted = await handlers.predict(
-                engine, request.state.grant, model, wanted.head, wanted.awaited, wanted.rows, lease
+                engine, grant, model, wanted.head, wanted.awaited, question, lease
             )
             large = counted_bytes(predicted) > 0
             write = partial(write_inference, wanted, predicted)

@@ -12,6 +12,7 @@ from service.engine.facade import Engine
 from service.engine.idempotency import header_key
 from service.errors import (
     AnotherState,
+    IdTaken,
     KeyReused,
     MemoryFull,
     ModelBroken,
@@ -25,14 +26,23 @@ from service.errors import (
 )
 from service.settings import Settings
 from service.spec.heads import LearningCall
-from service.web.formats.body import decode_rows, decode_samples, receive, respond
+from service.web.formats.body import (
+    decode_late_labels,
+    decode_rows,
+    decode_samples,
+    read_body,
+    receive,
+    respond,
+)
 from service.web.formats.memory import MemoryBudget
 from service.web.formats.moments import read_if_match, read_min_sequence
 from service.web.formats.prefer import acknowledged, read_preference
 from service.web.formats.query import check_query, declared
+from service.web.formats.wire import format_of_body
 from service.web.layers.shortcut import Endpoint
 from service.web.openapi.operations import (
     BODY_REFUSALS,
+    LABELS,
     LEARN,
     LEARNED,
     PREDICT,
@@ -41,12 +51,12 @@ from service.web.openapi.operations import (
 )
 from service.web.routes import handlers
 
-_SAMPLES, _ASSET, _PREDICT = (
-    f"/v1/models/{{name}}/{call}" for call in ("samples", "asset", "predict")
+_SAMPLES, _ASSET, _PREDICT, _LABELS = (
+    f"/v1/models/{{name}}/{call}" for call in ("samples", "asset", "predict", "labels")
 )
 # Parsing an empty query takes as long as decoding a row.
 _NO_QUERY = QueryParams()
-_OF_LEARN, _OF_PREDICT = declared(LEARN), declared(PREDICT)
+_OF_LEARN, _OF_PREDICT, _OF_LABELS = declared(LEARN), declared(PREDICT), declared(LABELS)
 
 
 def add_learning(
@@ -56,7 +66,11 @@ def add_learning(
     refused = (*BODY_REFUSALS, UnknownModel, NoSuchHead, QuotaExceeded, ModelBroken, MemoryFull)
     of_learning = LEARNED | refusals(*refused, AnotherState, KeyReused, QueueFull, StorageFailed)
     predicted = {200: answer("Prediction", "The predictions of the model of this sequence.")}
-    of_predicting = predicted | refusals(*refused, AnotherState, Untrained, NotReached)
+    of_predicting = predicted | refusals(
+        *refused, AnotherState, IdTaken, Untrained, NotReached, QueueFull, StorageFailed
+    )
+    labelled = {200: answer("Labelled", "What became of each label; what is learned is durable.")}
+    of_labels = labelled | refusals(*refused, AnotherState, QueueFull, StorageFailed)
 
     @app.post(_SAMPLES, tags=["learning"], openapi_extra=LEARN, responses=of_learning)
     async def learn(request: Request, name: str) -> Response:
@@ -94,15 +108,35 @@ def add_learning(
         with memory.lease() as lease:
             body_format, data = await receive(request, settings.body_bytes, False, lease)
             model = engine.model(name)
-            rows, probability = await decode_rows(
-                request, body_format, data, settings, model.spec, lease
-            )
+            question = await decode_rows(request, body_format, data, settings, model.spec, lease)
             del data
             grant, head = request.state.grant, query.get("head")
-            probability |= handlers.read_flag("probability", query.get("probability"))
-            predicted = await handlers.predict(
-                engine, grant, model, head, awaited, rows, lease, probability
-            )
-            return respond(request, body_format, predicted, lease=lease)
+            if handlers.read_flag("probability", query.get("probability")):
+                question = question._replace(probability=True)
+            predicted = await handlers.predict(engine, grant, model, head, awaited, question, lease)
+            headers = {"Idempotency-Replayed": "true"} if predicted.pop("replayed", False) else None
+            return respond(request, body_format, predicted, headers=headers, lease=lease)
 
-    return {_SAMPLES: learn, _ASSET: learn_asset, _PREDICT: predict}
+    @app.post(_LABELS, tags=["learning"], openapi_extra=LABELS, responses=of_labels)
+    async def label(request: Request, name: str) -> Response:
+        """Learn rows that were predicted with `ids`, in the order of their labels.
+
+        A request is not refused for single ids: `results` says for each what became of its label.
+        `learned`: its row is learned; `replayed`: it was before, with this label; `conflict`: it
+        was before, with another one; `expired`: its row waited too long, or there were too many;
+        `unknown`: no row was predicted under it, or that was long ago. A label that is sent again
+        is not learned again, so a request without a response can be sent again.
+        """
+        check_query(request.scope["query_string"], _OF_LABELS)
+        expected = read_if_match(request.headers.getlist("if-match"))
+        with memory.lease() as lease:
+            body_format = format_of_body(request.headers.get("content-type"))
+            data = await read_body(request, settings.body_bytes, lease)
+            model = engine.model(name)
+            labels = await decode_late_labels(body_format, data, settings, model.spec, lease)
+            del data
+            await engine.readiness.compiled(model, None)
+        learned = await handlers.label(engine, request.state.grant, model, labels, expected)
+        return respond(request, body_format, learned, lease=lease)
+
+    return {_SAMPLES: learn, _ASSET: learn_asset, _PREDICT: predict, _LABELS: label}

@@ -28,7 +28,12 @@ from service.model.moment import Moment, read_awaited, read_expected
 from service.samples.validation import Samples
 from service.settings import Settings
 from service.spec.heads import LearningCall
-from service.web.formats.body import beside_the_loop, question_for, samples_for
+from service.web.formats.body import (
+    beside_the_loop,
+    late_labels_for,
+    question_for,
+    samples_for,
+)
 from service.web.formats.bounds import bounds_of
 from service.web.formats.memory import Lease, MemoryBudget
 from service.web.formats.pieces import counted_bytes, joined
@@ -41,6 +46,7 @@ from service.web.routes.frames import SUBPROTOCOLS, FrameId, decode_frame, frame
 # Codes with which the server closes a stream.
 GOING_AWAY, NOT_ALLOWED = 1001, 1008
 _SAMPLES = ("x", "names", "y", "weight")
+_QUESTION = ("x", "names", "probability", "ids")
 
 
 class Session:
@@ -160,6 +166,8 @@ class Session:
             check_size(frame, self._settings)
             if op == "predict":
                 self._start_prediction(of_frame, frame)
+            elif op == "label":
+                await self._label(of_frame, frame, n_bytes, lease)
             else:
                 model = self._engine.model(self._model.name)
                 samples = await beside_the_loop(
@@ -190,6 +198,20 @@ class Session:
         )
         answer.add_done_callback(lambda done: self._learned(of_frame, done))
 
+    async def _label(
+        self, of_frame: FrameId, frame: dict[str, Any], n_bytes: int, lease: Lease
+    ) -> None:
+        model, settings = self._engine.model(self._model.name), self._settings
+        labels = await beside_the_loop(
+            lambda: late_labels_for(model.spec, _fields(frame, ("ids", "y")), settings),
+            n_bytes,
+            lease,
+        )
+        await self._engine.readiness.compiled(model, None)
+        expected = read_expected(frame.get("if_match"))
+        answer = handlers.label(self._engine, self.grant, model, labels, expected)
+        answer.add_done_callback(lambda done: self._learned(of_frame, done))
+
     def _learned(self, of_frame: FrameId, done: "asyncio.Future[Answer]") -> None:
         error = done.exception()
         if isinstance(error, Refusal):
@@ -206,12 +228,11 @@ class Session:
 
     async def _predict(self, of_frame: FrameId, model: Model, frame: dict[str, Any]) -> None:
         head, awaited = frame.get("head"), read_awaited(frame.get("min_sequence"))
-        question = _fields(frame, ("x", "names", "probability"))
         with self._memory.lease() as lease:
             try:
-                rows, probability = question_for(model.spec, question)
+                question = question_for(model.spec, _fields(frame, _QUESTION))
                 answer = await handlers.predict(
-                    self._engine, self.grant, model, head, awaited, rows, lease, probability
+                    self._engine, self.grant, model, head, awaited, question, lease
                 )
             except Refusal as error:
                 self._refuse(of_frame, error)

@@ -341,6 +341,8 @@ CALLS: list[tuple[str, str, Any, Scope]] = [
     ("POST", "/v1/models/m/predict", {"x": [[1.0]]}, "predict"),
     ("POST", "/v1/models/m/samples", SAMPLES, "learn"),
     ("POST", "/v1/models/m/asset", SAMPLES, "learn"),
+    ("POST", "/v1/models/m/predict", {"x": [[1.0]], "ids": "auto"}, "learn"),
+    ("POST", "/v1/models/m/labels", {"ids": ["a"], "y": ["b"]}, "learn"),
     ("POST", "/v1/models/absent/refit", {}, "learn"),
     ("GET", "/v1/models/m/jobs", None, "predict"),
     ("GET", "/v1/models/m/jobs/absent", None, "predict"),

@@ -13,7 +13,7 @@ import httpx
 import numpy as np
 import pytest
 
-from service.engine.absorb import recorded_samples
+from service.engine.absorb import recorded
 from service.storage.data_directory import open_storage
 from tests.service.process import ServerProcess
 from tests.service.streams import (
@@ -173,7 +173,7 @@ def logged(data: Path) -> dict[int, list[int]]:
     storage = open_storage(data)
     found: dict[int, list[int]] = {}
     for block in storage.journal.blocks(1, 0):
-        for client, number in recorded_samples(block).X.astype(int).tolist():
+        for client, number in recorded(block).samples.X.astype(int).tolist():
             found.setdefault(client, []).append(number)
     storage.close()
     return found

@@ -40,6 +40,7 @@ DEFAULTS = {
     },
     "semiparametric": None,
     "adaptive": {"horizons": None, "steps": None, "neighbours": None},
+    "pending": {"max_rows": 100_000, "max_bytes": 67_108_864, "max_age_seconds": 2_592_000.0},
     "serve": "adaptive",
     "seed": 0,
 }
@@ -142,6 +143,29 @@ class TestHorizon:
         spec = plain(task="regression", semiparametric={"basis": [{"type": "constant"}]})
         assert spec["prepare"] is None
         assert spec["asset"]["horizon"] is None
+
+
+class TestPending:
+    def test_null_switches_it_off(self):
+        assert plain(pending=None)["pending"] is None
+
+    @pytest.mark.parametrize(
+        "part",
+        [
+            {"max_rows": 0},
+            {"max_rows": 1.5},
+            {"max_bytes": 1000},
+            {"max_age_seconds": 0},
+            {"max_age_seconds": float("inf")},
+        ],
+    )
+    def test_bounds_that_bound_nothing_or_all_are_refused(self, part: dict[str, Any]):
+        assert pointers({"pending": part}) == {f"/pending/{name}" for name in part}
+
+    def test_a_spec_that_was_stored_before_has_room(self):
+        before = {name: DEFAULTS[name] for name in ("task", "kernel", "working_set", "asset")}
+        stored = read_stored_spec(before | {"serve": "asset", "seed": 0})
+        assert stored.plain()["pending"] == DEFAULTS["pending"]
 
 
 class TestWhatFollows:

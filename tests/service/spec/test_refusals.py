@@ -53,7 +53,8 @@ def regression(**own: Any) -> dict[str, Any]:
             "/colour",
             'unknown field "colour"; the fields of the spec are "task", "classes", "prepare", '
             '"temporal", '
-            '"kernel", "working_set", "asset", "semiparametric", "adaptive", "serve" and "seed"',
+            '"kernel", "working_set", "asset", "semiparametric", "adaptive", "pending", "serve" '
+            'and "seed"',
         ),
         (
             {"kernel": {"type": "linear", "gamma": 1}},

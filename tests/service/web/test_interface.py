@@ -24,6 +24,7 @@ INTERFACE = [
     ("POST /v1/models/{name}/samples", IDEMPOTENT, f"200 202 404 412 429 {BODY}"),
     ("POST /v1/models/{name}/asset", IDEMPOTENT, f"200 202 404 412 429 {BODY}"),
     ("POST /v1/models/{name}/predict", "head min_sequence probability", f"200 404 412 429 {BODY}"),
+    ("POST /v1/models/{name}/labels", "If-Match", f"200 404 412 429 {BODY}"),
     ("POST /v1/models/{name}/refit", "", f"202 404 {BODY}"),
     ("GET /v1/models/{name}/jobs", "", f"200 404 {KEY}"),
     ("GET /v1/models/{name}/jobs/{job}", "", f"200 404 {KEY}"),

@@ -1,0 +1,176 @@
+"""Labels that come for predicted rows: what of them is to be learned.
+
+A request of labels is the one exception to whole or nothing. Each of its ids is learned, or is
+answered by itself: its label came before, its row was never here, has left, or had another label.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any, NamedTuple, TypeAlias
+
+from service.engine.predictions import waits
+from service.errors import SampleError
+from service.model.live import Model
+from service.model.moment import Moment
+from service.model.pending import Labelled, Pending, Request, Waiting
+from service.samples.ids import LateLabels, RowId, Status
+from service.samples.predicted import Joined
+from service.samples.record import from_record, part_of, to_record
+from service.samples.targets import Targets
+from service.samples.validation import Samples
+from service.spec.heads import HeadName
+from solver.prepare.named_rows import Rows, form_of, joined, n_rows
+
+Answer: TypeAlias = dict[str, Any]
+
+
+class LabelRequest(NamedTuple):
+    """One client's labels for predicted rows, which a head learns; see `LearnRequest`."""
+
+    model: Model
+    head: HeadName
+    labels: LateLabels
+    answer: "asyncio.Future[Answer]"
+    submitted: float
+    expected: tuple[Moment, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many labels."""
+        return len(self.labels.ids)
+
+
+class Run(NamedTuple):
+    """Samples of rows that have one form, with their record, and what is known of the rows."""
+
+    samples: Samples
+    record: bytes
+    joined: Joined | None = None
+
+
+class Found(NamedTuple):
+    """What becomes of each of a request's labels.
+
+    runs: the samples that are learned. places: of these among the labels. seconds: from the
+    prediction of each to its label.
+    """
+
+    status: list[Status]
+    prediction: list[Any]
+    runs: list[Run]
+    places: list[int]
+    seconds: list[float]
+
+    def answer(self, model: Model, sequence: int, epoch: str) -> Answer:
+        """The answer to the request, once it is learned up to a sequence."""
+        for status in self.status:
+            model.labels[status] += 1
+        return {
+            "model": model.name,
+            "sequence": sequence,
+            "epoch": epoch,
+            "learned": len(self.places),
+            "results": {"status": self.status, "prediction": self.prediction},
+        }
+
+    def placed(self, errors: list[SampleError], start: int) -> list[SampleError]:
+        """Errors in samples from one on, as errors in the labels."""
+        return [_placed(error, self.places[start:]) for error in errors]
+
+
+def count_unlearned(request: LabelRequest, found: Found) -> None:
+    """Count the labels of a request that are not learned: they were before, or have no row."""
+    counts = request.model.counts[request.head]
+    replayed = found.status.count("replayed")
+    counts.count_duplicates(replayed)
+    counts.rejected += len(found.status) - replayed - len(found.places)
+
+
+class Joining:
+    """The labels of a model in one group of requests.
+
+    time: of the group, in milliseconds since 1970.
+    """
+
+    def __init__(self, pending: Pending | None, model: Model, time: int) -> None:
+        self._pending, self._model, self._time = pending, model, time
+        self._drafted: dict[RowId, Labelled] = {}
+
+    def look_up(self, labels: LateLabels) -> Found:
+        """What becomes of labels after those that were taken. Raises Invalid."""
+        pending = waits(self._model, self._pending)
+        found = Found([], [], [], [], [])
+        rows, new = list[Waiting](), dict[RowId, Labelled]()
+        y = labels.y if isinstance(labels.y, list) else labels.y.tolist()
+        for place, (row_id, label) in enumerate(zip(labels.ids, y, strict=True)):
+            drafted = new.get(row_id) or self._drafted.get(row_id)
+            there = drafted or pending.find(row_id, self._time)
+            status: Status
+            prediction: Any = None
+            if isinstance(there, Waiting):
+                status = "learned"
+                prediction = pending.decoded(there.request)[0].prediction[there.row]
+                new[row_id] = Labelled(label, prediction)
+                rows.append(there)
+                found.places.append(place)
+                found.seconds.append((self._time - there.request.time) / 1000.0)
+            elif isinstance(there, Labelled):
+                status, prediction = there.said_by(label), there.prediction
+            else:
+                status = there
+            found.status.append(status)
+            found.prediction.append(prediction)
+        self._add_runs(pending, found, rows, labels)
+        return found
+
+    def take(self, found: Found, labels: LateLabels) -> None:
+        """Take labels that were looked up, which will be written."""
+        for place in found.places:
+            y = labels.y[place]
+            label = y if isinstance(labels.y, list) else float(y)
+            self._drafted[labels.ids[place]] = Labelled(label, found.prediction[place])
+
+    def _add_runs(
+        self, pending: Pending, found: Found, rows: list[Waiting], labels: LateLabels
+    ) -> None:
+        """Add the samples of rows in the order of their labels, cut where their form changes."""
+        start = 0
+        for X in _joined_rows(pending, rows):
+            places = found.places[start : start + n_rows(X)]
+            y: Targets
+            y = [labels.y[k] for k in places] if isinstance(labels.y, list) else labels.y[places]
+            record = to_record(Samples(X, y))
+            ids = [labels.ids[place] for place in places]
+            then = Joined(self._time, ids, [found.prediction[place] for place in places])
+            found.runs.append(Run(from_record(record), record, then))
+            start += len(places)
+
+
+def _joined_rows(pending: Pending, rows: list[Waiting]) -> Iterator[Rows]:
+    """The rows, those of one form that follow each other together."""
+    pieces = [_rows_of(pending, *piece) for piece in _pieces(rows)]
+    for _, of_form in groupby(pieces, form_of):
+        yield joined(list(of_form))
+
+
+def _pieces(rows: list[Waiting]) -> Iterator[tuple[Request, int, int]]:
+    """Rows that follow each other in a request as a piece of it: the first, and one behind."""
+    start = 0
+    for place, row in enumerate(rows):
+        follows = place + 1 < len(rows) and rows[place + 1] == Waiting(row.request, row.row + 1)
+        if not follows:
+            yield row.request, rows[start].row, row.row + 1
+            start = place + 1
+
+
+def _rows_of(pending: Pending, request: Request, start: int, stop: int) -> Rows:
+    X = pending.decoded(request)[1]
+    return part_of(Samples(X, []), start, stop).X
+
+
+def _placed(error: SampleError, places: list[int]) -> SampleError:
+    if "row" not in error:
+        return error
+    place = places[error["row"]]
+    return {"row": place, "pointer": f"/ids/{place}", "detail": error["detail"]}

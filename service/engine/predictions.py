@@ -1,0 +1,121 @@
+"""Predictions whose rows are to wait for their labels: what of them is to be written."""
+
+import asyncio
+from typing import Any, NamedTuple, TypeAlias
+
+from service.errors import MOST_ERRORS, IdTaken, Invalid, SampleError, TooLarge
+from service.model.live import Model
+from service.model.pending import Pending, waiting_bytes
+from service.samples.ids import RowId
+from service.samples.predicted import Predicted, rows_record, to_prediction_record
+from service.storage.entries import Entry
+from solver.prepare.named_rows import Rows
+
+Answer: TypeAlias = dict[str, Any]
+
+# Of the first answer these are not remembered, nor the decisions.
+_FORGOTTEN = ("probability", "standard_deviation")
+
+
+class RememberRequest(NamedTuple):
+    """One client's predicted rows, which are to wait for their labels.
+
+    told: the answer to the prediction. answer: the future that waits until it is durable.
+    submitted: time of the monotonic clock, in seconds.
+    """
+
+    model: Model
+    ids: list[RowId]
+    rows: Rows
+    told: Answer
+    answer: "asyncio.Future[Answer]"
+    submitted: float
+
+
+class Remembered(NamedTuple):
+    """A prediction that is answered once it is durable. entry: None of one that came before."""
+
+    request: RememberRequest
+    entry: Entry | None
+    told: Answer
+
+
+class Remembering:
+    """The predictions of a model in one group of requests.
+
+    time: of the group, in milliseconds since 1970.
+    """
+
+    def __init__(self, pending: Pending | None, model: Model, sequence: int, time: int) -> None:
+        self._pending, self._model = pending, model
+        self._sequence, self._time = sequence, time
+        self._drafted: dict[RowId, Predicted] = {}
+        self._first = 0 if pending is None else pending.remembered
+
+    def take(self, request: RememberRequest, threads: int) -> Remembered:
+        """What is written of a prediction. Raises Invalid, TooLarge, IdTaken."""
+        told, ids = request.told, request.ids
+        pending = waits(self._model, self._pending)
+        rows = rows_record(request.rows)
+        earlier = self._earlier(pending, request, rows)
+        if earlier is not None:
+            first = {"prediction": earlier.prediction, "decision": [None] * len(ids)}
+            moment = {"sequence": earlier.sequence, "epoch": earlier.epoch}
+            known = {name: value for name, value in told.items() if name not in _FORGOTTEN}
+            return Remembered(request, None, {**known, **first, **moment, "replayed": True})
+        predicted = Predicted(
+            self._first,
+            self._time,
+            ids,
+            rows,
+            told["prediction"],
+            told["sequence"],
+            told["epoch"],
+        )
+        record = to_prediction_record(predicted)
+        self._check_size(pending, record, len(ids))
+        self._first += len(ids)
+        self._drafted |= dict.fromkeys(ids, predicted)
+        head, model = told["head"], self._model.id
+        return Remembered(
+            request,
+            Entry(model, self._sequence, 0, self._first, head, threads, record, "prediction"),
+            told,
+        )
+
+    def _earlier(self, pending: Pending, request: RememberRequest, rows: bytes) -> Predicted | None:
+        """The same request, if it came before. Raises IdTaken where another has one of its ids."""
+        ids = request.ids
+        taken = pending.known(ids, self._time)
+        taken += [row for row, row_id in enumerate(ids) if row_id in self._drafted]
+        if not taken:
+            return None
+        known = ids[taken[0]]
+        earlier = self._drafted.get(known) or pending.request_of(known)
+        if earlier is not None and earlier.ids == ids and earlier.rows == rows:
+            return earlier
+        wrong: list[SampleError] = [
+            {"row": row, "pointer": f"/ids/{row}", "detail": "is the id of another row"}
+            for row in sorted(taken)[:MOST_ERRORS]
+        ]
+        raise IdTaken("other rows came under these ids; give each row an id of its own", wrong)
+
+    def _check_size(self, pending: Pending, record: bytes, rows: int) -> None:
+        spec = pending.spec
+        needed = waiting_bytes(record, rows)
+        if rows > spec.max_rows or needed > spec.max_bytes:
+            raise TooLarge(
+                f"{rows} rows with {needed} bytes cannot wait for their labels: the model's spec "
+                f"has room for {spec.max_rows} rows and {spec.max_bytes} bytes; send smaller "
+                "batches"
+            )
+
+
+def waits(model: Model, pending: Pending | None) -> Pending:
+    """The rows of a model that wait. Raises Invalid where its spec has none."""
+    if pending is None:
+        raise Invalid(
+            f"the spec of model {model.name!r} has null for pending: its rows do not wait for "
+            "labels; post rows and labels together"
+        )
+    return pending

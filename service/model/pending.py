@@ -1,0 +1,263 @@
+"""Predicted rows that wait for their labels, as a part of a model's state.
+
+What is here follows from the model's journal alone: rows come with predictions, and leave with
+their labels, or as the oldest where there are too many of them or they are too old by the times in
+the journal. So a replay ends with the same rows, bit for bit. Nothing leaves between two entries:
+a row that is too old by now is refused its label, and leaves with the next entry.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+from service.samples.ids import RowId, Status
+from service.samples.predicted import (
+    Joined,
+    Predicted,
+    checked_rows,
+    from_prediction_record,
+    rows_of,
+)
+from service.samples.targets import Label
+from service.spec.pending import PendingSpec
+from solver.prepare.named_rows import Rows
+
+_NAME = "pending"
+# About the memory of an id, its places in dictionaries and what these point to.
+_ROW_BYTES = 320
+# Of requests that are kept decoded: labels often come one by one for rows that came together.
+_DECODED_BYTES = 8 << 20
+
+
+class PendingCounts(NamedTuple):
+    """How many rows wait, their bytes, and how many have been joined with labels, or have left.
+
+    since: time of the oldest prediction that waits, in milliseconds since 1970; None without one.
+    """
+
+    rows: int = 0
+    n_bytes: int = 0
+    joined: int = 0
+    expired: int = 0
+    since: int | None = None
+
+
+class Labelled(NamedTuple):
+    """A row that has its label: what that was, and what had been predicted."""
+
+    y: Label | float
+    prediction: Any
+
+    def said_by(self, y: Label | float) -> Status:
+        """What a label is that comes once more."""
+        return "replayed" if type(self.y) is type(y) and self.y == y else "conflict"
+
+
+class Waiting(NamedTuple):
+    """A row that waits: the request that it came with, and its place there."""
+
+    request: "Request"
+    row: int
+
+
+class Request:
+    """Rows that were predicted together. gone: for each whether it waits no longer."""
+
+    __slots__ = ("first", "gone", "places", "record", "time", "waiting")
+
+    def __init__(self, predicted: Predicted, record: bytes, gone: bytearray) -> None:
+        self.first, self.time, self.record = predicted.first, predicted.time, record
+        self.gone, self.waiting = gone, gone.count(0)
+        # Of each id, once a label has come for one of them.
+        self.places: dict[RowId, int] = {}
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory that it takes until none of its rows waits."""
+        return waiting_bytes(self.record, len(self.gone))
+
+
+class Pending:
+    """The rows of a model that wait, and ids of those that do no longer. Used by one thread.
+
+    remembered: how many rows it has taken in all. left: how many of them, from the first one on,
+    can have no label any more: those of requests that left, and all before them.
+    """
+
+    def __init__(self, spec: PendingSpec) -> None:
+        self.spec = spec
+        self.remembered = self.left = 0
+        self._joined = self._expired = 0
+        self._n_bytes = 0
+        self._requests: OrderedDict[int, Request] = OrderedDict()
+        self._waiting: dict[RowId, Request] = {}
+        # None of a row that left without a label.
+        self._settled: OrderedDict[RowId, Labelled | None] = OrderedDict()
+        self._settled_bytes = 0
+        self._decoded: OrderedDict[int, tuple[Predicted, Rows]] = OrderedDict()
+        self._decoded_bytes = 0
+
+    def counts(self) -> PendingCounts:
+        """How many rows wait, and have waited."""
+        oldest = next(iter(self._requests.values()), None)
+        since = None if oldest is None else oldest.time
+        n = len(self._waiting)
+        return PendingCounts(n, self._n_bytes, self._joined, self._expired, since)
+
+    def find(self, row_id: RowId, time: int) -> Waiting | Labelled | Status:
+        """The row of an id, its label if that came, or why there is none."""
+        request = self._waiting.get(row_id)
+        if request is not None:
+            return "expired" if self._is_old(request, time) else self._place(request, row_id)
+        if row_id not in self._settled:
+            return "unknown"
+        return self._settled[row_id] or "expired"
+
+    def known(self, ids: Sequence[RowId], time: int) -> list[int]:
+        """The places of ids under which a row waits, or had its label."""
+        if self._waiting.keys().isdisjoint(ids) and self._settled.keys().isdisjoint(ids):
+            return []
+        return [k for k, i in enumerate(ids) if isinstance(self.find(i, time), Waiting | Labelled)]
+
+    def request_of(self, row_id: RowId) -> Predicted | None:
+        """The request with which a row came that waits under an id."""
+        request = self._waiting.get(row_id)
+        return None if request is None else self.decoded(request)[0]
+
+    def decoded(self, request: Request) -> tuple[Predicted, Rows]:
+        """What was predicted in a request, and its rows."""
+        found = self._decoded.get(request.first)
+        if found is None:
+            predicted = from_prediction_record(request.record)
+            found = self._decoded[request.first] = predicted, rows_of(predicted.rows)
+            self._decoded_bytes += len(predicted.rows)
+            while self._decoded_bytes > _DECODED_BYTES and len(self._decoded) > 1:
+                self._forget_decoded(next(iter(self._decoded)))
+        else:
+            self._decoded.move_to_end(request.first)
+        return found
+
+    def _forget_decoded(self, first: int) -> None:
+        if first in self._decoded:
+            self._decoded_bytes -= len(self._decoded.pop(first)[0].rows)
+
+    def _place(self, request: Request, row_id: RowId) -> Waiting:
+        if not request.places:
+            ids = self.decoded(request)[0].ids
+            request.places = {one: row for row, one in enumerate(ids)}
+        return Waiting(request, request.places[row_id])
+
+    def remember(self, record: bytes) -> None:
+        """Take the rows of a prediction's entry; the oldest leave where there are too many."""
+        predicted = from_prediction_record(record)
+        self._pass(predicted.time)
+        self.remembered = predicted.first + len(predicted.ids)
+        self._add(predicted, record, bytearray(len(predicted.ids)))
+        spec = self.spec
+        while len(self._waiting) > spec.max_rows or self._n_bytes > spec.max_bytes:
+            self._leave()
+
+    def join(self, joined: Joined, y: Sequence[Label | float]) -> None:
+        """Let rows go whose labels have come; one that had left meanwhile is labelled, too."""
+        for row_id, label, prediction in zip(joined.ids, y, joined.prediction, strict=True):
+            request = self._waiting.pop(row_id, None)
+            if request is not None:
+                self._let_go(self._place(request, row_id))
+            self._settle(row_id, Labelled(label, prediction))
+        self._joined += len(joined.ids)
+        self._pass(joined.time)
+
+    def _add(self, predicted: Predicted, record: bytes, gone: bytearray) -> None:
+        request = Request(predicted, record, gone)
+        self._requests[request.first] = request
+        self._n_bytes += request.n_bytes
+        ids = predicted.ids
+        if any(gone):
+            ids = [row_id for row_id, left in zip(ids, gone, strict=True) if not left]
+        self._waiting.update(dict.fromkeys(ids, request))
+        for row_id in self._settled.keys() & ids:
+            self._forget(row_id)
+
+    def _pass(self, time: int) -> None:
+        """Let rows go that are too old at the time of an entry."""
+        while self._requests and self._is_old(next(iter(self._requests.values())), time):
+            self._leave()
+
+    def _is_old(self, request: Request, time: int) -> bool:
+        return time - request.time > 1000.0 * self.spec.max_age_seconds
+
+    def _leave(self) -> None:
+        """Let the rows of the oldest request go."""
+        request = next(iter(self._requests.values()))
+        self.left = request.first + len(request.gone)
+        for row_id in self.decoded(request)[0].ids:
+            if self._waiting.get(row_id) is request:
+                del self._waiting[row_id]
+                self._settle(row_id, None)
+                self._expired += 1
+        self._drop(request)
+
+    def _let_go(self, waiting: Waiting) -> None:
+        request, row = waiting
+        request.gone[row] = 1
+        request.waiting -= 1
+        if not request.waiting:
+            self._drop(request)
+
+    def _drop(self, request: Request) -> None:
+        del self._requests[request.first]
+        self._forget_decoded(request.first)
+        self._n_bytes -= request.n_bytes
+
+    def _settle(self, row_id: RowId, labelled: Labelled | None) -> None:
+        """Remember what became of a row, and forget the oldest of too many."""
+        self._forget(row_id)
+        self._settled[row_id] = labelled
+        self._settled_bytes += _settled_bytes(row_id, labelled)
+        while len(self._settled) > self.spec.max_rows or self._settled_bytes > self.spec.max_bytes:
+            self._settled_bytes -= _settled_bytes(*self._settled.popitem(last=False))
+
+    def _forget(self, row_id: RowId) -> None:
+        if row_id in self._settled:
+            self._settled_bytes -= _settled_bytes(row_id, self._settled.pop(row_id))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """An array for `restore`; nothing where no row was ever remembered."""
+        if not self.remembered:
+            return {}
+        numbers = [self.remembered, self.left, self._joined, self._expired]
+        requests = [[request.record, bytes(request.gone)] for request in self._requests.values()]
+        settled = [[row_id, *(labelled or ())] for row_id, labelled in self._settled.items()]
+        return {_NAME: np.frombuffer(msgpack.packb([numbers, requests, settled]), np.uint8)}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]], missing: bool) -> None:
+        """Take over a state into one that has remembered nothing.
+
+        missing: whether values of rows may be missing. Raises ValueError, TypeError.
+        """
+        if _NAME not in arrays:
+            return
+        numbers, requests, settled = msgpack.unpackb(arrays[_NAME].tobytes())
+        self.remembered, self.left, self._joined, self._expired = map(int, numbers)
+        for record, gone in requests:
+            predicted = from_prediction_record(record)
+            n = checked_rows(predicted.rows, missing)
+            if not n == len(predicted.ids) == len(predicted.prediction) == len(gone):
+                raise ValueError("rows that wait have not as many ids and predictions")
+            self._add(predicted, record, bytearray(gone))
+        for row_id, *labelled in settled:
+            self._settle(row_id, Labelled(*labelled) if labelled else None)
+
+
+def waiting_bytes(record: bytes, rows: int) -> int:
+    """About the memory of a prediction's entry of so many rows while they wait."""
+    return len(record) + _ROW_BYTES * rows
+
+
+def _settled_bytes(row_id: RowId, labelled: Labelled | None) -> int:
+    words = (row_id, *(labelled or ()))
+    return _ROW_BYTES + sum(len(word) for word in words if isinstance(word, str))

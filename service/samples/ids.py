@@ -1,0 +1,105 @@
+"""The ids under which predicted rows wait for their labels, and labels that come for ids."""
+
+import secrets
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from service.errors import Invalid, SampleError, pointer_to, refuse, refuse_all
+from service.samples.targets import Targets, is_unicode, read_labels, read_targets
+from service.spec.heads import Task
+
+RowId: TypeAlias = str | int
+# What becomes of a label that comes for an id.
+Status: TypeAlias = Literal["learned", "replayed", "unknown", "expired", "conflict"]
+
+LONGEST_ID = 128
+_AUTO = "auto"
+# Two random names of so many bytes do not turn up by chance.
+_NAME_BYTES = 9
+
+
+class LateLabels(NamedTuple):
+    """Labels or targets of rows that were predicted before, in the order in which they came."""
+
+    ids: list[RowId]
+    y: Targets
+
+
+def read_ids(ids: Any, rows: int) -> list[RowId]:
+    """The ids of so many rows: those given, or where they are "auto" new ones.
+
+    Raises InvalidSamples.
+    """
+    if ids == _AUTO:
+        name = secrets.token_urlsafe(_NAME_BYTES)
+        return [f"{name}.{row}" for row in range(rows)]
+    given = _listed(ids, 'must be "auto", or an array with an id for each row')
+    if len(given) != rows:
+        refuse("/ids", f"there are {rows} rows in x and {len(given)} ids")
+    if len(set(given)) < len(given):
+        places: dict[RowId, int] = {}
+        for i, given_id in enumerate(given):
+            if (first := places.setdefault(given_id, i)) != i:
+                refuse(f"/ids/{i}", f"is the id of row {first}, too")
+    return given
+
+
+def read_late_labels(body: Any, task: Task) -> LateLabels:
+    """Labels for ids, of a model of this task. Raises Invalid, InvalidSamples."""
+    wanted = {"ids", "y"}
+    if not isinstance(body, dict) or body.keys() != wanted:
+        fields = body if isinstance(body, dict) else {}
+        wrong: list[SampleError] = [
+            {"pointer": pointer_to(name), "detail": "unknown field"}
+            for name in fields.keys() - wanted
+        ]
+        wrong += [
+            {"pointer": f"/{n}", "detail": "field is missing"} for n in wanted - fields.keys()
+        ]
+        raise Invalid('the body of labels is {"ids": [...], "y": [...]}', wrong)
+    ids = _listed(body["ids"], "must be an array of ids")
+    if not ids:
+        refuse("/ids", "is empty")
+    y = body["y"]
+    if not isinstance(y, list | dict):
+        refuse("/y", "must be an array, one value for each id")
+    targets: Targets
+    targets = read_targets(y, False) if task == "regression" else read_labels(y, False)
+    if len(targets) != len(ids):
+        refuse("/y", f"there are {len(ids)} ids and {len(targets)} values in y")
+    return LateLabels(ids, targets)
+
+
+def _listed(ids: Any, what: str) -> list[RowId]:
+    if not isinstance(ids, list):
+        refuse("/ids", what)
+    if not _are_plain(ids) and any(map(_problem, ids)):
+        refuse_all("some ids are not valid", _wrong_in(ids))
+    return ids
+
+
+def _are_plain(ids: list[Any]) -> bool:
+    """Whether all ids are short texts: a look at all of them together."""
+    return (
+        set(map(type, ids)) == {str}
+        and min(map(len, ids)) >= 1
+        and max(map(len, ids)) <= LONGEST_ID
+        and is_unicode("".join(ids))
+    )
+
+
+def _wrong_in(ids: list[Any]) -> Iterator[SampleError]:
+    for i, given in enumerate(ids):
+        if detail := _problem(given):
+            yield {"row": i, "pointer": f"/ids/{i}", "detail": detail}
+
+
+def _problem(given: Any) -> str:
+    """What is wrong with an id; "" if it is valid."""
+    if type(given) is int:
+        return "" if -(2**63) <= given < 2**63 else "does not fit into 64 bits"
+    if type(given) is not str:
+        return "must be a text or a whole number"
+    if not 1 <= len(given) <= LONGEST_ID:
+        return f"does not have 1 to {LONGEST_ID} characters"
+    return "" if is_unicode(given) else "is not valid Unicode"

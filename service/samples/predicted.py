@@ -1,0 +1,120 @@
+"""Predicted rows, and samples that labels made of them, as the journal holds them."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+from service.samples.ids import RowId
+from service.samples.record import from_record, to_record
+from service.samples.validation import Samples
+from solver.arrays import Float64Array
+from solver.prepare.cells import Cells
+from solver.prepare.named_rows import NamedRows, Rows, n_rows
+
+_NO_TARGETS: Float64Array = np.empty(0)
+
+
+class Predicted(NamedTuple):
+    """Rows of one request that wait for their labels.
+
+    first: how many rows the model had remembered before them. time: of the prediction, in
+    milliseconds since 1970. rows: as a record. prediction: of the served head, for each row.
+    sequence, epoch: of the model that predicted.
+    """
+
+    first: int
+    time: int
+    ids: list[RowId]
+    rows: bytes
+    prediction: list[Any]
+    sequence: int
+    epoch: str
+
+
+class Joined(NamedTuple):
+    """What is known of rows that labels came for.
+
+    time: at which they were joined. ids: of the rows. prediction: that was made of them then.
+    """
+
+    time: int
+    ids: list[RowId]
+    prediction: list[Any]
+
+    def part(self, start: int, stop: int) -> "Joined":
+        """Of some of the rows."""
+        return Joined(self.time, self.ids[start:stop], self.prediction[start:stop])
+
+
+def rows_record(X: Rows) -> bytes:
+    """Rows as a part of a record."""
+    return to_record(Samples(X, _NO_TARGETS))
+
+
+def rows_of(record: bytes) -> Rows:
+    """Inverse of `rows_record`, bit for bit what a record of samples with these rows gives."""
+    return from_record(record).X
+
+
+def checked_rows(record: bytes, missing: bool) -> int:
+    """How many rows a record has that someone else may have written. Raises ValueError.
+
+    missing: whether values may be missing.
+    """
+    X = rows_of(record)
+    numbers: Float64Array
+    if isinstance(X, NamedRows):
+        numbers, entries = X.value, len(X.value)
+        whole = int(X.lengths.sum()) == entries == len(X.place)
+        whole &= len(X.text) in ({entries} if len(X.texts) else {0})
+        whole &= _below(X.place, len(X.names)) and _below(X.text, len(X.texts))
+    elif isinstance(X, Cells):
+        numbers = X.numbers
+        whole = X.numbers.ndim == 2 and _n_names(X) == X.numbers.shape[1]
+        whole &= _below(X.text, len(X.texts))
+    else:
+        numbers, whole = X, X.ndim == 2
+    if not whole or not (~np.isinf(numbers) if missing else np.isfinite(numbers)).all():
+        raise ValueError("rows that wait are not whole")
+    return n_rows(X)
+
+
+def _n_names(X: Cells) -> int:
+    return X.numbers.shape[1] if X.names is None else len(X.names)
+
+
+def _below(places: NDArray[np.integer[Any]], length: int) -> bool:
+    """Whether places are in so long a list."""
+    return not places.size or int(places.max()) < length
+
+
+def to_prediction_record(predicted: Predicted) -> bytes:
+    """Predicted rows as one journal entry's payload."""
+    packed: bytes = msgpack.packb(predicted)
+    return packed
+
+
+def from_prediction_record(record: bytes) -> Predicted:
+    """Inverse of `to_prediction_record`."""
+    return Predicted._make(msgpack.unpackb(record))
+
+
+def to_labels_record(samples: bytes, joined: Joined) -> bytes:
+    """The record of samples that labels made of predicted rows, and what is known of these."""
+    packed: bytes = msgpack.packb([samples, *joined])
+    return packed
+
+
+def from_labels_record(record: bytes) -> tuple[Samples, Joined]:
+    """Inverse of `to_labels_record`."""
+    samples, *joined = msgpack.unpackb(record)
+    return from_record(samples), Joined._make(joined)
+
+
+def joined_after(parts: Sequence[Joined]) -> Joined:
+    """What is known of the rows of all parts, one after another, at the time of the last."""
+    ids = [given for part in parts for given in part.ids]
+    return Joined(parts[-1].time, ids, [value for part in parts for value in part.prediction])
