@@ -25,7 +25,16 @@ _MACHINE_NUMBERS = (
     *("scale", "square_norm", "b", "scale_sum", "b_sum", "b_before", "moved", "factor"),
 )
 _PROGRESS = tuple(f"progress_{name}" for name in ("steps", "square_norms", "loss", "target"))
+# Earlier versions had no weights.
 _PROGRESS_OF_WEIGHTS = ("progress_weight", "progress_square_weight")
+# Of samples that have weights, and the rows that these belong to.
+_WEIGHTS = {
+    "inverse_weight": "rows",
+    "y_weight": "rows",
+    "auto_y_weight": "auto_rows",
+    "past_weight": "past_X",
+    "window_weight": "window_X",
+}
 _ROWS = ("rows", "auto_rows", "window_X", "landmarks", "fit.X")
 _OF_PROBLEMS = ("sizes", "q", "steps")
 _OF_MEMBERS = ("alpha", "gradient", "sign", "column")
@@ -63,6 +72,8 @@ def check_arrays(
             _check_shape(labels, arrays, (_n_rows(rows, arrays),))
             if n_classes is not None:
                 _check_numbers(labels, arrays, n_classes)
+    for name in arrays.keys() & _WEIGHTS.keys():
+        _check_weights(name, arrays, _n_rows(_WEIGHTS[name], arrays))
     if "codes" in arrays or "column" in arrays:
         _check_stored_samples(arrays, n_classes, dimension)
     if "direction" in arrays:
@@ -207,12 +218,20 @@ def _check_course(course: str, arrays: Arrays, empty: Arrays, shape: tuple[int, 
     for name in _PROGRESS:
         _check_shape(course + name, arrays, (1,))
     for name in _PROGRESS_OF_WEIGHTS:
-        if course + name in arrays:  # earlier versions counted each sample once
+        if course + _PROGRESS_OF_WEIGHTS[0] in arrays:
             _check_shape(course + name, arrays, (1,))
             _check_floats(course + name, arrays)
     _check_shape(f"{course}weight", arrays, (2,))
     for name in ("direction", *_MACHINE_SUMS, *_MACHINE_NUMBERS, *_PROGRESS, "weight"):
         _check_floats(course + name, arrays)
+
+
+def _check_weights(name: str, arrays: Arrays, samples: int) -> None:
+    """A number above zero for each of so many samples."""
+    _check_shape(name, arrays, (samples,))
+    _check_floats(name, arrays)
+    weight = arrays[name]
+    _require(bool((np.isfinite(weight) & (weight > 0.0)).all()), name, "is not above zero")
 
 
 def _check_fit(arrays: Arrays, dimension: int | None) -> None:

@@ -33,6 +33,10 @@ def learned(given: dict[str, Any], samples: Samples) -> tuple[ModelSpec, State]:
     return spec, State(*learner.state())
 
 
+def weighted(samples: Samples) -> Samples:
+    return samples._replace(weight=np.linspace(0.5, 2.0, len(samples.y)))
+
+
 NUMBERS = Samples(X, X[:, 0].copy())
 REGRESSION: dict[str, Any] = {"task": "regression", "working_set": None}
 MODELS: dict[str, tuple[ModelSpec, State]] = {
@@ -49,6 +53,14 @@ MODELS: dict[str, tuple[ModelSpec, State]] = {
         {"working_set": None, "asset": {"dimension": 8, "horizon": "auto"}}, three_classes(60)
     ),
     "few": learned({**SET, "asset": {"dimension": 8}}, three_classes(2)),
+    "weighted": learned(
+        {"working_set": {"max_size": 15, "horizon": "auto"}, "asset": {"dimension": 8}},
+        weighted(three_classes(60)),
+    ),
+    "weighted regression": learned(
+        {**REGRESSION, "asset": {"dimension": 8}, "semiparametric": {"tol": 0.1}},
+        weighted(NUMBERS),
+    ),
     "regression": learned({**REGRESSION, "asset": {"dimension": 8}}, NUMBERS),
     "semiparametric": learned(
         {**REGRESSION, "asset": None, "semiparametric": {"tol": 0.1}}, NUMBERS
@@ -149,6 +161,20 @@ def test_indices_that_point_elsewhere_are_refused(name: str):
             arrays = {**state.arrays, key: changed}
             with pytest.raises(WrongArrays, match=key.partition(".")[2]):
                 check(spec, state.plain, arrays)
+
+
+@pytest.mark.parametrize("name", ["weighted", "weighted regression"])
+def test_weights_that_are_none_are_refused(name: str):
+    spec, state = MODELS[name]
+    keys = [key for key in state.arrays if key.endswith(("inverse_weight", "_weight"))]
+    keys = [key for key in keys if "progress" not in key]
+    assert keys
+    for key in keys:
+        for value in (0.0, -1.0, np.nan, np.inf):
+            changed = state.arrays[key].copy()
+            changed[-1] = value
+            with pytest.raises(WrongArrays, match="above zero"):
+                check(spec, state.plain, {**state.arrays, key: changed})
 
 
 @each_model
