@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from solver.estimators.feature_transformers import FourierFeatures, NystromFeatures
     from solver.estimators.frank_wolfe_classifier import FrankWolfeClassifier
     from solver.estimators.frank_wolfe_regressor import FrankWolfeRegressor
+    from solver.estimators.novelty_detector import NoveltyDetector
     from solver.estimators.semiparametric_regressor import SemiparametricSVR
     from solver.estimators.sfw_classifier import SFWClassifier
     from solver.estimators.stream_classifier import StreamClassifier
@@ -47,6 +48,7 @@ __all__ = [
     "Labelled",
     "Learned",
     "NotDone",
+    "NoveltyDetector",
     "NystromFeatures",
     "Predictions",
     "Refused",
@@ -75,6 +77,7 @@ _HOMES = {
     "Labelled": "service.client.results",
     "Learned": "service.client.results",
     "NotDone": "service.client.errors",
+    "NoveltyDetector": "solver.estimators.novelty_detector",
     "NystromFeatures": "solver.estimators.feature_transformers",
     "Predictions": "service.client.results",
     "Refused": "service.client.errors",

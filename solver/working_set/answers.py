@@ -19,6 +19,7 @@ class Absorbed(NamedTuple):
     step: (n,) bit 1 << kind for each kind of step that the problems took for the sample.
     entered: (n,) the number under which the sample was stored, now or in an earlier pass; -1
         where it is not in the set. A further pass over the same rows passes it to `absorb`.
+    margin: (n,) decision / q of the problem of the first two classes; see `sfw.Trace`.
     """
 
     prediction: NDArray[np.int64]
@@ -26,6 +27,7 @@ class Absorbed(NamedTuple):
     admitted: NDArray[np.bool_]
     step: NDArray[np.uint8]
     entered: NDArray[np.int64]
+    margin: Float64Array
 
 
 class BlockTrace(NamedTuple):
@@ -47,7 +49,8 @@ def nothing_absorbed(n_classes: int) -> Absorbed:
     """Returns the results for no samples at all."""
     none = np.empty(0, np.int64)
     shape = (0,) if n_classes <= 2 else (0, n_classes)
-    return Absorbed(none, np.empty(shape), none.astype(np.bool_), none.astype(np.uint8), none)
+    flags, bits = none.astype(np.bool_), none.astype(np.uint8)
+    return Absorbed(none, np.empty(shape), flags, bits, none, np.empty(0))
 
 
 def join_answers(pieces: list[BlockTrace], n_classes: int) -> Absorbed:
@@ -60,6 +63,7 @@ def join_answers(pieces: list[BlockTrace], n_classes: int) -> Absorbed:
         np.concatenate([piece.admitted for piece in pieces]),
         (bits & ~1).astype(np.uint8),
         np.concatenate([piece.entered for piece in pieces]),
+        np.concatenate([piece.margin[:, 0] for piece in pieces]),
     )
 
 
