@@ -3,7 +3,8 @@
 The format is 8 bytes of magic and version, the SHA-256 of the rest, and the rest: an npz archive
 (no pickles) of the state's arrays and, as `plain`, the JSON of everything else. A file is written
 under another name, fsynced and renamed, so a file with the right name was written completely; the
-digest reveals what happened to it since.
+digest reveals what happened to it since. It does not reveal who wrote it: `storage.archive` reads
+archives that anybody made.
 """
 
 import hashlib
@@ -17,9 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from service.storage.archive import UnreadableArchive, read_arrays
 from service.storage.directories import sync_directory
 
-_MAGIC = b"WOLFSN\x00\x01"
+_MAGIC, _VERSION = b"WOLFSN\x00", b"\x01"
 _DIGEST_BYTES = 32
 
 
@@ -45,13 +47,18 @@ class State(NamedTuple):
     arrays: dict[str, NDArray[Any]]
 
 
-def write_state(path: Path, state: State) -> None:
-    """Write one file: complete and fsynced under `path`, or not at all. Raises OSError."""
+def encode_state(state: State) -> tuple[bytes, memoryview]:
+    """The bytes of a snapshot, in two parts that follow each other."""
     archive = io.BytesIO()
     plain = np.frombuffer(json.dumps(state.plain).encode(), np.uint8)
     np.savez(archive, allow_pickle=False, plain=plain, **state.arrays)
     content = archive.getbuffer()
-    write_content(path, _MAGIC, hashlib.sha256(content).digest(), content)
+    return _MAGIC + _VERSION + hashlib.sha256(content).digest(), content
+
+
+def write_state(path: Path, state: State) -> None:
+    """Write one file: complete and fsynced under `path`, or not at all. Raises OSError."""
+    write_content(path, *encode_state(state))
 
 
 def write_content(path: Path, *parts: bytes | memoryview) -> None:
@@ -98,17 +105,30 @@ def read_plain(path: Path) -> dict[str, Any]:
     return plain
 
 
-def decode_state(content: bytes, name: str) -> State:
-    """The state in the bytes of a snapshot, which messages call `name`. Raises DamagedSnapshot."""
-    head, body = content[: len(_MAGIC) + _DIGEST_BYTES], content[len(_MAGIC) + _DIGEST_BYTES :]
-    if not head.startswith(_MAGIC):
+def decode_state(content: bytes, name: str, most_plain_bytes: int | None = None) -> State:
+    """The state in the bytes of a snapshot, which messages call `name`.
+
+    most_plain_bytes: bound on its plain part, whose objects take many times its bytes; None where
+    the file is this server's own. Raises DamagedSnapshot.
+    """
+    begin = len(_MAGIC + _VERSION)
+    if not content.startswith(_MAGIC):
         raise DamagedSnapshot(name, "is not a snapshot of this version")
-    if hashlib.sha256(body).digest() != head[len(_MAGIC) :]:
+    if content[len(_MAGIC) : begin] != _VERSION:
+        raise DamagedSnapshot(name, "is not a snapshot of this version, but of another one")
+    body = memoryview(content)[begin + _DIGEST_BYTES :]
+    if hashlib.sha256(body).digest() != content[begin : begin + _DIGEST_BYTES]:
         raise DamagedSnapshot(name, "does not match its checksum")
     try:
-        with np.load(io.BytesIO(body), allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive.files}
-        plain = json.loads(arrays.pop("plain").tobytes())
-    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        arrays = read_arrays(content)
+        encoded = arrays.pop("plain")
+        if most_plain_bytes is not None and encoded.nbytes > most_plain_bytes:
+            raise UnreadableArchive(f"its plain part has more than {most_plain_bytes} bytes")
+        plain = json.loads(encoded.tobytes())
+    except KeyError:
+        raise DamagedSnapshot(name, "cannot be decoded: it has no plain part") from None
+    except (ValueError, RecursionError, UnreadableArchive) as error:
         raise DamagedSnapshot(name, f"cannot be decoded: {error}") from error
+    if not isinstance(plain, dict):
+        raise DamagedSnapshot(name, "cannot be decoded: its plain part is no object")
     return State(plain, arrays)

@@ -5,6 +5,9 @@ import hashlib
 import io
 import os
 import pickle
+import struct
+import warnings
+import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from service.storage.snapshot_files import SnapshotFiles
 from service.storage.snapshot_format import (
     DamagedSnapshot,
     State,
+    decode_state,
     read_plain,
     read_state,
     write_state,
@@ -74,6 +78,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 WRITTEN_MAGIC = b"WOLFSN\x00\x01"
+PLAIN_BYTES = np.frombuffer(b"{}", np.uint8)
 PLAIN = st.recursive(
     st.none()
     | st.booleans()
@@ -305,6 +310,77 @@ class TestDamage:
         self.damaged(scratch, with_digest(whole[HEADER_BYTES:-30]))
 
 
+def entry_of(shape: str, descr: str, data: bytes = b"") -> bytes:
+    """An array's entry whose header says anything."""
+    header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + data
+
+
+def zipped(entries: list[tuple[str, bytes]], method: int = zipfile.ZIP_STORED) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names that come twice
+        for name, content in entries:
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+ZEROS = entry_of("(1000,)", "'<f8'", bytes(8000))
+MADE = {
+    "deflated": (zipped([("x.npy", ZEROS)], zipfile.ZIP_DEFLATED), "compressed"),
+    "a name twice": (zipped([("x.npy", ZEROS), ("x.npy", ZEROS)]), "two arrays of one name"),
+    "no array": (zipped([("x.txt", b"x")]), "no arrays"),
+    "too many arrays": (zipped([(f"{i}.npy", b"") for i in range(4097)]), "more than 4096"),
+    "a giant shape": (zipped([("x.npy", entry_of("(10**12,)", "'<f8'"))]), "cannot be decoded"),
+    "more than there is": (zipped([("x.npy", entry_of("(2**40, 2**40)", "'<f8'"))]), "decoded"),
+    "an empty giant": (zipped([("x.npy", entry_of("(0, 9" + "0" * 30 + ")", "'<f8'"))]), "decoded"),
+    "less than there is": (zipped([("x.npy", entry_of("(1,)", "'<f8'", bytes(9)))]), "shape"),
+    "below zero": (zipped([("x.npy", entry_of("(-1, -1)", "'<f8'", bytes(8)))]), "shape"),
+    "records": (zipped([("x.npy", entry_of("(1,)", "[('a', '<f8')]", bytes(8)))]), "not of num"),
+    "texts": (zipped([("x.npy", entry_of("(1,)", "'<U2'", bytes(8)))]), "not of numbers"),
+    "the other end first": (zipped([("x.npy", entry_of("(1,)", "'>f8'", bytes(8)))]), "numbers"),
+    "a header of code": (zipped([("x.npy", entry_of("exit()", "'<f8'"))]), "cannot be decoded"),
+    "deep JSON": (archive(plain=np.frombuffer(b"[" * 200_000, np.uint8)), "cannot be decoded"),
+    "a list": (archive(plain=np.frombuffer(b"[]", np.uint8)), "no object"),
+}
+
+
+class TestMadeByAnybody:
+    """The checksum is right: it says nothing of who made the archive."""
+
+    @pytest.mark.parametrize("kind", MADE)
+    def test_it_is_refused(self, kind: str):
+        body, said = MADE[kind]
+        with pytest.raises(DamagedSnapshot, match=said):
+            decode_state(with_digest(body), "it")
+
+    def test_entries_that_share_their_bytes_cannot_claim_more_than_there_is(self):
+        body = zipped([("x.npy", ZEROS)])
+        at, end = body.index(b"PK\x01\x02"), body.index(b"PK\x05\x06")
+        twice = body[at:end] + body[at:end].replace(b"x.npy", b"y.npy")
+        tail = body[end : end + 8] + struct.pack("<HHIIH", 2, 2, len(twice), at, 0)
+        with pytest.raises(DamagedSnapshot, match="claim more bytes than it has"):
+            decode_state(with_digest(body[:at] + twice + tail), "it")
+
+    def test_a_plain_part_may_be_bounded(self):
+        content = with_digest(archive(plain=np.frombuffer(b'{"a": 1}', np.uint8)))
+        assert decode_state(content, "it", 8).plain == {"a": 1}
+        with pytest.raises(DamagedSnapshot, match="plain part has more than 7 bytes"):
+            decode_state(content, "it", 7)
+
+    def test_what_is_read_may_be_changed(self):
+        """Compiled code takes a read-only array, or an unaligned one, for another type."""
+        array = decode_state(with_digest(archive(plain=PLAIN_BYTES, x=np.arange(3.0))), "it")
+        assert array.arrays["x"].flags.writeable
+        assert array.arrays["x"].flags.aligned
+
+    def test_the_order_of_columns_is_kept(self):
+        given = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+        read = decode_state(with_digest(archive(plain=PLAIN_BYTES, x=given)), "it").arrays["x"]
+        np.testing.assert_array_equal(read, given)
+        assert read.flags.f_contiguous
+
+
 class TestNoPickle:
     """A file that runs code when it is unpickled, in every place where a pickle could stand."""
 
@@ -324,7 +400,7 @@ class TestNoPickle:
         objects = np.array([trap], object)
         for body in (archive(plain=plain, x=objects), archive(plain=objects)):
             scratch.write_bytes(with_digest(body))
-            with pytest.raises(DamagedSnapshot, match="allow_pickle=False"):
+            with pytest.raises(DamagedSnapshot, match="not of numbers"):
                 read_state(scratch)
 
     def test_a_pickle_as_the_body(self, scratch: Path, trap: Any):

@@ -1,0 +1,88 @@
+"""Arrays in an npz archive that anybody may have made, read within the bytes that are there.
+
+`numpy.load` inflates what is deflated, and makes room for the shape that a header claims. Here
+nothing is inflated: `numpy.savez` stores arrays as they are, so each has as many bytes as its
+header says, and all together have no more than the archive.
+"""
+
+import io
+import math
+import struct
+import zipfile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Of the directory's entries. Each takes memory before anything of it is known.
+_ENTRY = b"PK\x01\x02"
+_MOST_ENTRIES = 4096
+_SUFFIX = ".npy"
+_READ_HEADER = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+# What zipfile and numpy raise for bytes that are not what they should be.
+_OF_DAMAGE = (
+    zipfile.BadZipFile,
+    struct.error,
+    ValueError,
+    EOFError,
+    OverflowError,
+    RuntimeError,  # NotImplementedError is one
+)
+
+
+class UnreadableArchive(Exception):
+    """An archive is damaged, or not one of plain arrays of numbers; the message says how."""
+
+
+def read_arrays(archive: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of numbers in an archive, copied; other bytes may precede it.
+
+    Raises UnreadableArchive.
+    """
+    if archive.count(_ENTRY) > _MOST_ENTRIES:
+        raise UnreadableArchive(f"it has more than {_MOST_ENTRIES} arrays")
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+            entries = opened.infolist()
+            _check_entries(entries, len(archive))
+            return {
+                entry.filename.removesuffix(_SUFFIX): _array(entry.filename, opened.read(entry))
+                for entry in entries
+            }
+    except _OF_DAMAGE as error:
+        raise UnreadableArchive(str(error)) from None
+
+
+def _check_entries(entries: list[zipfile.ZipInfo], most_bytes: int) -> None:
+    """Raise UnreadableArchive unless all entries, read as they are, fit into so many bytes."""
+    names = {entry.filename for entry in entries}
+    if len(names) < len(entries):
+        raise UnreadableArchive("it has two arrays of one name")
+    if not all(name.endswith(_SUFFIX) for name in names):
+        raise UnreadableArchive("it has entries that are no arrays")
+    for entry in entries:
+        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
+            raise UnreadableArchive(f"{entry.filename[:80]} is compressed")
+    if sum(entry.file_size for entry in entries) > most_bytes:
+        raise UnreadableArchive("its arrays claim more bytes than it has")
+
+
+def _array(name: str, content: bytes) -> NDArray[Any]:
+    """The array in an entry, copied: compiled code takes a read-only one for another type."""
+    file = io.BytesIO(content)
+    version = np.lib.format.read_magic(file)
+    if version not in _READ_HEADER:
+        raise UnreadableArchive(f"{name[:80]} has a header of another version")
+    shape, fortran_order, dtype = _READ_HEADER[version](file)
+    if dtype.kind not in "biuf" or not dtype.isnative:
+        raise UnreadableArchive(f"{name[:80]} is not of numbers as this machine has them")
+    n_bytes = len(content) - file.tell()
+    if any(length < 0 for length in shape) or math.prod(shape) * dtype.itemsize != n_bytes:
+        raise UnreadableArchive(f"{name[:80]} has {n_bytes} bytes, which its shape contradicts")
+    flat = np.frombuffer(content, dtype, offset=file.tell())
+    return flat.reshape(shape, order="F" if fortran_order else "C").copy(order="A")
