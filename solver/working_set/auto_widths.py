@@ -7,7 +7,6 @@ letter.
 """
 
 import math
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -29,6 +28,8 @@ _FIRST_FORECAST = 128
 _FORECAST_PERIOD = 4096
 # From so many samples on, a search computes one error after so many samples, not all at once.
 _SPREAD_FROM, _STEP_PERIOD = 1024, 64
+# More samples than a stream has.
+_NO_STEP = 1 << 62
 # The most samples that a set is made anew from.
 _MOST_ANEW = 4096
 # Members are as good as gone after so many horizons: exp(-16) is 1e-7.
@@ -156,7 +157,7 @@ class AutoWidths:
     def _next_step(self) -> int:
         """Returns the number of samples at which a search goes on; a huge one without a search."""
         if self._search is None:
-            return sys.maxsize
+            return _NO_STEP
         return (self._past.seen // _STEP_PERIOD + 1) * _STEP_PERIOD
 
     def _settle(self) -> None:
