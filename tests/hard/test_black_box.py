@@ -67,9 +67,9 @@ def test_losses_of_power(
         loss = random.choice(LOSSES)
         disk.follow(read_records(log))
         disk.lose_power(random, loss)
-        losses[loss] += 1
-        losses["writes"] += disk.unsynced_writes
-        losses["names"] += disk.unsynced_names
+        losses[f"of the kind {loss}"] += 1
+        losses["writes not synced"] += disk.unsynced_writes
+        losses["names not synced"] += disk.unsynced_names
         disk = Disk(root)
         log.unlink()
 
@@ -83,6 +83,6 @@ def test_losses_of_power(
             lose_power()
         campaign.start_again()
     campaign.settle()
-    told = {f"of_the_kind_{name}": n for name, n in sorted(losses.items())}
+    told = {name.replace(" ", "_"): n for name, n in sorted(losses.items())}
     report(seed=SEED, losses_of_power=LOST_POWER, **told, **campaign.figures())
-    assert losses["writes"]
+    assert losses["writes not synced"]
