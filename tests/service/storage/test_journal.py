@@ -727,3 +727,32 @@ class TestPredictions:
         with opened(path) as storage:
             found = [block[0].record for block in storage.journal.blocks(model, 0)]
         assert found == [b"labels", b"kept"]
+
+
+class TestCheckpoints:
+    @staticmethod
+    def checkpoint(model: int, sequence: int) -> Entry:
+        return Entry(model, sequence, 0, sequence, "working_set", 1, b"", "checkpoint")
+
+    @staticmethod
+    def kinds(storage: Storage, model: int, after: int = 0) -> list[list[str]]:
+        return [[item.kind for item in block] for block in storage.journal.blocks(model, after)]
+
+    def test_stand_behind_the_samples_of_their_sequence_among_the_fits(
+        self, storage: Storage, model: int
+    ):
+        append(storage, [entry(model, 1, block=2), entry(model, 2, block=2)])
+        append(storage, [TestFits.fit(model, 2)])
+        append(storage, [self.checkpoint(model, 2)])
+        append(storage, [entry(model, 3)])
+        kinds = [["samples", "samples"], ["fit"], ["checkpoint"], ["samples"]]
+        assert self.kinds(storage, model) == kinds
+        assert self.kinds(storage, model, after=2) == kinds[1:]
+
+    def test_are_forgotten_behind_a_later_snapshot(self, storage: Storage, model: int):
+        append(storage, [entry(model, 1)])
+        append(storage, [self.checkpoint(model, 1)])
+        append(storage, [entry(model, 2)])
+        append(storage, [self.checkpoint(model, 2)])
+        storage.journal.drop(model, 2)
+        assert self.kinds(storage, model) == [["checkpoint"]]

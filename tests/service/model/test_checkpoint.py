@@ -1,0 +1,75 @@
+"""A checkpoint brings a live model into the state in which a snapshot's reader has it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.model.learner import Learner
+from service.model.live import Model
+from tests.service.specs import read_papers_spec
+from tests.service.streams import part, three_classes
+
+SPECS: dict[str, dict[str, Any]] = {
+    "samples leave": {"working_set": {"max_size": 150}, "asset": {"dimension": 16}},
+    "a linear kernel": {"kernel": {"type": "linear"}, "working_set": {}, "asset": None},
+    # The matrix of 512 samples in float32: the set keeps some of its rows.
+    "some rows": {"working_set": {"gram_bytes_max": 1 << 20, "C": 100.0}, "asset": None},
+}
+
+
+def learner_of(spec: dict[str, Any]) -> Learner:
+    return Learner(Model(1, "m", read_papers_spec(spec)))
+
+
+def same(one: Learner, other: Learner) -> bool:
+    (plain, arrays), (plain_too, arrays_too) = one.state(), other.state()
+    equal = [np.array_equal(array, arrays_too[name]) for name, array in arrays.items()]
+    heads = plain["heads"] == plain_too["heads"]
+    return all(equal) and arrays.keys() == arrays_too.keys() and heads
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+def test_live_and_restored_go_on_bit_for_bit(spec: dict[str, Any]) -> None:
+    samples = three_classes(1600)
+    live, restored = learner_of(spec), learner_of(spec)
+    for start in range(0, 1200, 100):
+        live.absorb("working_set", part(samples, start, start + 100))
+    restored.restore(*live.checkpoint())
+    assert same(live, restored)
+    for start in range(1200, 1600, 57):
+        block = part(samples, start, min(start + 57, 1600))
+        said = [learner.absorb("working_set", block) for learner in (live, restored)]
+        assert said[0] == said[1]
+    assert same(live, restored)
+
+
+def test_twice_is_the_same_as_once() -> None:
+    samples = three_classes(700)
+    once, twice = learner_of(SPECS["samples leave"]), learner_of(SPECS["samples leave"])
+    for learner in (once, twice):
+        learner.absorb("working_set", part(samples, 0, 500))
+        learner.checkpoint()
+    twice.checkpoint()
+    for learner in (once, twice):
+        learner.absorb("working_set", part(samples, 500, 700))
+    assert same(once, twice)
+
+
+def test_what_is_saved_is_not_changed_by_further_learning() -> None:
+    samples = three_classes(700)
+    learner = learner_of(SPECS["samples leave"])
+    learner.absorb("working_set", part(samples, 0, 500))
+    plain, arrays = learner.checkpoint()
+    before, copies = repr(plain), {name: array.copy() for name, array in arrays.items()}
+    learner.absorb("working_set", part(samples, 500, 700))
+    assert repr(plain) == before
+    assert all(np.array_equal(array, copies[name]) for name, array in arrays.items())
+
+
+def test_it_holds_no_kernel_values_but_says_what_memory_they_take() -> None:
+    learner = learner_of({"asset": None})
+    learner.absorb("working_set", three_classes(1500))
+    plain, arrays = learner.checkpoint()
+    assert not any(name.endswith("gram") for name in arrays)
+    assert plain["memory_bytes"] > 4 * learner.heads["working_set"].view().stats["size"] ** 2
