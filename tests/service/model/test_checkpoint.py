@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service.engine.model_files import fill_model
 from service.model.learner import Learner
 from service.model.live import Model
+from service.storage.snapshot_format import State
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, three_classes
 
@@ -14,7 +16,11 @@ SPECS: dict[str, dict[str, Any]] = {
     "samples leave": {"working_set": {"max_size": 150}, "asset": {"dimension": 16}},
     "a linear kernel": {"kernel": {"type": "linear"}, "working_set": {}, "asset": None},
     # The matrix of 512 samples in float32: the set keeps some of its rows.
-    "some rows": {"working_set": {"gram_bytes_max": 1 << 20, "C": 100.0}, "asset": None},
+    "some rows": {
+        "kernel": {"type": "rbf", "gamma": 50.0},
+        "working_set": {"gram_bytes_max": 1 << 20},
+        "asset": None,
+    },
 }
 
 
@@ -37,6 +43,8 @@ def test_live_and_restored_go_on_bit_for_bit(spec: dict[str, Any]) -> None:
         live.absorb("working_set", part(samples, start, start + 100))
     restored.restore(*live.checkpoint())
     assert same(live, restored)
+    store = live.heads["working_set"].learner.current.store  # type: ignore[attr-defined]
+    assert store.some_rows == ("gram_bytes_max" in spec["working_set"])
     for start in range(1200, 1600, 57):
         block = part(samples, start, min(start + 57, 1600))
         said = [learner.absorb("working_set", block) for learner in (live, restored)]
@@ -65,6 +73,14 @@ def test_what_is_saved_is_not_changed_by_further_learning() -> None:
     learner.absorb("working_set", part(samples, 500, 700))
     assert repr(plain) == before
     assert all(np.array_equal(array, copies[name]) for name, array in arrays.items())
+
+
+def test_kernel_values_in_snapshots_of_earlier_versions_are_not_read() -> None:
+    learner, again = learner_of({"asset": None}), Model(1, "m", read_papers_spec({"asset": None}))
+    learner.absorb("working_set", three_classes(300))
+    plain, arrays = learner.checkpoint()
+    former = State(plain, {**arrays, "working_set.gram": np.zeros(1, np.float32)})
+    assert same(learner, fill_model(again, former, "it").learner)
 
 
 def test_it_holds_no_kernel_values_but_says_what_memory_they_take() -> None:
