@@ -130,5 +130,5 @@ def _decode(block: list[Entry]) -> None:
         rows_of(from_prediction_record(block[0].record).rows)
     elif block[0].kind == "fit":
         fit_from_record(block[0].record)
-    else:
+    elif block[0].kind != "checkpoint":  # which has no record
         recorded(block)
