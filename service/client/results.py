@@ -156,7 +156,8 @@ def labelled(responses: Sequence[Mapping[str, Any]]) -> Labelled:
 
 def result_of(response: Mapping[str, Any]) -> Learned | Labelled | Predictions:
     """Return the result in one response, of whichever kind it is. Raises ClientError."""
-    if "status" in response.get("results", ()):
+    results = response.get("results")
+    if isinstance(results, Mapping) and "status" in results:
         return labelled([response])
     return learned([response]) if "results" in response else predicted([response])
 
