@@ -228,6 +228,9 @@ class Learner:
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take the state of a snapshot."""
         self._take(plain, arrays)
+        if self.pending is not None:
+            self.pending.restore(arrays, missing=self.model.spec.prepare is not None)
+        self._show_pending()
         self.model.snapshot_sequence = self.sequence
 
     def _take(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -235,9 +238,6 @@ class Learner:
         self.epoch = plain.get("epoch", self.epoch)  # older versions had none
         self._restored_at = self.sequence
         self._restore_rows(plain, arrays)
-        if self.pending is not None:
-            self.pending.restore(arrays, missing=self.model.spec.prepare is not None)
-        self._show_pending()
         self.model.rolled_back = plain.get("rolled_back")
         for name, head in self.heads.items():
             prefix = f"{name}."
