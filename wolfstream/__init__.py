@@ -1,12 +1,12 @@
-"""The names that a program imports: clients of a running server, and scikit-learn estimators.
+"""The names that a program imports: clients of a server, scikit-learn estimators, and their files.
 
-    from wolfstream import Client, SFWClassifier
+    from wolfstream import Client, SFWClassifier, load, save
 
 Each name is imported from its home when it is first asked for, so that the client starts without
 the compiled numerics and the estimators start without the client. The estimators need
 scikit-learn, which the extra `sklearn` installs.
 
-It may import `service.client`, `solver.estimators`.
+It may import `service.client`, `service.notebook`, `solver.estimators`.
 It is imported by nothing inside the project.
 """
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from service.client.river import RemoteClassifier, RemoteRegressor
     from service.client.stream import Stream
     from service.client.sync import Client
+    from service.notebook.files import load, save
     from solver.estimators.asset_classifier import AssetClassifier
     from solver.estimators.asset_regressor import AssetRegressor
     from solver.estimators.enclosing_ball import EnclosingBall
@@ -60,6 +61,8 @@ __all__ = [
     "StreamClassifier",
     "StreamRegressor",
     "Unreachable",
+    "load",
+    "save",
 ]
 
 _HOMES = {
@@ -89,6 +92,8 @@ _HOMES = {
     "StreamClassifier": "solver.estimators.stream_classifier",
     "StreamRegressor": "solver.estimators.stream_regressor",
     "Unreachable": "service.client.errors",
+    "load": "service.notebook.files",
+    "save": "service.notebook.files",
 }
 
 

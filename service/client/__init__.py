@@ -3,6 +3,6 @@
 A synchronous and an asyncio client, streams, and River's interface. What a call sends, retries
 and means is written once, without input or output, in `steps`, `calls` and `session`.
 
-It may import nothing of the other packages.
+It may import `service.notebook`.
 It is imported by `wolfstream`, `service.cli`.
 """

@@ -1,6 +1,7 @@
 """The client of a running server for asyncio."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -10,6 +11,7 @@ import httpx
 from service.client.calls import Calls
 from service.client.errors import ClientError, Refused
 from service.client.events import EventReader
+from service.client.portable import content_of, made_of
 from service.client.results import Labelled, Learned, Predictions
 from service.client.steps import Effect, Pause, Reply, Request, Steps, run_async
 from service.client.wire import (
@@ -85,6 +87,16 @@ class AsyncClient:
     async def delete(self, name: str, *, if_match: str | None = None) -> None:
         """Delete a model and everything that it has learned. if_match: see `learn`."""
         await self._run(self._calls.delete(name, if_match))
+
+    async def upload(self, name: str, source: Any) -> dict[str, Any]:
+        """Make a new model that answers as a fitted estimator does, and goes on learning."""
+        content = await asyncio.to_thread(content_of, source)
+        return await self._run(self._calls.upload(name, content))
+
+    async def download(self, name: str, path: str | os.PathLike[str] | None = None) -> Any:
+        """Return a model as an estimator, or write it into a model file."""
+        content = await self._run(self._calls.download(name))
+        return await asyncio.to_thread(made_of, content, name, path)
 
     async def learn(
         self,

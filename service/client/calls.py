@@ -1,8 +1,8 @@
 """The calls of a client as steps: the requests, when they are retried, what responses mean."""
 
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from service.client.batches import (
     MOST_BYTES,
@@ -15,14 +15,18 @@ from service.client.batches import (
 )
 from service.client.errors import ClientError, NotDone, Refused
 from service.client.results import Labelled, Learned, Predictions, labelled, learned, predicted
-from service.client.steps import Patience, Pause, Request, Steps
+from service.client.steps import Patience, Pause, Reply, Request, Steps
 from service.client.wire import (
     IDEMPOTENCY_KEY,
+    OCTETS,
     decode_reply,
     learning_call,
     model_path,
+    octets_of,
     packed,
 )
+
+T = TypeVar("T")
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.05, 1.0
 
@@ -35,10 +39,13 @@ class Calls:
 
     def ask(self, request: Request) -> Steps[dict[str, Any]]:
         """Send a request, retry it while that may help, return the response. Raises ClientError."""
+        return self._tried(request, decode_reply)
+
+    def _tried(self, request: Request, decode: Callable[[Request, Reply], T]) -> Steps[T]:
         patience = Patience(self._patience)
         while True:
             try:
-                return decode_reply(request, (yield request))
+                return decode(request, (yield request))
             except ClientError as error:
                 if not request.again and not isinstance(error, Refused):
                     raise
@@ -60,6 +67,17 @@ class Calls:
         """Create a model from a spec, and return its description."""
         body = packed({**(spec or {}), **fields})
         return self.ask(Request("PUT", model_path(name), body))
+
+    def upload(self, name: str, content: bytes) -> Steps[dict[str, Any]]:
+        """Make a model of the bytes of a model file; sent again, they find it made."""
+        headers = {"content-type": OCTETS}
+        return self.ask(Request("PUT", model_path(name, "state"), content, headers=headers))
+
+    def download(self, name: str) -> Steps[bytes]:
+        """Return a model as the bytes of a model file."""
+        headers = {"accept": f"{OCTETS}, application/problem+json"}
+        request = Request("GET", model_path(name, "state"), headers=headers)
+        return self._tried(request, octets_of)
 
     def delete(self, name: str, if_match: str | None = None) -> Steps[None]:
         """Delete a model. A 404 after a lost response means that the first attempt succeeded."""

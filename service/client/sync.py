@@ -12,6 +12,7 @@ server had no room, and each sample is still learned once. The errors that remai
 `client.errors`.
 """
 
+import os
 import time
 from collections.abc import Iterator, Mapping
 from types import TracebackType
@@ -22,6 +23,7 @@ import httpx
 from service.client.calls import Calls
 from service.client.errors import ClientError, Refused
 from service.client.events import EventReader
+from service.client.portable import content_of, made_of
 from service.client.results import Labelled, Learned, Predictions
 from service.client.steps import Effect, Pause, Reply, Request, Steps, run
 from service.client.wire import (
@@ -107,6 +109,24 @@ class Client:
     def delete(self, name: str, *, if_match: str | None = None) -> None:
         """Delete a model and everything that it has learned. if_match: see `learn`."""
         self._run(self._calls.delete(name, if_match))
+
+    def upload(self, name: str, source: Any) -> dict[str, Any]:
+        """Make a new model that answers as a fitted estimator does, and goes on learning.
+
+        source: the estimator, or the path or the bytes of a model file (`wolfstream.save`).
+
+        Raises Refused with status 409 where the name belongs to a model in another state, 422 for
+        a file that cannot be used, and what `wolfstream.save` raises for the estimator.
+        """
+        return self._run(self._calls.upload(name, content_of(source)))
+
+    def download(self, name: str, path: str | os.PathLike[str] | None = None) -> Any:
+        """Return a model as an estimator, which goes on learning in this process.
+
+        path: of a model file to be written instead; nothing is returned then, and every model
+            has a file. Raises what `wolfstream.load` raises for a model that is no estimator.
+        """
+        return made_of(self._run(self._calls.download(name)), name, path)
 
     def learn(
         self,

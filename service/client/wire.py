@@ -16,6 +16,7 @@ from service.client.errors import AnswerLost, ClientError, Refused, unreachable
 from service.client.steps import Reply, Request
 
 MSGPACK = "application/vnd.msgpack"
+OCTETS = "application/octet-stream"
 EVENT_STREAM = "text/event-stream, application/problem+json"
 ACCEPTED = f"{MSGPACK}, application/problem+json"
 IDEMPOTENCY_KEY = "idempotency-key"
@@ -99,6 +100,15 @@ def decode_reply(request: Request, reply: Reply) -> dict[str, Any]:
     if seconds.isascii() and seconds.isdecimal():
         problem["retry_after_seconds"] = float(seconds)
     raise Refused(reply.status, problem)
+
+
+def octets_of(request: Request, reply: Reply) -> bytes:
+    """Return the bytes of a reply that has no other form. Raises ClientError."""
+    media_type = reply.headers.get("content-type", "").partition(";")[0]
+    if reply.status == 200 and media_type == OCTETS:
+        return reply.content
+    decode_reply(request, reply)
+    raise ClientError(f"{request.path} responded with {media_type}: is this wolfstream?")
 
 
 def plain(decode: Callable[[Any], Any], body: bytes | str) -> dict[str, Any] | None:

@@ -6,6 +6,6 @@ crash. `facade.Engine` is what the server uses.
 It may import `service.settings`, `service.storage`, `service.model`, `service.heads`,
 `service.samples`, `service.spec`, `service.diagnostics`, `service.native`, `solver.prepare`,
 `solver.rows`.
-It is imported by `service.cli`, `service.web`, `service.web.routes`, `service.web.metrics`,
-`service.monitor`.
+It is imported by `service.cli`, `service.notebook`, `service.web`, `service.web.routes`,
+`service.web.metrics`, `service.monitor`.
 """

@@ -17,7 +17,7 @@ from service.spec.model import ModelSpec
 from service.spec.stored import read_stored_spec
 from service.storage.entries import new_epoch
 from service.storage.interfaces import Storage
-from service.storage.snapshot_format import DamagedSnapshot, State, read_state
+from service.storage.snapshot_format import DamagedSnapshot, State, decode_state, read_state
 from solver.prepare.named_rows import table_of
 from solver.rows.matrix import Matrix, SparseRows
 
@@ -61,6 +61,15 @@ def load_model(path: Path, name: str = "", model_id: int = 0) -> LoadedModel:
     """Read a model file and publish its model. Raises ModelFileError."""
     state, spec = _read_model_file(path)
     return fill_model(Model(model_id, name, spec), state, str(path))
+
+
+def load_content(content: bytes, source: str) -> LoadedModel:
+    """A model of the bytes of a model file, which messages call `source`; see `load_model`."""
+    try:
+        state = decode_state(content, source)
+    except DamagedSnapshot as error:
+        raise _unusable(source, error) from None
+    return fill_model(Model(0, "", spec_in(state, source)), state, source)
 
 
 def add_model(name: str, path: Path, storage: Storage) -> LoadedModel:
@@ -131,9 +140,12 @@ def _read_model_file(path: Path) -> tuple[State, ModelSpec]:
     try:
         state = read_state(path)
     except DamagedSnapshot as error:
-        reason = error.reason.replace("a snapshot", "a model file")
-        raise ModelFileError(f"{path} {reason}") from None
+        raise _unusable(str(path), error) from None
     return state, spec_in(state, str(path))
+
+
+def _unusable(source: str, error: DamagedSnapshot) -> ModelFileError:
+    return ModelFileError(f"{source} {error.reason.replace('a snapshot', 'a model file')}")
 
 
 def describe(loaded: LoadedModel) -> str:

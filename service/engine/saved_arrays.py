@@ -195,12 +195,15 @@ def _check_machines(
     if "whitening" in arrays:
         landmarks = _n_rows("landmarks", arrays)
         _check_shape("whitening", arrays, (landmarks, width))
+        # An estimator's `fit` makes it of numbers half as long.
+        single = arrays["whitening"].dtype == np.float32
+        _require(single or _is_double("whitening", arrays), "whitening", "is not of floats")
     if "width" in arrays:
         _check_shape("width", arrays, (2,))
         _check_numbers("width", arrays, None)
         columns, sparse = (int(number) for number in arrays["width"])
         _require(columns == width and sparse < 2, "width", "is not that of the machines")
-    for name in ("frequency", "phase", "whitening", "origin"):
+    for name in ("frequency", "phase", "origin"):
         if name in arrays:
             _check_floats(name, arrays)
     if "origin" in arrays and arrays["origin"].size:
@@ -288,7 +291,11 @@ def _check_numbers(name: str, arrays: Arrays, below: int | None, least: int = 0)
 
 def _check_floats(name: str, arrays: Arrays) -> None:
     _require(name in arrays, name, "is missing")
-    _require(arrays[name].dtype == np.float64, name, "is not of 64-bit floats")
+    _require(_is_double(name, arrays), name, "is not of 64-bit floats")
+
+
+def _is_double(name: str, arrays: Arrays) -> bool:
+    return bool(arrays[name].dtype == np.float64)
 
 
 def _check_shape(name: str, arrays: Arrays, shape: tuple[int | None, ...]) -> None:

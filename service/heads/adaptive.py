@@ -73,6 +73,11 @@ class AdaptiveLearner:
         self._standing: Standing | None = None
         self._chunk = 0
 
+    @property
+    def samples(self) -> int:
+        """How many it has learned."""
+        return 0 if self._bank.current is None else self._bank.current.samples
+
     def meet(self, label: Label) -> None:
         """A class needs no preparation."""
 

@@ -94,6 +94,16 @@ class AssetLearner:
             spec, lambda kernel: _asset(spec, kernel, self._weights)
         )
 
+    @property
+    def current(self) -> Asset:
+        """The solver itself."""
+        return self._learner.current
+
+    @property
+    def settled(self) -> bool:
+        """Whether the kernel is final."""
+        return self._learner.frozen
+
     def meet(self, label: Label) -> None:
         """Give the next class its weight, if any class has one."""
         if self._weight_of:

@@ -96,7 +96,7 @@ class RegressionHead:
     classes = None
 
     def __init__(self, learner: OnlineLearner) -> None:
-        self._learner = learner
+        self.learner = learner
         self._head = ValueHead(learner, learner.voters)
         self._score = Errors()
 
@@ -104,7 +104,7 @@ class RegressionHead:
         """Refuse rows that the learner could not take; there are no labels to meet."""
         del most_classes
         assert not isinstance(samples.y, list)
-        self._learner.check(samples.X)
+        self.learner.check(samples.X)
         return drafted
 
     def absorb(
@@ -126,7 +126,7 @@ class RegressionHead:
     def passes(self, X: Matrix, y: Targets) -> "ValuePasses":
         """Learning these samples again and again."""
         assert not isinstance(y, list)
-        return ValuePasses(self._learner, X, y)
+        return ValuePasses(self.learner, X, y)
 
     def date_changes(self, sequence: int) -> None:
         """As of `Head`."""
@@ -138,18 +138,18 @@ class RegressionHead:
 
     def view(self) -> RegressionView:
         """What predictions and descriptions read from now on."""
-        view = self._learner.view()
+        view = self.learner.view()
         return RegressionView(view, ValueHeadView(view, self._head.voters), self._score.copy())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""
-        plain, arrays = self._learner.state()
+        plain, arrays = self.learner.state()
         return {**plain, **self._score.state()}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
         self._score.restore(plain)
-        self._learner.restore(plain, arrays)
+        self.learner.restore(plain, arrays)
 
 
 class ValuePasses:

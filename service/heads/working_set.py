@@ -94,6 +94,11 @@ class SetLearner:
         """The solver itself, for what no stream can say: further passes, a solution to adopt."""
         return self._learner.current
 
+    @property
+    def settled(self) -> bool:
+        """Whether the kernel is final."""
+        return self._learner.frozen
+
     def _build(self, kernel: Kernel) -> WorkingSet:
         own = self._own
         parameters = SetParameters(

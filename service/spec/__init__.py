@@ -1,7 +1,7 @@
 """What a client may choose when it creates a model, with a default for everything.
 
 It may import nothing of the rest.
-It is imported by `service.cli`, `service.web.routes`, `service.web.openapi`,
+It is imported by `service.cli`, `service.notebook`, `service.web.routes`, `service.web.openapi`,
 `service.web.formats`, `service.training`, `service.engine`, `service.storage`, `service.model`,
 `service.heads`, `service.samples`.
 """

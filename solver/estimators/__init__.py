@@ -2,5 +2,5 @@
 
 It may import `solver.stream`, `solver.semiparametric`, `solver.asset`, `solver.working_set`,
 `solver.frank_wolfe`, `solver.simplex`, `solver.kernels`, `solver.prepare`, `solver.rows`.
-It is imported by `wolfstream`.
+It is imported by `wolfstream`, `service.notebook`.
 """

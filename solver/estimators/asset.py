@@ -62,6 +62,20 @@ class AssetEstimator(KernelParameters):
     epochs: int
     random_state: Any
 
+    @property
+    def learner(self) -> Asset:
+        """The learner itself. Raises NotFittedError."""
+        check_is_fitted(self)
+        return self._learner
+
+    def _resume(self, learner: Asset, n_features: int) -> None:
+        """Go on from a learner of these parameters that has learned samples elsewhere."""
+        self._check_parameters()
+        self._forget()
+        self.n_features_in_, self.gamma_ = n_features, learner.kernel.gamma
+        self._learner = learner
+        self._publish()
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("features", self.features, ("nystrom", "fourier", "identity"))

@@ -9,6 +9,7 @@ from sklearn.utils.validation import validate_data
 
 from solver.arrays import Float64Array
 from solver.asset.features import FeatureKind, takes_sparse
+from solver.asset.learner import Asset
 from solver.asset.subgradient import Algorithm
 from solver.asset.view import predict
 from solver.estimators.asset import AssetEstimator
@@ -123,6 +124,15 @@ class AssetClassifier(ClassifierMixin, AssetEstimator):
         if self.class_weight is not None:
             self._learner.class_weight += weights.tolist()
         self._learner.meet_classes(len(classes))
+
+    def resume(self, learner: Asset, classes: NDArray[Any], n_features: int) -> Self:
+        """Go on from a learner of these parameters that has learned samples elsewhere.
+
+        classes: labels in the order of their numbers; more may come.
+        """
+        self._resume(learner, n_features)
+        self.classes_, self._declared = classes, False
+        return self
 
     def decision_function(self, X: Any) -> Float64Array:
         """phi(x)'gamma + b, (n,), for two classes, positive for classes_[1]; else (n, classes)."""

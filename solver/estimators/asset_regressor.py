@@ -6,6 +6,7 @@ from sklearn.base import RegressorMixin
 
 from solver.arrays import Float64Array
 from solver.asset.features import FeatureKind, takes_sparse
+from solver.asset.learner import Asset
 from solver.asset.subgradient import Algorithm
 from solver.asset.view import predict
 from solver.estimators.asset import AssetEstimator
@@ -98,6 +99,11 @@ class AssetRegressor(RegressorMixin, AssetEstimator):
             check_norms(self._learner.kernel, rows)
         self._learner.absorb(rows, y, weight=samples.weight)
         self._publish()
+        return self
+
+    def resume(self, learner: Asset, n_features: int) -> Self:
+        """Go on from a learner of these parameters that has learned samples elsewhere."""
+        self._resume(learner, n_features)
         return self
 
     def predict(self, X: Any) -> Float64Array:

@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solver.arrays import Float64Array
 from solver.estimators.base import as_matrix, class_codes, class_weights, generator, same_kind
@@ -161,6 +161,25 @@ class SFWClassifier(OneVersusOneClassifier):
         self._learner.absorb(rows, codes_of(met, y), weight=samples.weight)
         self._publish()
         self.__dict__.pop("support_", None)
+        return self
+
+    @property
+    def learner(self) -> WorkingSet:
+        """The learner itself. Raises NotFittedError."""
+        check_is_fitted(self)
+        return self._learner
+
+    def resume(self, learner: WorkingSet, classes: NDArray[Any], n_features: int) -> Self:
+        """Go on from a working set of these parameters that has learned samples elsewhere.
+
+        classes: labels in the order of their numbers; more may come.
+        """
+        self._check_parameters()
+        self._forget()
+        self.classes_, self._declared, self.n_features_in_ = classes, False, n_features
+        self.pairs_ = pairs_of(max(len(classes), 2))
+        self._learner, self.gamma_ = learner, learner.kernel.gamma
+        self._publish()
         return self
 
     def _check_parameters(self) -> None:

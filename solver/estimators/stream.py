@@ -86,6 +86,24 @@ class StreamEstimator(BaseEstimator):
         check_is_fitted(self)
         return self._model.standing()
 
+    @property
+    def model(self) -> StreamModel:
+        """The model itself. Raises NotFittedError."""
+        check_is_fitted(self)
+        return self._model
+
+    def _resume(self, model: StreamModel, csr_features: int | None) -> None:
+        """Go on from a model of these parameters that has learned samples elsewhere.
+
+        csr_features: columns of its rows if they are scipy CSR; None if they are not.
+        """
+        self._check_parameters()
+        self._forget()
+        self._model, self._sparse = model, csr_features is not None
+        self._name_features(model.rows)
+        if csr_features is not None:
+            self.n_features_in_ = csr_features
+
     def _check_parameters(self) -> None:
         """Raise ValueError for wrong parameters."""
         check_choice("missing", self.missing, ("mean", "indicator"))

@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from solver.arrays import Float64Array
 from solver.estimators.base import class_codes
@@ -16,7 +17,7 @@ from solver.estimators.stream_labels import classes_after, codes_of
 from solver.prepare.named_rows import Rows
 from solver.prepare.row_form import Missing
 from solver.rows.matrix import SparseRows
-from solver.stream.model import Taught
+from solver.stream.model import StreamModel, Taught
 
 # What a class has at least where probabilities become logarithms.
 _LEAST = 1e-300
@@ -89,6 +90,29 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         declared = classes is not None if first else self._declared
         self.classes_, self._declared = classes_after(known, y, classes, declared), declared
         self._learn(rows, codes_of(self.classes_, y).tolist(), self.taught, weight)
+        return self
+
+    @property
+    def declared(self) -> bool:
+        """Whether the first call declared all classes. Raises NotFittedError."""
+        check_is_fitted(self)
+        return self._declared
+
+    def resume(
+        self,
+        model: StreamModel,
+        classes: NDArray[Any],
+        *,
+        declared: bool = False,
+        csr_features: int | None = None,
+    ) -> Self:
+        """Go on from a model of these parameters that has learned samples elsewhere.
+
+        classes: labels, which the model knows by their places. declared: whether no others may
+        come. csr_features: columns of the rows if they are scipy CSR; None if they are not.
+        """
+        self._resume(model, csr_features)
+        self.classes_, self._declared = classes, declared
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from solver.asset.targets import LARGEST_TARGET
 from solver.estimators.one_at_a_time import OneAtATime
 from solver.estimators.stream import StreamEstimator
 from solver.prepare.row_form import Missing
+from solver.stream.model import StreamModel
 
 
 class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
@@ -63,6 +64,14 @@ class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
         self._check_parameters()
         rows, y, weight = self._samples(X, y, sample_weight, y_numeric=True)
         self._learn(rows, _targets(y), "asset", weight)
+        return self
+
+    def resume(self, model: StreamModel, *, csr_features: int | None = None) -> Self:
+        """Go on from a model of these parameters that has learned samples elsewhere.
+
+        csr_features: columns of its rows if they are scipy CSR; None if they are not.
+        """
+        self._resume(model, csr_features)
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:

@@ -1,0 +1,113 @@
+"""Estimators in model files: the same files that `wolfstream train` and a server write."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from service.engine.model_files import (
+    LoadedModel,
+    ModelFileError,
+    fill_model,
+    load_content,
+    load_model,
+)
+from service.errors import Invalid
+from service.model.learner import Learner
+from service.model.live import Model
+from service.notebook.assets import asset_of, learner_of_asset
+from service.notebook.rows import NoCounterpart
+from service.notebook.streams import learner_of_stream, stream_of
+from service.notebook.working_sets import learner_of_set, learner_of_solution, set_of
+from service.storage.snapshot_format import State, encode_state, write_content
+from solver.estimators.asset import AssetEstimator
+from solver.estimators.frank_wolfe_classifier import FrankWolfeClassifier
+from solver.estimators.sfw_classifier import SFWClassifier
+from solver.estimators.stream import StreamEstimator
+
+# What can be saved, and how it becomes a model.
+_LEARNERS: dict[type, Callable[[Any], Learner]] = {
+    StreamEstimator: learner_of_stream,
+    SFWClassifier: learner_of_set,
+    AssetEstimator: learner_of_asset,
+    FrankWolfeClassifier: learner_of_solution,
+}
+# What a model becomes, by its heads.
+_ESTIMATORS: dict[tuple[str, ...], Callable[[Learner], Any]] = {
+    ("working_set",): set_of,
+    ("asset",): asset_of,
+    ("asset", "adaptive"): stream_of,
+    ("working_set", "asset", "adaptive"): stream_of,
+}
+
+
+def save(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator into a model file, whole or not at all.
+
+    A server takes the file (`client.upload`, `wolfstream serve --load`), answers as the estimator
+    does, and goes on learning. StreamClassifier, StreamRegressor, SFWClassifier, AssetClassifier
+    and AssetRegressor can be saved, and FrankWolfeClassifier, whose solution MSFW goes on from.
+
+    Raises NotFittedError, TypeError for anything else, ValueError for labels or parameters that
+    no server's model may have, OSError.
+    """
+    write_content(Path(path), *encode_state(state_of(estimator)))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The estimator in a model file, which goes on learning.
+
+    A default model becomes a StreamClassifier or StreamRegressor, a working set alone an
+    SFWClassifier, ASSET alone an AssetClassifier or AssetRegressor. What is no part of a model, as
+    the number of `epochs`, has its default.
+
+    Raises ValueError for a model that is none of these, ModelFileError for a file that is damaged
+    or of another version.
+    """
+    return _estimator_of(load_model(Path(path)), str(path))
+
+
+def encode(estimator: Any) -> bytes:
+    """The bytes of the file that `save` writes. Raises what it raises."""
+    return b"".join(encode_state(state_of(estimator)))
+
+
+def decode(content: bytes, source: str) -> Any:
+    """The estimator in the bytes of a file, which messages call `source`.
+
+    Raises what `load` raises.
+    """
+    return _estimator_of(load_content(content, source), source)
+
+
+def state_of(estimator: Any) -> State:
+    """The state of a model that answers as an estimator does. Raises what `save` raises."""
+    makes = [make for kind, make in _LEARNERS.items() if isinstance(estimator, kind)]
+    if not makes:
+        raise TypeError(
+            f"{type(estimator).__name__} cannot be saved: StreamClassifier, StreamRegressor, "
+            "SFWClassifier, AssetClassifier, AssetRegressor and FrankWolfeClassifier can"
+        )
+    try:
+        learner = makes[0](estimator)
+        state = State(*learner.state())
+        fill_model(Model(0, "", learner.model.spec), state, "it")
+    except (NoCounterpart, ModelFileError) as error:
+        raise NoCounterpart(f"this {type(estimator).__name__}: {error}") from None
+    except Invalid as error:
+        wrong = "; ".join(f"{e.get('pointer', '')} {e['detail']}" for e in error.errors)
+        raise NoCounterpart(
+            f"a server's model may not have the parameters of this {type(estimator).__name__}: "
+            f"{wrong}"
+        ) from None
+    return state
+
+
+def _estimator_of(loaded: LoadedModel, source: str) -> Any:
+    heads = loaded.model.spec.heads
+    if heads not in _ESTIMATORS:
+        raise NoCounterpart(f"{source}: no estimator has the heads {' and '.join(heads)}")
+    try:
+        return _ESTIMATORS[heads](loaded.learner)
+    except NoCounterpart as error:
+        raise NoCounterpart(f"{source}: {error}") from None

@@ -1,0 +1,26 @@
+"""The kernel of an estimator as that of a spec, and back."""
+
+from typing import Any
+
+from service.spec.kernel import KernelSpec, PolynomialSpec, RbfSpec
+from solver.kernels.functions import Kernel
+
+
+def plain_kernel(kernel: Kernel) -> dict[str, Any]:
+    """A kernel whose gamma is a number, as a spec has it."""
+    plain: dict[str, Any] = {"type": kernel.type}
+    if kernel.type != "linear":
+        plain["gamma"] = float(kernel.gamma)
+    if kernel.type == "polynomial":
+        plain |= {"degree": int(kernel.degree), "coef0": float(kernel.coef0)}
+    return plain
+
+
+def kernel_parameters(spec: KernelSpec, kernel: Kernel) -> dict[str, Any]:
+    """The parameters of an estimator. kernel: that of the spec, with the gamma that was found."""
+    parameters: dict[str, Any] = {"kernel": spec.type}
+    if isinstance(spec, RbfSpec | PolynomialSpec):
+        parameters["gamma"] = kernel.gamma
+    if isinstance(spec, PolynomialSpec):
+        parameters |= {"degree": spec.degree, "coef0": spec.coef0}
+    return parameters

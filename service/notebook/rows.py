@@ -1,0 +1,76 @@
+"""The rows of an estimator as those of a model, and back.
+
+An estimator's rows are arrays, columns that a data frame names, or scipy CSR, whose columns are
+numbered; a model knows the columns of the last by names, which are the numbers.
+"""
+
+from typing import Any
+
+from service.errors import WolfstreamError
+from service.model.learner import Learner
+from solver.prepare.named_rows import NameTable
+from solver.prepare.schema import settled_numbers
+
+
+class NoCounterpart(WolfstreamError, ValueError):
+    """An estimator cannot be a server's model, or a model no estimator; the message says why."""
+
+
+def take_rows_of(estimator: Any, learner: Learner, *, sparse: bool) -> None:
+    """Let a fresh model without preparation have the rows that an estimator has learned."""
+    rows = learner.rows
+    if sparse:
+        number_columns(learner, estimator.n_features_in_)
+    elif names := [str(name) for name in getattr(estimator, "feature_names_in_", ())]:
+        schema = settled_numbers(tuple(names), strict=True)._replace(named=True)
+        rows.form = rows.form._replace(schema=schema)
+    else:
+        rows.form = rows.form._replace(width=estimator.n_features_in_)
+
+
+def number_columns(learner: Learner, features: int) -> None:
+    """Let a model have sparse rows whose features are numbered from 0."""
+    learner.rows.names = NameTable([str(number) for number in range(features)])
+    learner.rows.form = learner.rows.form._replace(sparse=True)
+
+
+def name_columns(estimator: Any, learner: Learner) -> None:
+    """Let an estimator have the names of the columns of a model, if it has names."""
+    schema = learner.rows.form.schema
+    if schema is not None and schema.named:
+        import numpy as np
+
+        estimator.feature_names_in_ = np.array(schema.names, object)
+
+
+def features_of(learner: Learner) -> int:
+    """The number of columns of a model that has learned. Raises NoCounterpart.
+
+    Sparse rows must be those of numbered columns, as files have them.
+    """
+    if learner.model.spec.prepare is not None:
+        raise NoCounterpart("its rows are prepared, and this estimator takes them as they come")
+    dimension, names = learner.rows.dimension, learner.rows.names
+    if dimension is None or not learner.sequence:
+        raise NoCounterpart("it has learned nothing")
+    if names is not None and not are_numbers(names.names()):
+        raise NoCounterpart(
+            "its rows are sparse and have names, which this estimator does not know"
+        )
+    return dimension
+
+
+def check_settled(settled: bool) -> None:
+    """Raise NoCounterpart while a model still looks for the width of its kernel."""
+    if not settled:
+        raise NoCounterpart(
+            "its gamma is still being found: let it learn more samples, or give gamma as a number"
+        )
+
+
+def are_numbers(names: list[str]) -> bool:
+    """Whether names are numbers that follow each other, as those of columns do."""
+    if not names or not names[0].isdecimal():
+        return False
+    first = int(names[0])
+    return names == [str(first + i) for i in range(len(names))]

@@ -1,0 +1,179 @@
+"""StreamClassifier and StreamRegressor as default models of a server, and back."""
+
+from typing import Any
+
+import numpy as np
+
+from service.heads.adaptive import AdaptiveLearner
+from service.heads.asset import AssetLearner
+from service.heads.classification import ClassificationHead
+from service.heads.regression import RegressionHead
+from service.heads.working_set import SetLearner
+from service.model.learner import Learner
+from service.model.live import Model
+from service.notebook.labels import classes_of, labels_of
+from service.notebook.rows import NoCounterpart, are_numbers, number_columns
+from service.samples.targets import Label
+from service.spec.heads import HeadName
+from service.spec.model import ModelSpec, read_spec
+from solver.estimators.stream_classifier import StreamClassifier
+from solver.estimators.stream_regressor import StreamRegressor
+from solver.stream.labels import key_of
+from solver.stream.model import StreamModel
+from solver.stream.rows import Part
+
+_Head = ClassificationHead[Any] | RegressionHead
+_BANK: HeadName = "adaptive"
+_OF_PAPERS: tuple[HeadName, ...] = ("working_set", "asset")
+
+
+def learner_of_stream(estimator: StreamClassifier | StreamRegressor) -> Learner:
+    """The default model with what an estimator has learned, in the same bits.
+
+    Raises NoCounterpart, Invalid.
+    """
+    model, labels = estimator.model, None
+    if isinstance(estimator, StreamClassifier):
+        labels = labels_of(estimator.classes_)
+    learner = Learner(Model(0, "", _spec_of(estimator, labels)))
+    kept = model.__getstate__()
+    states: dict[HeadName, Any] = {model.taught: kept["paper"], _BANK: kept["bank"]}
+    for name, (plain, arrays) in states.items():
+        head = _head(learner, name)
+        if isinstance(head, ClassificationHead):
+            assert labels is not None
+            head.meet(labels[code] for code in kept["classes"][name])
+        head.learner.restore(plain, arrays)
+    learner.sequence = _samples(learner)
+    rows, own = learner.rows, model.rows
+    if not own.form.begun:  # sparse rows of numbered columns
+        number_columns(learner, estimator.n_features_in_)
+        return learner
+    rows.form, rows.names, rows.preparation = own.form, own.names, own.preparation
+    rows.first = [
+        part if labels is None else part._replace(y=[labels[code] for code in part.y])
+        for part in own.first
+    ]
+    return learner
+
+
+def stream_of(learner: Learner) -> StreamClassifier | StreamRegressor:
+    """An estimator that goes on as a default model would. Raises NoCounterpart."""
+    spec, rows = learner.model.spec, learner.rows
+    _check_default(spec)
+    taught = _taught(learner)
+    classes = _classes(learner)
+    prepare = spec.prepare
+    assert prepare is not None
+    names = None if rows.names is None else rows.names.names()
+    numbered = names is not None and are_numbers(names)
+    parameters: Any = {
+        "missing": prepare.missing,
+        "timestamps": list(prepare.timestamps),
+        "temporal": spec.temporal,
+        "seed": spec.seed,
+    }
+    model = StreamModel.__new__(StreamModel)
+    model.__setstate__(_kept(learner, taught, classes, numbered=numbered))
+    csr_features = len(names or ()) if numbered else None
+    if classes is None:
+        return StreamRegressor(**parameters).resume(model, csr_features=csr_features)
+    return StreamClassifier(taught=taught, **parameters).resume(  # type: ignore[arg-type]
+        model, classes_of(classes), declared=spec.classes is not None, csr_features=csr_features
+    )
+
+
+def _kept(
+    learner: Learner, taught: HeadName, classes: list[Label] | None, *, numbered: bool
+) -> dict[str, Any]:
+    """What `StreamModel.__setstate__` takes. numbered: see `are_numbers`."""
+    spec, rows, fresh = learner.model.spec, learner.rows, Learner(learner.model).rows
+    place = {key_of(label): code for code, label in enumerate(classes or ())}
+
+    def codes(labels: Any) -> Any:
+        return labels if classes is None else [place[key_of(label)] for label in labels]
+
+    heads = {name: _head(learner, name) for name in (taught, _BANK)}
+    return {
+        "task": spec.task,
+        "taught": taught,
+        "preparing": rows.form.prepare,
+        "temporal": spec.temporal,
+        "seed": spec.seed,
+        "form": fresh.form if numbered else rows.form,
+        "names": None if numbered or rows.names is None else rows.names.names(),
+        "first": [Part(taught, part.X, codes(part.y)) for part in rows.first],
+        "preparation": {} if rows.preparation is None else rows.preparation.state(),
+        "classes": {name: codes(head.classes) for name, head in heads.items()},
+        "paper": heads[taught].learner.state(),
+        "bank": heads[_BANK].learner.state(),
+    }
+
+
+def _spec_of(
+    estimator: StreamClassifier | StreamRegressor, labels: list[Label] | None
+) -> ModelSpec:
+    spec: dict[str, Any] = {
+        "task": "regression" if labels is None else "classification",
+        "prepare": {"missing": estimator.missing, "timestamps": list(estimator.timestamps)},
+        "temporal": bool(estimator.temporal),
+        "seed": int(estimator.seed),
+    }
+    if labels is not None and isinstance(estimator, StreamClassifier) and estimator.declared:
+        spec["classes"] = labels
+    return read_spec(spec)
+
+
+def _check_default(spec: ModelSpec) -> None:
+    """Raise NoCounterpart unless a spec has the heads of `{}`, as they are there."""
+    fields = ("task", "classes", "temporal", "seed")
+    own = {name: getattr(spec, name) for name in fields if getattr(spec, name) is not None}
+    prepare = spec.prepare
+    if prepare is not None:
+        own["prepare"] = {"missing": prepare.missing, "timestamps": prepare.timestamps}
+    if read_spec(own) != spec:
+        raise NoCounterpart(
+            "no estimator has the heads and parameters of its spec: StreamClassifier and "
+            "StreamRegressor have those of the default spec"
+        )
+
+
+def _taught(learner: Learner) -> HeadName:
+    """The head of the papers that has learned beside the bank. Raises NoCounterpart."""
+    taught: list[HeadName] = []
+    for name in _OF_PAPERS:
+        own = _head(learner, name).learner if name in learner.heads else None
+        if (isinstance(own, SetLearner) and own.current.n_classes) or (
+            isinstance(own, AssetLearner) and own.current.steps
+        ):
+            taught.append(name)
+    if not taught:
+        raise NoCounterpart("it has learned nothing")
+    if len(taught) > 1:
+        raise NoCounterpart(
+            "its working set and its ASSET have both learned, and an estimator has one of them"
+        )
+    return taught[0]
+
+
+def _classes(learner: Learner) -> list[Label] | None:
+    """All labels, as they were declared or else in ascending order; None of numbers."""
+    met = _head(learner, _BANK).classes
+    if met is None:
+        return None
+    declared = learner.model.spec.classes
+    if declared is not None:
+        return list(declared)
+    return labels_of(np.sort(classes_of(met)))
+
+
+def _head(learner: Learner, name: HeadName) -> _Head:
+    head = learner.heads[name]
+    assert isinstance(head, ClassificationHead | RegressionHead)
+    return head
+
+
+def _samples(learner: Learner) -> int:
+    bank = _head(learner, _BANK).learner
+    assert isinstance(bank, AdaptiveLearner)
+    return bank.samples
