@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from service.cli.failures import Failure
+from service.cli.tables import table
 
 # pydantic is imported when a command runs: help is quick.
 if TYPE_CHECKING:
@@ -119,10 +120,7 @@ def list_(data: Path) -> None:
         click.echo(f"No keys in {data}: a server there serves {served}.", err=True)
         return
     rows = [("NAME", "KEY", "SCOPES", "MODELS", "SAMPLES/S", "CREATED"), *map(_row, found)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join(padded).rstrip())
+    click.echo("\n".join(table(rows)))
 
 
 def _row(key: "Key") -> tuple[str, ...]:

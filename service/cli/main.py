@@ -62,7 +62,8 @@ def main() -> None:
     `serve` runs the server. `replay` streams a file of labelled samples into a model of a running
     server, and shows how well the model predicts each sample just before it learns it. `keys`
     manages who may use a server. `snapshot` copies models between data directories and files, and
-    checks them for damage; `models` leaves out or deletes one that a server cannot recover.
+    checks them for damage; `models` shows, creates, asks and rolls back those of a server, and
+    leaves out or deletes one that it cannot recover.
     `backup` copies a data directory while a server runs on it, `restore` brings it back, also as it
     was earlier. `train`, `predict` and `evaluate` work with files alone; `serve --load` serves what
     `train` writes.

@@ -1,4 +1,4 @@
-"""The commands `wolfstream models`, for the models of a data directory without a server."""
+"""The commands `wolfstream models`: of a running server, or of a data directory without one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +7,16 @@ from pathlib import Path
 import click
 
 from service.cli.failures import Failure
+from service.cli.option_server import server_option
+from service.cli.served_models import (
+    create,
+    history,
+    list_served,
+    predict,
+    rollback,
+    show,
+)
+from service.cli.watch import watch
 
 _data = click.option(
     "--data",
@@ -20,13 +30,21 @@ _model = click.argument("model")
 
 @click.group()
 def models() -> None:
-    """Show the models of a data directory; leave out or delete one that a server cannot recover.
+    """Show, create, ask and roll back the models of a server.
 
-    `wolfstream snapshot export --sequence N` writes a snapshot of such a model into a file, and
-    `wolfstream snapshot verify` says what is damaged.
+    They ask the server at --url; the variable WOLFSTREAM_KEY holds the API key, where it needs one.
+
+    With --data, `list` shows the models of a data directory instead, and needs no server; `skip`
+    and `delete` always work on one, which no server holds, and are for models that a server cannot
+    recover. `wolfstream snapshot export --sequence N` writes a snapshot of such a model into a
+    file, and `wolfstream snapshot verify` says what is damaged.
 
     \b
     Examples:
+      wolfstream models list
+      wolfstream models create rooms --load rooms.model
+      wolfstream models predict rooms '[[20, 41]]' --probability
+      wolfstream models watch rooms
       wolfstream models list --data ./models
       wolfstream models skip prices --data ./models
       wolfstream models delete prices --data ./models
@@ -34,9 +52,17 @@ def models() -> None:
 
 
 @models.command("list")
-@_data
-def list_(data: Path) -> None:
-    """List the models: the sequence of each, and those of its snapshots."""
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="List the models of this data directory, with their snapshots; no server is asked.",
+)
+@server_option
+def list_(data: Path | None, url: str) -> None:
+    """List the models of a server, or of a data directory."""
+    if data is None:
+        list_served(url)
+        return
     with _working():
         from service.engine.quarantine import standings
 
@@ -73,6 +99,10 @@ def delete(data: Path, model: str) -> None:
 
         remove(data, model)
     click.echo(f"{data}: {model} is deleted")
+
+
+for command in (show, create, predict, history, rollback, watch):
+    models.add_command(command)
 
 
 @contextmanager

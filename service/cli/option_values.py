@@ -1,9 +1,23 @@
-"""Parsers for the options of `wolfstream train` that are more than a word or a number."""
+"""Parsers for options that are more than a word or a number."""
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import click
+
+
+def read_json(_: click.Context, __: click.Parameter, value: str | None) -> Any:
+    """Parse JSON, or the JSON in the file of @FILE; None if it is not given."""
+    if value is None:
+        return None
+    try:
+        return json.loads(Path(value[1:]).read_text("utf-8") if value[:1] == "@" else value)
+    except OSError as error:
+        raise click.BadParameter(f"{value[1:]} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(f"this is not JSON: {error}") from None
 
 
 def read_gamma(_: click.Context, __: click.Parameter, value: str) -> float | None:

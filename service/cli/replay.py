@@ -1,6 +1,5 @@
 """The command `wolfstream replay`, which streams a file of samples into a running server."""
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from service.cli.failures import Failure, Interrupted, NoConnection
+from service.cli.option_server import server_option
+from service.cli.option_values import read_json
 from service.spec.heads import BOTH, HEADS
 
 # httpx, numpy and rich are imported when the command runs: help is quick.
@@ -19,25 +20,9 @@ if TYPE_CHECKING:
     from service.files.labelled import Batch, LabelledFile
 
 
-def _read_spec(_: click.Context, __: click.Parameter, value: str | None) -> Any:
-    if value is None:
-        return None
-    try:
-        return json.loads(Path(value[1:]).read_text("utf-8") if value[:1] == "@" else value)
-    except OSError as error:
-        raise click.BadParameter(f"{value[1:]} cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise click.BadParameter(f"this is not JSON: {error}") from None
-
-
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--url",
-    default="http://127.0.0.1:8000",
-    envvar="WOLFSTREAM_URL",
-    help="URL of the server.  [WOLFSTREAM_URL; default: http://127.0.0.1:8000]",
-)
+@server_option
 @click.option(
     "--model",
     required=True,
@@ -53,7 +38,7 @@ def _read_spec(_: click.Context, __: click.Parameter, value: str | None) -> Any:
 @click.option(
     "--spec",
     metavar="JSON|@FILE",
-    callback=_read_spec,
+    callback=read_json,
     help="Spec to create the model with. A model that exists must have this spec.  "
     "[default: {}, if the model does not exist]",
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from service.cli.failures import Failure, Interrupted
+from service.cli.tables import table
 from service.cli.train import check_out
 
 # numpy, numba and rich are imported when a command runs: help is quick.
@@ -210,10 +211,7 @@ def _print_arrays(arrays: list[dict[str, Any]]) -> None:
     for array in arrays:
         shape = " x ".join(map(str, array["shape"]))
         rows.append((array["name"], array["dtype"], shape, f"{array['bytes']:,}"))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join(padded).rstrip())
+    click.echo("\n".join(table(rows)))
 
 
 def _megabytes(path: Path) -> str:

@@ -1,0 +1,51 @@
+"""The server that a command talks to: its option, the key, and how calls fail."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from service.cli.failures import Failure, Interrupted, NoConnection
+
+# httpx and numpy are imported when a command runs: help is quick.
+if TYPE_CHECKING:
+    from service.client.sync import Client
+
+# Somebody sits in front of it.
+_RETRY_SECONDS = 5.0
+
+server_option = click.option(
+    "--url",
+    default="http://127.0.0.1:8000",
+    envvar="WOLFSTREAM_URL",
+    help="URL of the server.  [WOLFSTREAM_URL; default: http://127.0.0.1:8000]",
+)
+
+
+@contextmanager
+def asking(url: str) -> Iterator["Client"]:
+    """A client of the server; every error of a call becomes a Failure.
+
+    The key is in the environment: other users see options in the list of processes.
+    """
+    from service.client.errors import AnswerLost, ClientError, Unreachable
+    from service.client.sync import Client
+    from service.client.wire import check_url
+
+    try:
+        check_url(url)
+    except ClientError as error:
+        raise click.BadParameter(str(error), param_hint="--url") from None
+    key = os.environ.get("WOLFSTREAM_KEY")
+    try:
+        with Client(url, key, retry_seconds=_RETRY_SECONDS) as client:
+            yield client
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted") from None
+    except ClientError as error:
+        kind = NoConnection if isinstance(error, AnswerLost | Unreachable) else Failure
+        raise kind(str(error)) from None
+    except OSError as error:
+        raise Failure(f"{error.filename or 'the file'}: {error.strerror or error}") from None

@@ -1,0 +1,147 @@
+"""The commands `wolfstream models` that ask a running server: show, create, predict, and so on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from service.cli.option_server import asking, server_option
+from service.cli.option_values import read_json
+from service.cli.tables import table
+
+_model = click.argument("model")
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print the whole answer as JSON.")
+
+
+def list_served(url: str) -> None:
+    """Print the models of a server."""
+    with asking(url) as client:
+        found = client.models()
+    rows = [
+        (one["model"], f"{one['sequence']:,}", str(one["features"] or "-"), one["status"])
+        for one in found
+    ]
+    click.echo("\n".join(table([("MODEL", "SEQUENCE", "FEATURES", "STATUS"), *rows])))
+
+
+@click.command()
+@_model
+@server_option
+@_as_json
+def show(model: str, url: str, as_json: bool) -> None:
+    """Describe MODEL: its rows, and how well each of its heads predicts."""
+    with asking(url) as client:
+        told = client.describe(model)
+    if as_json:
+        click.echo(json.dumps(told, indent=2))
+        return
+    rows = told["rows"] or "no rows yet"
+    click.echo(f"{told['model']} at sequence {told['sequence']:,}: {told['status']}")
+    click.echo(f"rows: {rows}, {told['features'] or 0:,} features")
+    for head, stats in told["heads"].items():
+        serves = " (serves)" if head == told["spec"]["serve"] else ""
+        click.echo(f"{head}{serves}: {_how_well(stats)}")
+    for text in (told["notice"], told["warning"]):
+        if text:
+            click.echo(text)
+
+
+@click.command()
+@_model
+@click.option(
+    "--spec", metavar="JSON|@FILE", callback=read_json, help="Spec of the model.  [default: {}]"
+)
+@click.option(
+    "--load",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Make the model of this file, which `wolfstream.save`, `train` or a server wrote.",
+)
+@server_option
+def create(model: str, spec: Any, file: Path | None, url: str) -> None:
+    """Create MODEL from a spec, or from a model file.
+
+    A model that has this spec, or is in the file's state, is left as it is.
+    """
+    if spec is not None and file is not None:
+        raise click.UsageError("--spec and --load contradict each other: a file has its spec")
+    with asking(url) as client:
+        made = client.create(model, spec) if file is None else client.upload(model, file)
+    click.echo(f"{made['model']} at sequence {made['sequence']:,}: {made['spec']['task']}")
+
+
+@click.command()
+@_model
+@click.argument("rows", metavar="JSON|@FILE", callback=read_json)
+@click.option("--head", help="Head that predicts.  [default: the one that serves]")
+@click.option("--probability", is_flag=True, help="Print probabilities, or standard deviations.")
+@server_option
+def predict(model: str, rows: Any, head: str | None, probability: bool, url: str) -> None:
+    """Print what MODEL predicts for rows, a line for each.
+
+    They are a list of rows, each a list or an object of named values; or a single row.
+    """
+    with asking(url) as client:
+        try:
+            ask = client.predict_proba if probability else client.predict
+            said = ask(model, rows, head=head)
+        except (TypeError, ValueError) as error:
+            raise click.UsageError(f"these are no rows: {error}") from None
+    for i, prediction in enumerate(said.predictions):
+        more = [] if said.classes is None or said.probabilities is None else said.probabilities[i]
+        named = zip(said.classes or (), more, strict=False)
+        words = [str(prediction), *(f"{label}={share:.4f}" for label, share in named)]
+        if said.deviations is not None:
+            words.append(f"+-{said.deviations[i]:.6g}")
+        click.echo("  ".join(words))
+
+
+@click.command()
+@_model
+@server_option
+@_as_json
+def history(model: str, url: str, as_json: bool) -> None:
+    """List the snapshots that MODEL can be rolled back to, newest first."""
+    with asking(url) as client:
+        told = client.history(model)
+    if as_json:
+        click.echo(json.dumps(told, indent=2))
+        return
+    rows = [
+        (
+            f"{kept['sequence']:,}",
+            kept["written"],
+            f"{kept['samples_since']:,}",
+            f"{kept['bytes'] / 2**20:.1f} MB",
+        )
+        for kept in told["snapshots"]
+    ]
+    click.echo("\n".join(table([("SEQUENCE", "WRITTEN", "SAMPLES SINCE", "SIZE"), *rows])))
+
+
+@click.command()
+@_model
+@click.argument("sequence", type=click.IntRange(0))
+@click.confirmation_option(prompt="Forget what the model has learned since?")
+@server_option
+def rollback(model: str, sequence: int, url: str) -> None:
+    """Take MODEL back to its snapshot of SEQUENCE; `history` lists them."""
+    with asking(url) as client:
+        told = client.rollback(model, sequence)
+    click.echo(f"{told['model']} at sequence {told['sequence']:,} is as it was at {sequence:,}")
+
+
+def _how_well(stats: dict[str, Any]) -> str:
+    """A head's scores and size, in words."""
+    scores, words = stats["prequential"], []
+    if scores["samples"]:
+        if scores.get("accuracy") is not None:
+            words.append(f"{scores['accuracy']:.2%} of {scores['samples']:,} predictions right")
+            words.append(f"{scores['recent_accuracy']:.2%} of the last 1,000")
+        elif scores.get("mae") is not None:
+            words.append(f"MAE {scores['mae']:.4g} of {scores['samples']:,} predictions")
+            words.append(f"{scores['recent_mae']:.4g} of the last 1,000")
+    if "size" in stats:
+        words.append(f"{stats['size']:,} samples in the set")
+    return ", ".join(words) or "no predictions judged"

@@ -1,0 +1,12 @@
+"""Tables of text."""
+
+from collections.abc import Sequence
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table, the first its head, with columns as wide as their widest cells."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,85 @@
+"""The command `wolfstream models watch`: a model's numbers in a terminal, second by second."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from service.cli.option_server import asking, server_option
+
+# rich is imported when the command runs: help is quick.
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_SECONDS = {"learn_seconds": "learning takes", "predict_seconds": "predicting takes"}
+_RATES = {"samples_per_second": "samples a second", "rows_per_second": "rows a second"}
+
+
+@click.command()
+@click.argument("model")
+@click.option("--count", type=click.IntRange(1), metavar="N", help="End after N states.")
+@server_option
+def watch(model: str, count: int | None, url: str) -> None:
+    """Show MODEL as it learns and predicts, once a second, until Ctrl-C or its deletion.
+
+    On a terminal the numbers stay in their place; elsewhere each second is a line.
+    """
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console()
+    with asking(url) as client:
+        states = _first(client.events(model), count)
+        if not console.is_interactive:
+            for state in states:
+                click.echo(line_of(state))
+            return
+        with Live(console=console, auto_refresh=False) as live:
+            for state in states:
+                live.update(table_of(state), refresh=True)
+
+
+def line_of(state: Mapping[str, Any]) -> str:
+    """A state in one line."""
+    numbers = [f"{name} {text}" for name, text in _numbers(state)]
+    return f"{state['model']} at {state['sequence']:,}: {', '.join(numbers)}"
+
+
+def table_of(state: Mapping[str, Any]) -> "Table":
+    """A state as a table, with the last predictions below."""
+    from rich.table import Table
+    from rich.text import Text
+
+    title = f"{state['model']} at sequence {state['sequence']:,}, {state['status']}"
+    shown = Table("", "", title=Text(title), show_header=False)
+    for name, text in _numbers(state):
+        shown.add_row(Text(name), Text(text, justify="right"))
+    for pair in state["latest"][-5:]:
+        shown.add_row(Text(f"said {pair['prediction']}"), Text(f"was {pair['label']}"))
+    if state["notice"]:
+        shown.add_row(Text("notice"), Text(state["notice"]))
+    return shown
+
+
+def _numbers(state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The names and texts of what is known."""
+    for name, value in state["values"].items():
+        if value is None:
+            continue
+        if name in _SECONDS:
+            yield _SECONDS[name], f"{1e3 * value:.2f} ms"
+        elif name in _RATES:
+            yield _RATES[name], f"{value:,.0f}"
+        elif name.endswith(".accuracy"):
+            yield name, f"{value:.2%}"
+        else:
+            yield name, f"{value:,.6g}"
+    yield "samples waiting", f"{state['queue_samples']:,}"
+
+
+def _first(states: Iterator[dict[str, Any]], count: int | None) -> Iterator[dict[str, Any]]:
+    """So many states, and no look for another one; all without a count."""
+    for number, state in enumerate(states, 1):
+        yield state
+        if number == count:
+            return
