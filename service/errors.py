@@ -15,13 +15,15 @@ WolfstreamError
     ├── HeadTooLarge          the request line and headers have too many bytes
     ├── TooLarge              the request has too many bytes or rows
     ├── Invalid               the spec, a field or a parameter can be read but is wrong
-    │   └── InvalidSamples    some rows or labels are wrong
+    │   ├── InvalidSamples    some rows or labels are wrong
+    │   └── UnusableState     a model file is damaged, of another version, or made up
     ├── UnknownModel
     ├── UnknownJob            never started, or no longer kept
     ├── UnknownSnapshot       never made, or no longer kept
     ├── UnusableSnapshot      it is damaged
     ├── TooManyModels         the server has reached its limit of models
     ├── ModelExists           under this name, with another spec
+    │   └── StateExists       or in another state than the one that was sent
     ├── AnotherState          the model is not in the state that the request is for
     ├── KeyReused             the idempotency key belongs to another request
     ├── IdTaken               a row waits for its label under the id, or had it
@@ -197,6 +199,18 @@ class ModelExists(Refusal):
     """The name is taken by a model with another spec."""
 
     slug, title = "model-exists", "The model exists with another spec"
+
+
+class StateExists(ModelExists):
+    """The name is taken by a model that is not in the state that was sent."""
+
+    title = "The model exists in another state"
+
+
+class UnusableState(Invalid):
+    """A model file is damaged, of another version, or not one that a server wrote."""
+
+    slug, title = "unusable-state", "The state cannot be used"
 
 
 class AnotherState(Refusal):

@@ -92,6 +92,9 @@ class Settings(BaseSettings):
     body_bytes: int = Field(
         64 << 20, ge=1024, description="Largest request body or frame, packed and unpacked."
     )
+    state_bytes: int = Field(
+        256 << 20, ge=1024, description="Largest model file that may be uploaded."
+    )
     request_rows: int = Field(100_000, ge=1, description="Rows in one request.")
     row_numbers: int = Field(100_000, ge=1, description="Numbers in one row.")
     request_values: int = Field(

@@ -150,6 +150,13 @@ def test_the_page_of_python_is_one_session(tmp_path: Path):
     assert predicted == "['dry' 'humid']"
     assert classes in ("['dry', 'humid']", "['humid', 'dry']")
     assert re.fullmatch(r"300 \['(humid|dry)'\]", session.output("asyncio").lines[0])
+    same, gone_on, from_file = session.output('client.upload("attic"').lines
+    assert same == from_file == "True"
+    assert gone_on == "StreamClassifier True"
+    created, *predicted, _, attic, copy, _, _ = session.output("create attic-2").lines
+    assert created == "attic-2 at sequence 300: classification"
+    assert predicted == ["dry", "humid"]
+    assert [line.split()[:2] for line in (attic, copy)] == [["attic", "400"], ["attic-2", "300"]]
     score, of_stream, inside_and_outside = session.output("EnclosingBall").lines
     accuracy, met = score.split(maxsplit=1)
     assert float(accuracy) > 0.9

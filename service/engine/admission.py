@@ -143,9 +143,7 @@ def admit(
             by_model.setdefault(request.model, []).append(request)
     for model, remembering in predictions.items():
         _remember(model, remembering, of_group, settings.threads, usable, time)
-    limits = Limits(
-        settings.classes, settings.features, settings.model_bytes or usable_bytes() // 2
-    )
+    limits = limits_of(settings)
     for model, of_model in by_model.items():
         _admit_to(model, of_model, duplicates, of_group, settings.threads, limits, usable, time)
     return of_group
@@ -210,6 +208,12 @@ def _admit_to(
 
 def _kind_of_block(item: _Accepted) -> Hashable:
     return item.request.head, item.large, item.found is None, form_of(item.runs[0].samples.X)
+
+
+def limits_of(settings: Settings) -> Limits:
+    """What one model may meet."""
+    most_bytes = settings.model_bytes or usable_bytes() // 2
+    return Limits(settings.classes, settings.features, most_bytes)
 
 
 def count_rejected(request: LearnRequest | LabelRequest) -> None:

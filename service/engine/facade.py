@@ -15,6 +15,7 @@ from service.diagnostics.metrics import Metrics
 from service.engine.admission import Answer, LearnRequest, Reply
 from service.engine.group_queue import GroupQueue, Waiting
 from service.engine.late_labels import LabelRequest
+from service.engine.model_files import LoadedModel
 from service.engine.phase import Phase
 from service.engine.predictions import RememberRequest
 from service.engine.readiness import Readiness
@@ -40,6 +41,7 @@ from service.settings import Settings
 from service.spec.heads import HeadName
 from service.spec.model import ModelSpec
 from service.storage.interfaces import Storage
+from service.storage.snapshot_format import State
 from solver.prepare.named_rows import Rows, n_bytes
 
 # About the memory of a short text and its place in a list.
@@ -227,6 +229,21 @@ class Engine:
         created: tuple[Model, bool]
         created = await self._in_order(None, lambda: self._writer.models.create(name, *specs))
         return created
+
+    async def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
+        """A model that was uploaded, durable, and whether it is new.
+
+        Raises StateExists, TooManyModels, StorageFailed.
+        """
+        added: tuple[Model, bool]
+        added = await self._in_order(None, lambda: self._writer.models.add(name, loaded))
+        return added
+
+    async def state(self, model: Model) -> State:
+        """A copy of what a model has learned so far. Raises ModelBroken, UnknownModel."""
+        self._check_usable(model)
+        state: State = await self._in_order(model, lambda: self._writer.models.state(model))
+        return state
 
     async def delete(self, name: str, expected: Collection[Moment] = ()) -> None:
         """Delete a model with its journal and snapshots.

@@ -4,14 +4,22 @@ import logging
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from service.engine.model_files import ModelFileError, add_model, describe
+from service.engine.model_files import (
+    LoadedModel,
+    ModelFileError,
+    add_loaded,
+    add_model,
+    describe,
+)
 from service.engine.recovery_order import Room, recover
 from service.engine.remembered_keys import RememberedKeys
+from service.engine.uploads import in_same_state
 from service.errors import (
     ModelBroken,
     ModelExists,
     NotYetLearned,
     StartupError,
+    StateExists,
     StorageFailed,
     TooManyModels,
     UnknownModel,
@@ -22,6 +30,7 @@ from service.model.moment import Moment, check_moment
 from service.spec.model import ModelSpec
 from service.storage.entries import new_epoch
 from service.storage.interfaces import Storage
+from service.storage.snapshot_format import State
 
 logger = logging.getLogger(__name__)
 
@@ -97,11 +106,7 @@ class LiveModels:
         """
         model = self.get(name)
         if model is None:
-            if len(self) >= self._most:
-                raise TooManyModels(
-                    f"this server has {len(self)} models and may have {self._most}; "
-                    "DELETE one that nobody uses"
-                )
+            self._check_room()
             epoch = new_epoch()
             with self._storage.catalogue.creating(name, spec.plain(), epoch) as model_id:
                 learner = Learner(Model(model_id, name, spec), epoch)
@@ -112,6 +117,41 @@ class LiveModels:
                 f"model {name!r} exists with another spec; choose another name or DELETE it first"
             )
         return model, False
+
+    def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
+        """The model of this name and state, and whether it is new.
+
+        Raises StateExists, TooManyModels, StorageFailed.
+        """
+        learner = self._learners.get(name)
+        if learner is not None:
+            if not in_same_state(learner, loaded.learner):
+                raise StateExists(
+                    f"model {name!r} exists, and is not in this state; choose another name or "
+                    "DELETE it first"
+                )
+            return learner.model, False
+        self._check_room()
+        try:
+            add_loaded(name, loaded, self._storage)
+        except OSError as error:
+            reason = error.strerror or error
+            raise StorageFailed(f"the state could not be written: {reason}") from None
+        self._learners[name] = loaded.learner
+        logger.info("model %s: uploaded, %s", name, describe(loaded))
+        return loaded.model, True
+
+    def state(self, model: Model) -> State:
+        """A copy of what a model has learned. Raises UnknownModel, ModelBroken."""
+        return State(*self.usable(model).state())
+
+    def _check_room(self) -> None:
+        """Raise TooManyModels where no other model may be made."""
+        if len(self) >= self._most:
+            raise TooManyModels(
+                f"this server has {len(self)} models and may have {self._most}; "
+                "DELETE one that nobody uses"
+            )
 
     def delete(self, model: Model) -> None:
         """Delete a model with its journal and snapshots. Raises UnknownModel, StorageFailed."""

@@ -6,10 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.engine.saved_arrays import WrongArrays, check_norms, check_state
+from service.engine.saved_arrays import WrongArrays, arrays_of, check_norms, check_state
+from service.engine.saved_bank import check_bank
 from service.errors import InDoubt, WolfstreamError
+from service.heads.adaptive import AdaptiveLearner
+from service.heads.classification import ClassificationHead
 from service.heads.kernel import stored_norm_limit
 from service.heads.kinds import KINDS
+from service.heads.regression import RegressionHead
 from service.model.learner import Learner
 from service.model.live import Model
 from service.spec.heads import ALGORITHMS
@@ -86,23 +90,29 @@ def add_state(name: str, state: State, source: str, storage: Storage) -> LoadedM
 
     Raises ModelFileError, StorageFailed, OSError.
     """
-    spec, model_id, snapshots = spec_in(state, source), None, storage.snapshots
-    own = {"model": name, "epoch": new_epoch()}
-    state = state._replace(plain={**state.plain, **own})
+    loaded = fill_model(Model(0, name, spec_in(state, source)), state, source)
+    add_loaded(name, loaded, storage)
+    return loaded
+
+
+def add_loaded(name: str, loaded: LoadedModel, storage: Storage) -> None:
+    """Add a model that nobody serves yet; see `add_model`. Raises StorageFailed, OSError."""
+    model, learner, snapshots = loaded.model, loaded.learner, storage.snapshots
+    model_id, epoch = None, new_epoch()
+    plain = {**loaded.state.plain, "model": name, "epoch": epoch}
     try:
-        with storage.catalogue.creating(name, spec.plain(), own["epoch"]) as model_id:
-            loaded = fill_model(Model(model_id, name, spec), state, source)
-            snapshots.save(model_id, state)
+        with storage.catalogue.creating(name, model.spec.plain(), epoch) as model_id:
+            snapshots.save(model_id, loaded.state._replace(plain=plain))
     except InDoubt:
         raise  # it may exist
     except BaseException:
         if model_id is not None:
             snapshots.delete(model_id)  # the next model gets this number
         raise
-    sequence = loaded.learner.sequence
-    storage.journal.begin_at(model_id, sequence)
-    loaded.model.note_snapshot(sequence, snapshots.written(model_id, sequence))
-    return loaded
+    storage.journal.begin_at(model_id, learner.sequence)
+    model.id, model.name, learner.epoch = model_id, name, epoch
+    learner.publish()
+    model.note_snapshot(learner.sequence, snapshots.written(model_id, learner.sequence))
 
 
 def fill_model(model: Model, state: State, source: str) -> LoadedModel:
@@ -110,6 +120,7 @@ def fill_model(model: Model, state: State, source: str) -> LoadedModel:
     learner = Learner(model)
     try:
         check_state(state.plain, state.arrays, model.spec.heads, learner.state()[1])
+        _check_bank(learner, state)
         check_norms(state.arrays, model.spec.heads, stored_norm_limit(model.spec))
         learner.restore(state.plain, state.arrays)
         learner.publish()
@@ -124,6 +135,24 @@ def fill_model(model: Model, state: State, source: str) -> LoadedModel:
         first = int(names[0])
     numbered = bool(trained) or names == [str((first or 0) + i) for i in range(len(names))]
     return LoadedModel(learner, state, trained, sparse, numbered, first)
+
+
+def _check_bank(learner: Learner, state: State) -> None:
+    """Raise WrongArrays unless the arrays of a bank, if there is one, belong together."""
+    head = learner.heads.get("adaptive")
+    if head is None:
+        return
+    assert isinstance(head, ClassificationHead | RegressionHead)
+    assert isinstance(head.learner, AdaptiveLearner)
+    plain, mean = state.plain["heads"]["adaptive"], state.arrays.get("prepare_mean")
+    classes = plain["classes"] if isinstance(head, ClassificationHead) else None
+    check_bank(
+        head.learner,
+        plain,
+        arrays_of("adaptive", state.arrays),
+        None if classes is None else len(classes),
+        None if mean is None else len(mean),
+    )
 
 
 def spec_in(state: State, source: str) -> ModelSpec:

@@ -6,6 +6,7 @@ from service.engine.phase import Phase
 from service.engine.warm_up import WarmUp
 from service.errors import NotReady
 from service.model.live import Model
+from service.spec.model import ModelSpec
 from solver.prepare.named_rows import Rows
 from solver.prepare.row_form import AnotherKind
 from solver.prepare.schema import Misfit
@@ -54,10 +55,21 @@ class Readiness:
             return
         known = model.published.rows.form.sparse
         sparse = known if rows is None else _become_sparse(model, rows)
+        await self.compiled_for(model.spec, sparse, seconds)
+
+    async def compiled_for(
+        self, spec: ModelSpec, sparse: bool, seconds: float | None = None
+    ) -> None:
+        """Wait until what models of a spec run is compiled; see `compiled`.
+
+        sparse: whether they run it on sparse rows, too.
+        """
+        if self._phase.ready and self._warm_up.ended:
+            return
         try:
             async with asyncio.timeout(seconds):
                 await self._settled.wait()
-                await self._warm_up.wait_for(model.spec, sparse)
+                await self._warm_up.wait_for(spec, sparse)
         except TimeoutError:
             raise NotReady(
                 f"the server is compiling what this model needs ({self.progress}); try again"

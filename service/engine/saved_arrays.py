@@ -338,7 +338,7 @@ def check_state(
     for head in heads:
         classes = plain["heads"][head].get("classes")
         n_classes = None if classes is None else len(classes)
-        check_arrays(_of(head, arrays), _of(head, empty), n_classes, dimension)
+        check_arrays(arrays_of(head, arrays), arrays_of(head, empty), n_classes, dimension)
 
 
 def check_norms(arrays: Arrays, heads: Collection[str], limit: float) -> None:
@@ -347,7 +347,7 @@ def check_norms(arrays: Arrays, heads: Collection[str], limit: float) -> None:
     limit: on ||x||^2 of each row by itself, up to which no kernel value overflows.
     """
     for head in heads:
-        of_head = _of(head, arrays)
+        of_head = arrays_of(head, arrays)
         for name in _ROWS:
             norms = _square_norms(name, of_head)
             _require(bool((norms <= limit).all()), name, "has rows too large for the kernel")
@@ -366,6 +366,7 @@ def _square_norms(name: str, arrays: Arrays) -> NDArray[np.float64]:
         return np.bincount(row, squares[: ends[-1]], len(ends) - 1).astype(np.float64)
 
 
-def _of(head: str, arrays: Arrays) -> Arrays:
+def arrays_of(head: str, arrays: Arrays) -> Arrays:
+    """The arrays of one head, by the names that it gives them."""
     prefix = f"{head}."
     return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}

@@ -131,6 +131,10 @@ class AdaptiveLearner:
             self._standing, self._chunk = bank.standing(), chunk
         return self._standing
 
+    def blank(self, columns: int | None, classes: int) -> dict[str, NDArray[Any]]:
+        """The arrays of a state before the first sample; see `BankLearner.blank`."""
+        return self._bank.blank(columns, classes)
+
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""
         return self._bank.state()

@@ -5,6 +5,6 @@ the answers to idempotent requests and the snapshots; behind it are SQLite and f
 directory. Nothing here knows a live model.
 
 It may import `service.spec`.
-It is imported by `service.cli`, `service.notebook`, `service.web`, `service.monitor`,
-`service.training`, `service.engine`.
+It is imported by `service.cli`, `service.notebook`, `service.web`, `service.web.routes`,
+`service.monitor`, `service.training`, `service.engine`.
 """

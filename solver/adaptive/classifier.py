@@ -89,7 +89,7 @@ class AdaptiveClassifier:
         weight: Float64Array,
     ) -> ClassAnswers:
         known = np.maximum.accumulate(np.concatenate([[self.n_classes], y + 1]))
-        self._meet(int(known[-1]))
+        self.meet(int(known[-1]))
         one_hot = np.zeros((len(y), self.n_classes + 1))
         one_hot[np.arange(len(y)), y] = 1.0
         scores = self.learners.absorb(*self.inputs.absorb(X), one_hot, weight)
@@ -108,7 +108,8 @@ class AdaptiveClassifier:
         prediction[known[:-1] == 0] = -1
         return ClassAnswers(prediction, probability)
 
-    def _meet(self, classes: int) -> None:
+    def meet(self, classes: int) -> None:
+        """Have so many classes, no fewer than before."""
         if classes == self.n_classes:
             return
         self.n_classes = classes

@@ -119,16 +119,29 @@ class BankLearner:
             assert self.current is not None
             self.current.restore(arrays)
 
+    def blank(self, columns: int | None, classes: int) -> dict[str, NDArray[Any]]:
+        """The arrays of a state before the first sample, of another bank with these parameters.
+
+        columns: of dense rows; None for sparse rows. classes: that it knows; 0 of numbers.
+        """
+        other = self._fresh(columns)
+        if isinstance(other, AdaptiveClassifier):
+            other.meet(classes)
+        return other.state()
+
     def _begin(self, columns: int | None) -> None:
         if self.current is not None:
             return
         self._columns = columns
+        self.current = bank = self._fresh(columns)
+        self.width = bank.inputs.features.dimension
+
+    def _fresh(self, columns: int | None) -> AdaptiveClassifier | AdaptiveRegressor:
         of_task = AdaptiveRegressor if self.task == "regression" else AdaptiveClassifier
-        bank = of_task(
+        return of_task(
             columns,
             self._settings,
             seed=self._seed,
             external_experts=self.voters,
             temporal=self._temporal,
         )
-        self.current, self.width = bank, bank.inputs.features.dimension

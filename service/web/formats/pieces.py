@@ -80,10 +80,10 @@ def msgpack_pieces(data: Any) -> Iterator[bytes]:
                 yield b"".join(map(packer.pack, rows))
 
 
-def byte_pieces(data: bytes) -> Iterator[bytes]:
+def byte_pieces(data: bytes | memoryview) -> Iterator[bytes]:
     """The pieces of what is written already."""
     for start in range(0, len(data), _PIECE_BYTES):
-        yield data[start : start + _PIECE_BYTES]
+        yield bytes(data[start : start + _PIECE_BYTES])
 
 
 async def joined(pieces: Iterator[bytes]) -> bytes:

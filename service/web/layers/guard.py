@@ -5,7 +5,9 @@
 | GET (also `history`), `predict`, `infer`, opening a stream | predict |
 | `samples`, `asset`, `labels`, `refit`; learning on a stream; `predict` with ids (by its \
 body) | learn, which implies predict |
-| all others: create, delete, `snapshot`, `rollback` | admin, which implies both |
+| all others: create, delete, `snapshot`, `rollback`, `state` | admin, which implies both |
+
+GET of `state` is among the latter: it gives away samples.
 
 The path of a model needs a key for this model. A path without a model, like that of the metrics,
 needs a key for all models, except the Open Inference Protocol's description of the server. Paths
@@ -104,6 +106,8 @@ def _call(parts: list[str]) -> tuple[str, str]:
 
 def _needed(scope: AsgiScope, call: tuple[str, str]) -> Scope:
     """The scope that a call needs; admin for one that is not known here."""
+    if call == ("v1", "state"):
+        return "admin"
     if scope["type"] == "websocket" or scope["method"] in ("GET", "HEAD"):
         return "predict"
     if scope["method"] == "POST":

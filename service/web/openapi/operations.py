@@ -90,6 +90,9 @@ _BINARY = {
 }
 
 
+OCTETS = "application/octet-stream"
+
+
 def answer(name: str, description: str, media_types: tuple[str, ...] = MEDIA_TYPES) -> Any:
     """A response with a component, in these formats."""
     content = _in_json(name)[JSON.media_type]
@@ -143,7 +146,7 @@ def rows_body(name: str) -> dict[str, Any]:
 
 def _tensors(name: str) -> dict[str, Any]:
     """A component of the Open Inference Protocol in JSON, or in JSON and binary data."""
-    return _in_json(name) | {"application/octet-stream": _BINARY}
+    return _in_json(name) | {OCTETS: _BINARY}
 
 
 def _in_json(name: str) -> dict[str, Any]:

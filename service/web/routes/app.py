@@ -27,6 +27,7 @@ from service.web.routes.inference import add_inference
 from service.web.routes.learning import add_learning
 from service.web.routes.models import add_models
 from service.web.routes.refits import add_refits
+from service.web.routes.state import add_state
 from service.web.routes.stream import Streams, add_stream
 
 
@@ -65,6 +66,7 @@ def create_app(
     add_health(app, engine)
     add_metrics(app, engine, settings, streams, requests)
     add_models(app, engine, settings)
+    add_state(app, engine, settings, memory)
     add_history(app, engine)
     add_events(app, engine, monitor, ring)
     add_stream(app, engine, settings, streams, memory)

@@ -205,17 +205,27 @@ async def create(engine: Engine, name: str, body: Any) -> tuple[dict[str, Any], 
 
     Raises Invalid, ModelExists, TooManyModels, NotReady, StorageFailed.
     """
+    check_name(name)
+    model, new = await engine.create(name, *readings(body))
+    return created(model), new
+
+
+def check_name(name: str) -> None:
+    """Raise Invalid for what cannot be the name of a model."""
     if not _MODEL_NAME.fullmatch(name):
         raise Invalid(
             "a model's name has 1 to 63 letters, digits, dots, underscores and hyphens, "
             "the first a letter or digit"
         )
-    model, new = await engine.create(name, *readings(body))
+
+
+def created(model: Model) -> dict[str, Any]:
+    """A short description of a model that was created."""
     description = model.describe()
     short: dict[str, Any] = {
         key: description[key] for key in ("model", "sequence", "epoch", "status")
     }
-    return short | {"spec": _chosen(model.spec)}, new
+    return short | {"spec": _chosen(model.spec)}
 
 
 def _chosen(spec: ModelSpec) -> dict[str, Any]:

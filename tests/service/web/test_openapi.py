@@ -101,7 +101,7 @@ def test_an_operation_says_what_it_answers(
             assert "content" not in response
         elif status.startswith("2"):
             assert all(schema_of(content) for content in response["content"].values())
-            if response["content"].keys() & {"text/plain", "text/event-stream"}:
+            if response["content"].keys() & {"text/plain", "text/event-stream", _BYTES}:
                 continue
             assert schema_of(response["content"]["application/json"])["examples"]
         elif path.startswith("/v2") and status != "431":

@@ -1,0 +1,89 @@
+"""Checks of a saved bank's arrays before compiled code reads them; see `engine.saved_arrays`.
+
+A bank has as many arrays as its spec has learners, so what is saved is compared with a bank of the
+same spec that has learned nothing: names, types and shapes, but for what grows with samples. Beside
+that, numbers that name a class or a place exist.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.engine.saved_arrays import Arrays, WrongArrays
+from service.heads.adaptive import AdaptiveLearner
+
+# Arrays that grow with samples, and along which axis; of those that remember a learner as it was
+# the blank ones have no shape at all.
+_GROWING = {r"ridge\d+_gains": 1, r"endless_(said|y)": 0, r"diagonal_\w+": 0}
+_REMEMBERED = re.compile(r"endless\d+_(W|beta|curvature)")
+# What names a class, and what there may be instead.
+_CODES = {"endless_y": 0, "endless_said": 0, "neighbours_said": 0, "history_last": -1}
+
+
+def check_bank(
+    bank: AdaptiveLearner,
+    plain: Mapping[str, Any],
+    arrays: Arrays,
+    n_classes: int | None,
+    width: int | None,
+) -> None:
+    """Raise WrongArrays unless the arrays of a bank belong together.
+
+    bank: of the same spec. plain: its part of the state. n_classes: that the head has met; None
+    where it learns numbers. width: of prepared rows; None where they are sparse.
+    """
+    if plain["begun"] is not True:
+        if arrays or plain["begun"] is not False:
+            raise WrongArrays("its bank is not one that rows began")
+        return
+    if plain["columns"] != width or isinstance(width, bool):
+        raise WrongArrays("its bank has another number of columns than its rows")
+    blank = bank.blank(width, n_classes or 0)
+    if arrays.keys() != blank.keys():
+        name = min(arrays.keys() ^ blank.keys())
+        raise WrongArrays(f"its array {name} is {'missing' if name in blank else 'not known'}")
+    for name, array in arrays.items():
+        _check_form(name, array, blank[name])
+    if len({len(array) for name, array in arrays.items() if name.startswith("diagonal_")}) > 1:
+        raise WrongArrays("its arrays diagonal_ are not equally long")
+    _check_numbers(arrays, n_classes)
+
+
+def _check_form(name: str, array: NDArray[Any], blank: NDArray[Any]) -> None:
+    """Type and shape as of a blank bank, but for what grows."""
+    shape, wanted = list(array.shape), list(blank.shape)
+    axis = next((axis for pattern, axis in _GROWING.items() if re.fullmatch(pattern, name)), None)
+    if axis is not None and len(shape) == len(wanted):
+        length = shape.pop(axis)
+        wanted.pop(axis)
+        if name.startswith("diagonal_") and not length:
+            raise WrongArrays(f"its array {name} is empty")
+    remembered = _REMEMBERED.fullmatch(name) is not None and len(array) > 0
+    if array.dtype != blank.dtype or (shape != wanted and not remembered):
+        raise WrongArrays(f"its array {name} has the shape {array.shape} or another type")
+
+
+def _check_numbers(arrays: Arrays, n_classes: int | None) -> None:
+    """Numbers that name a class or a place, and counts."""
+    counts = arrays["counts"]
+    if counts.min() < 0 or (n_classes is not None and counts[1] != n_classes):
+        raise WrongArrays("its array counts does not have the number of classes")
+    if not 0 <= arrays["losses_next"][0] <= len(arrays["losses_recent"]):
+        raise WrongArrays("its array losses_next names no place")
+    if "neighbours_stored" in arrays and arrays["neighbours_stored"][0] < 0:
+        raise WrongArrays("its array neighbours_stored is below zero")
+    if n_classes is None:
+        return
+    for name, least in _CODES.items():
+        if name in arrays and not _name_classes(arrays[name], least, n_classes):
+            raise WrongArrays(f"its array {name} names a class that is not known")
+    target = arrays.get("neighbours_target", np.zeros(0))
+    if not _name_classes(target, 0, n_classes) or (target != np.floor(target)).any():
+        raise WrongArrays("its array neighbours_target names a class that is not known")
+
+
+def _name_classes(codes: NDArray[Any], least: int, n_classes: int) -> bool:
+    return bool(((codes >= least) & (codes < n_classes)).all())

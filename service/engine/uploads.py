@@ -1,0 +1,138 @@
+"""States that clients send: whatever one holds is checked before it becomes a model.
+
+A checksum says that a file is whole, not who made it. What is here beyond `engine.saved_arrays`
+bounds what a state may bring, and has its plain part used once as learning and describing use it.
+"""
+
+import json
+from typing import Any
+
+from service.engine.model_files import LoadedModel, ModelFileError, fill_model, spec_in
+from service.errors import InvalidSamples, UnusableState
+from service.model.draft import Limits
+from service.model.fitting_rows import preparing
+from service.model.footprint import learning_bytes
+from service.model.learner import Learner
+from service.model.live import Model
+from service.samples.targets import Label, read_labels
+from service.samples.values import LONGEST_NAME
+from service.spec.model import ModelSpec
+from service.storage.snapshot_format import DamagedSnapshot, State, decode_state
+from solver.prepare.named_rows import n_rows
+from solver.prepare.row_form import RowForm
+
+_IT = "the state"
+# As many digits as a sequence in a request may have.
+_LARGEST_SEQUENCE = 10**18
+# What a first life has none of.
+_OF_ANOTHER_LIFE = ("rolled_back", "epoch", "model")
+
+
+def read_uploaded(content: bytes, limits: Limits, most_plain_bytes: int) -> tuple[State, ModelSpec]:
+    """The state in the bytes of a model file, and its spec. Raises UnusableState.
+
+    most_plain_bytes: see `decode_state`.
+    """
+    try:
+        state = decode_state(content, _IT, most_plain_bytes)
+        spec = spec_in(state, _IT)
+        plain = {name: part for name, part in state.plain.items() if name not in _OF_ANOTHER_LIFE}
+        _check_bounds(plain, spec, limits)
+    except DamagedSnapshot as error:
+        reason = error.reason.replace("a snapshot", "a model file")
+        raise UnusableState(f"{_IT} {reason}") from None
+    except ModelFileError as error:
+        raise UnusableState(str(error)) from None
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        raise UnusableState(f"{_IT} cannot be restored: {error!r}") from None
+    return state._replace(plain=plain), spec
+
+
+def filled(name: str, state: State, spec: ModelSpec) -> LoadedModel:
+    """A model of an uploaded state, which nobody serves yet. Raises UnusableState."""
+    try:
+        loaded = fill_model(Model(0, name, spec), state, _IT)
+        _check_first(loaded.learner)
+        # Scores and tallies are plain data, which nothing has looked at so far.
+        json.dumps([loaded.model.describe(), loaded.learner.state()[0]])
+    except UnusableState:
+        raise
+    except ModelFileError as error:
+        raise UnusableState(str(error)) from None
+    except Exception as error:  # whatever a wrong type makes of a score
+        raise UnusableState(f"{_IT} cannot be restored: {error!r}") from None
+    return loaded
+
+
+def in_same_state(one: Learner, other: Learner) -> bool:
+    """Whether two models have learned the same, to the bit; their epochs may differ."""
+    if one.sequence != other.sequence or one.model.spec != other.model.spec:
+        return False
+    (plain, arrays), (other_plain, other_arrays) = one.state(), other.state()
+    if _as_text(plain) != _as_text(other_plain) or arrays.keys() != other_arrays.keys():
+        return False
+    pairs = ((array, other_arrays[name]) for name, array in arrays.items())
+    return all(
+        (a.dtype, a.shape) == (b.dtype, b.shape) and a.tobytes() == b.tobytes() for a, b in pairs
+    )
+
+
+def _as_text(plain: dict[str, Any]) -> str:
+    kept = {name: part for name, part in plain.items() if name not in _OF_ANOTHER_LIFE}
+    return json.dumps(kept, sort_keys=True)
+
+
+def _check_bounds(plain: dict[str, Any], spec: ModelSpec, limits: Limits) -> None:
+    """Raise UnusableState for more than requests could have brought this server's model."""
+    sequence, names, dimension = plain["sequence"], plain.get("names"), plain["dimension"]
+    if type(sequence) is not int or not 0 <= sequence < _LARGEST_SEQUENCE:
+        raise UnusableState(f"the sequence of {_IT} is not possible: {str(sequence)[:40]}")
+    if dimension is None and sequence:
+        raise UnusableState(f"{_IT} has learned samples, and no features")
+    for head in spec.heads:
+        _check_labels(plain["heads"][head].get("classes"), limits.classes)
+    columns = [column[0] for column in plain["schema"]["columns"]] if "schema" in plain else []
+    texts = [text for column in plain.get("schema", {}).get("columns", ()) for text in column[2]]
+    for text in (*(names or ()), *columns, *texts):
+        if not isinstance(text, str) or len(text) > LONGEST_NAME:
+            raise UnusableState(f"{_IT} has a name or a text that no request could have brought")
+    if names is not None and len(names) > limits.features:
+        raise UnusableState(
+            f"{_IT} has {len(names)} names of features, this server's models may meet "
+            f"{limits.features} (WOLFSTREAM_FEATURES)"
+        )
+    needed = learning_bytes(spec, int(dimension or 0), names is not None)
+    if needed > limits.n_bytes:
+        raise UnusableState(
+            f"{_IT} would take {needed >> 20} MB to go on learning, at most "
+            f"{limits.n_bytes >> 20} MB may (WOLFSTREAM_MODEL_BYTES)"
+        )
+
+
+def _check_first(learner: Learner) -> None:
+    """Raise UnusableState unless the kept first samples make the form that the rows have."""
+    spec, rows = learner.model.spec, learner.rows
+    form = RowForm(preparing(spec.prepare))
+    for head, X, y in rows.first:
+        form = form.after(X)
+        known = set(map(_key_of, learner.heads[head].classes or ()))  # type: ignore[index]
+        if len(y) != n_rows(X) or (known and not known.issuperset(map(_key_of, y))):
+            raise UnusableState(f"the first samples of {_IT} are not those that it learned")
+    if rows.first and form != rows.form:
+        raise UnusableState(f"the first samples of {_IT} do not make its rows")
+
+
+def _key_of(label: Label) -> tuple[type, Label]:
+    """What makes a label another one than those that are equal to it: true is not 1."""
+    return type(label), label
+
+
+def _check_labels(labels: Any, most: int) -> None:
+    if labels is None:
+        return
+    if not isinstance(labels, list) or len(labels) > most:
+        raise UnusableState(f"{_IT} has more labels than this server's models may meet, {most}")
+    try:
+        read_labels(labels, single=False)
+    except InvalidSamples as error:
+        raise UnusableState(f"a label of {_IT} {error.errors[0]['detail']}") from None

@@ -1,0 +1,152 @@
+"""The routes of a model's whole state, as the bytes of a model file: out of a server and in."""
+
+import asyncio
+from itertools import chain
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+
+from service.engine.admission import limits_of
+from service.engine.facade import Engine
+from service.engine.uploads import filled, read_uploaded
+from service.errors import (
+    MemoryFull,
+    ModelBroken,
+    StateExists,
+    StorageFailed,
+    TooLarge,
+    TooManyModels,
+    UnknownModel,
+    UnsupportedFormat,
+    UnusableState,
+)
+from service.settings import Settings
+from service.storage.snapshot_format import encode_state
+from service.web.formats.body import beside_the_loop, read_body, respond
+from service.web.formats.memory import Lease, MemoryBudget
+from service.web.formats.moments import tag_of
+from service.web.formats.pieces import ResponseInPieces, byte_pieces
+from service.web.formats.wire import JSON
+from service.web.openapi.operations import OCTETS, Responses, answer, refusals
+from service.web.routes import handlers
+
+# Of a state that is sent: its arrays, and their bytes in an archive that grows.
+_COPIES = 3
+_CONTENT = {OCTETS: {"schema": {"type": "string", "format": "binary"}}}
+_BODY = {"requestBody": {"required": True, "content": _CONTENT}}
+_FILE: Responses = {
+    200: {
+        "description": "The bytes of a model file.",
+        "content": _CONTENT,
+        "headers": {
+            "ETag": {
+                "description": "The epoch and the sequence of the state.",
+                "schema": {"type": "string"},
+            }
+        },
+    }
+}
+
+
+def add_state(app: FastAPI, engine: Engine, settings: Settings, memory: MemoryBudget) -> None:
+    """Add the routes, which need the scope admin (`web.layers.guard`)."""
+
+    @app.get(
+        "/v1/models/{name}/state",
+        tags=["models"],
+        response_class=Response,
+        responses=_FILE | refusals(UnknownModel, ModelBroken, MemoryFull),
+    )
+    async def download_state(name: str) -> Response:
+        """All of a model: spec, sequence, scores, and what each head has learned.
+
+        The bytes are those of a model file: `PUT` of them makes a model that answers as this one
+        does, on this server under another name or on another; `wolfstream serve --load`, `predict`
+        and `snapshot inspect` read them, and `wolfstream.load` in Python. They hold samples.
+        """
+        with memory.lease() as lease:
+            whole, moment = await _download(engine, name, lease)
+            held = lease.hand_over()
+        headers = {
+            "Content-Length": str(sum(map(len, whole))),
+            "Content-Disposition": f'attachment; filename="{name}.model"',
+            **tag_of(moment),
+        }
+        pieces = chain(byte_pieces(whole[0]), byte_pieces(whole[1]))
+        return ResponseInPieces(pieces, 200, headers, OCTETS, held)
+
+    @app.put(
+        "/v1/models/{name}/state",
+        tags=["models"],
+        status_code=201,
+        openapi_extra=_BODY,
+        responses={
+            200: answer("Created", "The model exists in this state."),
+            201: answer("Created", "The model is new, and durable."),
+            **refusals(
+                *(UnsupportedFormat, TooLarge, UnusableState, StateExists, TooManyModels),
+                *(MemoryFull, StorageFailed),
+            ),
+        },
+    )
+    async def upload_state(request: Request, name: str) -> Response:
+        """Make a new model of the bytes of a model file; it goes on learning from there.
+
+        The file is one that `wolfstream.save`, `wolfstream train` or a server wrote. The model has
+        its sequence and an epoch of its own. Sent again while the model is in this state, it is
+        answered with 200; a model in any other state is left as it is.
+        """
+        _check_type(request)
+        with memory.lease() as lease:
+            try:
+                data = await read_body(request, settings.state_bytes, lease)
+            except TooLarge:
+                most = settings.state_bytes
+                raise TooLarge(
+                    f"a model file may have at most {most} bytes here (WOLFSTREAM_STATE_BYTES)"
+                ) from None
+            created, new = await _upload(engine, settings, name, data, lease)
+        return respond(request, JSON, created, 201 if new else 200)
+
+
+async def _upload(
+    engine: Engine, settings: Settings, name: str, content: bytes, lease: Lease
+) -> tuple[dict[str, Any], bool]:
+    """Make a model of the bytes of a model file; see `handlers.create`.
+
+    lease: holds the bytes, and what becomes of them.
+    Raises Invalid, UnusableState, StateExists, TooManyModels, MemoryFull, NotReady, StorageFailed.
+    """
+    handlers.check_name(name)
+    limits, most = limits_of(settings), settings.body_bytes
+    state, spec = await beside_the_loop(
+        lambda: read_uploaded(content, limits, most), len(content), lease
+    )
+    await engine.readiness.compiled_for(spec, sparse="names" in state.plain)
+    model, new = await engine.add(name, await asyncio.to_thread(filled, name, state, spec))
+    return handlers.created(model), new
+
+
+async def _download(
+    engine: Engine, name: str, lease: Lease
+) -> tuple[tuple[bytes, memoryview], dict[str, Any]]:
+    """A model as the bytes of a model file, in parts, and its moment.
+
+    lease: holds the copy and the bytes. Raises UnknownModel, ModelBroken, MemoryFull, NotReady.
+    """
+    model = engine.model(name)
+    heads = model.published.heads.values()
+    lease.hold(_COPIES * sum(view.stats.get("bytes", 0) for view in heads))
+    state = await engine.state(model)
+    n_bytes = sum(array.nbytes for array in state.arrays.values())
+    lease.hold(_COPIES * n_bytes)
+    whole = await asyncio.to_thread(encode_state, state)
+    moment = {"model": name, **{key: state.plain[key] for key in ("sequence", "epoch")}}
+    return whole, moment
+
+
+def _check_type(request: Request) -> None:
+    """Raise UnsupportedFormat for a body that says it is something else."""
+    given = request.headers.get("content-type", OCTETS).partition(";")[0].strip().lower()
+    if given != OCTETS:
+        raise UnsupportedFormat(f"the body is a model file: its content type is {OCTETS}")

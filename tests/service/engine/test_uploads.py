@@ -1,0 +1,197 @@
+"""States that anybody made: each is refused, or it is a model that answers and learns."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from service.engine.model_files import ModelFileError, fill_model
+from service.engine.uploads import filled, in_same_state, read_uploaded
+from service.errors import UnusableState
+from service.model.draft import Limits
+from service.model.learner import Learner
+from service.model.live import Model
+from service.samples.validation import Samples
+from service.spec.heads import HeadName
+from service.spec.model import ModelSpec, read_spec
+from service.storage.snapshot_format import State, encode_state
+from solver.prepare.named_rows import named_rows
+from tests.service.streams import curve, few_words, part, three_classes
+
+LIMITS = Limits(classes=20, features=200)
+MOST_PLAIN = 1 << 20
+
+
+def learned(given: dict[str, Any], samples: Samples, head: HeadName) -> tuple[ModelSpec, State]:
+    spec = read_spec(given)
+    learner = Learner(Model(1, "m", spec))
+    learner.absorb(head, part(samples, 0, 70))
+    learner.absorb(head, part(samples, 70, len(samples.y)))
+    return spec, State(*learner.state())
+
+
+def rooms(n: int) -> Samples:
+    """Rows of a table whose columns are not settled yet."""
+    words = ("north", "south")
+    rows = [{"degrees": float(i % 7), "side": words[i % 2]} for i in range(n)]
+    return Samples(named_rows(rows), ["warm" if i % 3 else "cold" for i in range(n)])
+
+
+MODELS: dict[str, tuple[ModelSpec, State]] = {
+    "default": learned({}, three_classes(150), "working_set"),
+    "temporal": learned({"temporal": True, "asset": None}, three_classes(150), "working_set"),
+    "sparse": learned({"working_set": None}, few_words(150), "asset"),
+    "numbers": learned({"task": "regression"}, curve(150), "asset"),
+    "a table's first rows": learned({}, rooms(100), "working_set"),
+}
+each_model = pytest.mark.parametrize("name", MODELS)
+
+
+def made(state: State) -> Learner:
+    """The model of an uploaded state, which has predicted and learned. Raises UnusableState."""
+    content = b"".join(encode_state(state))
+    read, spec = read_uploaded(content, LIMITS, MOST_PLAIN)
+    return filled("m", read, spec).learner
+
+
+@each_model
+def test_what_a_server_sends_is_taken(name: str):
+    spec, state = MODELS[name]
+    learner, again = made(state), Learner(Model(1, "m", spec))
+    again.restore(*state)
+    assert in_same_state(learner, again)
+    assert learner.sequence == state.plain["sequence"]
+
+
+def test_models_that_differ_in_a_bit_are_not_in_the_same_state():
+    spec, state = MODELS["default"]
+    arrays = dict(state.arrays)
+    arrays["prepare_mean"] = np.nextafter(arrays["prepare_mean"], 9.0)
+    one, other = (
+        fill_model(Model(1, "m", spec), s, "it").learner
+        for s in (state, State(state.plain, arrays))
+    )
+    assert not in_same_state(one, other)
+    other = fill_model(Model(1, "m", spec), state, "it").learner
+    assert in_same_state(one, other)
+    other.epoch = "another"
+    assert in_same_state(one, other)
+    other.sequence += 1
+    assert not in_same_state(one, other)
+
+
+def leaves(plain: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths to all values, of long lists to the first one."""
+    if path:
+        yield path
+    items = list(enumerate(plain))[:1] if isinstance(plain, list) else []
+    for key, value in plain.items() if isinstance(plain, dict) else items:
+        yield from leaves(value, (*path, key))
+
+
+def changed(plain: Any, path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
+        return value
+    copy = plain.copy()
+    copy[path[0]] = changed(plain[path[0]], path[1:], value)
+    return copy
+
+
+STRANGE = [None, -1, 10**40, "x", [], {}, [[]], True, 1e308, "\ud800"]
+
+
+def is_refused_or_taken(state: State, path: tuple[Any, ...], value: Any) -> None:
+    """Nothing but `UnusableState` is raised where a value is strange."""
+    with contextlib.suppress(UnusableState):
+        made(State(changed(state.plain, path, value), state.arrays))
+
+
+@each_model
+def test_a_value_of_the_plain_part_may_be_strange(name: str):
+    _, state = MODELS[name]
+    paths = sorted(leaves(state.plain), key=repr)[::7]
+    for i, path in enumerate(paths):
+        is_refused_or_taken(state, path, STRANGE[i % len(STRANGE)])
+
+
+@pytest.mark.sweep
+@each_model
+def test_any_value_of_the_plain_part_may_be_strange(name: str):
+    _, state = MODELS[name]
+    for path in leaves(state.plain):
+        for value in STRANGE:
+            is_refused_or_taken(state, path, value)
+
+
+def others(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Arrays of other shapes and types, and integers elsewhere."""
+    yield array[:-1]
+    yield np.concatenate([array, array[-1:]])
+    yield array[..., None]
+    yield array.reshape(-1)[:0].reshape((0,) * array.ndim)
+    yield array.astype(np.complex64).view(np.float32)
+    if array.dtype.kind == "i":
+        for value in (-3, 2**30, -(2**62)):
+            yield np.full_like(array, value)
+
+
+# Of the samples' own numbers any is as good as another.
+FREE = {"counts", "steps", "seen", "auto_seen", "stored", "age", "evidence"}
+
+
+@each_model
+def test_arrays_of_a_bank_that_do_not_belong_together_are_refused(name: str):
+    spec, state = MODELS[name]
+    bank = [key for key in state.arrays if key.startswith("adaptive.")]
+    assert len(bank) > 10
+    for key in bank:
+        array = state.arrays[key]
+        if not array.size or key.rpartition("_")[2] in FREE:
+            continue
+        growing = any(word in key for word in ("gains", "endless", "diagonal"))
+        for other in others(array):
+            if growing and other.ndim == array.ndim and other.dtype == array.dtype:
+                continue
+            with pytest.raises(ModelFileError):
+                fill_model(
+                    Model(1, "m", spec), State(state.plain, {**state.arrays, key: other}), "it"
+                )
+
+
+@pytest.mark.parametrize("key", ["neighbours_target", "neighbours_said", "history_last"])
+def test_classes_that_a_bank_has_not_met_are_refused(key: str):
+    spec, state = MODELS["temporal"]
+    for value in (3, -2, 10**6):
+        arrays = dict(state.arrays)
+        arrays[f"adaptive.{key}"] = np.full_like(arrays[f"adaptive.{key}"], value)
+        with pytest.raises(ModelFileError, match=key):
+            fill_model(Model(1, "m", spec), State(state.plain, arrays), "it")
+
+
+@pytest.mark.parametrize("key", ["diagonal_entries", "diagonal_W"])
+def test_slots_that_are_not_equally_many_are_refused(key: str):
+    spec, state = MODELS["sparse"]
+    arrays = dict(state.arrays)
+    arrays[f"adaptive.{key}"] = arrays[f"adaptive.{key}"][:-1]
+    with pytest.raises(ModelFileError, match="diagonal"):
+        fill_model(Model(1, "m", spec), State(state.plain, arrays), "it")
+
+
+def test_a_bank_of_another_number_of_columns_is_refused():
+    spec, state = MODELS["default"]
+    for columns in (5, None, True, "4"):
+        plain = changed(state.plain, ("heads", "adaptive", "columns"), columns)
+        with pytest.raises(ModelFileError, match="columns"):
+            fill_model(Model(1, "m", spec), State(plain, state.arrays), "it")
+
+
+def test_first_samples_of_other_rows_are_refused():
+    _, state = MODELS["a table's first rows"]
+    _, other = learned({}, Samples(named_rows([{"a": 1.0}] * 100), ["warm"] * 100), "working_set")
+    with pytest.raises(UnusableState, match="first samples"):
+        made(State(state.plain, {**state.arrays, "first": other.arrays["first"]}))
+    with pytest.raises(UnusableState):
+        made(State(state.plain, {**state.arrays, "first": np.arange(9, dtype=np.uint8)}))
