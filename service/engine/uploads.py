@@ -14,6 +14,7 @@ from service.model.fitting_rows import preparing
 from service.model.footprint import learning_bytes
 from service.model.learner import Learner
 from service.model.live import Model
+from service.samples.predicted import check_whole
 from service.samples.targets import Label, read_labels
 from service.samples.values import LONGEST_NAME
 from service.spec.model import ModelSpec
@@ -113,7 +114,8 @@ def _check_first(learner: Learner) -> None:
     """Raise UnusableState unless the kept first samples make the form that the rows have."""
     spec, rows = learner.model.spec, learner.rows
     form = RowForm(preparing(spec.prepare))
-    for head, X, y in rows.first:
+    for head, X, y, _ in rows.first:
+        check_whole(X, missing=True)
         form = form.after(X)
         known = set(map(_key_of, learner.heads[head].classes or ()))  # type: ignore[index]
         if len(y) != n_rows(X) or (known and not known.issuperset(map(_key_of, y))):

@@ -8,7 +8,7 @@ from service.heads.regression import RegressionHead
 from service.model.learner import Learner
 from service.model.live import Model
 from service.notebook.kernels import kernel_parameters, plain_kernel
-from service.notebook.labels import classes_of, labels_of
+from service.notebook.labels import classes_of, labels_of, plain_weights, weights_of
 from service.notebook.rows import (
     NoCounterpart,
     check_settled,
@@ -29,14 +29,16 @@ from solver.estimators.asset_regressor import AssetRegressor
 def learner_of_asset(estimator: AssetEstimator) -> Learner:
     """A model with the machines of an estimator. Raises NoCounterpart, Invalid."""
     found = estimator.learner
-    learner = Learner(Model(0, "", _spec_of(found)))
+    labels = labels_of(estimator.classes_) if isinstance(estimator, AssetClassifier) else []
+    given = getattr(estimator, "class_weight", None)
+    weights = plain_weights(labels, found.class_weight, given)
+    learner = Learner(Model(0, "", _spec_of(found, weights)))
     head = learner.heads["asset"]
     assert found.features is not None
     sparse = takes_sparse(found.features)
     features = estimator.n_features_in_ if sparse else 0
     if isinstance(head, ClassificationHead):
-        assert isinstance(estimator, AssetClassifier)
-        head.meet(labels_of(estimator.classes_))
+        head.meet(labels)
     solver_of(head).restore({"features": features}, found.state())
     take_rows_of(estimator, learner, sparse=sparse)
     learner.sequence = found.steps
@@ -52,7 +54,8 @@ def asset_of(learner: Learner) -> AssetClassifier | AssetRegressor:
     found = solver_of(head).current
     estimator: AssetClassifier | AssetRegressor
     if isinstance(head, ClassificationHead):
-        estimator = AssetClassifier(**_parameters(spec, own, found))
+        weights = weights_of(own.class_weight)
+        estimator = AssetClassifier(**_parameters(spec, own, found), class_weight=weights)
         estimator.resume(found, classes_of(head.classes), features)
     else:
         estimator = AssetRegressor(**_parameters(spec, own, found), epsilon=own.epsilon or 0.0)
@@ -68,12 +71,13 @@ def solver_of(head: object) -> AssetLearner:
     return head.learner
 
 
-def _spec_of(found: Asset) -> ModelSpec:
+def _spec_of(found: Asset, weights: list[dict[str, Any]]) -> ModelSpec:
     own = {
         name: found.parameters[name]
         for name in ("algorithm", "features", "dimension", "average", "average_from", "horizon")
     }
     own |= {"lambda": float(found.parameters["lam"]), "average": bool(own["average"])}
+    own["class_weight"] = weights
     if own["features"] == "identity":
         own["dimension"] = None
     if found.regression:

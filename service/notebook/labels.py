@@ -1,6 +1,6 @@
-"""The labels of an estimator as those of a model, and back."""
+"""The labels of an estimator and their weights as those of a model, and back."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from service.errors import InvalidSamples
 from service.notebook.rows import NoCounterpart
 from service.samples.targets import Label, read_labels
+from service.spec.class_weight import ClassWeight
+from solver.stream.labels import key_of
 
 
 def labels_of(classes: NDArray[Any]) -> list[Label]:
@@ -29,3 +31,25 @@ def classes_of(labels: Sequence[Label]) -> NDArray[Any]:
     if len({type(label) for label in labels}) > 1:
         raise NoCounterpart("its labels are of several types, which scikit-learn does not know")
     return np.array(labels)
+
+
+def plain_weights(
+    labels: Sequence[Label], weights: Sequence[float], given: Any
+) -> list[dict[str, Any]]:
+    """The weights of classes that a spec names: others count 1.
+
+    labels, weights: of the classes that were met; no weights where all count 1. given: the
+    parameter `class_weight`, whose weights those have that may still come.
+    Raises NoCounterpart.
+    """
+    found: dict[Any, float] = {}
+    if isinstance(given, Mapping):
+        named = labels_of(np.array(list(given), object))
+        found = dict(zip(map(key_of, named), map(float, given.values()), strict=True))
+    found |= dict(zip(map(key_of, labels), weights, strict=False))
+    return [{"label": label, "weight": w} for (_, label), w in found.items() if w != 1.0]
+
+
+def weights_of(named: Sequence[ClassWeight]) -> dict[Label, float] | None:
+    """The parameter `class_weight` of the weights that a spec names."""
+    return {each.label: each.weight for each in named} or None

@@ -20,7 +20,6 @@ from solver.estimators.stream_classifier import StreamClassifier
 from solver.estimators.stream_regressor import StreamRegressor
 from solver.stream.labels import key_of
 from solver.stream.model import StreamModel
-from solver.stream.rows import Part
 
 _Head = ClassificationHead[Any] | RegressionHead
 _BANK: HeadName = "adaptive"
@@ -102,7 +101,7 @@ def _kept(
         "seed": spec.seed,
         "form": fresh.form if numbered else rows.form,
         "names": None if numbered or rows.names is None else rows.names.names(),
-        "first": [Part(taught, part.X, codes(part.y)) for part in rows.first],
+        "first": [part._replace(head=taught, y=codes(part.y)) for part in rows.first],
         "preparation": {} if rows.preparation is None else rows.preparation.state(),
         "classes": {name: codes(head.classes) for name, head in heads.items()},
         "paper": heads[taught].learner.state(),
@@ -131,7 +130,7 @@ def _check_default(spec: ModelSpec) -> None:
     prepare = spec.prepare
     if prepare is not None:
         own["prepare"] = {"missing": prepare.missing, "timestamps": prepare.timestamps}
-    if read_spec(own) != spec:
+    if read_spec(own) != spec.model_copy(update={"pending": None}):
         raise NoCounterpart(
             "no estimator has the heads and parameters of its spec: StreamClassifier and "
             "StreamRegressor have those of the default spec"

@@ -1,17 +1,15 @@
 """SFWClassifier and FrankWolfeClassifier as models of a working set, and back."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from service.heads.classification import ClassificationHead
 from service.heads.working_set import SetLearner
 from service.model.learner import Learner
 from service.model.live import Model
 from service.notebook.kernels import kernel_parameters, plain_kernel
-from service.notebook.labels import classes_of, labels_of
+from service.notebook.labels import classes_of, labels_of, plain_weights, weights_of
 from service.notebook.rows import (
     NoCounterpart,
     check_settled,
@@ -19,7 +17,6 @@ from service.notebook.rows import (
     name_columns,
     take_rows_of,
 )
-from service.samples.targets import Label
 from service.spec.heads import HEADS
 from service.spec.model import read_spec
 from service.spec.working_set import DEFAULT_SET, LARGEST_SET
@@ -28,24 +25,23 @@ from solver.estimators.frank_wolfe_classifier import FrankWolfeClassifier
 from solver.estimators.sfw_classifier import SFWClassifier
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import SparseRows
-from solver.stream.labels import key_of
 
 
 def learner_of_set(estimator: SFWClassifier) -> Learner:
     """A model with the working set of an estimator. Raises NoCounterpart, Invalid."""
     found, labels = estimator.learner, labels_of(estimator.classes_)
     # Classes that may still come have the weights that were given.
-    weights = {key_of(label): w for label, w in _given_weights(estimator.class_weight)}
-    weights |= {key_of(label): w for label, w in zip(labels, found.class_weight, strict=True)}
     own = {
         "algorithm": found.algorithm,
         "C": float(found.C),
         "corrective_steps": int(found.corrective_steps),
         "max_size": _bound(found.max_size, found.store.size),
-        "class_weight": _plain_weights([(label, w) for (_, label), w in weights.items()]),
+        "class_weight": plain_weights(labels, found.class_weight, estimator.class_weight),
     }
     learner, head = _empty(found.kernel, own)
     head.meet(labels)
+    if head.learner.current.precision != found.precision:
+        raise NoCounterpart("C times a weight of its samples is more than a server's set may have")
     sparse = isinstance(found.store.rows.exact, SparseRows)
     features = estimator.n_features_in_ if sparse else 0
     head.learner.restore({"features": features}, found.state())
@@ -67,7 +63,7 @@ def learner_of_solution(estimator: FrankWolfeClassifier) -> Learner:
     own = {
         "C": float(estimator.C),
         "max_size": _bound(None, alpha.shape[1]),
-        "class_weight": _plain_weights(_given_weights(estimator.class_weight)),
+        "class_weight": plain_weights([], [], estimator.class_weight),
     }
     degree, coef0 = int(estimator.degree), float(estimator.coef0)
     kernel = Kernel(estimator.kernel, float(estimator.gamma_), degree, coef0)  # type: ignore[arg-type]
@@ -97,7 +93,7 @@ def set_of(learner: Learner) -> SFWClassifier:
         **kernel_parameters(spec.kernel, found.kernel),
         corrective_steps=own.corrective_steps,
         max_size=own.max_size,
-        class_weight={w.label: w.weight for w in own.class_weight} or None,
+        class_weight=weights_of(own.class_weight),
     )
     estimator.resume(found, classes_of(head.classes), features)
     name_columns(estimator, learner)
@@ -126,16 +122,3 @@ def _bound(asked: int | None, held: int) -> int:
     if held > LARGEST_SET:
         raise NoCounterpart(f"it holds {held:,} samples, a server's set at most {LARGEST_SET:,}")
     return min(max(DEFAULT_SET, 2 * held), LARGEST_SET) if asked is None else int(asked)
-
-
-def _given_weights(class_weight: Any) -> list[tuple[Label, float]]:
-    """The weights that a parameter names, by labels."""
-    if not isinstance(class_weight, Mapping):
-        return []
-    given: NDArray[Any] = np.array(list(class_weight), object)
-    return list(zip(labels_of(given), map(float, class_weight.values()), strict=True))
-
-
-def _plain_weights(weights: list[tuple[Label, float]]) -> list[dict[str, Any]]:
-    """Those that a spec names: others count 1."""
-    return [{"label": label, "weight": weight} for label, weight in weights if weight != 1.0]

@@ -65,6 +65,12 @@ def checked_rows(record: bytes, missing: bool) -> int:
     missing: whether values may be missing.
     """
     X = rows_of(record)
+    check_whole(X, missing)
+    return n_rows(X)
+
+
+def check_whole(X: Rows, missing: bool) -> None:
+    """Raise ValueError for rows whose parts do not belong together; see `checked_rows`."""
     numbers: Float64Array
     if isinstance(X, NamedRows):
         numbers, entries = X.value, len(X.value)
@@ -78,8 +84,7 @@ def checked_rows(record: bytes, missing: bool) -> int:
     else:
         numbers, whole = X, X.ndim == 2
     if not whole or not (~np.isinf(numbers) if missing else np.isfinite(numbers)).all():
-        raise ValueError("rows that wait are not whole")
-    return n_rows(X)
+        raise ValueError("kept rows are not whole")
 
 
 def _n_names(X: Cells) -> int:
