@@ -236,7 +236,7 @@ class Engine:
         Raises StateExists, TooManyModels, StorageFailed.
         """
         added: tuple[Model, bool]
-        added = await self._in_order(None, lambda: self._writer.models.add(name, loaded))
+        added = await self._in_order(None, lambda: self._writer.add(name, loaded))
         return added
 
     async def state(self, model: Model) -> State:

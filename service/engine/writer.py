@@ -24,11 +24,13 @@ from service.engine.duplicates import Duplicates
 from service.engine.history import History
 from service.engine.late_labels import Found, LabelRequest, count_unlearned
 from service.engine.live_models import LiveModels, mark_broken
+from service.engine.model_files import LoadedModel
 from service.engine.predictions import Remembered, RememberRequest
 from service.engine.recovery_order import Room
 from service.engine.remembered_keys import RememberedKeys
 from service.engine.snapshot_schedule import SnapshotSchedule
 from service.engine.turns import Turns, Work
+from service.engine.uploads import filled
 from service.errors import InDoubt, RefitFailed, Refusal, ServerFailed, StorageFailed
 from service.heads.fit import Fit, Window, fit_from_record, fit_to_record
 from service.model.live import Model
@@ -185,6 +187,13 @@ class Writer:
     def window(self, model: Model) -> Window:
         """The samples that a refit of a model is over, copied. Raises UnknownModel, ModelBroken."""
         return self.models.usable(model).window()
+
+    def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
+        """Add a model that was uploaded; see `LiveModels.add`."""
+        if self._settings.threads > 1:
+            with self._one_thread():  # as recovery does
+                loaded = filled(name, loaded.state, loaded.model.spec)
+        return self.models.add(name, loaded)
 
     def keep_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
         """Persist, apply and publish a window's fit; the fit's description from now on.

@@ -1,5 +1,6 @@
 """StreamClassifier and StreamRegressor as default models of a server, and back."""
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,8 @@ def learner_of_stream(estimator: StreamClassifier | StreamRegressor) -> Learner:
         labels = labels_of(estimator.classes_)
     learner = Learner(Model(0, "", _spec_of(estimator, labels)))
     kept = model.__getstate__()
+    # Kernel values are computed anew, which the estimator goes on from as well.
+    model.__setstate__(deepcopy(kept))
     states: dict[HeadName, Any] = {model.taught: kept["paper"], _BANK: kept["bank"]}
     for name, (plain, arrays) in states.items():
         head = _head(learner, name)

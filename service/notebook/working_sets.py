@@ -44,7 +44,10 @@ def learner_of_set(estimator: SFWClassifier) -> Learner:
         raise NoCounterpart("C times a weight of its samples is more than a server's set may have")
     sparse = isinstance(found.store.rows.exact, SparseRows)
     features = estimator.n_features_in_ if sparse else 0
-    head.learner.restore({"features": features}, found.state())
+    state = found.state()
+    # Kernel values are computed anew, which the estimator goes on from as well.
+    found.restore({name: array.copy() for name, array in state.items()})
+    head.learner.restore({"features": features}, state)
     take_rows_of(estimator, learner, sparse=sparse)
     learner.sequence = found.seen
     return learner
