@@ -3,8 +3,8 @@
     python -m benchmarks.large --data FOLDER
 
 Class 2 against the rest, all rows but the 100,000 to test, with P1's C and sigma; one thread,
-seconds of processor time. A line for each part of the stream: what was said of it before it was learned;
-after each epoch the accuracy on the rows to test. Two epochs take an hour and more.
+seconds of processor time. A line for each part of the stream has the accuracy before it was
+learned; after each epoch comes the accuracy on the rows to test. Two epochs take an hour and more.
 """
 
 import argparse
