@@ -30,7 +30,7 @@ class Gram:
     @property
     def nbytes(self) -> int:
         """The bytes of the matrix, with its unused part."""
-        return self.kept.values.nbytes
+        return self.kept.values.nbytes + self.kept.slot_of.nbytes + self.kept.last_used.nbytes
 
     def grow(self, capacity: int, used: int) -> None:
         """Make room for `capacity` slots, of which `used` have values."""

@@ -52,7 +52,7 @@ class GramRows:
     @property
     def nbytes(self) -> int:
         """The bytes of the rows that there is room for."""
-        return self.kept.values.nbytes + self._fast.nbytes + self._far.nbytes
+        return sum(array.nbytes for array in self.kept) + self._fast.nbytes + self._far.nbytes
 
     def write(
         self,
