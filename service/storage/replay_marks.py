@@ -3,8 +3,9 @@
 A block that takes more memory than there is ends the process, at each start again. The file
 `DIR/replays` has 24 bytes for each model's number: after which sequence its replay was, how many
 processes have begun it there, and a digest. It is written before each block, without an fsync: it
-is needed after the end of a process, not after a loss of power. Where it cannot be written, as on a
-full disk, models are replayed all the same.
+is needed after the end of a process, not after a loss of power, which may bring back marks of
+replays that came to their end; so marks of before the system was started do not count. Where it
+cannot be written, as on a full disk, models are replayed all the same.
 """
 
 import hashlib
@@ -17,6 +18,9 @@ from service.errors import StartupError
 from service.storage.directories import make_private
 
 logger = logging.getLogger(__name__)
+
+# Another text each time that the system starts; other systems than Linux have none.
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 _SLOT = struct.Struct("<QQ8s")
 
@@ -31,6 +35,7 @@ class ReplayMarks:
         # The marks of before this process, which its own replace.
         self._found: dict[int, tuple[int, int]] = {}
         self._path, self._failed = path, False
+        self._boot = _BOOT.read_bytes() if _BOOT.exists() else b""
         try:
             if not read_only:
                 make_private(path)
@@ -47,12 +52,12 @@ class ReplayMarks:
             self._found[model] = self._read(model)
         ended_after, times = self._found[model]
         before = times if ended_after == after else 0
-        self._write(model, _slot(model, after, before + 1))
+        self._write(model, self._slot(model, after, before + 1))
         return before
 
     def leave_out(self, model: int, after: int, times: int) -> None:
         """Mark as if so many processes had ended in the replay after a sequence. Raises OSError."""
-        os.pwrite(self._file, _slot(model, after, times), model * _SLOT.size)
+        os.pwrite(self._file, self._slot(model, after, times), model * _SLOT.size)
 
     def ended(self, model: int) -> int:
         """How many processes have ended in the replay of a model, at one place."""
@@ -67,9 +72,13 @@ class ReplayMarks:
         slot = os.pread(self._file, _SLOT.size, model * _SLOT.size)
         if len(slot) == _SLOT.size:
             after, times, _ = _SLOT.unpack(slot)
-            if slot == _slot(model, after, times):
+            if slot == self._slot(model, after, times):
                 return after, times
         return 0, 0
+
+    def _slot(self, model: int, after: int, times: int) -> bytes:
+        content = struct.pack("<QQQ", model, after, times) + self._boot
+        return _SLOT.pack(after, times, hashlib.blake2b(content, digest_size=8).digest())
 
     def _write(self, model: int, slot: bytes) -> None:
         try:
@@ -88,8 +97,3 @@ class ReplayMarks:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
-
-
-def _slot(model: int, after: int, times: int) -> bytes:
-    content = struct.pack("<QQQ", model, after, times)
-    return _SLOT.pack(after, times, hashlib.blake2b(content, digest_size=8).digest())

@@ -58,6 +58,9 @@ def test_losses_of_power(
     monkeypatch.setenv("LD_PRELOAD", str(recorder))
     monkeypatch.setenv("POWER_ROOT", str(root))
     monkeypatch.setenv("POWER_LOG", str(log))
+    boot = tmp_path / "boot"
+    monkeypatch.setenv("POWER_BOOT", str(boot))
+    boot.write_text("first")
     random, losses = Random(SEED), Counter[str]()
     disk = Disk(root)
 
@@ -72,6 +75,7 @@ def test_losses_of_power(
         losses["names not synced"] += disk.unsynced_names
         disk = Disk(root)
         log.unlink()
+        boot.write_text(str(losses.total()))
 
     campaign = Campaign(server, f"{SEED} power")
     campaign.begin()

@@ -21,6 +21,7 @@ from service.errors import StartupError
 from service.model.learner import Learner
 from service.model.live import Model
 from service.settings import Settings
+from service.storage import replay_marks
 from service.storage.data_directory import JournalMissing, open_storage, owned
 from service.storage.snapshot_files import SnapshotFiles
 from tests.service.specs import read_papers_spec
@@ -355,6 +356,14 @@ class TestPoison:
         assert [sequence_of(writer, name) for name in ("prices", "mail")] == [40, 15]
         assert "replays cannot be written: [Errno 28] No space left" in caplog.text
         writer.close()
+
+    def test_marks_of_before_a_loss_of_power_do_not_count(
+        self, poisoned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        (tmp_path / "boot").write_text("another")
+        monkeypatch.setattr(replay_marks, "_BOOT", tmp_path / "boot")
+        with pytest.raises(Killed), writing(poisoned):
+            pass
 
     def test_the_others_are_ready(self, poisoned: Path):
         for _ in range(2):
