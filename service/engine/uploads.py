@@ -26,7 +26,7 @@ _IT = "the state"
 # As many digits as a sequence in a request may have.
 _LARGEST_SEQUENCE = 10**18
 # What a first life has none of.
-_OF_ANOTHER_LIFE = ("rolled_back", "epoch", "model")
+_OF_ANOTHER_LIFE = ("rolled_back", "epoch", "model", "made", "trained")
 
 
 def read_uploaded(content: bytes, limits: Limits, most_plain_bytes: int) -> tuple[State, ModelSpec]:
@@ -55,14 +55,16 @@ def filled(name: str, state: State, spec: ModelSpec) -> LoadedModel:
         loaded = fill_model(Model(0, name, spec), state, _IT)
         _check_first(loaded.learner)
         # Scores and tallies are plain data, which nothing has looked at so far.
-        json.dumps([loaded.model.describe(), loaded.learner.state()[0]])
+        plain, arrays = loaded.learner.state()
+        json.dumps([loaded.model.describe(), plain])
     except UnusableState:
         raise
     except ModelFileError as error:
         raise UnusableState(str(error)) from None
     except Exception as error:  # whatever a wrong type makes of a score
         raise UnusableState(f"{_IT} cannot be restored: {error!r}") from None
-    return loaded
+    # What else the file may hold is left behind.
+    return loaded._replace(state=State(plain, arrays))
 
 
 def in_same_state(one: Learner, other: Learner) -> bool:
@@ -79,7 +81,8 @@ def in_same_state(one: Learner, other: Learner) -> bool:
 
 
 def _as_text(plain: dict[str, Any]) -> str:
-    kept = {name: part for name, part in plain.items() if name not in _OF_ANOTHER_LIFE}
+    other = (*_OF_ANOTHER_LIFE, "memory_bytes")  # room that is reserved differs
+    kept = {name: part for name, part in plain.items() if name not in other}
     return json.dumps(kept, sort_keys=True)
 
 

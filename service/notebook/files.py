@@ -45,9 +45,9 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator into a model file, whole or not at all.
 
     A server takes the file (`client.upload`, `wolfstream serve --load`), answers as the estimator
-    does, and goes on learning, in the same bits as this estimator from now on where both use as
-    many threads. StreamClassifier, StreamRegressor, SFWClassifier, AssetClassifier and
-    AssetRegressor can be saved, and FrankWolfeClassifier, whose solution MSFW goes on from.
+    does, and goes on learning, in the bits in which this estimator does from now on.
+    StreamClassifier, StreamRegressor, SFWClassifier, AssetClassifier and AssetRegressor can be
+    saved, and FrankWolfeClassifier, whose solution MSFW goes on from.
 
     Raises NotFittedError, TypeError for anything else, ValueError for labels or parameters that
     no server's model may have, OSError.

@@ -133,7 +133,8 @@ def _check_default(spec: ModelSpec) -> None:
     prepare = spec.prepare
     if prepare is not None:
         own["prepare"] = {"missing": prepare.missing, "timestamps": prepare.timestamps}
-    if read_spec(own) != spec.model_copy(update={"pending": None}):
+    ours, default = (one.model_copy(update={"pending": None}) for one in (spec, read_spec(own)))
+    if ours != default:
         raise NoCounterpart(
             "no estimator has the heads and parameters of its spec: StreamClassifier and "
             "StreamRegressor have those of the default spec"

@@ -176,7 +176,7 @@ class TestRefused:
             ({"names": [["a"], {}]}, "a name"),
             ({"names": ["a" * 300]}, "a name"),
             ({"schema": {"columns": "no"}}, "cannot be restored"),
-            ({"first_index": {}, "trained": 3}, "cannot be"),
+            ({"schema": {"columns": [["a", True, [], 0, False]]}}, "cannot be"),
         ],
     )
     def test_a_plain_part_that_was_made_up(
@@ -250,12 +250,16 @@ class TestRefused:
     def test_what_a_life_elsewhere_said_is_left_out(
         self, client: httpx.Client, name: str, papers: State
     ):
-        plain = {**papers.plain, "rolled_back": {"to": "nowhere"}, "epoch": ["x"], "model": 7}
+        made = {"rolled_back": {"to": "nowhere"}, "epoch": ["x"], "model": 7, "memory_bytes": "x"}
+        plain = {**papers.plain, **made, "trained": {"algorithm": 3}, "made": 7, "junk": "x"}
         assert put(client, name, whole(State(plain, papers.arrays))).status_code == 201
         told = client.get(f"/v1/models/{name}").json()
         assert (told["model"], told["rolled_back"]) == (name, None)
         content = client.get(f"/v1/models/{name}/state").content
-        assert decode_state(content, "it").plain["epoch"] == told["epoch"]
+        kept = decode_state(content, "it").plain
+        assert kept["epoch"] == told["epoch"]
+        assert type(kept["memory_bytes"]) is int
+        assert not {"junk", "made", "trained"} & kept.keys()
 
     def test_the_server_goes_on(self, client: httpx.Client, name: str):
         client.put(f"/v1/models/{name}", json=PAPERS).raise_for_status()
