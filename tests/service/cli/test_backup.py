@@ -30,6 +30,10 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(main, [*map(str, arguments)], prog_name="wolfstream")
 
 
+# The snapshots of `copied` come after these parts of ten samples.
+SAVED_AFTER = (1, 3)
+
+
 def done(result: Result) -> str:
     assert result.exit_code == 0, result.output
     return result.output
@@ -47,11 +51,13 @@ def learn(bench: Bench, model: Model, n: int = 10, seed: int = 0) -> None:
 
 
 def twin(folder: Path, *seeds: int) -> list[Any]:
-    """What a model says that learned these samples and nothing else."""
+    """What a model says that learned these samples and nothing else, saved as `copied` was."""
     bench = Bench(folder)
     model = bench.create(SPEC)
     for seed in seeds:
         learn(bench, model, seed=seed)
+        if seed in SAVED_AFTER:
+            bench.snapshot(model)
     said = state_of(model, ROWS)
     bench.kill()
     return said
@@ -73,7 +79,7 @@ def copied(tmp_path: Path) -> Path:
     model = bench.create(SPEC)
     for seed in range(6):
         learn(bench, model, seed=seed)
-        if seed in (1, 3):
+        if seed in SAVED_AFTER:
             bench.snapshot(model)
     said = done(run("backup", "--data", tmp_path / "data", tmp_path / "copy"))
     assert "m at sequence 60, back to 20" in said
