@@ -157,7 +157,8 @@ def test_the_page_of_python_is_one_session(tmp_path: Path):
     assert created == "attic-2 at sequence 300: classification"
     assert predicted == ["dry", "humid"]
     assert [line.split()[:2] for line in (attic, copy)] == [["attic", "400"], ["attic-2", "300"]]
-    score, of_stream, inside_and_outside = session.output("EnclosingBall").lines
+    score, of_stream, inside_and_outside, stranger = session.output("EnclosingBall").lines
+    assert stranger == "True"
     accuracy, met = score.split(maxsplit=1)
     assert float(accuracy) > 0.9
     assert met == str(list(range(10)))
