@@ -355,6 +355,7 @@ CALLS: list[tuple[str, str, Any, Scope]] = [
     ("POST", "/v2/models/m/samples", SAMPLES, "admin"),
     ("PUT", "/v1/models/m", {}, "admin"),
     ("DELETE", "/v1/models/absent", None, "admin"),
+    ("GET", "/v1/models/m/state", None, "admin"),  # it holds samples
     ("POST", "/v1/models/m/some-day", {}, "admin"),
 ]
 
