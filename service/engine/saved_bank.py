@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from service.engine.saved_arrays import Arrays, WrongArrays
 from service.heads.adaptive import AdaptiveLearner
 
-# Arrays that grow with samples, and along which axis; of those that remember a learner as it was
-# the blank ones have no shape at all.
+# Arrays that grow with samples, and along which axis. Of those that remember learners as they were,
+# one after another, the blank ones have no shape at all: the number of dimensions.
 _GROWING = {r"ridge\d+_gains": 1, r"endless_(said|y)": 0, r"diagonal_\w+": 0}
-_REMEMBERED = re.compile(r"endless\d+_(W|beta|curvature)")
+_REMEMBERED = {r"endless\d+_W": 4, r"endless\d+_(beta|curvature)": 2}
 # What names a class, and what there may be instead.
 _CODES = {"endless_y": 0, "endless_said": 0, "neighbours_said": 0, "history_last": -1}
 
@@ -49,6 +49,14 @@ def check_bank(
         _check_form(name, array, blank[name])
     if len({len(array) for name, array in arrays.items() if name.startswith("diagonal_")}) > 1:
         raise WrongArrays("its arrays diagonal_ are not equally long")
+    for name in filter(re.compile(r"endless\d+_W").fullmatch, arrays):
+        others = (name.removesuffix("W") + field for field in ("beta", "curvature"))
+        if {arrays[other].shape for other in others} != {arrays[name].shape[:2] or (0,)}:
+            raise WrongArrays(f"its array {name} remembers other learners than those beside it")
+    if n_classes is None and not np.array_equal(
+        arrays["neighbours_said"], blank["neighbours_said"]
+    ):
+        raise WrongArrays("its array neighbours_said names classes, but it learns numbers")
     _check_numbers(arrays, n_classes)
 
 
@@ -61,7 +69,8 @@ def _check_form(name: str, array: NDArray[Any], blank: NDArray[Any]) -> None:
         wanted.pop(axis)
         if name.startswith("diagonal_") and not length:
             raise WrongArrays(f"its array {name} is empty")
-    remembered = _REMEMBERED.fullmatch(name) is not None and len(array) > 0
+    dimensions = next((n for pattern, n in _REMEMBERED.items() if re.fullmatch(pattern, name)), 0)
+    remembered = len(array) > 0 and array.ndim == dimensions
     if array.dtype != blank.dtype or (shape != wanted and not remembered):
         raise WrongArrays(f"its array {name} has the shape {array.shape} or another type")
 

@@ -14,9 +14,9 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))
 SCREENSHOTS = Path(__file__).parents[2] / "screenshots"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Chromium, without a window."""
+    """Chromium, without a window; while it is there, no test of another module can use asyncio."""
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed: pip install '.[test]'"
     )

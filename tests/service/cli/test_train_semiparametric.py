@@ -76,9 +76,10 @@ class TestTrains:
         assert (record["samples"], record["task"]) == (500, "regression")
         learner = load_model(out).learner
         assert (learner.model.spec.serve, learner.sequence) == ("semiparametric", 500)
-        kept_X, kept_y = head(learner).window()
+        kept_X, kept_y, weight = head(learner).window()
         np.testing.assert_array_equal(kept_X, X)
         np.testing.assert_array_equal(kept_y, y)
+        assert weight is None
 
     def test_an_intercept_unless_a_basis_is_given(self, file: Path):
         spec = load_model(trained(file)).model.spec

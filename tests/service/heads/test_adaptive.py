@@ -117,7 +117,7 @@ def test_a_model_of_sparse_rows_learns_and_goes_on_after_a_restart():
     first = Samples(samples.X, samples.y)
     learner.absorb("working_set", first)
     learner.publish()
-    again.restore(*learner.state())
+    again.restore(*learner.checkpoint())
     again.publish()
     assert again.absorb("working_set", first) == learner.absorb("working_set", first)
 
