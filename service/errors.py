@@ -204,7 +204,7 @@ class ModelExists(Refusal):
 class StateExists(ModelExists):
     """The name is taken by a model that is not in the state that was sent."""
 
-    title = "The model exists in another state"
+    slug, title = "state-exists", "The model exists in another state"
 
 
 class UnusableState(Invalid):

@@ -6,14 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.engine.saved_arrays import WrongArrays, arrays_of, check_norms, check_state
+from service.engine.saved_arrays import WrongArrays, check_norms, check_state
 from service.engine.saved_bank import check_bank
 from service.errors import InDoubt, WolfstreamError
-from service.heads.adaptive import AdaptiveLearner
-from service.heads.classification import ClassificationHead
 from service.heads.kernel import stored_norm_limit
 from service.heads.kinds import KINDS
-from service.heads.regression import RegressionHead
 from service.model.learner import Learner
 from service.model.live import Model
 from service.spec.heads import ALGORITHMS
@@ -120,7 +117,7 @@ def fill_model(model: Model, state: State, source: str) -> LoadedModel:
     learner = Learner(model)
     try:
         check_state(state.plain, state.arrays, model.spec.heads, learner.state()[1])
-        _check_bank(learner, state)
+        check_bank(learner.heads, state)
         check_norms(state.arrays, model.spec.heads, stored_norm_limit(model.spec))
         learner.restore(state.plain, state.arrays)
         learner.publish()
@@ -135,24 +132,6 @@ def fill_model(model: Model, state: State, source: str) -> LoadedModel:
         first = int(names[0])
     numbered = bool(trained) or names == [str((first or 0) + i) for i in range(len(names))]
     return LoadedModel(learner, state, trained, sparse, numbered, first)
-
-
-def _check_bank(learner: Learner, state: State) -> None:
-    """Raise WrongArrays unless the arrays of a bank, if there is one, belong together."""
-    head = learner.heads.get("adaptive")
-    if head is None:
-        return
-    assert isinstance(head, ClassificationHead | RegressionHead)
-    assert isinstance(head.learner, AdaptiveLearner)
-    plain, mean = state.plain["heads"]["adaptive"], state.arrays.get("prepare_mean")
-    classes = plain["classes"] if isinstance(head, ClassificationHead) else None
-    check_bank(
-        head.learner,
-        plain,
-        arrays_of("adaptive", state.arrays),
-        None if classes is None else len(classes),
-        None if mean is None else len(mean),
-    )
 
 
 def spec_in(state: State, source: str) -> ModelSpec:

@@ -129,7 +129,7 @@ def _replay_block(
     before: results of the parts before, of a large request that goes on in this block.
     """
     if block[0].kind == "checkpoint":
-        learner.checkpoint()
+        learner.go_on_from(learner.checkpoint())
         return []
     if block[0].kind == "prediction":
         remember(learner, block[0])

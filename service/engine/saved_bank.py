@@ -12,8 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.saved_arrays import Arrays, WrongArrays
+from service.engine.saved_arrays import Arrays, WrongArrays, arrays_of
 from service.heads.adaptive import AdaptiveLearner
+from service.heads.classification import ClassificationHead
+from service.heads.protocol import Head
+from service.heads.regression import RegressionHead
+from service.spec.heads import HeadName
+from service.storage.snapshot_format import State
 
 # Arrays that grow with samples, and along which axis. Of those that remember learners as they were,
 # one after another, the blank ones have no shape at all: the number of dimensions.
@@ -23,7 +28,28 @@ _REMEMBERED = {r"endless\d+_W": 4, r"endless\d+_(beta|curvature)": 2}
 _CODES = {"endless_y": 0, "endless_said": 0, "neighbours_said": 0, "history_last": -1}
 
 
-def check_bank(
+def check_bank(heads: Mapping[HeadName, Head], state: State) -> None:
+    """Raise WrongArrays unless the arrays of a bank, if there is one, belong together.
+
+    heads: new ones of the state's spec.
+    """
+    head = heads.get("adaptive")
+    if head is None:
+        return
+    assert isinstance(head, ClassificationHead | RegressionHead)
+    assert isinstance(head.learner, AdaptiveLearner)
+    plain, mean = state.plain["heads"]["adaptive"], state.arrays.get("prepare_mean")
+    classes = plain["classes"] if isinstance(head, ClassificationHead) else None
+    _check(
+        head.learner,
+        plain,
+        arrays_of("adaptive", state.arrays),
+        None if classes is None else len(classes),
+        None if mean is None else len(mean),
+    )
+
+
+def _check(
     bank: AdaptiveLearner,
     plain: Mapping[str, Any],
     arrays: Arrays,

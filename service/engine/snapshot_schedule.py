@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 
 from service.diagnostics.metrics import Metrics
 from service.engine.commits import Commits
-from service.engine.live_models import LiveModels, mark_broken
+from service.engine.live_models import LiveModels
 from service.engine.origin import present_origin
 from service.engine.remembered_keys import RememberedKeys
 from service.errors import SnapshotFailed, StorageFailed
@@ -98,6 +98,8 @@ class SnapshotSchedule:
         if model.broken:
             return
         learner.snapshot_attempt, learner.fitted = learner.sequence, 0
+        with self._one_thread():
+            checkpoint = learner.checkpoint()
         try:
             # What comes before a snapshot is not replayed, so its answers must be written.
             self._keys.write()
@@ -105,11 +107,8 @@ class SnapshotSchedule:
         except StorageFailed as error:
             logger.error("model %s: no snapshot: %s; the journal is kept", model.name, error)
             return
-        try:
-            with self._one_thread():
-                plain, arrays = learner.checkpoint()
-        except Exception as error:  # the journal has the checkpoint: no state between is served
-            raise mark_broken(learner, error) from None
+        learner.go_on_from(checkpoint)
+        plain, arrays = checkpoint.plain, checkpoint.arrays
         # The name is for the day on which the journal is lost.
         state = State({**plain, "model": model.name, "made": dict(present_origin())}, arrays)
         left = 0 if learner.pending is None else learner.pending.left

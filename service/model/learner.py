@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from numpy.typing import NDArray
 
@@ -31,6 +31,14 @@ from solver.prepare.named_rows import NameTable
 from solver.prepare.schema import schema_from_plain
 from solver.stream.rows import Part, StreamRows
 from solver.stream.turns import Learning, absorb_in_turn
+
+
+class Checkpoint(NamedTuple):
+    """A learner's state, as a snapshot has it, and a learner restored from it, if it is another."""
+
+    plain: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+    restored: "Learner | None"
 
 
 class Learner:
@@ -213,17 +221,25 @@ class Learner:
         gauges = [self._view(name).gauges for name in self.heads]
         return sum(int(of_head.get("head_memory_bytes") or 0) for of_head in gauges)
 
-    def checkpoint(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Plain data and arrays, copied, for a snapshot; the learner goes on from them, too.
+    def checkpoint(self) -> Checkpoint:
+        """A state for a snapshot, and a learner restored from it; this one does not change yet.
 
-        They leave out kernel values, which may have been computed in other products than those of
-        a restored learner. Having been restored itself, this one goes on like it, bit for bit.
+        A snapshot leaves out kernel values, which may have been computed in other products than
+        those of a restored learner. Having gone on from the restored one, both go on bit for bit.
         """
         plain, arrays = self.state()
-        if self._restored_at != self.sequence:
-            self.heads = self._fresh_heads()
-            self._take(deepcopy(plain), {name: array.copy() for name, array in arrays.items()})
-        return plain, arrays
+        if self._restored_at == self.sequence:
+            return Checkpoint(plain, arrays, None)
+        restored = Learner(Model(self.model.id, self.model.name, self.model.spec), self.epoch)
+        restored._take(deepcopy(plain), {name: array.copy() for name, array in arrays.items()})
+        return Checkpoint(plain, arrays, restored)
+
+    def go_on_from(self, checkpoint: Checkpoint) -> None:
+        """Go on as the learner that was restored from a checkpoint's state, live or in replay."""
+        if checkpoint.restored is not None:
+            self.heads, self.rows = checkpoint.restored.heads, checkpoint.restored.rows
+            self._restored_at = self.sequence
+            self._views.clear()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take the state of a snapshot."""

@@ -130,6 +130,8 @@ class StreamEstimator(BaseEstimator):
         """
         weight = None
         if sample_weight is not None:
+            # What only converts itself to an array has no length.
+            X, y = (given if hasattr(given, "__len__") else np.asarray(given) for given in (X, y))
             check_consistent_length(X, y)
             rows_that_count, weight = counted(sample_weight, len(y))
             X, y = _safe_indexing(X, rows_that_count), _safe_indexing(y, rows_that_count)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from service.model.learner import Learner
 from service.samples.targets import Label
 from service.samples.validation import Samples
 from solver.prepare.named_rows import NamedRows, named_rows
@@ -118,3 +119,10 @@ def asset_specs() -> dict[str, dict[str, Any]]:
                 "seed": 7,
             }
     return found
+
+
+def saved(learner: Learner) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The state for a snapshot, from which the learner goes on."""
+    checkpoint = learner.checkpoint()
+    learner.go_on_from(checkpoint)
+    return checkpoint.plain, checkpoint.arrays

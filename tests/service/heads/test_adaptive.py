@@ -13,7 +13,7 @@ from service.model.live import Model
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
 from service.spec.model import read_spec
-from tests.service.streams import few_words
+from tests.service.streams import few_words, saved
 
 SMALL: dict[str, Any] = {"working_set": {"max_size": 60}, "asset": {"dimension": 16}}
 
@@ -102,7 +102,7 @@ def test_a_restored_model_goes_on_bit_for_bit(given: dict[str, Any]):
     learner, samples = learner_of(**given), mixed_units(400)
     absorb(learner, part(samples, 0, 210), block=30)
     again = learner_of(**given)
-    again.restore(*learner.state())
+    again.restore(*saved(learner))
     rest = part(samples, 210, 400)
     assert absorb(again, rest) == absorb(learner, rest)
     for (name, array), other in zip(
@@ -117,7 +117,7 @@ def test_a_model_of_sparse_rows_learns_and_goes_on_after_a_restart():
     first = Samples(samples.X, samples.y)
     learner.absorb("working_set", first)
     learner.publish()
-    again.restore(*learner.checkpoint())
+    again.restore(*saved(learner))
     again.publish()
     assert again.absorb("working_set", first) == learner.absorb("working_set", first)
 

@@ -10,7 +10,7 @@ from service.model.learner import Learner
 from service.model.live import Model
 from service.storage.snapshot_format import State
 from tests.service.specs import read_papers_spec
-from tests.service.streams import part, three_classes
+from tests.service.streams import part, saved, three_classes
 
 SPECS: dict[str, dict[str, Any]] = {
     "samples leave": {"working_set": {"max_size": 150}, "asset": {"dimension": 16}},
@@ -41,7 +41,7 @@ def test_live_and_restored_go_on_bit_for_bit(spec: dict[str, Any]) -> None:
     live, restored = learner_of(spec), learner_of(spec)
     for start in range(0, 1200, 100):
         live.absorb("working_set", part(samples, start, start + 100))
-    restored.restore(*live.checkpoint())
+    restored.restore(*saved(live))
     assert same(live, restored)
     store = live.heads["working_set"].learner.current.store  # type: ignore[attr-defined]
     assert store.some_rows == ("gram_bytes_max" in spec["working_set"])
@@ -57,8 +57,8 @@ def test_twice_is_the_same_as_once() -> None:
     once, twice = learner_of(SPECS["samples leave"]), learner_of(SPECS["samples leave"])
     for learner in (once, twice):
         learner.absorb("working_set", part(samples, 0, 500))
-        learner.checkpoint()
-    twice.checkpoint()
+        saved(learner)
+    saved(twice)
     for learner in (once, twice):
         learner.absorb("working_set", part(samples, 500, 700))
     assert same(once, twice)
@@ -68,7 +68,7 @@ def test_what_is_saved_is_not_changed_by_further_learning() -> None:
     samples = three_classes(700)
     learner = learner_of(SPECS["samples leave"])
     learner.absorb("working_set", part(samples, 0, 500))
-    plain, arrays = learner.checkpoint()
+    plain, arrays = saved(learner)
     before, copies = repr(plain), {name: array.copy() for name, array in arrays.items()}
     learner.absorb("working_set", part(samples, 500, 700))
     assert repr(plain) == before
@@ -78,7 +78,7 @@ def test_what_is_saved_is_not_changed_by_further_learning() -> None:
 def test_kernel_values_in_snapshots_of_earlier_versions_are_not_read() -> None:
     learner, again = learner_of({"asset": None}), Model(1, "m", read_papers_spec({"asset": None}))
     learner.absorb("working_set", three_classes(300))
-    plain, arrays = learner.checkpoint()
+    plain, arrays = saved(learner)
     former = State(plain, {**arrays, "working_set.gram": np.zeros(1, np.float32)})
     assert same(learner, fill_model(again, former, "it").learner)
 
@@ -86,6 +86,17 @@ def test_kernel_values_in_snapshots_of_earlier_versions_are_not_read() -> None:
 def test_it_holds_no_kernel_values_but_says_what_memory_they_take() -> None:
     learner = learner_of({"asset": None})
     learner.absorb("working_set", three_classes(1500))
-    plain, arrays = learner.checkpoint()
+    plain, arrays = saved(learner)
     assert not any(name.endswith("gram") for name in arrays)
     assert plain["memory_bytes"] > 4 * learner.heads["working_set"].view().stats["size"] ** 2
+
+
+def test_nothing_changes_before_the_learner_goes_on_from_it() -> None:
+    samples = three_classes(700)
+    learner, other = learner_of(SPECS["samples leave"]), learner_of(SPECS["samples leave"])
+    for one in (learner, other):
+        one.absorb("working_set", part(samples, 0, 500))
+    learner.checkpoint()
+    for one in (learner, other):
+        one.absorb("working_set", part(samples, 500, 700))
+    assert same(learner, other)

@@ -26,7 +26,7 @@ from solver.prepare.named_rows import named_rows
 from solver.prepare.row_form import RowForm
 from tests.service.decoding import BOUNDS
 from tests.service.specs import read_papers_spec
-from tests.service.streams import few_words, named, part, three_classes, two_classes
+from tests.service.streams import few_words, named, part, saved, three_classes, two_classes
 
 HEADS: tuple[HeadName, ...] = ("working_set", "asset")
 LIMITS = Limits(classes=100, features=1000)
@@ -553,7 +553,7 @@ class TestState:
         size = 50 if learned % 50 == 0 else learned
         learn(live, requests_for(live, samples, [size] * (learned // size) if learned else []))
         snapshots = SnapshotFiles(tmp_path)
-        snapshots.save(1, State(*live.state()))
+        snapshots.save(1, State(*saved(live)))
         again.restore(*snapshots.load(1, live.sequence))
         assert again.sequence == again.model.snapshot_sequence == live.sequence
         assert again.rows.dimension == live.rows.dimension
@@ -631,7 +631,7 @@ class TestReplay:
         at = data.draw(st.integers(0, len(requests)))
         learn(live, requests[:at])
         replayed = model_of({"working_set": {"max_size": 25}, "asset": {"dimension": 4}})
-        replayed.restore(*live.state())
+        replayed.restore(*saved(live))
         assert learn(live, requests[at:]) == learn(replayed, requests[at:])
         assert bits(replayed) == bits(live)
 

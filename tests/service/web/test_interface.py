@@ -32,6 +32,8 @@ INTERFACE = [
     ("GET /v1/models/{name}/learners", "", f"200 404 {KEY}"),
     ("GET /v1/models/{name}/events", "Last-Event-ID", f"200 404 {KEY}"),
     ("GET /v1/models/{name}/metrics/history", "", f"200 404 {KEY}"),
+    ("GET /v1/models/{name}/state", "", f"200 404 {KEY}"),
+    ("PUT /v1/models/{name}/state", "", f"200 201 {BODY}".replace("400 ", "")),
     ("POST /v1/models/{name}/snapshot", "", f"201 404 {BODY}"),
     ("POST /v1/models/{name}/rollback", "If-Match", f"200 404 412 {BODY}"),
     ("GET /v2", "", f"200 {KEY}"),

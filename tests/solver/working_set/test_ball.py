@@ -93,7 +93,9 @@ def test_it_keeps_its_bound_and_goes_on_from_its_state():
     X = rows(600)
     ball, _ = learned(X[:400], max_size=40)
     again = OnlineBall(KERNEL, C, max_size=40)
-    again.restore(ball.state())
+    state = ball.state()
+    for one in (ball, again):  # as at a checkpoint
+        one.restore(state)
     np.testing.assert_array_equal(again.absorb(X[400:]), ball.absorb(X[400:]))
     assert ball.set.store.size <= 40
 
