@@ -36,13 +36,13 @@ def best_partner(members: Members, ends: Ends) -> int:
         stop = smaller(start + STRETCH, n)
         row, origin = of_best, 0
         if stop > layout.aligned:
-            gather(problem, values, layout, best, start, stop, near)
+            gather(problem, values, layout, best, of_best, start, stop, near)
             row, origin = near, start
         highest = _highest_gain(problem, swaps, row, start, stop, origin)
         if highest > largest * (1.0 + _TIE):
             largest, first = highest, start
     stop = smaller(first + STRETCH, n)
-    gather(problem, values, layout, best, first, stop, near)
+    gather(problem, values, layout, best, of_best, first, stop, near)
     for m in range(np.uint64(first), np.uint64(stop)):
         gain = gain_of(problem, swaps, m, near[m - np.uint64(first)])
         if gain > 0.0 and gain >= largest * (1.0 - _TIE):

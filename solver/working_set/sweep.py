@@ -71,22 +71,22 @@ def swap(members: Members, best: int, partner: int) -> Ends:
     problem, values, layout, ridge = members.problem, members.values, members.layout, members.ridge
     n, g, sign = problem.size[0], problem.gradient, problem.sign
     near, far = members.buffer[0], members.buffer[1]
-    gather(problem, values, layout, best, partner, partner + 1, near)
+    of_best = kernel_row(values, problem.column[best])
+    of_partner = kernel_row(values, problem.column[partner])
+    gather(problem, values, layout, best, of_best, partner, partner + 1, near)
     off_diagonal = sign[best] * sign[partner] * (np.float64(near[0]) + 1.0)
     diagonal = diagonal_of(members, best) + diagonal_of(members, partner)
     step = move_weight(problem, best, partner, diagonal, 2.0 * off_diagonal)
     g[best] -= 2.0 * step * ridge_of(problem, ridge, best)
     g[partner] += 2.0 * step * ridge_of(problem, ridge, partner)
-    of_best = kernel_row(values, problem.column[best])
-    of_partner = kernel_row(values, problem.column[partner])
     plus, minus = -2.0 * step * sign[best], 2.0 * step * sign[partner]
     found = _NOTHING
     for start in range(0, n, STRETCH):
         stop = smaller(start + STRETCH, n)
         a, b, origin = of_best, of_partner, 0
         if stop > layout.aligned:
-            gather(problem, values, layout, best, start, stop, near)
-            gather(problem, values, layout, partner, start, stop, far)
+            gather(problem, values, layout, best, of_best, start, stop, near)
+            gather(problem, values, layout, partner, of_partner, start, stop, far)
             a, b, origin = near, far, start
         largest = _add(problem, plus, a, minus, b, start, stop, origin)
         found = _compare(problem, found, start, stop, largest)
@@ -113,7 +113,7 @@ def _rescale(members: Members, p: int, keep: float, step: float, alpha_p: float)
         stop = smaller(start + STRETCH, n)
         row, origin = of_p, 0
         if stop > layout.aligned:
-            gather(problem, values, layout, p, start, stop, near)
+            gather(problem, values, layout, p, of_p, start, stop, near)
             row, origin = near, start
         largest = _scale(problem, keep, factor, row, start, stop, origin)
         if start <= p < stop:
