@@ -25,9 +25,12 @@ from service.access.key_file import KeyFile
 from service.access.key_ring import KeyRing
 from service.engine.facade import Engine
 from service.engine.warm_up import WarmUp
+from service.monitor import alerts, points
+from service.monitor.producer import Monitor
+from service.monitor.side_file import SideFile
 from service.native.compile_cache import use_compile_cache
 from service.settings import Settings
-from service.storage.data_directory import open_storage
+from service.storage.data_directory import open_storage, side_path
 from service.web.formats.memory import MemoryBudget
 from service.web.layers.shortcut import Shortcut
 from service.web.routes.app import create_app
@@ -101,7 +104,9 @@ async def measure(folder: Path) -> None:
     engine = Engine(settings, open_storage(folder), WarmUp(None), {})
     ring = KeyRing(KeyFile(folder))
     await engine.ready
-    send = sender(create_app(engine, settings, Streams(), ring, MemoryBudget(0)))
+    side_file = SideFile(side_path(folder), points.SCHEMA + alerts.SCHEMA)
+    monitor = Monitor(engine, points.Points(side_file), alerts.Alerts(side_file, posted=False))
+    send = sender(create_app(engine, monitor, settings, Streams(), ring, MemoryBudget(0)))
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 20))
     spec = {"working_set": {"max_size": 100}, "asset": None}

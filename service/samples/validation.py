@@ -109,7 +109,7 @@ class Question(NamedTuple):
 
 def read_question(body: Any, *, prepared: bool = False) -> Question:
     """A prediction request; see `read_rows`. Raises Invalid, InvalidSamples."""
-    if not isinstance(body, dict) or not _ASKED & body.keys():
+    if not isinstance(body, dict) or _ASKED.isdisjoint(body):
         return Question(read_rows(body, prepared=prepared))
     probability = body.get("probability", False)
     if type(probability) is not bool:
@@ -123,6 +123,8 @@ def _fields(body: Any, names: tuple[str, ...], optional: tuple[str, ...]) -> dic
     wanted = " and ".join(names)
     if not isinstance(body, dict):
         raise Invalid(f"the body must be an object with {wanted}")
+    if body.keys() == set(names):
+        return body
     unknown = (name for name in body if name not in names + optional)
     problems: list[SampleError] = [
         {"pointer": pointer_to(name), "detail": f"unknown field; the body has {wanted}"}

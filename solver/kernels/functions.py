@@ -197,7 +197,7 @@ def kernel_block(
     if out is None:
         out = np.empty((n, m), dtype)
     product = _product_with(kernel, left)
-    if kernel.type == "rbf" and (left.far.any() or right.far.any()):
+    if kernel.type == "rbf" and (np.count_nonzero(left.far) or np.count_nonzero(right.far)):
         product = _mended(kernel, left, product)
     width = max(64, _TILE_BYTES // (dtype.itemsize * max(n, 1)))
     for start in range(0, m, width):
@@ -231,7 +231,8 @@ def _product_with(kernel: Kernel, left: Rows) -> Product:
     first = left.fast
     if kernel.type == "rbf":
         # The last two columns of one side are exchanged, so that the product adds the norms.
-        first = first[:, [*range(first.shape[1] - 2), -1, -2]]
+        first = first.copy()
+        first[:, -2:] = left.fast[:, :-3:-1]
 
     def dense(right: Rows, out: FloatArray) -> None:
         # OpenBLAS reads lanes past the end of short rows; garbage there raises the flag for an

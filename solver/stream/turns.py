@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from solver.rows.matrix import Matrix
 from solver.rows.sample_weights import Weights
-from solver.stream.votes import Vote, Votes
+from solver.stream.votes import NO_VOTES, Vote, Votes
 
 N = TypeVar("N", bound=str)
 S = TypeVar("S", bound="Speech")
@@ -68,7 +68,9 @@ def votes_for(
     head: str, heads: Iterable[N], listeners: Collection[str], ask: Callable[[N], S | None]
 ) -> Votes:
     """What a head is told of rows that it predicts: nothing unless it listens."""
-    others = [name for name in heads if name != head] if head in listeners else []
+    if head not in listeners:
+        return NO_VOTES
+    others = [name for name in heads if name != head]
     return {name: speech.vote for name, speech in answers_of(others, ask).items()}
 
 

@@ -26,10 +26,14 @@ _PIECE_BYTES = 1 << 16
 def n_values(data: Any) -> int:
     """About how many values the lists of an answer have, where all rows are like the first."""
     if isinstance(data, list):
-        return len(data) * max(n_values(data[0]), 1) if data else 0
+        nested = bool(data) and isinstance(data[0], list | dict)
+        return len(data) * max(n_values(data[0]), 1) if nested else len(data)
+    values = 0
     if isinstance(data, dict):
-        return sum(n_values(value) for value in data.values())
-    return 0
+        for value in data.values():
+            if isinstance(value, list | dict):
+                values += n_values(value)
+    return values
 
 
 def counted_bytes(data: Any) -> int:

@@ -80,12 +80,13 @@ async def predict(
     NoSuchHead, NotReached, Untrained; with ids also Forbidden, and what `Engine.remember` raises.
     """
     rows, probability, ids = question
+    count = n_rows(rows)
     if ids is not None:
         grant.check("learn")
     grant.check_quota()
-    grant.spend(n_rows(rows))
+    grant.spend(count)
     began = time.monotonic()
-    tracing.count_samples(n_rows(rows))
+    tracing.count_samples(count)
     name = read_head(head) or model.spec.serve
     if name not in model.spec.heads:
         raise NoSuchHead(f"the spec of model {model.name!r} has null for {name}")
@@ -98,9 +99,9 @@ async def predict(
     if awaited is not None:
         await engine.reached(model, awaited)
     published = model.published
-    _hold_answer(lease, taken, n_rows(rows), published.heads[name].classes, probability)
+    _hold_answer(lease, taken, count, published.heads[name].classes, probability)
     predictions = await _predictions(model, published, name, rows, lease)
-    model.counts[name].predicted += n_rows(rows)
+    model.counts[name].predicted += count
     engine.metrics.predict.observe(time.monotonic() - began)
     told = {
         "model": model.name,
