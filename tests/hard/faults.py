@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.hard.clients import GONE
-from tests.service.process import ServerProcess
+from tests.service.process import CommandProcess
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def fill(disk: Path, leave: int = 0) -> Path:
 
 
 @contextmanager
-def failing(server: ServerProcess, calls: str, error: str, when: str = "1+") -> Iterator[None]:
+def failing(server: CommandProcess, calls: str, error: str, when: str = "1+") -> Iterator[None]:
     """Meanwhile these system calls of the server fail; skips where nothing may be traced."""
     if not shutil.which("strace"):
         pytest.skip("strace is not installed")
@@ -68,7 +68,7 @@ def _wait_until_traced(pid: int, tracer: "subprocess.Popen[bytes]") -> None:
 class Poster:
     """Posts numbered samples to a model, one at a time, and keeps what it was told of each."""
 
-    def __init__(self, server: ServerProcess, model: str) -> None:
+    def __init__(self, server: CommandProcess, model: str) -> None:
         self._http = httpx.Client(base_url=server.url, timeout=60)
         self._model = model
         self.kept: list[int] = []

@@ -6,33 +6,33 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.service.process import ServerProcess
+from tests.service.process import CommandProcess
 
 
-def resident_bytes(server: ServerProcess) -> int:
+def resident_bytes(server: CommandProcess) -> int:
     """Memory that the process has now."""
     return _status(server, "VmRSS") << 10
 
 
-def limit_memory(server: ServerProcess, n_bytes: int) -> None:
+def limit_memory(server: CommandProcess, n_bytes: int) -> None:
     """Let the process take so many bytes more than it has now, and no others."""
     assert server.process is not None
     most = (_status(server, "VmData") << 10) + n_bytes
     resource.prlimit(server.process.pid, resource.RLIMIT_DATA, (most, most))
 
 
-def threads(server: ServerProcess) -> int:
+def threads(server: CommandProcess) -> int:
     """Threads of the process."""
     return _status(server, "Threads")
 
 
-def open_files(server: ServerProcess) -> int:
+def open_files(server: CommandProcess) -> int:
     """Descriptors of the process."""
     assert server.process is not None
     return len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
 
 
-def _status(server: ServerProcess, name: str) -> int:
+def _status(server: CommandProcess, name: str) -> int:
     assert server.process is not None
     for line in Path(f"/proc/{server.process.pid}/status").read_text().splitlines():
         if line.startswith(f"{name}:"):

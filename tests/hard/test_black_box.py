@@ -16,7 +16,7 @@ import pytest
 from tests.hard.black_box.campaign import Campaign
 from tests.hard.conftest import Report
 from tests.hard.power.disk import LOSSES, Disk, build_recorder, read_records
-from tests.service.process import ServerProcess
+from tests.service.process import CommandProcess
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(9000)]
 
@@ -27,15 +27,15 @@ SNAPSHOT_SAMPLES = 200
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
+def server(tmp_path: Path) -> Iterator[CommandProcess]:
     (tmp_path / "disk").mkdir()
-    running = ServerProcess(tmp_path / "disk" / "data", snapshot_samples=SNAPSHOT_SAMPLES)
+    running = CommandProcess(tmp_path / "disk" / "data", snapshot_samples=SNAPSHOT_SAMPLES)
     running.log_path = tmp_path / "server.log"
     yield running
     running.close()
 
 
-def test_kills(server: ServerProcess, report: Report) -> None:
+def test_kills(server: CommandProcess, report: Report) -> None:
     campaign = Campaign(server, str(SEED))
     campaign.begin()
     for _ in range(CRASHES - LOST_POWER):
@@ -49,7 +49,7 @@ def test_kills(server: ServerProcess, report: Report) -> None:
 
 
 def test_losses_of_power(
-    server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: Report
+    server: CommandProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: Report
 ) -> None:
     recorder = build_recorder(tmp_path)
     if recorder is None:

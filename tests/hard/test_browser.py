@@ -16,7 +16,7 @@ import pytest
 
 from tests.hard.browser.pages import ATTACK, FLAGS, foreign_site
 from tests.hard.conftest import Report
-from tests.service.process import ServerProcess
+from tests.service.process import CommandProcess
 from tests.service.specs import PAPERS
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(600)]
@@ -44,9 +44,9 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[ServerProcess]:
+def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[CommandProcess]:
     """With a model m of two samples, which has a snapshot and one sample after it."""
-    with closing(ServerProcess(tmp_path / "data", **getattr(request, "param", {})).start()) as one:
+    with closing(CommandProcess(tmp_path / "data", **getattr(request, "param", {})).start()) as one:
         with httpx.Client(base_url=one.url) as client:
             client.put("/v1/models/m", json=SPEC).raise_for_status()
             client.post(
@@ -57,7 +57,7 @@ def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[ServerPro
         yield one
 
 
-def state(server: ServerProcess) -> Any:
+def state(server: CommandProcess) -> Any:
     """All that a request could have changed."""
     with httpx.Client(base_url=server.url) as client:
         models = client.get("/v1/models").json()
@@ -65,13 +65,13 @@ def state(server: ServerProcess) -> Any:
         return models, history["epoch"], [one["sequence"] for one in history["snapshots"]]
 
 
-def refused(server: ServerProcess) -> int:
+def refused(server: CommandProcess) -> int:
     """How many requests it has refused as foreign."""
     return server.log().count('"status": 403')
 
 
 @pytest.fixture
-def attack(browser: Any, server: ServerProcess) -> Iterator[Attack]:
+def attack(browser: Any, server: CommandProcess) -> Iterator[Attack]:
     """What a page was able to read, by attack. page: its URL. target: the server's."""
     with foreign_site(server.url) as port, closing(browser.new_context()) as context:
 
@@ -94,7 +94,7 @@ def attack(browser: Any, server: ServerProcess) -> Iterator[Attack]:
 @pytest.mark.parametrize("page", ["http://evil.test:SITE/", "http://localhost:SITE/"])
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_page_of_another_site(
-    server: ServerProcess, attack: Attack, page: str, host: str, report: Report
+    server: CommandProcess, attack: Attack, page: str, host: str, report: Report
 ) -> None:
     before = state(server)
     read = attack(page, f"http://{host}:{server.port}")
@@ -105,7 +105,7 @@ def test_a_page_of_another_site(
 
 
 def test_a_page_whose_name_leads_to_the_server(
-    server: ServerProcess, attack: Attack, report: Report
+    server: CommandProcess, attack: Attack, report: Report
 ) -> None:
     before = state(server)
     site = f"http://rebound.test:{server.port}"
@@ -119,7 +119,7 @@ def test_a_page_whose_name_leads_to_the_server(
 
 
 @pytest.mark.parametrize("server", [{"origins": FRIEND}], indirect=True)
-def test_the_same_attacks_of_a_site_with_leave(server: ServerProcess, attack: Attack) -> None:
+def test_the_same_attacks_of_a_site_with_leave(server: CommandProcess, attack: Attack) -> None:
     read = attack(f"{FRIEND}/attack", server.url)
     told = {name for name, text in read.items() if text}
     assert {"cors GET /v1/models", "cors text/plain samples", "stream wolfstream.v1.json"} <= told

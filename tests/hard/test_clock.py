@@ -15,7 +15,7 @@ from service.access.keys import add_key
 from tests.hard.clients import HttpClient, StreamClient
 from tests.hard.conftest import Report
 from tests.hard.processes import together
-from tests.service.process import ServerProcess
+from tests.service.process import CommandProcess
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(300)]
 
@@ -35,19 +35,19 @@ def offset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def server(tmp_path: Path, offset: Path) -> Iterator[ServerProcess]:  # noqa: ARG001
-    with closing(ServerProcess(tmp_path / "data", snapshot_samples=100)) as running:
+def server(tmp_path: Path, offset: Path) -> Iterator[CommandProcess]:  # noqa: ARG001
+    with closing(CommandProcess(tmp_path / "data", snapshot_samples=100)) as running:
         yield running.start()
 
 
-def year_of(server: ServerProcess) -> int:
+def year_of(server: CommandProcess) -> int:
     """As the server's answers tell it."""
     with httpx.Client(base_url=server.url) as http:
         return int(http.get("/livez").headers["date"].split()[3])
 
 
 def test_a_clock_that_jumps_changes_nothing(
-    server: ServerProcess, offset: Path, report: Report
+    server: CommandProcess, offset: Path, report: Report
 ) -> None:
     with httpx.Client(base_url=server.url, timeout=60) as http:
         http.put("/v1/models/both", json={}).raise_for_status()
@@ -94,7 +94,7 @@ def test_a_quota_is_counted_by_a_clock_that_does_not_jump(tmp_path: Path, offset
         add_key(KeyFile(data), "admin", ("admin",)),
         add_key(KeyFile(data), "few", ("learn",), "", 5.0),
     )
-    with closing(ServerProcess(data).start()) as server:
+    with closing(CommandProcess(data).start()) as server:
 
         def post(key: str, n: int) -> httpx.Response:
             body = {"x": [[1, k] for k in range(n)], "y": [k % 2 for k in range(n)]}

@@ -33,7 +33,7 @@ from service.storage.sqlite_rows import read_created, read_entry
 from tests.hard.clients import Churn, Client, HttpClient, Sample, StreamClient
 from tests.hard.conftest import Report
 from tests.hard.processes import together
-from tests.service.process import ServerProcess
+from tests.service.process import CommandProcess
 from tests.service.specs import PAPERS
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(3000)]
@@ -135,7 +135,7 @@ class Lane:
     """A server that is killed again and again, its clients, and the replicas of its models."""
 
     def __init__(self, folder: Path, number: int, snapshot_samples: int) -> None:
-        self.server = ServerProcess(folder / "data", snapshot_samples=snapshot_samples)
+        self.server = CommandProcess(folder / "data", snapshot_samples=snapshot_samples)
         self._scratch = folder / "copy"
         self._random = Random(f"{SEED}:{number}")
         self.replicas = {name: Replica(name) for name in SPECS}

@@ -23,7 +23,7 @@ from service.model.live import Model
 from service.storage.data_directory import open_storage
 from tests.hard.conftest import Report
 from tests.service.engine.test_recovery import learn
-from tests.service.process import ServerProcess
+from tests.service.process import CommandProcess
 from tests.service.streams import three_classes
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(600)]
@@ -38,7 +38,7 @@ CURES = ("backup", "Restore", "another --data", "start the version that wrote")
 def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data directory of a server killed with two snapshots and a log behind them."""
     data = tmp_path_factory.mktemp("damage") / "data"
-    with closing(ServerProcess(data, snapshot_samples=300, snapshots=2)) as server:
+    with closing(CommandProcess(data, snapshot_samples=300, snapshots=2)) as server:
         server.start()
         learn(server, "m", 500)
         learn(server, "n", 60)

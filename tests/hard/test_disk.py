@@ -16,7 +16,7 @@ from service.engine.absorb import recorded
 from service.storage.sqlite_rows import read_entry
 from tests.hard.conftest import Report
 from tests.hard.faults import Poster, failing, fill, small_disk
-from tests.service.process import ServerProcess
+from tests.service.process import CommandProcess
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(600)]
 
@@ -31,17 +31,17 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ServerProcess]:
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CommandProcess]:
     """Over a small disk where the test has one; its own printing goes elsewhere."""
     uses_disk = "disk" in request.fixturenames
     folder = request.getfixturevalue("disk") if uses_disk else tmp_path
-    with closing(ServerProcess(folder / "data", snapshot_samples=10**9)) as running:
+    with closing(CommandProcess(folder / "data", snapshot_samples=10**9)) as running:
         running.log_path = tmp_path / "server.log"
         yield running
 
 
 @pytest.fixture
-def poster(server: ServerProcess) -> Iterator[Poster]:
+def poster(server: CommandProcess) -> Iterator[Poster]:
     """Of a model m on the started server."""
     server.start()
     httpx.put(f"{server.url}/v1/models/m", json=SPEC, timeout=60).raise_for_status()
@@ -49,7 +49,7 @@ def poster(server: ServerProcess) -> Iterator[Poster]:
         yield made
 
 
-def held(server: ServerProcess) -> list[int]:
+def held(server: CommandProcess) -> list[int]:
     """The numbers of the samples in the log, in its order, as the server left it."""
     with closing(sqlite3.connect(server.data / "log.sqlite")) as database:
         rows = database.execute("SELECT * FROM log WHERE kind = 'samples' ORDER BY sequence")
@@ -57,7 +57,7 @@ def held(server: ServerProcess) -> list[int]:
     return [int(row[1]) for block in blocks for row in recorded(block).samples.X.tolist()]  # type: ignore[union-attr]
 
 
-def sequence(server: ServerProcess) -> int:
+def sequence(server: CommandProcess) -> int:
     told = httpx.get(f"{server.url}/v1/models/m", timeout=60).raise_for_status().json()
     assert told["status"] == "ok"
     return int(told["sequence"])
@@ -65,7 +65,7 @@ def sequence(server: ServerProcess) -> int:
 
 class TestFullDisk:
     def test_while_samples_are_appended(
-        self, disk: Path, server: ServerProcess, poster: Poster, report: Report
+        self, disk: Path, server: CommandProcess, poster: Poster, report: Report
     ):
         for _ in range(3):
             for _ in range(50):
@@ -95,7 +95,7 @@ class TestFullDisk:
         report(acknowledged=len(poster.kept), refused_with_503=len(poster.refused), lost=0)
 
     def test_while_models_are_made_and_deleted(
-        self, disk: Path, server: ServerProcess, poster: Poster
+        self, disk: Path, server: CommandProcess, poster: Poster
     ):
         exists = {"m": True}
         with httpx.Client(base_url=server.url, timeout=60) as client:
@@ -141,7 +141,7 @@ class TestFullDisk:
     ids=["fsync", "fsync without room", "write"],
 )
 def test_calls_that_fail(
-    server: ServerProcess, poster: Poster, calls: str, error: str, report: Report
+    server: CommandProcess, poster: Poster, calls: str, error: str, report: Report
 ) -> None:
     for _ in range(20):
         assert poster.post() == 200
@@ -168,7 +168,7 @@ def test_calls_that_fail(
     )
 
 
-def test_snapshots_whose_fsync_fails(server: ServerProcess, poster: Poster) -> None:
+def test_snapshots_whose_fsync_fails(server: CommandProcess, poster: Poster) -> None:
     assert server.terminate() == 0
     server.settings["snapshot_samples"] = 40
     server.start()

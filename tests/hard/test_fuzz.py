@@ -27,7 +27,7 @@ from tests.hard.conftest import Report
 from tests.hard.processes import limit_memory, resident_bytes, together
 from tests.service.fuzzing import SECONDS, SMALL, FrameFuzzer, Fuzzer, make_case
 from tests.service.mutations import damaged
-from tests.service.process import ServerProcess
+from tests.service.process import CommandProcess
 from tests.service.streams import body, part, three_classes
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(900)]
@@ -43,7 +43,7 @@ WORST_WAIT = 3.0
 
 def test_nothing_that_is_sent_breaks_the_server(tmp_path: Path, report: Report) -> None:
     key = add_key(KeyFile(tmp_path / "data"), "fuzz", ("admin",))
-    server = ServerProcess(tmp_path / "data", wait_seconds=0.01, body_bytes=1 << 20)
+    server = CommandProcess(tmp_path / "data", wait_seconds=0.01, body_bytes=1 << 20)
     with closing(server.start()):
         fuzzers = [Fuzzer(server, key) for _ in range(2)]
         fuzzers[0].create_models()
@@ -98,7 +98,7 @@ def of_frames(fuzzer: FrameFuzzer, which: int) -> None:
         fuzzer.send(f"{SEED} {which}", number)
 
 
-def of_raw_bytes(server: ServerProcess, key: str, answers: Counter[str]) -> None:
+def of_raw_bytes(server: CommandProcess, key: str, answers: Counter[str]) -> None:
     """Heads, lengths, chunks and websocket framing that lie; an end, or an answer, is enough."""
     for number in range(RAW):
         random = Random(f"{SEED}:raw:{number}")
@@ -148,7 +148,7 @@ def raw_request(key: str, random: Random) -> bytes:
 class Pulse(threading.Thread):
     """Asks whether the server lives, twenty times a second, while a context lasts."""
 
-    def __init__(self, server: ServerProcess) -> None:
+    def __init__(self, server: CommandProcess) -> None:
         super().__init__()
         self._client = httpx.Client(base_url=server.url, timeout=60)
         self._ended = threading.Event()
@@ -178,7 +178,7 @@ class Pulse(threading.Thread):
 class Control:
     """A model on the same server that gets valid samples, one request after the other."""
 
-    def __init__(self, server: ServerProcess, key: str) -> None:
+    def __init__(self, server: CommandProcess, key: str) -> None:
         headers = {"Authorization": f"Bearer {key}"}
         self._client = httpx.Client(base_url=server.url, headers=headers, timeout=60)
         self._client.put("/v1/models/control", json=SMALL).raise_for_status()

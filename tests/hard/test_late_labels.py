@@ -25,7 +25,7 @@ import pytest
 
 from tests.hard.black_box.calls import GONE, Refused, call
 from tests.hard.conftest import Report
-from tests.service.process import ServerProcess
+from tests.service.process import CommandProcess
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(3000)]
 
@@ -167,7 +167,7 @@ class Owner:
 def test_each_label_is_learned_once(tmp_path: Path, report: Report) -> None:
     random = Random(SEED)
     owners = [Owner(number) for number in range(6)]
-    server = ServerProcess(tmp_path / "data", snapshot_samples=80)
+    server = CommandProcess(tmp_path / "data", snapshot_samples=80)
     try:
         for _ in range(CRASHES):
             server.start()

@@ -11,7 +11,7 @@ import pytest
 
 from tests.hard.conftest import Report
 from tests.hard.processes import open_files, resident_bytes, threads, together
-from tests.service.process import ServerProcess
+from tests.service.process import CommandProcess
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(900)]
 
@@ -32,12 +32,12 @@ class Footprint(NamedTuple):
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    with closing(ServerProcess(tmp_path / "data", snapshot_samples=8)) as running:
+def server(tmp_path: Path) -> Iterator[CommandProcess]:
+    with closing(CommandProcess(tmp_path / "data", snapshot_samples=8)) as running:
         yield running.start()
 
 
-def footprint(server: ServerProcess) -> Footprint:
+def footprint(server: CommandProcess) -> Footprint:
     with closing(sqlite3.connect(server.data / "log.sqlite")) as database:
         # A deletion leaves one, of which a bounded number is kept.
         left = "SELECT count(*) FROM log WHERE kind != 'deleted'"
@@ -46,7 +46,7 @@ def footprint(server: ServerProcess) -> Footprint:
     return Footprint(resident_bytes(server), open_files(server), threads(server), files, rows)
 
 
-def use_models(server: ServerProcess, client: int) -> None:
+def use_models(server: CommandProcess, client: int) -> None:
     names = [f"m{k}" for k in range(client, MODELS, CLIENTS)]
     with httpx.Client(base_url=server.url, timeout=60) as http:
         for name in names:
@@ -61,7 +61,7 @@ def use_models(server: ServerProcess, client: int) -> None:
             assert http.delete(f"/v1/models/{name}").status_code == 204
 
 
-def test_nothing_of_deleted_models_is_left(server: ServerProcess, report: Report) -> None:
+def test_nothing_of_deleted_models_is_left(server: CommandProcess, report: Report) -> None:
     base = footprint(server)
     after = []
     for _ in range(PASSES):

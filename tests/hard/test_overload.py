@@ -13,7 +13,7 @@ import pytest
 
 from tests.hard.conftest import Report
 from tests.hard.processes import resident_bytes
-from tests.service.process import ServerProcess
+from tests.service.process import CommandProcess
 from tests.service.streams import body, two_classes
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(1200)]
@@ -49,7 +49,7 @@ class Flood(threading.Thread):
 
 def test_overload(tmp_path: Path, report: Report) -> None:
     settings = {"queue_samples": 256, "group_samples": 64, "snapshot_samples": 10_000}
-    with closing(ServerProcess(tmp_path / "data", **settings).start()) as server:
+    with closing(CommandProcess(tmp_path / "data", **settings).start()) as server:
         httpx.put(f"{server.url}/v1/models/m", json=SPEC).raise_for_status()
         end = time.monotonic() + SECONDS
         clients = [Flood(server.url, seed, end) for seed in range(CLIENTS)]

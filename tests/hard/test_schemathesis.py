@@ -17,7 +17,7 @@ import pytest
 from service.access.key_file import KeyFile
 from service.access.keys import Scope, add_key
 from service.samples.validation import Samples
-from tests.service.process import ServerProcess
+from tests.service.process import CommandProcess
 from tests.service.streams import body, curve, few_words, three_classes, two_classes
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(900)]
@@ -43,13 +43,13 @@ CHECKS = (
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
+def server(tmp_path: Path) -> Iterator[CommandProcess]:
     """Not started yet, and without keys."""
-    with closing(ServerProcess(tmp_path / "data", wait_seconds=0.01)) as running:
+    with closing(CommandProcess(tmp_path / "data", wait_seconds=0.01)) as running:
         yield running
 
 
-def trained(server: ServerProcess, headers: dict[str, str]) -> None:
+def trained(server: CommandProcess, headers: dict[str, str]) -> None:
     """Start the server and teach its models."""
     server.start()
     whole, numbers = two_classes(100), curve(100)
@@ -69,7 +69,7 @@ def trained(server: ServerProcess, headers: dict[str, str]) -> None:
         assert client.post("/v1/models/regression/refit").status_code == 202
 
 
-def campaign(server: ServerProcess, folder: Path, *more: str) -> None:
+def campaign(server: CommandProcess, folder: Path, *more: str) -> None:
     """Generated requests of all phases; every answer is as OpenAPI describes it."""
     arguments = [
         *("--checks", ",".join(CHECKS)),
@@ -98,12 +98,12 @@ ALL_PHASES = ("--phases", "examples,coverage,fuzzing", "--max-examples", "100")
 A_FEW = ("--phases", "examples,coverage,fuzzing", "--max-examples", "10")
 
 
-def test_every_answer_is_documented(server: ServerProcess, tmp_path: Path) -> None:
+def test_every_answer_is_documented(server: CommandProcess, tmp_path: Path) -> None:
     trained(server, {})
     campaign(server, tmp_path, *ALL_PHASES)
 
 
-def test_with_a_key(server: ServerProcess, tmp_path: Path) -> None:
+def test_with_a_key(server: CommandProcess, tmp_path: Path) -> None:
     header = f"Bearer {add_key(KeyFile(server.data), 'all', ('admin',))}"
     trained(server, {"Authorization": header})
     campaign(server, tmp_path, *A_FEW, "--header", f"Authorization: {header}")
@@ -111,7 +111,7 @@ def test_with_a_key(server: ServerProcess, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scopes", [(), ("predict",)], ids=["no key", "a key that may predict"])
 def test_without_the_key_that_is_needed(
-    server: ServerProcess, tmp_path: Path, scopes: tuple[Scope, ...]
+    server: CommandProcess, tmp_path: Path, scopes: tuple[Scope, ...]
 ) -> None:
     header = f"Bearer {add_key(KeyFile(server.data), 'all', ('admin',))}"
     given = (

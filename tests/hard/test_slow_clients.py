@@ -13,7 +13,7 @@ import pytest
 
 from tests.hard.conftest import Report
 from tests.hard.processes import open_files
-from tests.service.process import ServerProcess
+from tests.service.process import CommandProcess
 from tests.service.web.test_connections import UPGRADE
 
 pytestmark = [pytest.mark.hard, pytest.mark.timeout(300)]
@@ -27,15 +27,15 @@ HEAD = b"POST /v1/models/m/predict HTTP/1.1\r\nHost: h\r\nContent-Length: "
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    with closing(ServerProcess(tmp_path / "data", patience_seconds=PATIENCE)) as running:
+def server(tmp_path: Path) -> Iterator[CommandProcess]:
+    with closing(CommandProcess(tmp_path / "data", patience_seconds=PATIENCE)) as running:
         yield running.start()
 
 
 class Slow:
     """A connection that sends what it has a byte at a time, and reads only when asked to."""
 
-    def __init__(self, server: ServerProcess, at_once: bytes, slowly: bytes) -> None:
+    def __init__(self, server: CommandProcess, at_once: bytes, slowly: bytes) -> None:
         self.connection = socket.socket()
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         self.connection.settimeout(5)
@@ -64,7 +64,7 @@ class Slow:
         return True
 
 
-def test_slow_clients_hold_nobody_up(server: ServerProcess, report: Report) -> None:
+def test_slow_clients_hold_nobody_up(server: CommandProcess, report: Report) -> None:
     head, body = HEAD + b"9999\r\n\r\n", b'{"x": [[1, 2]]}' + b" " * 9000
     asks = (HEAD + b"%d\r\n\r\n" % len(BODY) + BODY) * 4
     kinds = {

@@ -1,10 +1,8 @@
 """Ready means that requests are answered; until then, and afterwards, it is said why not."""
 
+import functools
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,33 +15,33 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from service.engine import recovery
+from service.engine.warm_up import WarmUp
+from service.engine.writer import Writer
+from service.model.learner import Learner
 from tests.service.process import ServerProcess
 
-# A server that is the real one, but waits in each phase for a file to appear.
-SERVER = """
-import sys, time
-from pathlib import Path
-from service.engine import recovery
-from service.web import server
-from service.engine import warm_up, writer
-from service.cli.main import main
 
-def gated(name, run):
-    def wait(*given):
-        while not (Path(GATES) / name).exists():
-            time.sleep(0.01)
-        return run(*given)
-    return wait
+def wait_at(gates: Path) -> None:
+    """Make the server of this process wait, in each phase, for a file to appear."""
 
-def replay(learner, *given):
-    return gated(f"replay {learner.model.name}", of_recovery)(learner, *given)
+    def gated(name: str, run: Callable[..., Any]) -> Callable[..., Any]:
+        def wait(*given: Any) -> Any:
+            while not (gates / name).exists():
+                time.sleep(0.01)
+            return run(*given)
 
-GATES = sys.argv.pop(1)
-of_recovery, recovery._replay_block = recovery._replay_block, replay
-warm_up.WarmUp.before_ready = gated("compile", warm_up.WarmUp.before_ready)
-writer.Writer.begin = gated("learn", writer.Writer.begin)
-main()
-"""
+        return wait
+
+    of_recovery: Callable[..., Any] = recovery._replay_block
+
+    def replay(learner: Learner, *given: Any) -> Any:
+        return gated(f"replay {learner.model.name}", of_recovery)(learner, *given)
+
+    patch = pytest.MonkeyPatch()
+    patch.setattr(recovery, "_replay_block", replay)
+    patch.setattr(WarmUp, "before_ready", gated("compile", WarmUp.before_ready))
+    patch.setattr(Writer, "begin", gated("learn", Writer.begin))
 
 
 def soon(what: Callable[[], bool]) -> bool:
@@ -56,19 +54,15 @@ def soon(what: Callable[[], bool]) -> bool:
     return True
 
 
-class Gated:
-    """A process of it, over data that a server left behind."""
+class Gated(ServerProcess):
+    """A server over data that another one left behind, which waits in each phase."""
 
     def __init__(self, left: ServerProcess, gates: Path) -> None:
-        self.url, self.gates = left.url, gates
+        super().__init__(left.data)
+        self.gates = gates
+        self.prelude = functools.partial(wait_at, gates)
         gates.mkdir()
-        self.client = httpx.Client(base_url=left.url, timeout=30)
-        arguments = ["serve", "--port", str(left.port), "--data", str(left.data)]
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVER, str(gates), *arguments],
-            env=os.environ,
-            stderr=subprocess.PIPE,
-        )
+        self.client = httpx.Client(base_url=self.url, timeout=30)
 
     def open(self, *gates: str) -> None:
         for gate in gates:
@@ -76,8 +70,7 @@ class Gated:
 
     def close(self) -> None:
         self.client.close()
-        self.process.kill()
-        self.process.communicate(timeout=30)
+        super().close()
 
     def detail(self) -> str:
         """What /readyz says; "ready" or why not."""
@@ -105,7 +98,9 @@ def gated(tmp_path: Path) -> Iterator[Gated]:
                 client.post(f"/v1/models/{name}/samples", json=samples).raise_for_status()
     finally:
         left.close()
+    left.log_path.unlink()
     with closing(Gated(left, tmp_path / "gates")) as running:
+        running.launch()
         yield running
 
 
@@ -156,7 +151,7 @@ def test_recovering_compiling_ready_draining(gated: Gated) -> None:
         stream.send(json.dumps({"id": 1, "op": "learn", "x": [3], "y": 1}))
         waiting = "wolfstream_learn_duration_seconds_count 0.0"
         assert waiting in gated.client.get("/metrics").text
-        gated.process.terminate()
+        gated.send_signal(signal.SIGTERM)
         # On the connection that is open; new ones find nobody, which says as much.
         not_ready(gated, "draining: it finishes what it has accepted, then it ends")
         gated.open("learn")
@@ -165,7 +160,7 @@ def test_recovering_compiling_ready_draining(gated: Gated) -> None:
             stream.recv(10)
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 1001
-    assert gated.process.wait(30) == 0
+    assert gated.exit_code() == 0
     assert gated.detail() == "nothing"
 
 
@@ -220,10 +215,10 @@ def test_what_comes_while_the_server_compiles_waits(
 def test_what_waits_for_compilation_is_refused_when_the_server_stops(
     gated: Gated, while_compiling: dict[str, Future[httpx.Response]]
 ) -> None:
-    gated.process.terminate()
+    gated.send_signal(signal.SIGTERM)
     for answer in while_compiling.values():
         assert answer.result().status_code == 503
-    assert gated.process.wait(30) == 0
+    assert gated.exit_code() == 0
 
 
 def test_the_log_tells_the_phases_but_not_each_probe(gated: Gated) -> None:
@@ -231,9 +226,8 @@ def test_the_log_tells_the_phases_but_not_each_probe(gated: Gated) -> None:
     assert soon(lambda: gated.detail() == "the server is compiling")
     gated.open("compile")
     assert soon(lambda: gated.detail() == "ready")
-    gated.process.terminate()
-    _, log = gated.process.communicate(timeout=30)
-    told = [json.loads(line)["message"] for line in log.decode().splitlines()]
+    assert gated.terminate() == 0
+    told = [json.loads(line)["message"] for line in gated.log().splitlines()]
     assert sorted(line for line in told if "recovered" in line) == [
         f"model {name}: recovered at sequence 3" for name in "abc"
     ]
@@ -250,8 +244,8 @@ class TestSignals:
         if phase == "compiling":
             gated.open("replay a", "replay b", "replay c")
         assert soon(lambda: gated.detail() == f"the server is {phase}")
-        gated.process.send_signal(number)
-        assert gated.process.wait(30) == 0
+        gated.send_signal(number)
+        assert gated.exit_code() == 0
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_the_second_ends_it_at_once_and_nothing_is_lost(
@@ -263,13 +257,12 @@ class TestSignals:
             stream.recv(10)
             stream.send(json.dumps({"id": 1, "op": "learn", "x": [3], "y": 1}))
             assert soon(lambda: received(gated))
-            gated.process.send_signal(number)
+            gated.send_signal(number)
             draining = "the server is draining: it finishes what it has accepted, then it ends"
             assert soon(lambda: gated.detail() == draining)
-            gated.process.send_signal(number)
-            _, log = gated.process.communicate(timeout=30)
-        assert gated.process.returncode == 128 + number
-        told = [json.loads(line)["message"] for line in log.decode().splitlines()]
+            gated.send_signal(number)
+            assert gated.exit_code() == 128 + number
+        told = [json.loads(line)["message"] for line in gated.log().splitlines()]
         assert any(line.startswith("stopping:") for line in told)
         again = ServerProcess(tmp_path / "data").start()
         with closing(again):

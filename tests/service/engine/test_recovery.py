@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 
 from service.engine.absorb import recorded
 from service.storage.data_directory import open_storage
-from tests.service.process import ServerProcess
+from tests.service.process import CommandProcess, ServerProcess
 from tests.service.streams import (
     body,
     few_words,
@@ -230,11 +231,10 @@ def test_sigterm_under_load_finishes_what_was_accepted(tmp_path: Path) -> None:
         server.close()
 
 
-def test_sigint_stops_as_politely(server: ServerProcess) -> None:
-    server.start()
-    assert server.process is not None
-    server.process.send_signal(signal.SIGINT)
-    assert server.process.wait(30) == 0
+def test_sigint_stops_as_politely(tmp_path: Path) -> None:
+    with closing(CommandProcess(tmp_path / "data").start()) as server:
+        server.send_signal(signal.SIGINT)
+        assert server.exit_code() == 0
 
 
 def snapshots(server: ServerProcess) -> list[Path]:
