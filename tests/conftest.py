@@ -28,8 +28,8 @@ os.environ.setdefault(
     str(Path(tempfile.gettempdir()) / f"wolfstream-numba-{_digest_of_compiled_sources()}"),
 )
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
-# Each client of httpx reads the trusted certificates, which takes longer than most requests. No test
-# needs one of them.
+# Each client of httpx reads the trusted certificates, which takes longer than most requests; no
+# test needs one of them.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = os.devnull
 

@@ -295,7 +295,7 @@ class TestHealthcheck:
                 pass
 
         with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-            thread = threading.Thread(target=server.serve_forever)
+            thread = threading.Thread(target=server.serve_forever, args=(0.01,))
             thread.start()
             yield server
             server.shutdown()

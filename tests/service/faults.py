@@ -24,7 +24,7 @@ LOST = ("late", "drop after", "garbage")
 FAULTS = ("drop before", *LOST, "busy", "quota", "gateway")
 STREAM_FAULTS = ("drop before", "drop after", "garbage", "late", "busy")
 # What a client waits for an answer, and how long one may take that comes too late.
-TIMEOUT, LATE_SECONDS = 0.3, 0.6
+TIMEOUT, LATE_SECONDS = 0.2, 0.4
 
 scripts = st.lists(st.sampled_from(("", *FAULTS)), max_size=6)
 stream_scripts = st.lists(st.sampled_from(("", *STREAM_FAULTS)), max_size=6)
@@ -129,6 +129,10 @@ class _Handler(BaseHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+
+    def serve_forever(self, poll_interval: float = 0.01) -> None:
+        # `shutdown` waits for so long.
+        super().serve_forever(poll_interval)
 
     def handle_error(self, *_: Any) -> None:
         pass

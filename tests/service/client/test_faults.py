@@ -22,6 +22,7 @@ from tests.service.faults import (
     stream_scripts,
 )
 from tests.service.process import ServerProcess, free_port
+from tests.service.specs import PAPERS
 from tests.service.streams import two_classes
 from wolfstream import AnswerLost, Client, ClientError, Refused, Unreachable
 
@@ -33,23 +34,23 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path: Path):
     """kill -9 twice while a call and a stream learn; what was sent is learned once, in order."""
-    samples = two_classes(6000)
+    samples = two_classes(2000)
     running = ServerProcess(tmp_path / "data").start()
     try:
         with Client(running.url, timeout=20) as client:
             for model in ("called", "streamed"):
-                client.create(model, SPEC)
-            with Killing(running, client, "called", 800):
+                client.create(model, PAPERS | SPEC)
+            with Killing(running, client, "called", 400):
                 called = client.learn("called", samples.X, samples.y, batch=50)
-            with Killing(running, client, "streamed", 800), client.stream("streamed") as stream:
+            with Killing(running, client, "streamed", 400), client.stream("streamed") as stream:
                 results = list(
                     stream.learn_each(
-                        (samples.X[i : i + 5], samples.y[i : i + 5]) for i in range(0, 6000, 5)
+                        (samples.X[i : i + 5], samples.y[i : i + 5]) for i in range(0, 2000, 5)
                     )
                 )
-            assert called.sequence == client.describe("called")["sequence"] == 6000
-            assert [r.sequence for r in results] == list(range(5, 6001, 5))
-            assert client.describe("streamed")["sequence"] == 6000
+            assert called.sequence == client.describe("called")["sequence"] == 2000
+            assert [r.sequence for r in results] == list(range(5, 2001, 5))
+            assert client.describe("streamed")["sequence"] == 2000
             expected = client.predict("called", samples.X[:50]).predictions
             assert np.mean(expected == client.predict("streamed", samples.X[:50]).predictions) > 0.9
     finally:

@@ -14,10 +14,11 @@ from websockets.sync.client import connect
 from service.access.key_file import KeyFile
 from service.access.keys import add_key
 from tests.service.process import ServerProcess
+from tests.service.specs import PAPERS
 from tests.service.streams import body, part, two_classes
 from tests.service.web.test_stream import JSON, MSGPACK, Stream
 
-SPEC = {"working_set": {"max_size": 60}, "asset": {"dimension": 8}}
+SPEC = PAPERS | {"working_set": {"max_size": 60}, "asset": {"dimension": 8}}
 
 
 def comparable(answer: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import pytest
 from service.engine.absorb import recorded
 from service.storage.data_directory import open_storage
 from tests.service.process import CommandProcess, ServerProcess
+from tests.service.specs import PAPERS
 from tests.service.streams import (
     body,
     few_words,
@@ -26,7 +27,8 @@ from tests.service.streams import (
     two_classes,
 )
 
-SPEC = {"working_set": {"max_size": 150, "corrective_steps": 2}, "asset": {"dimension": 32}}
+DEFAULT = {"working_set": {"max_size": 150, "corrective_steps": 2}, "asset": {"dimension": 32}}
+SPEC = PAPERS | DEFAULT
 GRID = np.random.default_rng(9).standard_normal((50, 3)).tolist()
 
 
@@ -42,14 +44,19 @@ def server(tmp_path: Path) -> Any:
 
 
 def learn(
-    server: ServerProcess, name: str, n: int, seed: int = 0, make: Any = three_classes
+    server: ServerProcess,
+    name: str,
+    n: int,
+    seed: int = 0,
+    make: Any = three_classes,
+    spec: Any = SPEC,
 ) -> int:
     """Post a stream in uneven pieces to both heads; the last acknowledged sequence."""
     samples = make(n, seed)
     sizes = itertools.cycle([1, 7, 64, 30])
     start = sequence = 0
     with httpx.Client(base_url=server.url, timeout=30) as client:
-        client.put(f"/v1/models/{name}", json=SPEC)
+        client.put(f"/v1/models/{name}", json=spec)
         while start < n:
             piece = body(part(samples, start, start := min(n, start + next(sizes))))
             for head in ("samples", "asset"):
@@ -77,7 +84,7 @@ def everything_said(server: ServerProcess, name: str, make: Any = three_classes)
 @each_kind_of_rows
 def test_a_restart_gives_bit_identical_predictions(server: ServerProcess, make: Any) -> None:
     server.start()
-    learn(server, "m", 700, make=make)
+    learn(server, "m", 700, make=make, spec=DEFAULT)
     before = everything_said(server, "m", make)
     assert server.terminate() == 0
     server.start()
@@ -87,12 +94,12 @@ def test_a_restart_gives_bit_identical_predictions(server: ServerProcess, make: 
 @each_kind_of_rows
 def test_kill_9_gives_bit_identical_predictions(server: ServerProcess, make: Any) -> None:
     server.start()
-    learn(server, "m", 700, make=make)
+    learn(server, "m", 700, make=make, spec=DEFAULT)
     before = everything_said(server, "m", make)
     server.kill()
     server.start()
     assert everything_said(server, "m", make) == before
-    assert learn(server, "m", 100, seed=1, make=make) == 1600
+    assert learn(server, "m", 100, seed=1, make=make, spec=DEFAULT) == 1600
 
 
 def test_a_bound_on_names_holds_after_a_restart_and_is_no_part_of_the_past(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def receiving(
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(pair.cert, pair.key)
             server.socket = context.wrap_socket(server.socket, server_side=True)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         scheme = "http" if pair is None else "https"
         yield f"{scheme}://localhost:{server.server_port}/alerts?of=rooms", handler.got  # type: ignore[attr-defined]
         server.shutdown()

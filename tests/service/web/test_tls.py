@@ -193,7 +193,7 @@ def test_the_health_check_of_the_container_speaks_tls(pair: Pair) -> None:
     script = Path(__file__).parents[3] / "docker" / "healthcheck.py"
     with ThreadingHTTPServer(("127.0.0.1", 0), Ready) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         given = {"WOLFSTREAM_PORT": str(server.server_port), "WOLFSTREAM_TLS_CERT": "any"}
         done = subprocess.run([sys.executable, "-I", script], env=os.environ | given, timeout=30)
