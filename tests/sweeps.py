@@ -2,7 +2,8 @@
 
 A test marked `sweep` says that its parameters are a sweep over combinations. Of its cases a part is
 run: the fewest, found greedily, in which each value of each parameter occurs at least once.
-`--all-cases` runs them all.
+`--all-cases` runs them all. A sweep whose part would still be long is marked `hard` as well: `make
+test` runs none of it, and some of its cases as a test of their own.
 """
 
 from collections import defaultdict

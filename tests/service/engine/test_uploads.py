@@ -117,6 +117,7 @@ def test_a_value_of_the_plain_part_may_be_strange(name: str):
         is_refused_or_taken(state, path, STRANGE[i % len(STRANGE)])
 
 
+@pytest.mark.hard
 @pytest.mark.sweep
 @each_model
 def test_any_value_of_the_plain_part_may_be_strange(name: str):

@@ -68,6 +68,12 @@ def test_scikit_learn_checks_the_defaults(estimator, check):
     check(estimator)
 
 
+QUICK_VARIANTS = [
+    FrankWolfeClassifier("fw"),
+    SFWClassifier(kernel="linear"),
+    FrankWolfeRegressor("swap", C=100.0),
+    EnclosingBall(sampling=59),
+]
 VARIANTS = [
     *(FrankWolfeClassifier(method) for method in METHODS),
     *(FrankWolfeClassifier(m, sampling=59) for m in ("mfw", "partan")),
@@ -87,10 +93,21 @@ VARIANTS = [
 ]
 
 
+@converged_or_not
+@pytest.mark.parametrize("variant", QUICK_VARIANTS, ids=repr)
+def test_scikit_learn_checks_an_algorithm_or_kernel_of_each(variant):
+    check_variant(variant)
+
+
+@pytest.mark.hard
 @pytest.mark.sweep
 @converged_or_not
 @pytest.mark.parametrize("variant", VARIANTS, ids=repr)
 def test_scikit_learn_checks_algorithms_and_kernels(variant):
+    check_variant(variant)
+
+
+def check_variant(variant):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SkipTestWarning)  # pandas and the array API
         check_estimator(variant, expected_failed_checks=not_equivalent(variant))
@@ -193,10 +210,11 @@ def test_parameters_of_the_driver_that_are_none(estimator, parameters, message):
         estimator(**parameters).fit(*samples(estimator))
 
 
+@converged_or_not
 @for_each_batch
 def test_sampling_needs_no_cache(estimator):
     X, y = samples(estimator)
-    estimator(sampling=20, cache_bytes=1, tol=0.5).fit(X, y)
+    estimator(sampling=20, cache_bytes=1, max_iter=20).fit(X, y)
 
 
 @for_each
