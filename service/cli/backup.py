@@ -7,22 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from service.cli.failures import Failure
+from service.cli.option_data import data_option
 
 # numpy is imported when a command runs: help is quick.
 if TYPE_CHECKING:
     from service.storage.backup import Point, Reach
 
-_data = click.option(
-    "--data",
-    type=click.Path(file_okay=False, path_type=Path),
-    envvar="WOLFSTREAM_DATA",
-    default=Path("wolfstream-data"),
-    help="The server's data directory.  [WOLFSTREAM_DATA; default: wolfstream-data]",
-)
-
 
 @click.command()
-@_data
+@data_option
 @click.argument("directory", type=click.Path(path_type=Path))
 def backup(data: Path, directory: Path) -> None:
     """Copy a data directory into DIRECTORY, also while a server runs on it.
@@ -47,7 +40,7 @@ def backup(data: Path, directory: Path) -> None:
 
 
 @click.command()
-@_data
+@data_option
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
     "--to",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from service.cli.failures import Failure
+from service.cli.option_data import data_option
 from service.cli.tables import table
 
 # pydantic is imported when a command runs: help is quick.
@@ -27,15 +28,6 @@ def _check_name(_: click.Context, __: click.Parameter, value: str | None) -> str
             "letter or digit"
         )
     return value
-
-
-_data = click.option(
-    "--data",
-    type=click.Path(file_okay=False, path_type=Path),
-    envvar="WOLFSTREAM_DATA",
-    default=Path("wolfstream-data"),
-    help="The server's data directory.  [WOLFSTREAM_DATA; default: wolfstream-data]",
-)
 
 
 @click.group()
@@ -69,7 +61,7 @@ def keys() -> None:
 
 
 @keys.command()
-@_data
+@data_option
 @click.option("--name", required=True, callback=_check_name, help="Name of the key in listings.")
 @click.option(
     "--scope",
@@ -105,7 +97,7 @@ def add(data: Path, **options: Any) -> None:
 
 
 @keys.command("list")
-@_data
+@data_option
 def list_(data: Path) -> None:
     """List the keys, without the keys themselves."""
     from service.access.key_file import KeyFile
@@ -120,7 +112,7 @@ def list_(data: Path) -> None:
         click.echo(f"No keys in {data}: a server there serves {served}.", err=True)
         return
     rows = [("NAME", "KEY", "SCOPES", "MODELS", "SAMPLES/S", "CREATED"), *map(_row, found)]
-    click.echo("\n".join(table(rows)))
+    click.echo(table(rows))
 
 
 def _row(key: "Key") -> tuple[str, ...]:
@@ -131,7 +123,7 @@ def _row(key: "Key") -> tuple[str, ...]:
 
 
 @keys.command()
-@_data
+@data_option
 @click.argument("name")
 def revoke(data: Path, name: str) -> None:
     """Revoke a key."""

@@ -1,12 +1,10 @@
 """The commands `wolfstream models`: of a running server, or of a data directory without one."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
-from service.cli.failures import Failure
+from service.cli.option_data import data_option, working
 from service.cli.option_server import server_option
 from service.cli.served_models import (
     create,
@@ -18,13 +16,6 @@ from service.cli.served_models import (
 )
 from service.cli.watch import watch
 
-_data = click.option(
-    "--data",
-    type=click.Path(file_okay=False, path_type=Path),
-    envvar="WOLFSTREAM_DATA",
-    default=Path("wolfstream-data"),
-    help="The server's data directory.  [WOLFSTREAM_DATA; default: wolfstream-data]",
-)
 _model = click.argument("model")
 
 
@@ -63,7 +54,7 @@ def list_(data: Path | None, url: str) -> None:
     if data is None:
         list_served(url)
         return
-    with _working():
+    with working():
         from service.engine.quarantine import standings
 
         for model in standings(data):
@@ -73,7 +64,7 @@ def list_(data: Path | None, url: str) -> None:
 
 
 @models.command()
-@_data
+@data_option
 @_model
 def skip(data: Path, model: str) -> None:
     """Let a server start without replaying MODEL, which then serves its last snapshot.
@@ -81,7 +72,7 @@ def skip(data: Path, model: str) -> None:
     Its journal is kept, and it learns nothing: roll it back, delete it, or start `wolfstream serve
     --recover` to try again.
     """
-    with _working():
+    with working():
         from service.engine.quarantine import leave_out
 
         sequence = leave_out(data, model)
@@ -89,12 +80,12 @@ def skip(data: Path, model: str) -> None:
 
 
 @models.command()
-@_data
+@data_option
 @_model
 @click.confirmation_option(prompt="Delete the model with everything that it learned?")
 def delete(data: Path, model: str) -> None:
     """Delete MODEL with its journal and its snapshots."""
-    with _working():
+    with working():
         from service.engine.quarantine import delete as remove
 
         remove(data, model)
@@ -103,19 +94,3 @@ def delete(data: Path, model: str) -> None:
 
 for command in (show, create, predict, history, rollback, watch):
     models.add_command(command)
-
-
-@contextmanager
-def _working() -> Iterator[None]:
-    """Turn every error of the work into a Failure."""
-    from service.native.compile_cache import use_compile_cache
-
-    use_compile_cache()
-    from service.errors import WolfstreamError
-
-    try:
-        yield
-    except WolfstreamError as error:
-        raise Failure(str(error)) from None
-    except OSError as error:
-        raise Failure(f"{error.filename or 'the file'}: {error.strerror or error}") from None

@@ -22,7 +22,7 @@ def list_served(url: str) -> None:
         (one["model"], f"{one['sequence']:,}", str(one["features"] or "-"), one["status"])
         for one in found
     ]
-    click.echo("\n".join(table([("MODEL", "SEQUENCE", "FEATURES", "STATUS"), *rows])))
+    click.echo(table([("MODEL", "SEQUENCE", "FEATURES", "STATUS"), *rows]))
 
 
 @click.command()
@@ -117,7 +117,7 @@ def history(model: str, url: str, as_json: bool) -> None:
         )
         for kept in told["snapshots"]
     ]
-    click.echo("\n".join(table([("SEQUENCE", "WRITTEN", "SAMPLES SINCE", "SIZE"), *rows])))
+    click.echo(table([("SEQUENCE", "WRITTEN", "SAMPLES SINCE", "SIZE"), *rows]))
 
 
 @click.command()

@@ -2,14 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from service.cli.failures import Failure, Interrupted
+from service.cli.failures import Failure
+from service.cli.option_data import data_option, working
 from service.cli.tables import table
 from service.cli.train import check_out
 
@@ -22,13 +21,6 @@ if TYPE_CHECKING:
 # As `spec.model.MODEL_NAME_PATTERN`; importing that module would make help slow.
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
-_data = click.option(
-    "--data",
-    type=click.Path(file_okay=False, path_type=Path),
-    envvar="WOLFSTREAM_DATA",
-    default=Path("wolfstream-data"),
-    help="The server's data directory.  [WOLFSTREAM_DATA; default: wolfstream-data]",
-)
 _model_file = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 
 
@@ -56,7 +48,7 @@ def snapshot() -> None:
 
 
 @snapshot.command("export")
-@_data
+@data_option
 @click.argument("model")
 @click.option(
     "--output",
@@ -84,7 +76,7 @@ def export_(data: Path, model: str, out: Path, sequence: int | None, force: bool
     check_out(out, force)
     from service.cli.display import Bar
 
-    with _working():
+    with working():
         from service.engine.transfer import export_model
         from service.storage.snapshot_format import write_state
 
@@ -106,7 +98,7 @@ def export_(data: Path, model: str, out: Path, sequence: int | None, force: bool
 
 
 @snapshot.command("import")
-@_data
+@data_option
 @_model_file
 @click.option("--name", required=True, help="Name of the model.")
 def import_(data: Path, file: Path, name: str) -> None:
@@ -121,7 +113,7 @@ def import_(data: Path, file: Path, name: str) -> None:
             "first one a letter or digit",
             param_hint="--name",
         )
-    with _working():
+    with working():
         from service.engine.model_files import describe
         from service.engine.transfer import import_model
 
@@ -147,7 +139,7 @@ def verify(paths: tuple[Path, ...]) -> None:
     from service.cli.display import Bar
 
     problems = 0
-    with _working():
+    with working():
         from service.engine.verification import bytes_of
         from service.engine.verification import verify as look
 
@@ -172,7 +164,7 @@ def verify(paths: tuple[Path, ...]) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def inspect(file: Path, as_json: bool) -> None:
     """Print the contents of a model file: spec, sequence, classes, scores, arrays."""
-    with _working():
+    with working():
         from service.engine.model_files import describe, load_model
 
         loaded = load_model(file)
@@ -211,7 +203,7 @@ def _print_arrays(arrays: list[dict[str, Any]]) -> None:
     for array in arrays:
         shape = " x ".join(map(str, array["shape"]))
         rows.append((array["name"], array["dtype"], shape, f"{array['bytes']:,}"))
-    click.echo("\n".join(table(rows)))
+    click.echo(table(rows))
 
 
 def _megabytes(path: Path) -> str:
@@ -222,23 +214,3 @@ def _console() -> "Console":
     from rich.console import Console
 
     return Console(stderr=True)
-
-
-@contextmanager
-def _working() -> Iterator[None]:
-    """Turn every error of the work into a Failure."""
-    from service.native.compile_cache import use_compile_cache
-
-    use_compile_cache()
-    from service.errors import StorageFailed, WolfstreamError
-
-    try:
-        yield
-    except StorageFailed as error:
-        raise Failure(error.detail) from None
-    except WolfstreamError as error:
-        raise Failure(str(error)) from None
-    except OSError as error:
-        raise Failure(f"{error.filename or 'the file'}: {error.strerror or error}") from None
-    except KeyboardInterrupt:
-        raise Interrupted("interrupted; nothing was written") from None

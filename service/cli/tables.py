@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 
-def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table, the first its head, with columns as wide as their widest cells."""
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """A table in lines, the first its head, with columns as wide as their widest cells."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
+    return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
-    ]
+    )
