@@ -125,7 +125,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     data = tmp_path_factory.mktemp("memory") / "data"
     with closing(ServerProcess(data, memory=MOST)) as running:
         running.start()
-        httpx.put(f"{running.url}/v1/models/m", json={"asset": None}).raise_for_status()
+        spec = PAPERS | {"working_set": None}
+        httpx.put(f"{running.url}/v1/models/m", json=spec).raise_for_status()
         yield running
 
 
@@ -144,7 +145,7 @@ def taken(server: ServerProcess) -> Iterator[None]:
 
 
 def ask(server: ServerProcess, body: bytes = BODY) -> httpx.Response:
-    return httpx.post(f"{server.url}/v1/models/m/samples", content=body, timeout=60)
+    return httpx.post(f"{server.url}/v1/models/m/asset", content=body, timeout=60)
 
 
 def test_a_large_body_alone_is_learned(server: ServerProcess):
@@ -265,6 +266,6 @@ def test_a_large_frame_is_decoded_and_given_back(server: ServerProcess):
     with connect(url) as stream:
         stream.recv(SOON)
         for number in range(2):
-            frame = {"id": number, "op": "learn", **json.loads(BODY)}
+            frame = {"id": number, "op": "asset", **json.loads(BODY)}
             stream.send(json.dumps(frame))
             assert json.loads(stream.recv(SOON * 6))["learned"] == 6_000

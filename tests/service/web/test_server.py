@@ -1,10 +1,9 @@
 """Starting: what keeps a server from it is said in one line."""
 
-import os
 import socket
-import subprocess
-import sys
+from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import pytest
@@ -14,45 +13,49 @@ from service.access.keys import add_key
 from service.errors import StartupError
 from service.settings import Settings
 from service.web.server import _listening
-from tests.service.process import ServerProcess, free_port
+from tests.service.process import ServerProcess
 
 
-def start(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "service", "serve", "--data", str(tmp_path / "data"), *arguments],
-        env=os.environ | variables,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+class Ended(NamedTuple):
+    """A server that has ended by itself."""
+
+    code: int
+    log: str
+
+
+def start(tmp_path: Path, *arguments: str, **settings: str) -> Ended:
+    """Start a server that cannot start; arguments come after those of a `ServerProcess`."""
+    server = ServerProcess(tmp_path / "data", **settings)
+    with closing(server):
+        server.launch(*arguments)
+        return Ended(server.exit_code(), server.log())
 
 
 def test_a_port_in_use_is_said_before_anything_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
         done = start(tmp_path, "--port", port)
-    assert done.returncode == 1
-    assert f"Error: cannot listen on 127.0.0.1 port {port}" in done.stderr
-    assert "--port" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.code == 1
+    assert f"Error: cannot listen on 127.0.0.1 port {port}" in done.log
+    assert "--port" in done.log
+    assert "Traceback" not in done.log
 
 
 @pytest.mark.parametrize(
-    ("arguments", "variables", "told"),
+    ("arguments", "settings", "told"),
     [
         (["--port", "99999"], {}, "--port '99999'"),
         (["--port", "web"], {}, "--port 'web'"),
-        ([], {"WOLFSTREAM_THREADS": "0"}, "WOLFSTREAM_THREADS '0'"),
-        ([], {"WOLFSTREAM_QUEUE_SAMPLES": "many"}, "WOLFSTREAM_QUEUE_SAMPLES 'many'"),
+        ([], {"threads": "0"}, "WOLFSTREAM_THREADS '0'"),
+        ([], {"queue_samples": "many"}, "WOLFSTREAM_QUEUE_SAMPLES 'many'"),
     ],
 )
 def test_a_wrong_setting_is_named(
-    tmp_path: Path, arguments: list[str], variables: dict[str, str], told: str
+    tmp_path: Path, arguments: list[str], settings: dict[str, str], told: str
 ) -> None:
-    done = start(tmp_path, *arguments, **variables)
-    assert done.returncode == 2
-    assert told in done.stderr
+    done = start(tmp_path, *arguments, **settings)
+    assert done.code == 2
+    assert told in done.log
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", ""])
@@ -81,50 +84,29 @@ def test_a_key_made_before_the_start_counts(tmp_path: Path) -> None:
     """A damaged log ends the start where the rule has let it through."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "log.sqlite").write_bytes(b"not a database" * 1000)
-    listen = ["--host", "0.0.0.0", "--port", str(free_port())]
+    listen = ["--host", "0.0.0.0"]
     refused = start(tmp_path, *listen)
-    assert refused.returncode == 1
-    assert "Error: other machines reach 0.0.0.0" in refused.stderr
-    assert "cannot be read" in start(tmp_path, *listen, "--insecure").stderr
+    assert refused.code == 1
+    assert "Error: other machines reach 0.0.0.0" in refused.log
+    assert "cannot be read" in start(tmp_path, *listen, "--insecure").log
     add_key(KeyFile(tmp_path / "data"), "ops", ("admin",))
-    assert "cannot be read" in start(tmp_path, *listen).stderr
+    assert "cannot be read" in start(tmp_path, *listen).log
 
 
 def test_a_data_directory_that_is_a_file_is_said(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
-    done = start(tmp_path, "--port", str(free_port()))
-    assert done.returncode == 1
-    assert "choose another with --data" in done.stderr
+    done = start(tmp_path)
+    assert done.code == 1
+    assert "choose another with --data" in done.log
 
 
 def test_a_log_that_is_not_one_is_said(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "log.sqlite").write_bytes(b"not a database" * 1000)
-    done = start(tmp_path, "--port", str(free_port()))
-    assert done.returncode == 1
-    assert "cannot be read" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_it_is_alive_before_it_is_ready(tmp_path: Path) -> None:
-    """A cold compile cache makes the time before readiness long enough to look at."""
-    server = ServerProcess(tmp_path / "data")
-    cold = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    command = [sys.executable, "-m", "service", "serve"]
-    arguments = ["--port", str(server.port), "--data", str(server.data)]
-    process = subprocess.Popen([*command, *arguments], env=cold, stderr=subprocess.DEVNULL)
-    try:
-        with httpx.Client(
-            base_url=server.url, transport=httpx.HTTPTransport(retries=8), timeout=60
-        ) as client:
-            assert client.get("/livez").status_code == 200
-            ready = client.get("/readyz")
-        assert ready.status_code == 503
-        assert ready.headers["retry-after"] == "1"
-        assert ready.json()["type"] == "urn:wolfstream:not-ready"
-    finally:
-        process.kill()
-        process.wait(30)
+    done = start(tmp_path)
+    assert done.code == 1
+    assert "cannot be read" in done.log
+    assert "Traceback" not in done.log
 
 
 def test_a_client_that_does_not_read_cannot_keep_the_server_from_stopping(tmp_path: Path) -> None:

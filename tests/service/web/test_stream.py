@@ -14,6 +14,7 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
 from tests.service.process import ServerProcess
+from tests.service.specs import PAPERS
 from tests.service.streams import body, two_classes
 
 JSON, MSGPACK = Subprotocol("wolfstream.v1.json"), Subprotocol("wolfstream.v1.msgpack")
@@ -50,7 +51,7 @@ def open_stream(
 
 @pytest.fixture
 def stream(server: ServerProcess, client: httpx.Client, name: str) -> Iterator[Stream]:
-    client.put(f"/v1/models/{name}", json={})
+    client.put(f"/v1/models/{name}", json=PAPERS)
     with open_stream(server, name) as opened:
         yield opened
 
