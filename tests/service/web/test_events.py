@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,25 @@ import pytest
 
 from service.access.key_file import KeyFile
 from service.access.keys import add_key, revoke_key
+from service.monitor import producer
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, two_classes
 
 Event = dict[str, Any]
+
+
+def looks_often() -> None:
+    """Make the server of this process send events ten times a second."""
+    pytest.MonkeyPatch().setattr(producer, "_EVENT_SECONDS", 0.1)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    running = ServerProcess(tmp_path_factory.mktemp("events") / "data")
+    running.prelude = looks_often
+    with closing(running.start()):
+        yield running
 
 
 def events_of(lines: Iterator[str]) -> Iterator[Event]:
@@ -133,6 +147,7 @@ def test_a_listener_is_no_slow_request(client: httpx.Client, server: ServerProce
 
 def test_listeners_take_connections_and_leave_with_their_key(tmp_path: Path):
     server = ServerProcess(tmp_path / "data", connections=2)
+    server.prelude = looks_often
     server.data.mkdir()
     keys = KeyFile(server.data)
     bearers = {
