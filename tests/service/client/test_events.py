@@ -13,6 +13,7 @@ from service.client.steps import Reply
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import two_classes
+from tests.service.web.test_events import looks_often
 from wolfstream import AsyncClient, Client, Refused
 
 SPEC = PAPERS | {"asset": None}
@@ -59,7 +60,9 @@ class TestWithoutAServer:
 
 
 def test_states_come_and_go_on_after_a_restart(tmp_path: Path):
-    server = ServerProcess(tmp_path / "data").start()
+    server = ServerProcess(tmp_path / "data")
+    server.prelude = looks_often
+    server.start()
     samples = two_classes(40)
     try:
         with Client(server.url) as client:

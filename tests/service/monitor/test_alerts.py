@@ -12,10 +12,16 @@ from tests.service.monitor.test_webhook import receiving
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import two_classes
-from tests.service.web.test_events import events_of
+from tests.service.web.test_events import events_of, looks_often
 
 SECRET = "a secret of enough characters"
 FLIPPED = 1600
+
+
+def started(tmp_path: Path, **settings: object) -> ServerProcess:
+    server = ServerProcess(tmp_path / "data", **settings)
+    server.prelude = looks_often
+    return server.start()
 
 
 def learn_a_stream_that_flips(url: str, name: str = "m", n: int = 2200) -> None:
@@ -49,7 +55,7 @@ def until(what: Callable[[], Any], seconds: float = 15.0) -> Any:
 def test_a_change_is_described_counted_logged_sent_and_posted(tmp_path: Path):
     with receiving() as (url, got):
         settings = {"webhook": url, "webhook_secret": SECRET, "webhook_private": True}
-        server = ServerProcess(tmp_path / "data", **settings).start()
+        server = started(tmp_path, **settings)
         try:
             httpx.put(f"{server.url}/v1/models/m", json=PAPERS | {"asset": None})
             with httpx.stream("GET", f"{server.url}/v1/models/m/events", timeout=30) as response:
@@ -73,7 +79,7 @@ def test_a_change_is_described_counted_logged_sent_and_posted(tmp_path: Path):
 def test_a_crash_changes_nothing_and_nothing_is_said_twice(tmp_path: Path):
     with receiving() as (url, got):
         settings = {"webhook": url, "webhook_secret": SECRET, "webhook_private": True}
-        server = ServerProcess(tmp_path / "data", **settings).start()
+        server = started(tmp_path, **settings)
         try:
             learn_a_stream_that_flips(server.url)
             until(lambda: got)
@@ -82,14 +88,14 @@ def test_a_crash_changes_nothing_and_nothing_is_said_twice(tmp_path: Path):
                 server.kill()
                 server.start()
                 assert changes_of(server.url) == before
-            time.sleep(2.5)
+            time.sleep(0.5)
             assert len(got) == len(before) == 1
         finally:
             server.close()
 
 
 def test_a_rollback_forgets_changes_and_finds_later_ones(tmp_path: Path):
-    server = ServerProcess(tmp_path / "data").start()
+    server = started(tmp_path)
     try:
         with httpx.Client(base_url=server.url, timeout=30) as client:
             learn_a_stream_that_flips(server.url, n=FLIPPED)

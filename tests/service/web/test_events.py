@@ -13,7 +13,7 @@ import pytest
 
 from service.access.key_file import KeyFile
 from service.access.keys import add_key, revoke_key
-from service.monitor import producer
+from service.monitor import producer, webhook
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, two_classes
@@ -22,8 +22,10 @@ Event = dict[str, Any]
 
 
 def looks_often() -> None:
-    """Make the server of this process send events ten times a second."""
-    pytest.MonkeyPatch().setattr(producer, "_EVENT_SECONDS", 0.1)
+    """Make the server of this process look at its models and alerts ten times a second."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(producer, "_EVENT_SECONDS", 0.1)
+    patch.setattr(webhook, "_LOOK_SECONDS", 0.1)
 
 
 @pytest.fixture(scope="module")
