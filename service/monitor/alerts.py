@@ -1,7 +1,7 @@
-"""Alerts: the changes of heads, each noted once, and what of them is still to be posted.
+"""Alerts: each change of a head is noted once, and kept until it has been posted.
 
-A head's changes are part of its state, which survives everything; what is noted here only tells
-which of them were said already. So none is missed, also if the server was killed in between.
+A head's changes are part of its state and survive a crash; what is noted here only tells which of
+them have been reported. So none is missed, even if the server is killed in between.
 """
 
 import json
@@ -21,14 +21,14 @@ CREATE TABLE IF NOT EXISTS alerts (
     PRIMARY KEY (model, head, sequence)
 ) WITHOUT ROWID;
 """
-# Of each head: at least as many as its state has.
+# For each head; at least as many as its state holds.
 _KEPT = 50
-# That wait to be posted, of all models; the oldest leave.
+# Alerts of all models that wait to be posted; beyond that the oldest are dropped.
 _MOST_WAITING = 1_000
 
 
 class Alert(NamedTuple):
-    """A change that was noted. tries: how often it was posted in vain."""
+    """A change that was noted. tries: how many attempts to post it have failed."""
 
     model_id: int
     head: str
@@ -38,7 +38,7 @@ class Alert(NamedTuple):
 
 
 def alerts_of(model: Model) -> list[Alert]:
-    """All that is known of a model's changes, the newest twenty of each head."""
+    """The changes of a model that its heads still know, as alerts."""
     epoch, seen = model.published.epoch, now_as_text()
     return [
         Alert(
@@ -59,20 +59,20 @@ def alerts_of(model: Model) -> list[Alert]:
 
 
 class Alerts:
-    """The alerts of all models, in a file. posted: whether new ones wait to be posted."""
+    """The alerts of all models, in a file. posted: whether new ones are to be posted."""
 
     def __init__(self, file: SideFile, posted: bool) -> None:
         self._file, self._posted = file, posted
 
     def note(self, alerts: Iterable[Alert]) -> list[Alert]:
-        """Note alerts; those that are new, or the newest where nothing can be noted."""
+        """Note alerts, and return those that are new; the newest where the file cannot be used."""
         given = list(alerts)
         last = max((alert.sequence for alert in given), default=0)
         newest = [alert for alert in given if alert.sequence == last]
         return self._file.use(lambda db: self._note(db, given), newest)
 
     def due(self) -> Alert | None:
-        """The one that has waited longest to be posted, if its time has come."""
+        """Return the alert that has been due longest; None if none is due."""
         query = (
             "SELECT model, head, sequence, content, tries FROM alerts WHERE waiting AND due <= ? "
             "ORDER BY due LIMIT 1"
@@ -84,15 +84,15 @@ class Alerts:
         return Alert(model, head, sequence, json.loads(content), tries)
 
     def settle(self, alert: Alert) -> None:
-        """Post an alert no more."""
+        """Mark an alert as done: it will not be posted again."""
         self._update(alert, "waiting = 0")
 
     def put_off(self, alert: Alert, seconds: float) -> None:
-        """Post an alert again after some time."""
+        """Let an alert be posted again after some seconds."""
         self._update(alert, "tries = tries + 1, due = ?", time.time() + seconds)
 
     def forget(self, live: Collection[int]) -> None:
-        """Forget what was said of models that are gone. live: the ids of those that exist."""
+        """Delete the alerts of models that no longer exist. live: the ids of those that do."""
 
         def forget(db: sqlite3.Connection) -> None:
             known = {model for (model,) in db.execute("SELECT DISTINCT model FROM alerts")}

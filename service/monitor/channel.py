@@ -1,7 +1,7 @@
-"""The events of one model on their way to all who listen to it.
+"""The events of one model, sent to all who listen.
 
-An event is encoded once. The last ones are kept, so that a listener which lost its connection for
-some seconds gets what it missed; one that reads too slowly misses the oldest, and delays nobody.
+An event is encoded once. The last ones are kept, so that a listener that has lost its connection
+for some seconds gets what it missed; one that reads too slowly misses the oldest and delays nobody.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
-# Events that are kept, and their bytes; the newest one always is.
+# Bounds on the events that are kept and on their bytes; the newest is always kept.
 _MOST_EVENTS = 30
 _MOST_BYTES = 1 << 17
 
@@ -35,7 +35,7 @@ class Channel:
         self._closed = False
 
     def publish(self, kind: str, data: dict[str, Any]) -> None:
-        """Send an event to all listeners, as Server-Sent Events have it."""
+        """Send an event to all listeners, in the format of Server-Sent Events."""
         self._number += 1
         head = f"id: {self._name}-{self._number}\nevent: {kind}\ndata: ".encode()
         if len(self._events) == _MOST_EVENTS:
@@ -48,17 +48,17 @@ class Channel:
         self._wake()
 
     def close(self, reason: str) -> None:
-        """End all listeners, after an event that says why: `stopping` or `deleted`."""
+        """Send all listeners a last event that says why it is the last: `stopping` or `deleted`."""
         if not self._closed:
             self.publish("end", {"reason": reason})
             self._closed = True
             self._wake()
 
     async def listen(self, last_id: str | None) -> AsyncIterator[bytes]:
-        """The events from now on, after the newest one or those missed.
+        """Yield the newest event, or those that the listener missed, and then new ones.
 
-        last_id: the id of the last event that the listener knows, if it does. Where the events
-        after it are not all kept, it begins with the newest.
+        last_id: of the last event that the listener has received; None for a new listener. Where
+            some of the events after it are no longer kept, it begins with the newest.
         """
         self.listeners += 1
         try:
@@ -76,7 +76,7 @@ class Channel:
             self.listeners -= 1
 
     def _known(self, last_id: str | None) -> int:
-        """The number of the event before the first that a listener is sent."""
+        """The number of the last event that a listener need not be sent."""
         name, _, number = (last_id or "").partition("-")
         if name == self._name and number.isascii() and number.isdecimal():
             known = int(number[:18])

@@ -4,20 +4,20 @@ from collections import deque
 
 
 class Meter:
-    """The growth of some counters over the last few looks at them.
+    """The growth of some counters over the last few readings.
 
-    looks: between how many the growth is measured, at least two.
+    readings: how many are kept, at least two; growth is from the oldest to the newest.
     """
 
-    def __init__(self, looks: int) -> None:
-        self._seen: deque[tuple[float, ...]] = deque(maxlen=looks)
+    def __init__(self, readings: int) -> None:
+        self._seen: deque[tuple[float, ...]] = deque(maxlen=readings)
 
-    def look(self, now: float, *counters: float) -> None:
-        """Note the counters at a time of the monotonic clock, in seconds."""
+    def read(self, now: float, *counters: float) -> None:
+        """Take a reading of the counters. now: seconds of the monotonic clock."""
         self._seen.append((now, *counters))
 
     def growth(self) -> tuple[float, ...]:
-        """Seconds between the first and the last look, and by how much each counter grew."""
+        """Seconds from the oldest reading to the newest, and the growth of each counter."""
         if not self._seen:
             return ()
         first, last = self._seen[0], self._seen[-1]
@@ -25,5 +25,5 @@ class Meter:
 
 
 def ratio(part: float, whole: float) -> float | None:
-    """A rate or a mean; None where nothing was measured."""
+    """A rate or a mean; None where there is nothing to divide by."""
     return part / whole if whole > 0 else None

@@ -1,4 +1,4 @@
-"""A model at one moment, as plain data: everything that the console shows of it."""
+"""A model at one moment as plain data: everything that the console shows of it."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from service.diagnostics.metrics import Metrics
 from service.model.live import Model
 from service.monitor.meters import Meter, ratio
 
-# The score that is drawn, and those of the rules that know no features, by task.
+# By task: the score that is drawn, and the rules that know no features, whose scores are drawn too.
 _DRAWN = {"classification": "accuracy", "regression": "mae"}
 _RULES = {
     "classification": ("majority", "last_label"),
@@ -16,15 +16,15 @@ _RULES = {
 }
 _OF_HEADS = ("size", "gap", "support_vectors")
 _LATEST = 10
-# Digits of what is drawn.
+# Significant digits of what is drawn.
 _DIGITS = 6
 
 
-def look(meter: Meter, now: float, model: Model, metrics: Metrics) -> None:
-    """Note what `values` measures by its growth."""
+def read_counters(meter: Meter, now: float, model: Model, metrics: Metrics) -> None:
+    """Read the counters by whose growth `values` measures rates."""
     counts = list(model.counts.values())
     histograms = [metrics.learn, metrics.predict]
-    meter.look(
+    meter.read(
         now,
         sum(count.learned for count in counts),
         sum(count.predicted for count in counts),
@@ -38,9 +38,10 @@ def values(
 ) -> dict[str, float | None]:
     """The numbers of a model that are drawn over time. heads: their parts of its description.
 
-    `HEAD.accuracy` and so on are over the last 1,000 samples; of a rule, as `majority.accuracy`,
-    those of the served head's samples. `learn_seconds` and `predict_seconds` are the means of all
-    the server's requests since the meter's first look, None where there were none.
+    Scores such as `HEAD.accuracy` are over the last 1,000 samples; those of a rule, such as
+    `majority.accuracy`, over the samples of the head that serves. `learn_seconds` and
+    `predict_seconds` are means over all of the server's requests since the meter's oldest reading,
+    None where there were none.
     """
     seconds, learned, predicted, learns, predicts, learn_total, predict_total = meter.growth()
     task = model.spec.task
@@ -62,7 +63,7 @@ def values(
 
 
 def picture(model: Model, meter: Meter, waiting_samples: int) -> dict[str, Any]:
-    """All that is known of a model now. waiting_samples: in the server's queue."""
+    """The model as it is now. waiting_samples: how many the server's queue holds."""
     description = model.describe()
     heads = description["heads"]
     served = model.published.heads.get(model.spec.serve)
@@ -85,7 +86,7 @@ def picture(model: Model, meter: Meter, waiting_samples: int) -> dict[str, Any]:
 
 
 def now_as_text() -> str:
-    """The time, as RFC 3339 has it."""
+    """The present time in the format of RFC 3339."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -1,4 +1,4 @@
-"""The numbers of the last hours, for plots that begin before somebody looks."""
+"""The numbers of the last hours, so that a plot can begin before somebody opened it."""
 
 import json
 import sqlite3
@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from service.monitor.side_file import SideFile
 
-# Of a model: six hours of points, if each ten seconds brought one. Of all models: about 30 MB.
+# For a model: six hours of points, one every ten seconds. For all models: about 30 MB.
 MOST_OF_MODEL = 2_160
 _MOST = 100_000
-# Between two looks at how many there are in all.
+# Between two counts of all points.
 _WRITES = 60
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS points (
@@ -38,14 +38,14 @@ class Points:
         self._writes = 0
 
     def write(self, points: Sequence[Point], live: Collection[int]) -> None:
-        """Add points, and forget the oldest of their models and all of models that are gone.
+        """Add points; drop the oldest where there are too many, and those of deleted models.
 
         live: the ids of the models that exist.
         """
         self._file.use(lambda db: self._write(db, points, live), None)
 
     def read(self, model: int) -> dict[str, list[Any]]:
-        """The points of a model, the oldest first: `time` (seconds since 1970) and each number."""
+        """Return a model's points as columns, oldest first: `time` (s since 1970), each number."""
         query = "SELECT time_ms, numbers FROM points WHERE model = ? ORDER BY time_ms"
         rows: list[tuple[int, str]] = []
         rows = self._file.use(lambda db: db.execute(query, (model,)).fetchall(), rows)
@@ -72,7 +72,7 @@ class Points:
 
 
 def _forget(db: sqlite3.Connection, live: Collection[int]) -> None:
-    """Forget the points of models that are gone, and the oldest of too many."""
+    """Delete the points of models that no longer exist, and the oldest where there are too many."""
     known = {model for (model,) in db.execute("SELECT DISTINCT model FROM points")}
     gone = [(model,) for model in known - set(live)]
     db.executemany("DELETE FROM points WHERE model = ?", gone)

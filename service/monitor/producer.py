@@ -1,4 +1,4 @@
-"""The one task that looks at live models, for all who listen and for the file of points."""
+"""The one task that watches live models, for their listeners and for the file of points."""
 
 import asyncio
 import logging
@@ -11,16 +11,16 @@ from service.model.live import Model
 from service.monitor.alerts import Alert, Alerts, alerts_of
 from service.monitor.channel import Channel
 from service.monitor.meters import Meter
-from service.monitor.picture import look, picture, values
+from service.monitor.picture import picture, read_counters, values
 from service.monitor.points import Point, Points
 
 logger = logging.getLogger(__name__)
 
 POINT_SECONDS = 10
 _EVENT_SECONDS = 1.0
-# Rates of events are over five seconds, those of points from one point to the next.
-_LOOKS, _LOOKS_OF_POINTS = 6, 2
-# How long a channel without listeners keeps its events for one who comes back.
+# Rates in events are over five seconds, those in points from one point to the next.
+_READINGS, _READINGS_OF_POINTS = 6, 2
+# How long a channel without listeners keeps its events for one that comes back.
 _IDLE_SECONDS = 30.0
 
 
@@ -29,14 +29,14 @@ class _Watched:
 
     def __init__(self) -> None:
         self.channel = Channel()
-        self.meter = Meter(_LOOKS)
+        self.meter = Meter(_READINGS)
         self.heard = 0.0
 
 
 class Monitor:
-    """Pictures of a server's models, made on the event loop.
+    """Watches a server's models, on the event loop.
 
-    points: where the numbers of the last hours are kept. alerts: where changes are noted.
+    points: keeps the numbers of the last hours. alerts: keeps the changes.
     """
 
     def __init__(self, engine: Engine, points: Points, alerts: Alerts) -> None:
@@ -50,7 +50,7 @@ class Monitor:
         self._closed = False
 
     async def run(self) -> None:
-        """Look at the models each second, from the server's readiness until cancelled."""
+        """Watch the models once a second, from the server's readiness until cancelled."""
         await asyncio.wait([self._engine.ready])
         writing: asyncio.Task[None] | None = None
         ticks = 0
@@ -76,11 +76,11 @@ class Monitor:
         return watched.channel.listen(last_id)
 
     async def history(self, model: Model) -> dict[str, Any]:
-        """The numbers of a model over the last hours, by name, each as long as `time`."""
+        """The numbers of a model over the last hours: lists by name, each as long as `time`."""
         return await asyncio.to_thread(self._points.read, model.id)
 
     def close(self) -> None:
-        """End all who listen, and look no more."""
+        """End all listeners, and watch no longer."""
         self._closed = True
         for watched in self._watched.values():
             watched.channel.close("stopping")
@@ -94,12 +94,12 @@ class Monitor:
             elif watched.channel.listeners or not watched.heard:
                 watched.heard = now
                 self._look(model, watched)
-                await asyncio.sleep(0)  # requests come between two pictures
+                await asyncio.sleep(0)  # requests get their turn between two models
             elif now - watched.heard > _IDLE_SECONDS:
                 del self._watched[model]
 
     async def _warn(self) -> None:
-        """Note the changes that are new, and tell those who listen."""
+        """Note the changes that are new, and send them to listeners."""
         models = self._engine.recovered()
         last = {model: _last_change(model) for model in models}
         changed = [model for model in models if last[model] != self._changes.get(model, 0)]
@@ -125,7 +125,7 @@ class Monitor:
         return new
 
     def _look(self, model: Model, watched: _Watched) -> None:
-        look(watched.meter, time.monotonic(), model, self._engine.metrics)
+        read_counters(watched.meter, time.monotonic(), model, self._engine.metrics)
         waiting = self._engine.waiting().samples
         watched.channel.publish("state", picture(model, watched.meter, waiting))
 
@@ -139,9 +139,9 @@ class Monitor:
         self._alerts.forget(live)
 
     def _point(self, model: Model) -> Point | None:
-        meter, before = self._meters.get(model, (Meter(_LOOKS_OF_POINTS), ()))
+        meter, before = self._meters.get(model, (Meter(_READINGS_OF_POINTS), ()))
         state = (model.published.sequence, *(c.predicted for c in model.counts.values()))
-        look(meter, time.monotonic(), model, self._engine.metrics)
+        read_counters(meter, time.monotonic(), model, self._engine.metrics)
         self._meters[model] = meter, state
         if state == before:
             return None

@@ -1,4 +1,4 @@
-"""A database beside the journal, for what may be lost: numbers of before, and alerts."""
+"""A database beside the journal for what may be lost: past numbers, and alerts."""
 
 import logging
 import sqlite3
@@ -16,12 +16,12 @@ T = TypeVar("T")
 
 
 class SideFile:
-    """One file. Any thread may use it; none waits long.
+    """One such file. Any thread may use it, and none waits long.
 
-    It is no part of what was acknowledged: commits do not wait for the disk, a file that cannot be
-    read is set aside, and a server that cannot write it goes on without.
+    Nothing that was acknowledged is in it: commits do not wait for the disk, a file that cannot be
+    read is set aside, and a server that cannot write it goes on without it.
 
-    schema: makes what is not there.
+    schema: statements that create the tables which do not exist.
     """
 
     def __init__(self, path: Path, schema: str) -> None:
@@ -34,7 +34,7 @@ class SideFile:
             self._db = self._begin_anew(error)
 
     def use(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-        """What some work on the database returns, in one transaction; or else `otherwise`."""
+        """Return what `work` returns, done in one transaction; `otherwise` where the file fails."""
         with self._lock:
             if self._db is None:
                 return otherwise
@@ -57,7 +57,7 @@ class SideFile:
         db = sqlite3.connect(self._path, check_same_thread=False, timeout=1.0)
         try:
             db.execute("PRAGMA journal_mode = WAL")
-            # Commits are not fsynced: the journal's are what the disk is for.
+            # Commits are not fsynced: that is for the journal's.
             db.execute("PRAGMA synchronous = NORMAL")
             db.executescript(self._schema)
             if db.execute("PRAGMA quick_check").fetchone() != ("ok",):

@@ -1,8 +1,8 @@
-"""Posting alerts to a URL of the operator's: signed, again until it is taken, never in the way.
+"""Alerts posted to a URL of the operator's: signed, and repeated until they are accepted.
 
-A request is signed as Standard Webhooks has it: HMAC-SHA256 of `ID.TIMESTAMP.BODY` with the secret,
-in `webhook-signature`. The host's name is looked up anew for each request, and the connection is
-made to the address that was checked, so that no name can lead inwards after the check.
+A request is signed as Standard Webhooks specifies: HMAC-SHA256 of `ID.TIMESTAMP.BODY` with the
+secret, in `webhook-signature`. The host's name is looked up anew for each request, and the
+connection is made to the address that was checked, so that no name can lead inwards after the check.
 """
 
 import asyncio
@@ -26,26 +26,26 @@ logger = logging.getLogger(__name__)
 
 _SECONDS = 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 600.0
-# With these pauses about a day.
+# About a day, with these pauses.
 _MOST_TRIES = 150
-# Between two looks at whether something waits.
+# How often it is checked whether an alert is due.
 _LOOK_SECONDS = 1.0
 _SHORTEST_SECRET = 16
 _SECRET_PREFIX = "whsec_"
-# Translated to IPv4 on its way out, so what is inside could be reached through it.
+# Translated to IPv4 on the way out: inner addresses could be reached through it.
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class NotDelivered(Exception):
-    """An alert was not taken; the message says why."""
+    """An alert was not accepted; the message says why."""
 
 
 class Webhook:
     """Where alerts are posted.
 
-    url: http or https. secret: signs. private: whether addresses are allowed that only this machine
-    or its network reaches. Raises StartupError.
+    url: http or https. secret: the key of the signatures. private: whether addresses are allowed
+        that only this machine or its network reaches. Raises StartupError.
     """
 
     def __init__(self, url: str, secret: str, private: bool) -> None:
@@ -65,7 +65,7 @@ class Webhook:
         self._tls = ssl.create_default_context()
 
     async def post(self, alert: Alert) -> None:
-        """Post an alert once. Raises NotDelivered."""
+        """Try once to post an alert. Raises NotDelivered."""
         data = {"type": "change", "timestamp": alert.content["time"], "data": alert.content}
         body = json.dumps(data, separators=(",", ":")).encode()
         number = f"{alert.model_id}.{alert.head}.{alert.sequence}"
@@ -75,14 +75,14 @@ class Webhook:
                     body, signed(self._secret, number, int(time.time()), body)
                 )
         except TimeoutError:
-            raise NotDelivered(f"no answer within {_SECONDS:.0f} s") from None
+            raise NotDelivered(f"no response within {_SECONDS:.0f} s") from None
         except (OSError, httpx.HTTPError) as error:
             raise NotDelivered(str(error) or type(error).__name__) from None
         if not 200 <= status < 300:
-            raise NotDelivered(f"the answer was {status}")
+            raise NotDelivered(f"the response was {status}")
 
     async def _send(self, body: bytes, headers: dict[str, str]) -> int:
-        """The status of the answer, whose body is not read."""
+        """Return the status of the response, whose body is not read."""
         address = await self._address()
         host = self._url.netloc.decode("ascii")
         url = self._url.copy_with(host=str(address))
@@ -99,7 +99,7 @@ class Webhook:
             return response.status_code
 
     async def _address(self) -> _Address:
-        """An address of the host, all of which are allowed. Raises NotDelivered, OSError."""
+        """Return an address of the host, all of which are allowed. Raises NotDelivered, OSError."""
         port = self._url.port or (443 if self._url.scheme == "https" else 80)
         found = await asyncio.get_running_loop().getaddrinfo(
             self._url.host, port, type=socket.SOCK_STREAM
@@ -133,7 +133,7 @@ async def deliver(webhook: Webhook, alerts: Alerts) -> None:
 
 
 def signed(secret: bytes, number: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """The headers of a request with a body. number: the same each time it is sent."""
+    """Return the headers that sign a request. number: the same each time it is sent."""
     content = f"{number}.{timestamp}.".encode() + body
     signature = base64.b64encode(hmac.digest(secret, content, "sha256")).decode()
     return {
@@ -155,7 +155,7 @@ def _put_off(alerts: Alerts, alert: Alert, error: NotDelivered) -> None:
 
 
 def _checked(url: str) -> httpx.URL:
-    """A URL that can be posted to. Raises StartupError."""
+    """Return a URL that can be posted to. Raises StartupError."""
     try:
         parts = httpx.URL(url)
         usable = parts.scheme in ("http", "https") and parts.host and not urlsplit(url).username
@@ -169,7 +169,7 @@ def _checked(url: str) -> httpx.URL:
 
 
 def _decoded(secret: str) -> bytes:
-    """The bytes of a secret: as base64 after the prefix that Standard Webhooks has, or its text."""
+    """Return a secret's bytes: base64 after the prefix of Standard Webhooks, or else its text."""
     if secret.startswith(_SECRET_PREFIX):
         try:
             return base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
@@ -189,7 +189,7 @@ def _literal(host: str) -> _Address | None:
 
 
 def _is_public(address: _Address) -> bool:
-    """Whether an address, or the one of IPv4 within it, is in nobody's own network."""
+    """Whether an address, or the IPv4 address within it, can be reached from anywhere."""
     if isinstance(address, ipaddress.IPv6Address):
         inside: Any = address.ipv4_mapped or address.sixtofour
         if address.teredo is not None or address in _NAT64:

@@ -140,7 +140,7 @@ def test_it_is_given_up_at_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_one_that_hangs_is_left(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(webhook, "_SECONDS", 0.2)
-    with receiving(pause=1.0) as (url, _), pytest.raises(NotDelivered, match="no answer"):
+    with receiving(pause=1.0) as (url, _), pytest.raises(NotDelivered, match="no response"):
         asyncio.run(Webhook(url, SECRET, private=True).post(ALERT))
 
 
