@@ -2,7 +2,7 @@
 
 A request is signed as Standard Webhooks specifies: HMAC-SHA256 of `ID.TIMESTAMP.BODY` with the
 secret, in `webhook-signature`. The host's name is looked up anew for each request, and the
-connection is made to the address that was checked, so that no name can lead inwards after the check.
+connection is made to the address that was checked, so that no name leads inwards after the check.
 """
 
 import asyncio
