@@ -1,4 +1,4 @@
-"""The commands `wolfstream models` that ask a running server: show, create, predict, and so on."""
+"""The commands below `wolfstream models` that ask a running server: show, create, predict, ..."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from service.cli.option_values import read_json
 from service.cli.tables import table
 
 _model = click.argument("model")
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print the whole answer as JSON.")
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print the whole response as JSON.")
 
 
 def list_served(url: str) -> None:
@@ -56,7 +56,7 @@ def show(model: str, url: str, as_json: bool) -> None:
     "--load",
     "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Make the model of this file, which `wolfstream.save`, `train` or a server wrote.",
+    help="Create it from this model file, which `wolfstream.save`, `train` or a server wrote.",
 )
 @server_option
 def create(model: str, spec: Any, file: Path | None, url: str) -> None:
@@ -87,7 +87,7 @@ def predict(model: str, rows: Any, head: str | None, probability: bool, url: str
             ask = client.predict_proba if probability else client.predict
             said = ask(model, rows, head=head)
         except (TypeError, ValueError) as error:
-            raise click.UsageError(f"these are no rows: {error}") from None
+            raise click.UsageError(f"the rows cannot be read: {error}") from None
     for i, prediction in enumerate(said.predictions):
         more = [] if said.classes is None or said.probabilities is None else said.probabilities[i]
         named = zip(said.classes or (), more, strict=False)
@@ -137,11 +137,11 @@ def _how_well(stats: dict[str, Any]) -> str:
     scores, words = stats["prequential"], []
     if scores["samples"]:
         if scores.get("accuracy") is not None:
-            words.append(f"{scores['accuracy']:.2%} of {scores['samples']:,} predictions right")
+            words.append(f"{scores['accuracy']:.2%} of {scores['samples']:,} predictions correct")
             words.append(f"{scores['recent_accuracy']:.2%} of the last 1,000")
         elif scores.get("mae") is not None:
             words.append(f"MAE {scores['mae']:.4g} of {scores['samples']:,} predictions")
             words.append(f"{scores['recent_mae']:.4g} of the last 1,000")
     if "size" in stats:
         words.append(f"{stats['size']:,} samples in the set")
-    return ", ".join(words) or "no predictions judged"
+    return ", ".join(words) or "no predictions scored yet"

@@ -62,7 +62,7 @@ def table_of(state: Mapping[str, Any]) -> "Table":
 
 
 def _numbers(state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The names and texts of what is known."""
+    """Yield the name and the text of each number that is known."""
     for name, value in state["values"].items():
         if value is None:
             continue
@@ -78,7 +78,7 @@ def _numbers(state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _first(states: Iterator[dict[str, Any]], count: int | None) -> Iterator[dict[str, Any]]:
-    """So many states, and no look for another one; all without a count."""
+    """Yield the first `count` states without waiting for another one; without a count, all."""
     for number, state in enumerate(states, 1):
         yield state
         if number == count:

@@ -1,7 +1,8 @@
-"""Labels that come for predicted rows: what of them is to be learned.
+"""Labels that arrive after their rows were predicted, and which of them are to be learned.
 
-A request of labels is the one exception to whole or nothing. Each of its ids is learned, or is
-answered by itself: its label came before, its row was never here, has left, or had another label.
+A request of labels is the one exception to "whole or not at all". Each of its ids is learned, or
+has a status of its own: its label came before, its row was never here, has left, or had another
+label.
 """
 
 import asyncio
@@ -50,10 +51,10 @@ class Run(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What becomes of each of a request's labels.
+    """What becomes of each label of a request.
 
-    runs: the samples that are learned. places: of these among the labels. seconds: from the
-    prediction of each to its label.
+    runs: the samples that are learned. places: their places among the labels. seconds: from the
+        prediction of each to its label.
     """
 
     status: list[Status]
@@ -63,7 +64,7 @@ class Found(NamedTuple):
     seconds: list[float]
 
     def answer(self, model: Model, sequence: int, epoch: str) -> Answer:
-        """The answer to the request, once it is learned up to a sequence."""
+        """The response to the request, once it is learned up to a sequence."""
         for status in self.status:
             model.labels[status] += 1
         return {

@@ -1,9 +1,9 @@
 """Predicted rows that wait for their labels, as a part of a model's state.
 
-What is here follows from the model's journal alone: rows come with predictions, and leave with
-their labels, or as the oldest where there are too many of them or they are too old by the times in
-the journal. So a replay ends with the same rows, bit for bit. Nothing leaves between two entries:
-a row that is too old by now is refused its label, and leaves with the next entry.
+All of it follows from the model's journal: rows come with predictions; they leave with their
+labels, or as the oldest where there are too many, or when they are too old by the times in the
+journal. So a replay ends with the same rows, bit for bit. Nothing leaves between two entries: a row
+that has grown too old is refused its label at once, and leaves with the next entry.
 """
 
 from collections import OrderedDict
@@ -27,16 +27,16 @@ from service.spec.pending import PendingSpec
 from solver.prepare.named_rows import Rows
 
 _NAME = "pending"
-# About the memory of an id, its places in dictionaries and what these point to.
+# Roughly the memory of an id, its places in dictionaries and what these point to.
 _ROW_BYTES = 320
-# Of requests that are kept decoded: labels often come one by one for rows that came together.
+# Decoded requests that are kept: labels often come one by one for rows that came together.
 _DECODED_BYTES = 8 << 20
 
 
 class PendingCounts(NamedTuple):
-    """How many rows wait, their bytes, and how many have been joined with labels, or have left.
+    """How many rows wait, their bytes, and how many have been joined with labels or have expired.
 
-    since: time of the oldest prediction that waits, in milliseconds since 1970; None without one.
+    since: the time of the oldest prediction that waits, in ms since 1970; None if none does.
     """
 
     rows: int = 0
@@ -47,32 +47,32 @@ class PendingCounts(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """A row that has its label: what that was, and what had been predicted."""
+    """The label of a row that has one, and what had been predicted for it."""
 
     y: Label | float
     prediction: Any
 
     def said_by(self, y: Label | float) -> Status:
-        """What a label is that comes once more."""
+        """The status of a label that comes after this one."""
         return "replayed" if type(self.y) is type(y) and self.y == y else "conflict"
 
 
 class Waiting(NamedTuple):
-    """A row that waits: the request that it came with, and its place there."""
+    """A row that waits: the request that brought it, and its place there."""
 
     request: "Request"
     row: int
 
 
 class Request:
-    """Rows that were predicted together. gone: for each whether it waits no longer."""
+    """Rows that were predicted together. gone: for each row, 1 once it no longer waits."""
 
     __slots__ = ("first", "gone", "places", "record", "time", "waiting")
 
     def __init__(self, predicted: Predicted, record: bytes, gone: bytearray) -> None:
         self.first, self.time, self.record = predicted.first, predicted.time, record
         self.gone, self.waiting = gone, gone.count(0)
-        # Of each id, once a label has come for one of them.
+        # The row of each id, once a label has come for one of them.
         self.places: dict[RowId, int] = {}
 
     @property
@@ -82,10 +82,10 @@ class Request:
 
 
 class Pending:
-    """The rows of a model that wait, and ids of those that do no longer. Used by one thread.
+    """The rows of a model that wait, and the ids of those that no longer do. Used by one thread.
 
-    remembered: how many rows it has taken in all. left: how many of them, from the first one on,
-    can have no label any more: those of requests that left, and all before them.
+    remembered: how many rows it has taken in all. left: how many of them, counted from the first,
+    can no longer have a label: those of requests that left, and all before them.
     """
 
     def __init__(self, spec: PendingSpec) -> None:
@@ -102,14 +102,14 @@ class Pending:
         self._decoded_bytes = 0
 
     def counts(self) -> PendingCounts:
-        """How many rows wait, and have waited."""
+        """How many rows wait now, and how many have waited."""
         oldest = next(iter(self._requests.values()), None)
         since = None if oldest is None else oldest.time
         n = len(self._waiting)
         return PendingCounts(n, self._n_bytes, self._joined, self._expired, since)
 
     def find(self, row_id: RowId, time: int) -> Waiting | Labelled | Status:
-        """The row of an id, its label if that came, or why there is none."""
+        """The row that waits under an id, its label if that has come, or why there is neither."""
         request = self._waiting.get(row_id)
         if request is not None:
             return "expired" if self._is_old(request, time) else self._place(request, row_id)
@@ -118,13 +118,13 @@ class Pending:
         return self._settled[row_id] or "expired"
 
     def known(self, ids: Sequence[RowId], time: int) -> list[int]:
-        """The places of ids under which a row waits, or had its label."""
+        """The places of those ids under which a row waits or has had its label."""
         if self._waiting.keys().isdisjoint(ids) and self._settled.keys().isdisjoint(ids):
             return []
         return [k for k, i in enumerate(ids) if isinstance(self.find(i, time), Waiting | Labelled)]
 
     def request_of(self, row_id: RowId) -> Predicted | None:
-        """The request with which a row came that waits under an id."""
+        """The request that brought the row which waits under an id; None if none waits."""
         request = self._waiting.get(row_id)
         return None if request is None else self.decoded(request)[0]
 
@@ -162,7 +162,7 @@ class Pending:
             self._leave()
 
     def join(self, joined: Joined, y: Sequence[Label | float]) -> None:
-        """Let rows go whose labels have come; one that had left meanwhile is labelled, too."""
+        """Let go of rows whose labels have come; one that had left meanwhile is labelled, too."""
         for row_id, label, prediction in zip(joined.ids, y, joined.prediction, strict=True):
             request = self._waiting.pop(row_id, None)
             if request is not None:
@@ -183,7 +183,7 @@ class Pending:
             self._forget(row_id)
 
     def _pass(self, time: int) -> None:
-        """Let rows go that are too old at the time of an entry."""
+        """Let go of rows that are too old at the time of an entry."""
         while self._requests and self._is_old(next(iter(self._requests.values())), time):
             self._leave()
 
@@ -191,7 +191,7 @@ class Pending:
         return time - request.time > 1000.0 * self.spec.max_age_seconds
 
     def _leave(self) -> None:
-        """Let the rows of the oldest request go."""
+        """Let go of the rows of the oldest request."""
         request = next(iter(self._requests.values()))
         self.left = request.first + len(request.gone)
         for row_id in self.decoded(request)[0].ids:
@@ -247,14 +247,14 @@ class Pending:
             predicted = from_prediction_record(record)
             n = checked_rows(predicted.rows, missing)
             if not n == len(predicted.ids) == len(predicted.prediction) == len(gone):
-                raise ValueError("rows that wait have not as many ids and predictions")
+                raise ValueError("rows that wait do not have as many ids and predictions")
             self._add(predicted, record, bytearray(gone))
         for row_id, *labelled in settled:
             self._settle(row_id, Labelled(*labelled) if labelled else None)
 
 
 def waiting_bytes(record: bytes, rows: int) -> int:
-    """About the memory of a prediction's entry of so many rows while they wait."""
+    """Roughly the memory of a prediction's entry of so many rows while they wait."""
     return len(record) + _ROW_BYTES * rows
 
 

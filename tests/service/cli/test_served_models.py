@@ -50,9 +50,9 @@ def test_one_is_shown(server: ServerProcess, learned: str):
     assert first == f"{learned} at sequence 127: ok"
     assert rows == "rows: arrays, 3 features"
     assert heads[0].startswith("working_set (serves): ")
-    assert "predictions right" in heads[0]
+    assert "predictions correct" in heads[0]
     assert "in the set" in heads[0]
-    assert heads[1] == "asset: no predictions judged"
+    assert heads[1] == "asset: no predictions scored yet"
     whole = json.loads(run(server, "show", learned, "--json").output)
     assert whole["heads"]["working_set"]["classes"]
 
