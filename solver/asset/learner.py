@@ -9,7 +9,7 @@ Many classes are learned one-versus-rest with a common step length: machine c ha
 c. One more machine has y = -1 for every sample, as a class has that has not appeared yet; a class
 that appears late starts as a copy of it. So every class has the machine that it would have if all
 classes had been known from the first sample on. A weight multiplies a sample's loss in all
-machines. Targets of regression are scaled (`asset.targets`).
+machines. Targets of regression are scaled (`rows.targets`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,12 +37,12 @@ from solver.asset.features import (
 )
 from solver.asset.identity import IdentityMap, transform_present
 from solver.asset.subgradient import Algorithm, step_rule
-from solver.asset.targets import TARGET_SAMPLES, TargetScale, check_targets, target_scale
 from solver.asset.view import AssetView, Task
 from solver.kernels.functions import Kernel
 from solver.rows.first_samples import FirstSamples
 from solver.rows.matrix import Matrix, SparseRows, take_rows
 from solver.rows.sample_weights import Weights, as_numbers, weights_of
+from solver.rows.targets import TARGET_SAMPLES, TargetScale, check_targets, target_scale
 
 # In samples; None: steps fall for ever.
 Horizon: TypeAlias = Literal["auto"] | int | None

@@ -7,10 +7,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from solver.arrays import Float64Array
-from solver.asset.targets import LARGEST_TARGET
 from solver.estimators.one_at_a_time import OneAtATime
 from solver.estimators.stream import StreamEstimator
 from solver.prepare.row_form import Missing
+from solver.rows.targets import LARGEST_TARGET
 from solver.stream.model import StreamModel
 
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import FloatArray
+from solver.arrays import Float64Array, FloatArray
 from solver.compiled import compiled
 from solver.kernels.cached_rows import Kept, emptied
 from solver.kernels.functions import FINEST, Kernel, Rows, kernel_block, prepare_rows, take
-from solver.rows.matrix import Matrix, origin_of, take_rows
+from solver.rows.matrix import Matrix, take_rows
 from solver.rows.slots import grown
 
 # The least number of rows: a step and what is fetched with its rows need no more.
@@ -25,7 +25,8 @@ _TOGETHER = 64
 class GramRows:
     """Rows of kernel values against all slots, those that were used last.
 
-    rows: of the slots so far. nbytes_max: the room for kernel values; at least 64 rows are kept.
+    origin: of prepared rows. rows: of the slots so far. nbytes_max: the room for kernel values;
+        at least 64 rows are kept.
     capacity: the number of slots.
 
     Values of far rows (`kernels.functions.Rows`) are computed from operands in float64 that are
@@ -35,9 +36,10 @@ class GramRows:
     computed has values of another product than one that was kept while samples entered.
     """
 
-    def __init__(self, kernel: Kernel, rows: Rows, nbytes_max: int, capacity: int) -> None:
-        self._kernel = kernel
-        self._origin = origin_of(rows.exact)
+    def __init__(
+        self, kernel: Kernel, origin: Float64Array, rows: Rows, nbytes_max: int, capacity: int
+    ) -> None:
+        self._kernel, self._origin = kernel, origin
         finer = self._in_float64(rows.exact)
         self._fast, self._far = grown(finer.fast, capacity), grown(finer.far, capacity)
         places = min(max(_LEAST, nbytes_max // (capacity * rows.fast.itemsize)), capacity)

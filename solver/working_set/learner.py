@@ -273,7 +273,7 @@ class WorkingSet:
         """Make the store for rows like these."""
         self.origin = origin_of(X)
         like = self._prepared(take_rows(X, slice(0, 1)))
-        self._store = SampleStore(self.kernel, like, self._bounds)
+        self._store = SampleStore(self.kernel, self.origin, like, self._bounds)
 
     def _prepared(self, X: Matrix) -> Rows:
         assert self.origin is not None

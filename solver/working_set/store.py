@@ -37,15 +37,15 @@ class Bounds(NamedTuple):
 class SampleStore:
     """The rows, class codes, weights and kernel values of stored samples, in arrays that grow.
 
-    like: prepared rows, which set the width and precision.
+    like: rows prepared with this origin, which set the width and precision.
 
     A slice of `rows` does not change while others hold it: the slots that `evict` frees are
     overwritten in a new copy. `entered` numbers the samples in the order in which they were stored.
     """
 
-    def __init__(self, kernel: Kernel, like: Rows, bounds: Bounds) -> None:
+    def __init__(self, kernel: Kernel, origin: Float64Array, like: Rows, bounds: Bounds) -> None:
         self._kernel = kernel
-        self._bounds = bounds
+        self._bounds, self._origin = bounds, origin
         self._largest_gram = math.isqrt(bounds.gram_bytes // like.fast.dtype.itemsize)
         self.used = 0
         capacity = min(_FIRST_CAPACITY, bounds.max_size or _FIRST_CAPACITY, self._largest_gram)
@@ -207,7 +207,8 @@ class SampleStore:
             self.gram.grow(capacity, self.used)
         else:
             rows = self.used_rows()
-            self.gram = GramRows(self._kernel, rows, self._bounds.gram_bytes, capacity)
+            nbytes = self._bounds.gram_bytes
+            self.gram = GramRows(self._kernel, self._origin, rows, nbytes, capacity)
         self.rows = _with_capacity(self.rows, capacity)
         self.code, self.entered = grown(self.code, capacity), grown(self.entered, capacity)
         self.inverse_weight = grown(self.inverse_weight, capacity)

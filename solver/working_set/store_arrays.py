@@ -47,7 +47,7 @@ def store_from_arrays(
     inverse_weight = np.array(arrays.get("inverse_weight", np.ones(n_rows(exact))))
     rows = prepare_rows(kernel, exact, origin, *precision)
     rows = prepare_weighted(kernel, rows, precision, inverse_weight)
-    store = SampleStore(kernel, rows, bounds)
+    store = SampleStore(kernel, origin, rows, bounds)
     codes, entered = np.array(arrays["codes"]), np.array(arrays["entered"])
     store.restore(rows, codes, entered, inverse_weight, added)
     return store

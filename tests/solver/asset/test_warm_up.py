@@ -6,11 +6,11 @@ import pytest
 from solver.asset.features import transform
 from solver.asset.learner import Asset
 from solver.asset.nystrom import nystrom_map
-from solver.asset.targets import TARGET_SAMPLES
 from solver.asset.view import predict
 from solver.kernels.bandwidth import AutoGamma, gamma_from_rows
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import n_rows, take_rows
+from solver.rows.targets import TARGET_SAMPLES
 from tests.solver.streams import blocks, clusters, sparse, thin_clusters
 
 RBF = Kernel("rbf", 0.1)

@@ -25,6 +25,10 @@ def add(store, X, codes, chosen):
     return store.add(rows, np.array(codes), block, np.array(chosen), np.ones(len(codes)))
 
 
+def store_like(like, bounds):
+    return SampleStore(LINEAR, np.zeros(3), like, bounds)
+
+
 @pytest.fixture
 def random():
     return np.random.default_rng(80)
@@ -32,7 +36,7 @@ def random():
 
 @pytest.fixture
 def store(random):
-    store = SampleStore(LINEAR, rows_of(np.zeros((1, 3))), ROOMY)
+    store = store_like(rows_of(np.zeros((1, 3))), ROOMY)
     add(store, random.standard_normal((6, 3)), [0, 1, 0, 1, 2, 0], [0, 1, 2, 3, 5])
     return store
 
@@ -80,7 +84,7 @@ class TestSlots:
 
     def test_never_take_more_room_than_the_bound(self, random):
         like = rows_of(np.zeros((1, 3)))
-        store = SampleStore(LINEAR, like, ROOMY._replace(max_size=70))
+        store = store_like(like, ROOMY._replace(max_size=70))
         for _ in range(7):
             add(store, random.standard_normal((10, 3)), [0] * 10, list(range(10)))
         assert len(store.gram.kept.values) == len(store.code) == 70
@@ -101,7 +105,7 @@ class TestSparse:
 
     def turned_over(self, random, rounds, max_size=40):
         """A store at its bound, some of whose samples are replaced in each round."""
-        store = SampleStore(LINEAR, rows_of(self.new_rows(random, 1)), Bounds(max_size, 1 << 30))
+        store = store_like(rows_of(self.new_rows(random, 1)), Bounds(max_size, 1 << 30))
         add(store, self.new_rows(random, max_size), [0] * max_size, list(range(max_size)))
         for _ in range(rounds):
             yield store
@@ -123,7 +127,7 @@ class TestSparse:
         assert max(sizes) <= rest + 2 * entries
 
     def test_counts_the_heap(self, random):
-        store = SampleStore(LINEAR, rows_of(self.new_rows(random, 1)), Bounds(10, 1 << 30))
+        store = store_like(rows_of(self.new_rows(random, 1)), Bounds(10, 1 << 30))
         before = store.nbytes
         rows = self.new_rows(random, 5)
         add(store, rows, [0] * 5, list(range(5)))
@@ -132,7 +136,7 @@ class TestSparse:
 
     def test_the_callers_heap_is_not_kept(self, random):
         rows = self.new_rows(random, 6)
-        store = SampleStore(LINEAR, rows_of(rows), ROOMY)
+        store = store_like(rows_of(rows), ROOMY)
         add(store, rows, [0] * 6, [1, 4])
         assert not np.shares_memory(store.rows.exact.values, rows.values)
         assert len(store.rows.exact.values) < 4 * n_nonzeros(rows)

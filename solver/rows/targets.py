@@ -1,11 +1,11 @@
-"""The scale of regression targets: ASSET learns z = (y - centre) / unit.
+"""The scale of regression targets: learners of numbers learn z = (y - centre) / unit.
 
 The centre and unit are the mean and standard deviation of a stream's first 128 targets, or of all
-targets of a batch; lambda and epsilon are those of z. In units of y, where the model is
+targets of a batch; a learner's parameters are those of z. In units of y, where ASSET's model is
 centre + unit (V gamma + b), this is the problem with lambda / unit and epsilon unit, up to a
-factor. Raw targets would need other parameters for every unit: with lambda = 1e-4 and
-epsilon = 0.1, house prices in dollars reach R^2 -0.00 raw and 0.73 scaled. `benchmarks/README.md`
-has the measurements.
+factor; the working set's has C / unit^2 and epsilon unit. Raw targets would need other parameters
+for every unit: with lambda = 1e-4 and epsilon = 0.1, ASSET learns house prices in dollars with
+R^2 -0.00 raw and 0.73 scaled. `benchmarks/README.md` has the measurements.
 """
 
 from typing import NamedTuple

@@ -1,0 +1,179 @@
+"""The working set of numbers for a stream: targets in units of their own deviation (P1, P2)."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.kernels.functions import Kernel
+from solver.rows.first_samples import FirstSamples
+from solver.rows.matrix import Matrix
+from solver.rows.sample_weights import Weights
+from solver.rows.targets import TARGET_SAMPLES, TargetScale, check_targets, target_scale
+from solver.working_set.learner import GRAM_BYTES, Algorithm
+from solver.working_set.store import Bounds
+from solver.working_set.summary import Summary
+from solver.working_set.tube import TubeBlock, TubeSet
+from solver.working_set.tube_steps import TubeRule
+from solver.working_set.view import WorkingSetView
+
+
+class ValuesAbsorbed(NamedTuple):
+    """The predictions for n samples just before each was learned, and the steps it caused.
+
+    prediction: (n,) targets; NaN of the first sample of all. admitted, step, entered: (n,), see
+    `working_set.answers.Absorbed`.
+    """
+
+    prediction: Float64Array
+    admitted: NDArray[np.bool_]
+    step: NDArray[np.uint8]
+    entered: NDArray[np.int64]
+
+    @property
+    def decision(self) -> Float64Array:
+        """The same as the prediction."""
+        return self.prediction
+
+
+class RegressionSet:
+    """SFW or MSFW (P1) for targets, with an epsilon-insensitive squared loss.
+
+    What is learned is z = (y - centre) / unit, with the mean and the deviation of the stream's
+    first 128 targets: at 1, 2, 4, ..., 128 samples they are found from all of these, which are
+    learned again in order. C, epsilon, the objective and its gap are those of z.
+
+    kernel: with a number as gamma, positive semidefinite.
+    C: the cost of a squared deviation beyond the tube; the dual has the ridge 1 / (2 C).
+    epsilon: half the width of the tube in which deviations cost nothing, >= 0.
+    algorithm: with "sfw" P1's own step is one toward a vertex, with "msfw" it may be one away.
+    corrective_steps: the most steps after it, which end where the best gains next to nothing.
+    Other parameters: as of `working_set.learner.WorkingSet`.
+
+    Raises ValueError for a bound below two samples, and for a kernel that may be indefinite.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        algorithm: Algorithm = "msfw",
+        corrective_steps: int = 10,
+        max_size: int | None = None,
+        gram_bytes_max: int = GRAM_BYTES,
+        largest_weight: float = 1.0,
+    ) -> None:
+        self._rule = TubeRule(epsilon, algorithm == "msfw", corrective_steps)
+        self._bounds = Bounds(max_size, gram_bytes_max)
+        self.kernel, self.C, self._largest_weight = kernel, C, largest_weight
+        self._first = FirstSamples(TARGET_SAMPLES, settles_by_one=True)
+        self.scale = TargetScale()
+        self.set = self._fresh()
+
+    def _fresh(self) -> TubeSet:
+        return TubeSet(self.kernel, self.C, self._rule, self._bounds, self._largest_weight)
+
+    @property
+    def seen(self) -> int:
+        """How many samples were learned, each counted once for each pass."""
+        return self.set.seen
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all arrays that the learner holds."""
+        return self.set.nbytes + self._first.nbytes
+
+    def begin(self, y: Float64Array) -> None:
+        """Take the scale from all of these targets, and not from the first ones of a stream.
+
+        Anything learned before is forgotten. Raises ValueError for targets beyond 1e100.
+        """
+        check_targets(y)
+        self.scale, self.set = target_scale(y), self._fresh()
+        self._first.settle()
+
+    def absorb(
+        self,
+        X: Matrix,
+        y: Float64Array,
+        entered: NDArray[np.int64] | None = None,
+        *,
+        weight: Weights = None,
+    ) -> ValuesAbsorbed:
+        """Learn (n, d) finite rows with finite targets (n,), in order; no rows change nothing.
+
+        entered, weight: as of `TubeSet.absorb`; a further pass needs a scale that is settled.
+
+        Raises TypeError for sparse rows after dense ones, or dense after sparse, and ValueError for
+        targets beyond 1e100.
+        """
+        check_targets(y)
+        none = np.empty(0, np.int64)
+        pieces = [ValuesAbsorbed(np.empty(0), none.astype(bool), none.astype(np.uint8), none)]
+        for place, part in self._first.parts(X, y, weight):
+            if not self.set.seen:
+                self.scale = target_scale(part.y) if not self._first.settled else self.scale
+            before = None if entered is None else entered[place]
+            pieces.append(self._learn(part.X, part.y, before, part.weight))
+            if first := self._first.keep(part):
+                self.scale, self.set = target_scale(first.y), self._fresh()
+                self._learn(first.X, first.y, None, first.weight)
+        return ValuesAbsorbed(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
+
+    def _learn(
+        self, X: Matrix, y: Float64Array, entered: NDArray[np.int64] | None, weight: Weights
+    ) -> ValuesAbsorbed:
+        untrained = self.set.seen == 0
+        centre, unit = self.scale
+        block: TubeBlock = self.set.absorb(X, (y - centre) / unit, entered, weight)
+        prediction = centre + unit * block.value
+        if untrained:
+            prediction[0] = np.nan
+        bits = (1 << block.step.astype(np.int64)) & ~1
+        return ValuesAbsorbed(prediction, block.admitted, bits.astype(np.uint8), block.entered)
+
+    def view(self) -> WorkingSetView:
+        """Returns an immutable view, for `values_of`; q is minus the objective.
+
+        Raises RuntimeError before the first sample.
+        """
+        store, origin = self.set.store, self.set.origin
+        assert origin is not None
+        beta = self.set.members.beta[: store.used]
+        support = np.flatnonzero(beta)
+        centre, unit = self.scale
+        objective, gap = self.set.certificate()
+        return WorkingSetView(
+            kernel=self.kernel,
+            rows=store.used_rows(),
+            origin=origin,
+            tolerance=self.set.precision.tolerance,
+            n_classes=1,
+            column=support,
+            coefficient=unit * beta[support],
+            ends=np.array([len(support)]),
+            bias=np.array([centre + unit * float(beta.sum())]),
+            q=np.array([-objective]),
+            gap=np.array([gap]),
+        )
+
+    def summary(self, view: WorkingSetView) -> Summary:
+        """Sizes and costs. view: of the present model."""
+        rounded = bool(np.isnan(view.gap[0]))
+        work, size = self.set.work_per_sample, self.set.store.size
+        return Summary(size, len(view.column), self.nbytes, work, False, rounded)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Returns the plain arrays from which `restore` continues bit for bit."""
+        own = {"target_scale": np.array(self.scale)}
+        return self.set.state() | own | self._first.state("first_")
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from the state of a learner with the same parameters."""
+        self.scale = TargetScale(*(float(value) for value in state["target_scale"]))
+        self._first.restore("first_", state)
+        self.set = self._fresh()
+        self.set.restore(state)

@@ -1,0 +1,334 @@
+"""Support vector regression on the simplex, sample by sample: the working set of numbers.
+
+    minimise (||w||^2 + b^2) / 2 + C sum w_i (xi_i^2 + xi*_i^2),  h = w'phi + b,
+    y_i - h(x_i) <= epsilon + xi_i,  h(x_i) - y_i <= epsilon + xi*_i
+
+is the epsilon-insensitive squared loss. Each sample has two vertices v, of sign s = +1 and -1, and
+the dual over their weights lambda >= 0 is
+
+    maximise p'lambda - lambda'M lambda / 2,  p_v = s y - epsilon,
+    M_uv = s_u s_v (k(x_u, x_v) + 1) + delta_uv / (2 C w).
+
+With a given epsilon nothing makes the weights sum to a constant, as `frank_wolfe.duals` says of a
+tube that is found. One vertex more does: that of the rest, where p and M are zero. With any T that
+the weights' sum stays below, lambda = T alpha for an alpha on the simplex, and divided by -T^2 / 2
+the dual is a quadratic on it, in the form of `frank_wolfe.duals` with c = 2 p / T (P2 has the
+enclosing ball and the SVM in this form, and asks for regression as future work).
+
+All steps here are swaps (P4 section 2.2), most of them with the vertex of the rest, and their exact
+line searches have no T: it may be as large as one likes. Of a sample's two vertices one has weight
+at most, so that beta = lambda+ - lambda- is all there is to keep, and h = sum_i beta_i (k(x_i, .)
++ 1). The certificate needs no T either. It is the difference of the primal and the dual over the
+members, in which (|y_i - h(x_i)| - epsilon)+ is the slack:
+
+    gap = beta'K beta + sum_i C w_i slack_i^2 + ridge_i beta_i^2 / 2 + epsilon |beta_i| - y_i beta_i
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.kernels.functions import (
+    Kernel,
+    Rows,
+    least_ridge,
+    precision_for,
+    prepare_rows,
+    prepare_weighted,
+)
+from solver.rows.matrix import Matrix, check_same_kind, n_nonzeros, origin_of, take_rows
+from solver.working_set.blocks import BLOCK_ROWS, BlockValues
+from solver.working_set.eviction import check_bounds, eviction_period, slots_to_evict
+from solver.working_set.hessian import KernelValues
+from solver.working_set.store import FREE, Bounds, SampleStore
+from solver.working_set.store_arrays import store_from_arrays, store_to_arrays
+from solver.working_set.tube_steps import (
+    PLACES,
+    TubeMembers,
+    TubeRule,
+    TubeTrace,
+    add_values,
+    give_values,
+    take_values,
+    walk_tube,
+)
+
+# The least number of steps between two computations of h, and how many more for each member.
+_REFRESH_STEPS, _REFRESH_STEPS_PER_MEMBER = 8192, 8
+# A quadratic term this far below zero, as a share of the rest, is no rounding.
+_ROUNDING = 1e-9
+
+
+class TubeBlock(NamedTuple):
+    """The results for n samples: see `tube_steps.TubeTrace`, and `entered` of `absorb`."""
+
+    value: Float64Array
+    admitted: NDArray[np.bool_]
+    step: NDArray[np.int8]
+    entered: NDArray[np.int64]
+
+
+class Certificate(NamedTuple):
+    """The dual's value, which is to be maximised, and how far below its optimum it may be.
+
+    gap: over the members of the set; NaN where rounding has made the quadratic term negative.
+    """
+
+    objective: float
+    gap: float
+
+
+class TubeSet:
+    """SFW or MSFW (P1) for targets of deviation 1, over stored samples.
+
+    kernel: with a number as gamma, positive semidefinite. largest_weight: the largest weight of a
+        sample that may come.
+    C, bounds: as of `working_set.learner.WorkingSet`.
+
+    Raises ValueError for a bound below two samples, and for a kernel that may be indefinite.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        C: float,
+        rule: TubeRule,
+        bounds: Bounds,
+        largest_weight: float = 1.0,
+    ) -> None:
+        if kernel.may_be_indefinite:
+            raise ValueError(
+                "regression in the working set needs a kernel that is positive semidefinite: "
+                "choose coef0 >= 0"
+            )
+        self.kernel, self.C, self.rule = kernel, C, rule
+        self.precision = precision_for(kernel, 0.5 / (C * max(1.0, largest_weight)))
+        check_bounds(bounds.max_size, bounds.gram_bytes, self.precision.dtype.itemsize)
+        self._bounds = bounds
+        self.seen = 0
+        # The most steps since h was last computed from the weights.
+        self.steps = 0
+        self.origin: Float64Array | None = None
+        self._store: SampleStore | None = None
+        self._values = BlockValues(kernel, self.precision.dtype)
+        self.members = _no_members(0)
+
+    @property
+    def store(self) -> SampleStore:
+        """The stored samples; raises RuntimeError before the first sample."""
+        if self._store is None:
+            raise RuntimeError("no sample has been absorbed yet")
+        return self._store
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of samples, kernel values, weights and reused memory."""
+        stored = self._store.nbytes if self._store else 0
+        return stored + self._values.nbytes + sum(array.nbytes for array in self.members)
+
+    @property
+    def work_per_sample(self) -> int:
+        """The most multiplications of one more sample, without exponentials and refreshes.
+
+        A kernel row, the sample's value, and three for each member and step.
+        """
+        if self._store is None:
+            return 0
+        used = self.store.used
+        return n_nonzeros(self.store.used_rows().exact) + used * (
+            1 + 3 * (1 + self.rule.corrective_steps)
+        )
+
+    def absorb(
+        self,
+        X: Matrix,
+        y: Float64Array,
+        entered: NDArray[np.int64] | None = None,
+        weight: Float64Array | None = None,
+    ) -> TubeBlock:
+        """Learn (n, d) finite rows with targets (n,), n > 0, strictly in order.
+
+        The result does not depend on the division of a stream into calls, up to the rounding of
+        matrix products. Raises TypeError for sparse rows after dense ones, or dense after sparse.
+
+        entered: in a further pass over the same rows the last pass's `entered`, as of `WorkingSet`.
+        weight: (n,) how much each sample counts, > 0; None where all count 1.
+        """
+        if entered is None:
+            entered = np.full(len(y), FREE, np.int64)
+        if self._store is None:
+            self._begin(X)
+        check_same_kind(self.store.rows.exact, X)
+        pieces, start = [], 0
+        while start < len(y):
+            self._evict_if_due()
+            part = slice(start, min(start + self._longest_block(), len(y)))
+            of_block = None if weight is None else weight[part]
+            rows = take_rows(X, part)
+            pieces.append(self._absorb_block(rows, y[part], entered[part], of_block))
+            start = part.stop
+        return TubeBlock(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
+
+    def certificate(self) -> Certificate:
+        """The dual's value and the gap, as the module's docstring has them."""
+        held = np.flatnonzero(self.members.held)
+        beta, value, y, ridge = (field[held] for field in self.members[:4])
+        quadratic = float(beta @ value)
+        slack = np.maximum(np.abs(y - value) - self.rule.epsilon, 0.0)
+        linear = float(y @ beta) - self.rule.epsilon * float(np.abs(beta).sum())
+        own = 0.5 * float((ridge * beta * beta).sum())
+        objective = linear - own - 0.5 * quadratic
+        gap = quadratic + 0.5 * float((slack * slack / ridge).sum()) + own - linear
+        known = quadratic >= -_ROUNDING * (abs(linear) + own)
+        return Certificate(objective, max(gap, 0.0) if known else np.nan)
+
+    def _begin(self, X: Matrix) -> None:
+        """Make the store for rows like these."""
+        self.origin = origin_of(X)
+        like = self._prepared(take_rows(X, slice(0, 1)))
+        self._store = SampleStore(self.kernel, self.origin, like, self._bounds)
+
+    def _prepared(self, X: Matrix) -> Rows:
+        assert self.origin is not None
+        return prepare_rows(self.kernel, X, self.origin, *self.precision)
+
+    def _longest_block(self) -> int:
+        """Returns the most samples of the next block, which ends before the next eviction point."""
+        if self._bounds.max_size is None:
+            return BLOCK_ROWS
+        period = eviction_period(self._bounds.max_size)
+        return min(BLOCK_ROWS, period - self.seen % period)
+
+    def _absorb_block(
+        self,
+        X: Matrix,
+        y: Float64Array,
+        entered: NDArray[np.int64],
+        weight: Float64Array | None,
+    ) -> TubeBlock:
+        inverse_weight = self._inverse_weights(len(y), weight)
+        rows = prepare_weighted(self.kernel, self._prepared(X), self.precision, inverse_weight)
+        values = self._values.of(rows, self.store)
+        slots = self.store.slots_of_entered(entered)
+        column = np.where(slots == FREE, values.stored + np.arange(len(y)), slots)
+        self._seat(values, y, 0.5 / self.C * inverse_weight)
+        trace = TubeTrace(np.empty(len(y)), np.zeros(len(y), np.bool_), np.zeros(len(y), np.int8))
+        self._walk(values, column, trace)
+        chosen = np.flatnonzero(trace.admitted)
+        added = slots[:0]
+        if len(chosen):
+            codes = np.zeros(len(y), np.int64)
+            added = self.store.add(rows, codes, values.block, chosen, inverse_weight)
+        self._settle(values.stored, len(y), chosen, added)
+        slots[chosen] = added
+        self.seen += len(y)
+        self.steps += len(y) * (1 + self.rule.corrective_steps)
+        self._refresh_if_due()
+        return TubeBlock(*trace, np.where(slots == FREE, FREE, self.store.entered[slots]))
+
+    def _inverse_weights(self, n: int, weight: Float64Array | None) -> Float64Array:
+        """Returns 1 / weight of n samples, as far as the precision of kernel values bears it."""
+        if weight is None:
+            return np.ones(n)
+        return np.maximum(1.0 / weight, min(least_ridge(self.precision) * 2.0 * self.C, 1.0))
+
+    def _seat(self, values: KernelValues, y: Float64Array, ridge: Float64Array) -> None:
+        """Write what is known of a block's samples into the columns behind all slots."""
+        stored, n = values.stored, len(y)
+        if stored + n > len(self.members.beta):
+            roomy = _no_members(max(stored + n, 2 * len(self.members.beta)))
+            for old, new in zip(self.members, roomy, strict=True):
+                new[:stored] = old[:stored]
+            self.members = roomy
+        seats = slice(stored, stored + n)
+        self.members.target[seats], self.members.ridge[seats] = y, ridge
+        own = values.block[np.arange(n), stored + np.arange(n)].astype(np.float64)
+        self.members.curvature[seats] = own + 1.0 + ridge
+
+    def _walk(self, values: KernelValues, column: NDArray[np.int64], trace: TubeTrace) -> None:
+        """Take the samples of a block in order."""
+        progress = np.zeros(PLACES, np.int64)
+        rest = self.members, values, column, self.rule, trace, progress
+        while (missing := walk_tube(*rest)) >= 0:
+            self.store.fetch(np.array([missing]))
+
+    def _settle(
+        self, stored: int, n: int, chosen: NDArray[np.int64], slots: NDArray[np.int64]
+    ) -> None:
+        """Move what was admitted to its slots, and clear the columns behind all slots."""
+        for field, empty in zip(self.members, _EMPTY, strict=True):
+            admitted = field[stored + chosen]
+            field[stored : stored + n] = empty
+            field[slots] = admitted
+
+    def _refresh_if_due(self) -> None:
+        """Compute h from the weights, where many steps have changed it."""
+        if self.steps < _REFRESH_STEPS + _REFRESH_STEPS_PER_MEMBER * self.store.used:
+            return
+        self.members.value[:] = 0.0
+        for values in self.store.parts(np.flatnonzero(self.members.beta)):
+            add_values(self.members, values)
+        self.steps = 0
+
+    def _evict_if_due(self) -> None:
+        """Evict samples at an eviction point, where the set is too close to its bound.
+
+        Those without weight leave first, then the oldest, whose weight goes to the member for
+        which this moves h least: the nearest one (`working_set.eviction`).
+        """
+        max_size, store = self._bounds.max_size, self.store
+        if max_size is None or self.seen % eviction_period(max_size):
+            return
+        excess = store.size - (max_size - eviction_period(max_size))
+        if excess <= 0:
+            return
+        weighted = self.members.beta[: store.used] != 0.0
+        slots = slots_to_evict(store.held_slots(), store.code, store.entered, weighted, excess)
+        evicted = np.zeros(store.used, np.bool_)
+        evicted[slots] = True
+        heir = np.full(store.used, FREE)
+        for values in store.parts(np.flatnonzero(evicted & weighted)):
+            take_values(self.members, values, evicted, heir)
+        for values in store.parts(np.unique(heir[heir != FREE])):
+            give_values(self.members, values, heir)
+        for field, empty in zip(self.members, _EMPTY, strict=True):
+            field[slots] = empty
+        store.evict(slots)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Returns the plain arrays from which `restore` continues bit for bit."""
+        added = self._store.added if self._store else 0
+        counts = np.array([self.seen, added, self.steps], np.int64)
+        if self._store is None or self.origin is None:
+            return {"counts": counts}
+        used = self._store.used
+        own = {name: getattr(self.members, name)[:used].copy() for name in _SAVED}
+        return {"counts": counts, "origin": self.origin, **store_to_arrays(self._store), **own}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from the state of a set with the same parameters."""
+        self.seen, added, self.steps = (int(count) for count in state["counts"])
+        if "origin" not in state:
+            return
+        self.origin = np.asarray(state["origin"])
+        self._store = store = store_from_arrays(
+            state, self.kernel, self.origin, self.precision, self._bounds, added
+        )
+        held = store.code[: store.used] != FREE
+        ridge = np.where(held, 0.5 / self.C * store.inverse_weight[: store.used], 0.0)
+        beta, value, target = (np.array(state[name]) for name in _SAVED)
+        curvature = np.where(held, store.diagonal[: store.used] + 1.0 + ridge, 1.0)
+        in_set = held.astype(np.float64)
+        self.members = TubeMembers(beta, value, target, ridge, curvature, in_set)
+
+
+_SAVED = ("beta", "value", "target")
+# What `TubeMembers` has where no sample is held.
+_EMPTY = TubeMembers(*np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0]))
+
+
+def _no_members(n: int) -> TubeMembers:
+    return TubeMembers(*(np.full(n, empty) for empty in _EMPTY))
