@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from solver.estimators.novelty_detector import NoveltyDetector
     from solver.estimators.semiparametric_regressor import SemiparametricSVR
     from solver.estimators.sfw_classifier import SFWClassifier
+    from solver.estimators.sfw_regressor import SFWRegressor
     from solver.estimators.stream_classifier import StreamClassifier
     from solver.estimators.stream_regressor import StreamRegressor
 
@@ -56,6 +57,7 @@ __all__ = [
     "RemoteClassifier",
     "RemoteRegressor",
     "SFWClassifier",
+    "SFWRegressor",
     "SemiparametricSVR",
     "Stream",
     "StreamClassifier",
@@ -87,6 +89,7 @@ _HOMES = {
     "RemoteClassifier": "service.client.river",
     "RemoteRegressor": "service.client.river",
     "SFWClassifier": "solver.estimators.sfw_classifier",
+    "SFWRegressor": "solver.estimators.sfw_regressor",
     "SemiparametricSVR": "solver.estimators.semiparametric_regressor",
     "Stream": "service.client.stream",
     "StreamClassifier": "solver.estimators.stream_classifier",

@@ -26,9 +26,9 @@ from solver.working_set.learner import GRAM_BYTES, Algorithm, WorkingSet
 from solver.working_set.view import dual_coefficients
 
 # The number of rows that `fit` passes to the working set at a time.
-_PART = 8192
+PART = 8192
 # Four kernel values in float64, those of two samples.
-_LEAST_BYTES = 32
+LEAST_BYTES = 32
 
 
 class SFWClassifier(OneVersusOneClassifier):
@@ -111,8 +111,8 @@ class SFWClassifier(OneVersusOneClassifier):
         random = generator(self.random_state)
         for _ in range(self.epochs):
             order = random.permutation(len(codes))
-            for start in range(0, len(order), _PART):
-                part = order[start : start + _PART]
+            for start in range(0, len(order), PART):
+                part = order[start : start + PART]
                 answers = self._learner.absorb(
                     take_rows(rows, part),
                     codes[part],
@@ -188,7 +188,7 @@ class SFWClassifier(OneVersusOneClassifier):
         check_integer("corrective_steps", self.corrective_steps, 0)
         if self.max_size is not None:
             check_integer("max_size", self.max_size, 2)
-        check_integer("gram_bytes_max", self.gram_bytes_max, _LEAST_BYTES)
+        check_integer("gram_bytes_max", self.gram_bytes_max, LEAST_BYTES)
         check_integer("epochs", self.epochs)
 
     def _meet_classes(self, classes: NDArray[Any], weights: Float64Array) -> None:

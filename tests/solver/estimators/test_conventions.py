@@ -17,14 +17,24 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 from solver.frank_wolfe.driver import Progress
 from tests.solver.estimators.equivalence import not_equivalent
 from tests.solver.streams import clusters, thin_clusters
-from wolfstream import EnclosingBall, FrankWolfeClassifier, FrankWolfeRegressor, SFWClassifier
+from wolfstream import (
+    EnclosingBall,
+    FrankWolfeClassifier,
+    FrankWolfeRegressor,
+    SFWClassifier,
+    SFWRegressor,
+)
 
-ESTIMATORS = (SFWClassifier, FrankWolfeClassifier, FrankWolfeRegressor, EnclosingBall)
-BATCH = ESTIMATORS[1:]
-CLASSIFIERS = ESTIMATORS[:2]
+CLASSIFIERS = (SFWClassifier, FrankWolfeClassifier)
+BATCH = (FrankWolfeClassifier, FrankWolfeRegressor, EnclosingBall)
+ESTIMATORS = (SFWClassifier, SFWRegressor, *BATCH)
 METHODS = ("fw", "mfw", "swap", "partan")
 
 for_each = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda cls: cls.__name__)
+# Regression in the working set refuses kernels that may be indefinite.
+for_each_of_any_kernel = pytest.mark.parametrize(
+    "estimator", [SFWClassifier, *BATCH], ids=lambda cls: cls.__name__
+)
 for_each_batch = pytest.mark.parametrize("estimator", BATCH, ids=lambda cls: cls.__name__)
 for_each_classifier = pytest.mark.parametrize(
     "estimator", CLASSIFIERS, ids=lambda cls: cls.__name__
@@ -83,6 +93,10 @@ VARIANTS = [
     SFWClassifier(epochs=3, max_size=64),
     SFWClassifier(kernel="polynomial", degree=2),
     SFWClassifier(kernel="linear"),  # "balanced" refuses partial_fit, which is checked too
+    SFWRegressor("sfw", corrective_steps=0),
+    SFWRegressor(epochs=3, max_size=64, epsilon=0.0),
+    SFWRegressor(kernel="polynomial", degree=2),
+    SFWRegressor(kernel="linear"),
     *(FrankWolfeRegressor(method, C=100.0) for method in METHODS),
     FrankWolfeRegressor(sampling=59, C=100.0, tol=0.1),
     FrankWolfeRegressor(kernel="linear", C=100.0),
@@ -260,14 +274,14 @@ def test_the_scale_of_the_rows_does_not_matter_with_gamma_auto(estimator):
 @for_each
 def test_kernel_values_that_are_rounded_away_are_told_of(estimator):
     X, y = samples(estimator)
-    parameters = {} if estimator is SFWClassifier else {"max_iter": 100}
+    parameters = {"max_iter": 100} if estimator in BATCH else {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made(estimator, kernel="linear", **parameters).fit(X + 1e8, y)
     assert any("are rounded by about" in str(warning.message) for warning in caught)
 
 
-@for_each
+@for_each_of_any_kernel
 @converged_or_not
 def test_an_indefinite_kernel_is_told_of(estimator):
     X, y = samples(estimator)
@@ -277,11 +291,11 @@ def test_an_indefinite_kernel_is_told_of(estimator):
     assert all(np.isfinite(said).all() for said in answers(model, X))
 
 
-@for_each
+@for_each_of_any_kernel
 def test_a_large_ridge_makes_an_indefinite_kernel_definite(estimator):
     """It is A that must be, not K alone; no warning then. (For the ball 1/(4C) on the diagonal.)"""
     X, y = samples(estimator)
-    parameters = {} if estimator is SFWClassifier else {"tol": 1.0}
+    parameters = {"tol": 1.0} if estimator in BATCH else {}
     made(estimator, kernel="polynomial", coef0=-0.1, degree=2, C=1e-4, **parameters).fit(X, y)
 
 
@@ -290,7 +304,7 @@ def test_a_large_ridge_makes_an_indefinite_kernel_definite(estimator):
 @pytest.mark.parametrize("kernel", ["rbf", "polynomial", "linear"])
 def test_rows_that_are_all_equal(estimator, value, kernel):
     X, y = samples(estimator)
-    parameters = {} if estimator is SFWClassifier else {"tol": 1e-3}
+    parameters = {"tol": 1e-3} if estimator in BATCH else {}
     model = made(estimator, kernel=kernel, **parameters).fit(np.full_like(X, value), y)
     assert all(np.isfinite(said).all() for said in answers(model, X))
     assert len(set(model.predict(np.full_like(X, value)))) == 1

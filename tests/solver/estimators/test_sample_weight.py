@@ -14,6 +14,7 @@ from wolfstream import (
     FrankWolfeRegressor,
     SemiparametricSVR,
     SFWClassifier,
+    SFWRegressor,
     StreamClassifier,
     StreamRegressor,
 )
@@ -31,6 +32,7 @@ FAST = {"gamma": 0.3, "dimension": 30, "epochs": 2, "random_state": 0}
 ALL = [
     *SOLVED,
     SFWClassifier(gamma=0.3, random_state=0, epochs=2),
+    SFWRegressor(gamma=0.3, random_state=0, epochs=2),
     AssetClassifier(**FAST),
     AssetRegressor(**FAST),
     StreamClassifier(),
