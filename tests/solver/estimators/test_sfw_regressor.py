@@ -20,7 +20,7 @@ def made(**parameters):
 
 @pytest.fixture(scope="module")
 def fitted():
-    return made(C=10.0, epochs=3).fit(*waves())
+    return made(C=100.0, epochs=3).fit(*waves())
 
 
 def test_it_is_as_accurate_as_libsvm(fitted):
