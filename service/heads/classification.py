@@ -74,6 +74,9 @@ class OnlineLearner(Protocol):
         weight: of the samples.
         """
 
+    def columns(self, parts: Sequence[Any], /) -> dict[str, list[Any]]:
+        """Columns of `Answers` besides prediction and decision."""
+
     def relearning(self, samples: int, /) -> Relearn:
         """Learns parts of so many samples, which may have been learned before."""
 
@@ -95,9 +98,6 @@ class ClassLearner(OnlineLearner, Protocol):
 
     def meet(self, label: Label, /) -> None:
         """Prepare for the next class number, which is this label's."""
-
-    def columns(self, parts: Sequence[Any], /) -> dict[str, list[Any]]:
-        """Columns of `Answers` besides prediction and decision."""
 
 
 L = TypeVar("L", bound=ClassLearner)

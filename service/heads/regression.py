@@ -121,7 +121,7 @@ class RegressionHead:
         predicted = said.prediction
         self._score.count(y, predicted if foretold is None else np.array(foretold, np.float64))
         column = [value if value == value else None for value in predicted.tolist()]
-        return Answers(column, list(column), said)
+        return Answers(column, list(column), said, **self.learner.columns(said.parts))
 
     def passes(self, X: Matrix, y: Targets) -> "ValuePasses":
         """Learning these samples again and again."""

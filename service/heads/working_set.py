@@ -1,20 +1,24 @@
-"""The working set under a head of classes: SFW or MSFW online (P1)."""
+"""The working set under a head of classes: SFW or MSFW online (P1).
+
+Of numbers, `regression_set` has what takes its place.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from service.heads.certificate import NO_CERTIFICATE, certificate, in_words
+from service.heads import regression_set
+from service.heads.certificate import NO_CERTIFICATE, in_words
 from service.heads.classification import ClassificationHead, Relearn
-from service.heads.cost import cost_of_expansion
 from service.heads.exercise import KERNELS, rows_of_kind
 from service.heads.kernel import check_norms
 from service.heads.learner import HeadLearner
-from service.heads.protocol import Asked, Kind, Pairs, PairsProblem
+from service.heads.protocol import Asked, Head, Kind, Pairs, PairsProblem
 from service.heads.set_members import exercise_members
+from service.heads.set_view import SetView, set_stats
 from service.samples.targets import Label
 from service.spec.class_weight import weights_by_label
 from service.spec.model import ModelSpec
@@ -30,50 +34,6 @@ from solver.stream.parameters import SetParameters
 from solver.stream.votes import Answer
 from solver.working_set.answers import Absorbed
 from solver.working_set.learner import WorkingSet
-from solver.working_set.view import WorkingSetView
-
-_INDEFINITE = (
-    "the kernel is not positive semidefinite on these samples: nothing certifies the objective, "
-    "and predictions may be poor; create the model anew with coef0 >= 0 or another kernel"
-)
-
-
-_ROUNDED = (
-    "kernel values are so large that their rounding hides the objective: scale the features, or "
-    "choose coef0 >= 0 for a polynomial kernel"
-)
-
-
-class SetView(NamedTuple):
-    """An immutable picture of the set; model, picture: None before the first sample."""
-
-    model: WorkingSetView | None
-    picture: SetPicture | None
-    stats: dict[str, Any]
-    square_norm_limit: float
-
-    @property
-    def learners(self) -> list[dict[str, Any]]:
-        """It is one learner."""
-        return []
-
-    @property
-    def gauges(self) -> dict[str, float | None]:
-        """The sizes of the set."""
-        names = {"set_size": "size", "support_vectors": "support_vectors"}
-        names["head_memory_bytes"] = "bytes"
-        sizes = {name: self.stats.get(key) for name, key in names.items()}
-        return {**sizes, "indefinite": float(self.stats.get("warning") == _INDEFINITE)}
-
-    def predict(self, X: Matrix, _: object = None) -> Answer:
-        """Class numbers and decisions of finite rows. Raises InvalidSamples."""
-        assert self.picture is not None
-        check_norms(X, self.square_norm_limit)
-        return self.picture.predict(X)
-
-    def cost(self, rows: int, entries: int) -> int:
-        """Multiplications of a prediction; see `HeadView.cost`."""
-        return 0 if self.model is None else cost_of_expansion(self.model.rows.exact, rows, entries)
 
 
 class SetLearner:
@@ -156,17 +116,7 @@ class SetLearner:
             picture = SetPicture(self._learner.view())
             model = picture.members
             summary = learner.summary(model)
-            stats = {
-                "size": summary.size,
-                "support_vectors": summary.support_vectors,
-                **certificate(-model.q, model.gap),
-                "bytes": summary.nbytes + self._learner.past_nbytes,
-                "work_per_sample": summary.work_per_sample,
-            }
-            if summary.indefinite:
-                stats["warning"] = _INDEFINITE
-            elif summary.rounded:
-                stats["warning"] = _ROUNDED
+            stats = set_stats(model, summary, self._learner.past_nbytes)
         limit = self._learner.square_norm_limit()
         return SetView(model, picture, stats | self._learner.found, limit)
 
@@ -187,7 +137,9 @@ def _step_names(bits: int) -> str:
 _STEPS = [_step_names(bits) for bits in range(1 << len(STEP_NAMES))]
 
 
-def _build(spec: ModelSpec) -> ClassificationHead[SetLearner]:
+def _build(spec: ModelSpec) -> Head:
+    if spec.task == "regression":
+        return regression_set.build(spec)
     return ClassificationHead(SetLearner(spec))
 
 
@@ -197,10 +149,14 @@ def _specs() -> Iterator[ModelSpec]:
         own = {"max_size": 64, "corrective_steps": 1, "C": C}
         given = {"kernel": {"type": kernel}, "working_set": own, "asset": None}
         yield ModelSpec.model_validate(given)
+    yield from regression_set.specs()
 
 
 def _exercise_steps(spec: ModelSpec, sparse: bool) -> None:
     """Learn so few rows that none has to leave: what follows is compiled by the other part."""
+    if spec.task == "regression":
+        regression_set.exercise_tube(spec, sparse)
+        return
     learner, X = SetLearner(spec).current, rows_of_kind(sparse)
     for rows in (slice(0, 1), slice(1, 40)):
         part = take_rows(X, rows)
@@ -208,14 +164,18 @@ def _exercise_steps(spec: ModelSpec, sparse: bool) -> None:
 
 
 def _exercise_members(spec: ModelSpec, sparse: bool) -> None:
+    if spec.task == "regression":
+        return  # it has one part
     fresh, restored = SetLearner(spec).current, SetLearner(spec).current
     X = rows_of_kind(sparse)
     exercise_members(fresh, restored, X)
     check_norms(X, math.inf)
 
 
-def _code(spec: ModelSpec) -> tuple[str, str]:
+def _code(spec: ModelSpec) -> tuple[str, ...]:
     """The kernel, and the type of its values."""
+    if spec.task == "regression":
+        return regression_set.code_of(spec)
     return spec.kernel.type, SetLearner(spec).current.precision.dtype.name
 
 
@@ -271,7 +231,7 @@ def _summary(report: Mapping[str, Any]) -> list[str]:
     ]
 
 
-KIND = Kind(
+KIND: Kind[Any] = Kind(
     name="working_set",
     build=_build,
     calls=("samples",),

@@ -83,7 +83,8 @@ def learner_of_solution(estimator: FrankWolfeClassifier) -> Learner:
 def set_of(learner: Learner) -> SFWClassifier:
     """An estimator with the working set of a model that has nothing else. Raises NoCounterpart."""
     spec, head = learner.model.spec, learner.heads["working_set"]
-    assert isinstance(head, ClassificationHead)
+    if not isinstance(head, ClassificationHead):
+        raise NoCounterpart("it learns numbers, and no estimator takes over such a working set")
     own, features = spec.working_set, features_of(learner)
     assert own is not None
     if own.horizon is not None:

@@ -13,7 +13,7 @@ from service.spec.pending import PendingSpec
 from service.spec.prepare import PrepareSpec
 from service.spec.refusals import Refusals, parts_of
 from service.spec.semiparametric import SemiparametricSpec
-from service.spec.working_set import WorkingSetSpec, without_horizon
+from service.spec.working_set import WorkingSetSpec, check_working_set, with_set_defaults
 
 MODEL_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 
@@ -39,7 +39,7 @@ class ModelSpec(Part):
     )
     kernel: KernelSpec = Field(default_factory=RbfSpec, discriminator="type")
     working_set: WorkingSetSpec | None = Field(
-        default=WorkingSetSpec(), description="null for regression."
+        default=WorkingSetSpec(), description="null by default for regression."
     )
     asset: AssetSpec | None = Field(default=AssetSpec())
     semiparametric: SemiparametricSpec | None = Field(
@@ -77,7 +77,7 @@ class ModelSpec(Part):
             if given.get("prepare", ()) is not None:
                 asset = of_streams(asset)
             given = given | {"asset": with_defaults(asset, kind, regression)}
-        given = without_horizon(given, kind)
+        given = with_set_defaults(given, kind)
         if given.get("adaptive", ()) is not None:
             return given
         if given.get("working_set", ()) is not None:
@@ -89,12 +89,6 @@ class ModelSpec(Part):
 
     @model_validator(mode="after")
     def _of_its_task(self) -> Self:
-        if self.task == "regression" and self.working_set is not None:
-            raise contradiction(
-                "/working_set",
-                "the working set learns classes only; regression is learned by asset: leave "
-                "working_set out, or set it to null",
-            )
         if self.classes is not None:
             if self.task == "regression":
                 raise contradiction("/classes", "a regression has none: leave them out")
@@ -138,11 +132,8 @@ class ModelSpec(Part):
                 "/adaptive",
                 "ridge or gradient learners are needed: leave horizons or steps out, or list some",
             )
-        if own is not None and own.horizon is not None and self.kernel.type != "rbf":
-            raise contradiction(
-                "/working_set/horizon",
-                "only samples under an rbf kernel fade: leave horizon out, or set it to null",
-            )
+        if own is not None:
+            check_working_set(own, self.kernel, self.task)
         if self.asset is not None:
             check_asset(self.asset, self.kernel.type, self.task)
         if getattr(self, self.serve) is None:

@@ -5,11 +5,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from service.spec.class_weight import ClassWeights
-from service.spec.heads import SetAlgorithm
-from service.spec.kernel import Part
+from service.spec.heads import SetAlgorithm, Task
+from service.spec.kernel import KernelSpec, Part, PolynomialSpec, contradiction
 
 DEFAULT_SET, LARGEST_SET = 5000, 500_000
 _GRAM_BYTES = 1 << 30
+_EPSILON = 0.1
 
 
 class WorkingSetSpec(Part):
@@ -26,6 +27,13 @@ class WorkingSetSpec(Part):
         description="The bytes of kernel values that are kept. A set whose square matrix takes "
         "more keeps some of its rows, and computes others anew when a step asks for them.",
     )
+    epsilon: float | None = Field(
+        None,
+        ge=0,
+        le=1e9,
+        description="Of regression: half the width of the tube in which deviations cost nothing, "
+        "in units of the targets' standard deviation; 0.1 by default. null for classes.",
+    )
     class_weight: ClassWeights = Field(default=[])
     horizon: Literal["auto"] | Annotated[int, Field(ge=1, le=10**9)] | None = Field(
         "auto",
@@ -37,9 +45,40 @@ class WorkingSetSpec(Part):
     )
 
 
-def without_horizon(given: dict[str, Any], kind: Any) -> dict[str, Any]:
-    """The working set's samples do not fade by default where it is as the papers have it."""
+def with_set_defaults(given: dict[str, Any], kind: Any) -> dict[str, Any]:
+    """The spec with the working set's defaults that depend on its other parts.
+
+    Samples do not fade by default where the set is as the papers have it, nor in a regression.
+    """
     own = given.get("working_set", {})
-    if isinstance(own, dict) and (kind != "rbf" or given.get("prepare", ()) is None):
-        return given | {"working_set": {"horizon": None} | own}
-    return given
+    if not isinstance(own, dict):
+        return given
+    regression = given.get("task") == "regression"
+    if regression:
+        own = {"epsilon": _EPSILON} | own
+    if regression or kind != "rbf" or given.get("prepare", ()) is None:
+        own = {"horizon": None} | own
+    return given | {"working_set": own} if own else given
+
+
+def check_working_set(own: WorkingSetSpec, kernel: KernelSpec, task: Task) -> None:
+    """Refuse what contradicts the kernel or the task."""
+    if own.horizon is not None and kernel.type != "rbf":
+        detail = "only samples under an rbf kernel fade: leave horizon out, or set it to null"
+        raise contradiction("/working_set/horizon", detail)
+    if task == "classification":
+        if own.epsilon is not None:
+            detail = "is of regression; classes have no tube: leave it out, or set it to null"
+            raise contradiction("/working_set/epsilon", detail)
+        return
+    if own.epsilon is None:
+        raise contradiction("/working_set/epsilon", "regression needs a number, zero or more")
+    if own.horizon is not None:
+        detail = "samples of a regression do not fade: leave horizon out, or set it to null"
+        raise contradiction("/working_set/horizon", detail)
+    if own.class_weight:
+        detail = "a regression has no classes: leave it out, and give samples weights"
+        raise contradiction("/working_set/class_weight", detail)
+    if isinstance(kernel, PolynomialSpec) and kernel.coef0 < 0.0:
+        detail = "regression in the working set needs coef0 >= 0: below, nothing bounds its gap"
+        raise contradiction("/kernel/coef0", detail)

@@ -10,10 +10,11 @@ from solver.asset.view import predict as predict_asset
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix, SparseRows, first_features
 from solver.stream.parameters import AssetParameters, SetParameters, Task
+from solver.stream.value_head import Values
 from solver.stream.votes import Answer, Decided
 from solver.working_set.auto_widths import TimedView, predict_now
 from solver.working_set.learner import WorkingSet
-from solver.working_set.view import WorkingSetView
+from solver.working_set.view import WorkingSetView, pair_decisions
 from solver.working_set.view import predict as predict_set
 
 
@@ -63,6 +64,16 @@ class SetPicture(NamedTuple):
             assert not isinstance(X, SparseRows)
             return Decided(*predict_now(self.view, X))
         return Decided(*predict_set(self.view, X))
+
+
+class ValueSetPicture(NamedTuple):
+    """An immutable picture of a working set of numbers; a `LearnerView`."""
+
+    view: WorkingSetView
+
+    def predict(self, X: Matrix, _: object = None) -> Answer:
+        """What the set says of finite rows."""
+        return Values(pair_decisions(self.view, X)[:, 0])
 
 
 class AssetPicture(NamedTuple):

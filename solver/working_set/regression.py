@@ -23,13 +23,13 @@ from solver.working_set.view import WorkingSetView
 class ValuesAbsorbed(NamedTuple):
     """The predictions for n samples just before each was learned, and the steps it caused.
 
-    prediction: (n,) targets; NaN of the first sample of all. admitted, step, entered: (n,), see
-    `working_set.answers.Absorbed`.
+    prediction: (n,) targets; NaN of the first sample of all. step: (n,) kinds of P1's own steps.
+    admitted, entered: (n,), see `working_set.answers.Absorbed`.
     """
 
     prediction: Float64Array
     admitted: NDArray[np.bool_]
-    step: NDArray[np.uint8]
+    step: NDArray[np.int8]
     entered: NDArray[np.int64]
 
     @property
@@ -66,7 +66,7 @@ class RegressionSet:
         gram_bytes_max: int = GRAM_BYTES,
         largest_weight: float = 1.0,
     ) -> None:
-        self._rule = TubeRule(epsilon, algorithm == "msfw", corrective_steps)
+        self._rule = TubeRule(float(epsilon), algorithm == "msfw", corrective_steps)
         self._bounds = Bounds(max_size, gram_bytes_max)
         self.kernel, self.C, self._largest_weight = kernel, C, largest_weight
         self._first = FirstSamples(TARGET_SAMPLES, settles_by_one=True)
@@ -112,7 +112,7 @@ class RegressionSet:
         """
         check_targets(y)
         none = np.empty(0, np.int64)
-        pieces = [ValuesAbsorbed(np.empty(0), none.astype(bool), none.astype(np.uint8), none)]
+        pieces = [ValuesAbsorbed(np.empty(0), none.astype(bool), none.astype(np.int8), none)]
         for place, part in self._first.parts(X, y, weight):
             if not self.set.seen:
                 self.scale = target_scale(part.y) if not self._first.settled else self.scale
@@ -132,8 +132,7 @@ class RegressionSet:
         prediction = centre + unit * block.value
         if untrained:
             prediction[0] = np.nan
-        bits = (1 << block.step.astype(np.int64)) & ~1
-        return ValuesAbsorbed(prediction, block.admitted, bits.astype(np.uint8), block.entered)
+        return ValuesAbsorbed(prediction, *block[1:])
 
     def view(self) -> WorkingSetView:
         """Returns an immutable view, for `values_of`; q is minus the objective.

@@ -265,9 +265,11 @@ class TubeSet:
             field[slots] = admitted
 
     def _refresh_if_due(self) -> None:
-        """Compute h from the weights, where many steps have changed it."""
-        if self.steps < _REFRESH_STEPS + _REFRESH_STEPS_PER_MEMBER * self.store.used:
-            return
+        if self.steps >= _REFRESH_STEPS + _REFRESH_STEPS_PER_MEMBER * self.store.used:
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Compute h from the weights, which removes the rounding of thousands of updates."""
         self.members.value[:] = 0.0
         for values in self.store.parts(np.flatnonzero(self.members.beta)):
             add_values(self.members, values)

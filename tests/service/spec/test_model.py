@@ -24,6 +24,7 @@ DEFAULTS = {
         "corrective_steps": 10,
         "max_size": 5000,
         "gram_bytes_max": 2**30,
+        "epsilon": None,
         "class_weight": [],
         "horizon": "auto",
     },
@@ -220,11 +221,38 @@ class TestWhatFollows:
         read = plain(task="regression", asset={"epsilon": epsilon})["asset"]
         assert read["epsilon"] == epsilon
 
-    @pytest.mark.parametrize("working_set", [{}, {"C": 1.0}])
-    def test_the_working_set_does_not_regress(self, working_set: Any):
-        (problem,) = refused({"task": "regression", "working_set": working_set}).errors
-        assert problem["pointer"] == "/working_set"
-        assert "classes only" in problem["detail"]
+    @pytest.mark.parametrize("working_set", [{}, {"C": 2.0}, {"epsilon": 0.0}])
+    def test_a_working_set_of_numbers_has_a_tube_and_does_not_fade(self, working_set: Any):
+        read = plain(task="regression", working_set=working_set)
+        assert read["working_set"] == NEVER | {"epsilon": 0.1} | working_set
+        assert plain(task="regression", working_set={}, adaptive=None)["serve"] == "working_set"
+
+    @pytest.mark.parametrize(
+        ("given_spec", "pointer"),
+        [
+            ({"working_set": {"epsilon": 0.1}}, "/working_set/epsilon"),
+            ({"task": "regression", "working_set": {"epsilon": -1}}, "/working_set/epsilon"),
+            ({"task": "regression", "working_set": {"epsilon": None}}, "/working_set/epsilon"),
+            ({"task": "regression", "working_set": {"horizon": 99}}, "/working_set/horizon"),
+            (
+                {
+                    "task": "regression",
+                    "working_set": {"class_weight": [{"label": 1, "weight": 2.0}]},
+                },
+                "/working_set/class_weight",
+            ),
+            (
+                {
+                    "task": "regression",
+                    "kernel": {"type": "polynomial", "coef0": -1.0},
+                    "working_set": {},
+                },
+                "/kernel/coef0",
+            ),
+        ],
+    )
+    def test_contradictions_of_the_working_set_and_the_task(self, given_spec: Any, pointer: str):
+        assert pointers(given_spec) == {pointer}
 
     def test_regression_needs_asset_or_the_adaptive_head(self):
         assert pointers({"task": "regression", "asset": None, "adaptive": None}) == {"/serve"}

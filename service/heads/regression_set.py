@@ -1,0 +1,136 @@
+"""The working set under a head of numbers: SFW or MSFW online, with a tube (P1, P2)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.heads.certificate import NO_CERTIFICATE
+from service.heads.classification import Relearn
+from service.heads.exercise import KERNELS, exercise
+from service.heads.learner import HeadLearner
+from service.heads.regression import RegressionHead
+from service.heads.set_view import SetView, set_stats
+from service.spec.model import ModelSpec
+from solver.kernels.functions import Kernel
+from solver.prepare.named_rows import Rows
+from solver.rows.matrix import Matrix
+from solver.rows.sample_weights import Weights
+from solver.simplex.steps import STEP_NAMES
+from solver.stream.paper_learners import ValueSetPicture
+from solver.stream.votes import Answer
+from solver.working_set.regression import RegressionSet, ValuesAbsorbed
+
+
+class RegressionSetLearner:
+    """A working set of numbers as the spec has it; an `OnlineLearner`."""
+
+    voters = ()
+
+    def __init__(self, spec: ModelSpec) -> None:
+        assert spec.working_set is not None
+        self._own = spec.working_set
+        self._learner: HeadLearner[RegressionSet] = HeadLearner(spec, self._build)
+
+    @property
+    def current(self) -> RegressionSet:
+        """The solver itself."""
+        return self._learner.current
+
+    def _build(self, kernel: Kernel) -> RegressionSet:
+        own = self._own
+        assert own.epsilon is not None
+        return RegressionSet(
+            kernel,
+            own.C,
+            own.epsilon,
+            own.algorithm,
+            own.corrective_steps,
+            own.max_size,
+            own.gram_bytes_max,
+        )
+
+    def check(self, rows: Rows) -> None:
+        """Refuse rows that no kernel value could hold. Raises InvalidSamples."""
+        self._learner.check(rows)
+
+    def absorb(
+        self, X: Matrix, y: NDArray[Any], _: object = None, weight: Weights = None
+    ) -> Sequence[Answer]:
+        """Learn rows with targets; returns the set's answers part by part."""
+        return self._learner.absorb(X, y, weight=weight)
+
+    def columns(self, parts: Sequence[ValuesAbsorbed]) -> dict[str, list[Any]]:
+        """Which samples entered the set, and by which kind of step."""
+        return {
+            "admitted": [bool(value) for part in parts for value in part.admitted],
+            "step": [STEP_NAMES[kind] for part in parts for kind in part.step.tolist()],
+        }
+
+    def relearning(self, samples: int) -> Relearn:
+        """Learns parts of so many samples; one that is still in the set is not stored again."""
+        entered = np.full(samples, -1, np.int64)
+
+        def relearn(part: NDArray[np.int64], X: Matrix, y: NDArray[Any]) -> Any:
+            answers = self.current.absorb(X, y, entered[part])
+            entered[part] = answers.entered
+            return answers.prediction
+
+        return relearn
+
+    def standing(self) -> dict[str, Any]:
+        """Objective and duality gap of the set."""
+        stats = self.view().stats
+        return {**{name: stats[name] for name in NO_CERTIFICATE}, "gap_over": "the set"}
+
+    def view(self) -> SetView:
+        """The set as it is now."""
+        learner = self.current
+        stats: dict[str, Any] = {"size": 0, "support_vectors": 0, **NO_CERTIFICATE}
+        model = picture = None
+        if learner.seen:
+            model = learner.view()
+            picture = ValueSetPicture(model)
+            stats = set_stats(model, learner.summary(model), 0)
+        limit = self._learner.square_norm_limit()
+        return SetView(model, picture, stats | self._learner.found, limit)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Plain data and arrays from which `restore` goes on bit for bit."""
+        return self._learner.state()
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a state."""
+        self._learner.restore(plain, arrays)
+
+
+def build(spec: ModelSpec) -> RegressionHead:
+    """A fresh head of numbers, as the spec asks for it."""
+    return RegressionHead(RegressionSetLearner(spec))
+
+
+def specs() -> Iterator[ModelSpec]:
+    """Each kernel with a set so small that samples leave it, and rbf at either precision."""
+    for kernel, C in (*((kernel, 1.0) for kernel in KERNELS), ("rbf", 1e6)):
+        own = {"max_size": 16, "corrective_steps": 1, "C": C}
+        given = {"kernel": {"type": kernel}, "working_set": own, "asset": None}
+        yield ModelSpec.model_validate({**given, "task": "regression"})
+
+
+def exercise_tube(spec: ModelSpec, sparse: bool) -> None:
+    """A little of all that a set of numbers does, and what comes after many steps."""
+    learners: list[RegressionSetLearner] = []
+
+    def built(spec: ModelSpec) -> RegressionHead:
+        learners.append(RegressionSetLearner(spec))
+        return RegressionHead(learners[-1])
+
+    exercise(built, spec, sparse)
+    learners[0].current.set.refresh()
+
+
+def code_of(spec: ModelSpec) -> tuple[str, ...]:
+    """The kernel, and the type of its values."""
+    precision = RegressionSetLearner(spec).current.set.precision
+    return "regression", spec.kernel.type, precision.dtype.name

@@ -1,0 +1,77 @@
+"""What predictions and descriptions read of a working set, of classes or of numbers."""
+
+from typing import Any, NamedTuple, Protocol
+
+from service.heads.certificate import certificate
+from service.heads.cost import cost_of_expansion
+from service.heads.kernel import check_norms
+from solver.rows.matrix import Matrix
+from solver.stream.votes import Answer
+from solver.working_set.summary import Summary
+from solver.working_set.view import WorkingSetView
+
+_INDEFINITE = (
+    "the kernel is not positive semidefinite on these samples: nothing certifies the objective, "
+    "and predictions may be poor; create the model anew with coef0 >= 0 or another kernel"
+)
+
+
+_ROUNDED = (
+    "kernel values are so large that their rounding hides the objective: scale the features, or "
+    "choose coef0 >= 0 for a polynomial kernel"
+)
+
+
+class Picture(Protocol):
+    """An immutable picture of a set as a learner of a stream's model."""
+
+    def predict(self, X: Matrix, /) -> Answer:
+        """What the set says of finite rows."""
+
+
+class SetView(NamedTuple):
+    """An immutable picture of the set; model, picture: None before the first sample."""
+
+    model: WorkingSetView | None
+    picture: Picture | None
+    stats: dict[str, Any]
+    square_norm_limit: float
+
+    @property
+    def learners(self) -> list[dict[str, Any]]:
+        """It is one learner."""
+        return []
+
+    @property
+    def gauges(self) -> dict[str, float | None]:
+        """The sizes of the set."""
+        names = {"set_size": "size", "support_vectors": "support_vectors"}
+        names["head_memory_bytes"] = "bytes"
+        sizes = {name: self.stats.get(key) for name, key in names.items()}
+        return {**sizes, "indefinite": float(self.stats.get("warning") == _INDEFINITE)}
+
+    def predict(self, X: Matrix, _: object = None) -> Answer:
+        """Class numbers or values, and decisions, of finite rows. Raises InvalidSamples."""
+        assert self.picture is not None
+        check_norms(X, self.square_norm_limit)
+        return self.picture.predict(X)
+
+    def cost(self, rows: int, entries: int) -> int:
+        """Multiplications of a prediction; see `HeadView.cost`."""
+        return 0 if self.model is None else cost_of_expansion(self.model.rows.exact, rows, entries)
+
+
+def set_stats(model: WorkingSetView, summary: Summary, past_nbytes: int) -> dict[str, Any]:
+    """A set's part of a description. past_nbytes: what is kept besides, to find the widths."""
+    stats = {
+        "size": summary.size,
+        "support_vectors": summary.support_vectors,
+        **certificate(-model.q, model.gap),
+        "bytes": summary.nbytes + past_nbytes,
+        "work_per_sample": summary.work_per_sample,
+    }
+    if summary.indefinite:
+        stats["warning"] = _INDEFINITE
+    elif summary.rounded:
+        stats["warning"] = _ROUNDED
+    return stats
