@@ -8,6 +8,7 @@ import numpy as np
 
 from service.engine.saved_arrays import WrongArrays, check_norms, check_state
 from service.engine.saved_bank import check_bank
+from service.engine.saved_calibration import check_calibrations
 from service.errors import InDoubt, WolfstreamError
 from service.heads.kernel import stored_norm_limit
 from service.heads.kinds import KINDS
@@ -116,8 +117,10 @@ def fill_model(model: Model, state: State, source: str) -> LoadedModel:
     """Restore a new model from a state. Raises ModelFileError, which calls the state `source`."""
     learner = Learner(model)
     try:
-        check_state(state.plain, state.arrays, model.spec.heads, learner.state()[1])
+        empty = learner.state()[1]
+        check_state(state.plain, state.arrays, model.spec.heads, empty)
         check_bank(learner.heads, state)
+        check_calibrations(state.plain, state.arrays, model.spec.heads, empty)
         check_norms(state.arrays, model.spec.heads, stored_norm_limit(model.spec))
         learner.restore(state.plain, state.arrays)
         learner.publish()

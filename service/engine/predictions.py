@@ -14,7 +14,10 @@ from solver.prepare.named_rows import Rows
 Answer: TypeAlias = dict[str, Any]
 
 # Of the first answer these are not remembered, nor the decisions.
-_FORGOTTEN = ("probability", "standard_deviation")
+_FORGOTTEN = (
+    *("probability", "standard_deviation"),
+    *("prediction_set", "prediction_interval", "explanation"),
+)
 
 
 class RememberRequest(NamedTuple):

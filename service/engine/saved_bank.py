@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from service.engine.saved_arrays import Arrays, WrongArrays, arrays_of
 from service.heads.adaptive import AdaptiveLearner
+from service.heads.calibration import without_calibration
 from service.heads.classification import ClassificationHead
 from service.heads.protocol import Head
 from service.heads.regression import RegressionHead
@@ -43,7 +44,7 @@ def check_bank(heads: Mapping[HeadName, Head], state: State) -> None:
     _check(
         head.learner,
         plain,
-        arrays_of("adaptive", state.arrays),
+        without_calibration(arrays_of("adaptive", state.arrays)),
         None if classes is None else len(classes),
         None if mean is None else len(mean),
     )

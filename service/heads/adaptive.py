@@ -155,7 +155,9 @@ def _pins(spec: ModelSpec) -> Pins:
 
 def _build(spec: ModelSpec) -> ClassificationHead[AdaptiveLearner] | RegressionHead:
     learner = AdaptiveLearner(spec)
-    return RegressionHead(learner) if spec.task == "regression" else ClassificationHead(learner)
+    if spec.task == "regression":
+        return RegressionHead(learner)
+    return ClassificationHead(learner, own=True)
 
 
 def _specs() -> Iterator[ModelSpec]:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import InvalidSamples, Untrained
+from service.heads.calibration import NOT_JUDGED, of_calibration, with_calibration
 from service.heads.changes import Change
 from service.heads.hits import Hits
 from service.heads.protocol import Answers, Predictions
@@ -14,12 +15,13 @@ from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
 from solver.arrays import Float64Array
+from solver.calibration.classes import ClassCalibration
 from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix, n_rows, take_rows
 from solver.rows.sample_weights import Weights
 from solver.stream.class_head import ClassHead, ClassHeadView
 from solver.stream.labels import LabelKey, key_of
-from solver.stream.votes import NO_VOTES, Answer, Votes
+from solver.stream.votes import NO_VOTES, Answer, Said, Votes
 
 # Learns some of the samples: their numbers, rows, and class numbers or targets. Returns what was
 # predicted before each was learned.
@@ -126,6 +128,11 @@ class ClassificationView(NamedTuple):
         return [self.classes[code] for code in self.score.rare()]
 
     @property
+    def calibration(self) -> dict[str, Any]:
+        """As of `HeadView`."""
+        return self.head.confidence.summary
+
+    @property
     def gauges(self) -> dict[str, float | None]:
         """Those of the learner."""
         return self.learner.gauges
@@ -167,17 +174,37 @@ class ClassificationView(NamedTuple):
         labels = [self.classes[code] for code in said.prediction.tolist()]
         return Predictions(labels, said.parts[0].decision.tolist(), said)
 
+    def probabilities(self, said: Said) -> dict[str, Any]:
+        """As of `HeadView`."""
+        return {"probability": self._probability(said).tolist()}
+
+    def covering(self, said: Said, confidence: float) -> dict[str, Any]:
+        """As of `HeadView`."""
+        inside = self.head.confidence.sets(self._probability(said), confidence)
+        return {
+            "prediction_set": [[self.classes[k] for k in np.flatnonzero(row)] for row in inside]
+        }
+
+    def _probability(self, said: Said) -> Float64Array:
+        probability = self.head.probabilities(said)
+        if probability is None:
+            raise Untrained(NOT_JUDGED)
+        return probability
+
     def cost(self, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""
         return self.learner.cost(rows, entries)
 
 
 class ClassificationHead(Generic[L]):
-    """A learner of class numbers, the labels that have them, and its prequential score."""
+    """A learner of class numbers, the labels that have them, and its prequential score.
 
-    def __init__(self, learner: L) -> None:
+    own: whether its scores are logarithms of probabilities.
+    """
+
+    def __init__(self, learner: L, *, own: bool = False) -> None:
         self.learner = learner
-        self._head = ClassHead(learner, learner.voters)
+        self._head = ClassHead(learner, learner.voters, own=own)
         self._score = Hits()
 
     @property
@@ -241,23 +268,31 @@ class ClassificationHead(Generic[L]):
 
     def keep_score(self, former: Self) -> None:
         """Have the score of a head that learned the same samples in another form."""
-        self._score = former._score
+        self._score, self._head.calibration = former._score, former.calibration
+
+    @property
+    def calibration(self) -> ClassCalibration:
+        """What the head's answers before learning tell of how sure it is."""
+        return self._head.calibration
 
     def view(self) -> ClassificationView:
         """What predictions and descriptions read from now on."""
         view = self.learner.view()
-        head = ClassHeadView(view, tuple(self.classes), self._head.voters)
+        confidence = self.calibration.view()
+        head = ClassHeadView(view, tuple(self.classes), self._head.voters, confidence)
         return ClassificationView(view, head, self._score.copy())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""
         plain, arrays = self.learner.state()
+        arrays = arrays | with_calibration(self.calibration.state())
         return {"classes": list(self.classes), **plain, **self._score.state()}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
         self.meet(plain["classes"])
         self._score.restore(plain)
+        self.calibration.restore(of_calibration(arrays))
         self.learner.restore(plain, arrays)
 
 

@@ -108,6 +108,10 @@ class HeadView(Protocol):
         """Labels that came so seldom that they may be mistakes."""
 
     @property
+    def calibration(self) -> dict[str, Any]:
+        """How good its probabilities, sets and intervals were; see `solver.calibration`."""
+
+    @property
     def learners(self) -> list[dict[str, Any]]:
         """What each of the head's learners is worth at present; empty if it is one learner."""
 
@@ -134,6 +138,18 @@ class HeadView(Protocol):
         """Predictions and decisions of finite rows. Raises Untrained, InvalidSamples.
 
         votes: what the other heads predict for them, if this one listens.
+        """
+
+    def probabilities(self, said: Said, /) -> dict[str, Any]:
+        """How sure the head is of what it said: `probability`, or of numbers `standard_deviation`.
+
+        Raises Untrained where no label of a prediction has come yet that would tell.
+        """
+
+    def covering(self, said: Said, confidence: float, /) -> dict[str, Any]:
+        """What has the truth so often: `prediction_set`s, or of numbers `prediction_interval`s.
+
+        confidence: between 0 and 1. Raises Untrained as `probabilities`.
         """
 
     def cost(self, rows: int, entries: int) -> int:

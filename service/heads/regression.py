@@ -7,6 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import Untrained
+from service.heads.calibration import (
+    deviations,
+    interval_of,
+    of_calibration,
+    with_calibration,
+)
 from service.heads.changes import Change
 from service.heads.classification import LearnerView, OnlineLearner, Relearn
 from service.heads.protocol import Answers, Predictions
@@ -14,11 +20,12 @@ from service.heads.value_errors import Errors
 from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
 from solver.arrays import Float64Array
+from solver.calibration.values import ValueCalibration
 from solver.rows.matrix import Matrix, n_rows, take_rows
 from solver.rows.sample_weights import Weights
 from solver.stream.labels import LabelKey
 from solver.stream.value_head import ValueHead, ValueHeadView
-from solver.stream.votes import NO_VOTES, Votes
+from solver.stream.votes import NO_VOTES, Said, Votes
 
 
 class RegressionView(NamedTuple):
@@ -42,6 +49,11 @@ class RegressionView(NamedTuple):
     def rare_classes(self) -> list[Label]:
         """Numbers have none."""
         return []
+
+    @property
+    def calibration(self) -> dict[str, Any]:
+        """As of `HeadView`."""
+        return self.head.confidence.summary
 
     @property
     def gauges(self) -> dict[str, float | None]:
@@ -84,6 +96,14 @@ class RegressionView(NamedTuple):
         said = self.head.predict(X, votes)
         prediction = said.prediction.tolist()
         return Predictions(prediction, list(prediction), said)
+
+    def probabilities(self, said: Said) -> dict[str, Any]:
+        """As of `HeadView`."""
+        return deviations(self.head.confidence, said)
+
+    def covering(self, said: Said, confidence: float) -> dict[str, Any]:
+        """As of `HeadView`."""
+        return interval_of(self.head.confidence, said, confidence)
 
     def cost(self, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""
@@ -134,21 +154,29 @@ class RegressionHead:
 
     def keep_score(self, former: Self) -> None:
         """Have the score of a head that learned the same samples in another form."""
-        self._score = former._score
+        self._score, self._head.calibration = former._score, former.calibration
+
+    @property
+    def calibration(self) -> ValueCalibration:
+        """What the head's answers before learning tell of how sure it is."""
+        return self._head.calibration
 
     def view(self) -> RegressionView:
         """What predictions and descriptions read from now on."""
         view = self.learner.view()
-        return RegressionView(view, ValueHeadView(view, self._head.voters), self._score.copy())
+        head = ValueHeadView(view, self._head.voters, self.calibration.view())
+        return RegressionView(view, head, self._score.copy())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""
         plain, arrays = self.learner.state()
+        arrays = arrays | with_calibration(self.calibration.state())
         return {**plain, **self._score.state()}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
         self._score.restore(plain)
+        self.calibration.restore(of_calibration(arrays))
         self.learner.restore(plain, arrays)
 
 

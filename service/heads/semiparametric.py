@@ -12,6 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import InvalidSamples, Untrained
+from service.heads.calibration import (
+    deviations,
+    interval_of,
+    of_calibration,
+    with_calibration,
+)
 from service.heads.changes import Change
 from service.heads.cost import cost_of_expansion
 from service.heads.decomposition import basis_to_text, fit_window
@@ -26,6 +32,7 @@ from service.samples.validation import Samples
 from service.spec.model import ModelSpec
 from service.spec.semiparametric import DEFAULT_WINDOW, LARGEST_WINDOW
 from solver.arrays import Float64Array
+from solver.calibration.values import ValueCalibration, ValueConfidence
 from solver.rows.matrix import Matrix, SparseRows
 from solver.rows.sample_weights import Weights
 from solver.semiparametric.view import SemiparametricView, predict_semiparametric, view_from_arrays
@@ -45,6 +52,7 @@ class FittedView(NamedTuple):
     model: SemiparametricView | None
     own: dict[str, Any]
     score: Errors
+    confidence: ValueConfidence
 
     @property
     def stats(self) -> dict[str, Any]:
@@ -70,6 +78,11 @@ class FittedView(NamedTuple):
             "support_vectors": fit and fit["support_vectors"],
             "head_memory_bytes": self.own["bytes"],
         }
+
+    @property
+    def calibration(self) -> dict[str, Any]:
+        """As of `HeadView`."""
+        return self.confidence.summary
 
     @property
     def learners(self) -> list[dict[str, Any]]:
@@ -111,6 +124,14 @@ class FittedView(NamedTuple):
         prediction = found.prediction.tolist()
         return Predictions(prediction, list(prediction), Said(None, [found]))
 
+    def probabilities(self, said: Said) -> dict[str, Any]:
+        """As of `HeadView`."""
+        return deviations(self.confidence, said)
+
+    def covering(self, said: Said, confidence: float) -> dict[str, Any]:
+        """As of `HeadView`."""
+        return interval_of(self.confidence, said, confidence)
+
     def cost(self, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""
         if self.model is None:
@@ -131,6 +152,7 @@ class SemiparametricHead:
         self._kernel = own.kernel or spec.kernel
         self._window = RecentSamples(own.window)
         self._score = Errors()
+        self._calibration = ValueCalibration()
         self._fit: Fit | None = None
         self._model: SemiparametricView | None = None
 
@@ -177,6 +199,7 @@ class SemiparametricHead:
         rows = _dense(X)
         predicted = self._predictions(rows)
         self._score.count(y, predicted if foretold is None else np.array(foretold, np.float64))
+        self._calibration.absorb(predicted, y)
         self._window.add(rows, y, weight)
         column = [value if value == value else None for value in predicted.tolist()]
         return Answers(column, list(column), Said(None, [Values(predicted)]))
@@ -205,7 +228,7 @@ class SemiparametricHead:
 
     def keep_score(self, former: Self) -> None:
         """Have the score of a head that learned the same samples in another form."""
-        self._score = former._score
+        self._score, self._calibration = former._score, former._calibration
 
     def view(self) -> FittedView:
         """What predictions and descriptions read from now on."""
@@ -214,12 +237,12 @@ class SemiparametricHead:
             "bytes": self._window.nbytes,
             "fit": self._fit.plain if self._fit else None,
         }
-        return FittedView(self._model, own, self._score.copy())
+        return FittedView(self._model, own, self._score.copy(), self._calibration.view())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""
         plain: dict[str, Any] = {**self._score.state(), "fit": None}
-        arrays = self._window.state()
+        arrays = self._window.state() | with_calibration(self._calibration.state())
         if self._fit:
             plain["fit"] = [self._fit.plain, self._fit.model]
             arrays |= {f"fit.{name}": array for name, array in self._fit.arrays.items()}
@@ -228,6 +251,7 @@ class SemiparametricHead:
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
         self._score.restore(plain)
+        self._calibration.restore(of_calibration(arrays))
         self._window.restore(arrays)
         if plain["fit"]:
             own = {n.removeprefix("fit."): a for n, a in arrays.items() if n.startswith("fit.")}

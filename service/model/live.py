@@ -144,7 +144,7 @@ def _columns(form: RowForm) -> list[dict[str, Any]] | None:
 def _described(view: HeadView) -> dict[str, Any]:
     """A head's part of a description."""
     changes = [change._asdict() for change in view.changes]
-    return {**_classes(view), **view.stats, "changes": changes}
+    return {**_classes(view), **view.stats, "changes": changes, "calibration": view.calibration}
 
 
 def _classes(view: HeadView) -> dict[str, Any]:

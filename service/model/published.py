@@ -1,12 +1,13 @@
 """The published view of a model: what predictions and descriptions read."""
 
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from service.errors import InvalidSamples
 from service.heads.kinds import KINDS, LISTENERS
 from service.heads.protocol import HeadView, Predictions
 from service.model.fitting_rows import fitting
+from service.samples.validation import Question
 from service.spec.heads import HeadName
 from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix
@@ -38,6 +39,19 @@ class Published(NamedTuple):
         """
         votes = votes_for(head, self.heads, LISTENERS, lambda name: asked(self.heads[name], X))
         return self.heads[head].predict(X, votes)
+
+    def more(self, head: HeadName, question: Question, predictions: Predictions) -> dict[str, Any]:
+        """The fields of an answer that a question asks for besides the predictions.
+
+        Raises Untrained.
+        """
+        view, said = self.heads[head], predictions.said
+        fields: dict[str, Any] = {}
+        if question.probability:
+            fields |= view.probabilities(said)
+        if question.confidence is not None:
+            fields |= view.covering(said, question.confidence)
+        return fields
 
     def cost(self, head: HeadName, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""

@@ -45,6 +45,7 @@ def learner_of_stream(estimator: StreamClassifier | StreamRegressor) -> Learner:
         if isinstance(head, ClassificationHead):
             assert labels is not None
             head.meet(labels[code] for code in kept["classes"][name])
+        head.calibration.restore(kept["calibration"][name])
         head.learner.restore(plain, arrays)
     learner.sequence = _samples(learner)
     rows, own = learner.rows, model.rows
@@ -109,6 +110,7 @@ def _kept(
         "classes": {name: codes(head.classes) for name, head in heads.items()},
         "paper": heads[taught].learner.state(),
         "bank": heads[_BANK].learner.state(),
+        "calibration": {name: head.calibration.state() for name, head in heads.items()},
     }
 
 

@@ -50,7 +50,8 @@ _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 _Row = Annotated[list[_Number], FailFast()]
 _ROWS = TypeAdapter(Annotated[list[_Row], FailFast()])
 # Fields of a prediction request besides its rows.
-_ASKED = {"probability", "ids"}
+_ASKED = {"probability", "confidence", "explain", "ids"}
+MOST_REASONS = 100
 
 
 class Samples(NamedTuple):
@@ -98,12 +99,15 @@ def read_rows(body: Any, *, prepared: bool = False) -> Rows:
 class Question(NamedTuple):
     """Rows to predict, and what is asked of them.
 
-    probability: whether probabilities are asked for, too. ids: of the rows, if they are to wait
-    for their labels.
+    probability: whether probabilities are asked for, too. confidence: how often sets or intervals
+    are to have the truth; None for none. explain: how many reasons are asked for each way.
+    ids: of the rows, if they are to wait for their labels.
     """
 
     rows: Rows
     probability: bool = False
+    confidence: float | None = None
+    explain: int = 0
     ids: list[RowId] | None = None
 
 
@@ -114,9 +118,25 @@ def read_question(body: Any, *, prepared: bool = False) -> Question:
     probability = body.get("probability", False)
     if type(probability) is not bool:
         refuse("/probability", "must be true or false")
+    confidence = read_confidence(body["confidence"]) if "confidence" in body else None
+    explain = read_explain(body["explain"]) if "explain" in body else 0
     rows = read_rows({name: body[name] for name in body.keys() - _ASKED}, prepared=prepared)
     ids = read_ids(body["ids"], n_rows(rows)) if "ids" in body else None
-    return Question(rows, probability, ids)
+    return Question(rows, probability, confidence, explain, ids)
+
+
+def read_confidence(given: Any) -> float:
+    """How often a set or an interval is to have the truth. Raises InvalidSamples."""
+    if type(given) not in (int, float) or not 0.0 < given < 1.0:
+        refuse("/confidence", "must be a number between 0 and 1, such as 0.9")
+    return float(given)
+
+
+def read_explain(given: Any) -> int:
+    """How many reasons are asked for each way. Raises InvalidSamples."""
+    if type(given) is not int or not 1 <= given <= MOST_REASONS:
+        refuse("/explain", f"must be a whole number from 1 to {MOST_REASONS}")
+    return int(given)
 
 
 def _fields(body: Any, names: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Any]:

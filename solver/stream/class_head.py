@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
+from solver.calibration.classes import ClassCalibration, ClassConfidence
 from solver.rows.matrix import Matrix
 from solver.rows.sample_weights import Weights
 from solver.stream.labels import Label, LabelKey, key_of
@@ -41,11 +42,13 @@ L = TypeVar("L", bound=ClassLearner)
 class ClassHead(Generic[L]):
     """A learner of class numbers, and the labels that have them.
 
-    voters: names of the heads that it listens to, in the order in which the learner has them.
+    voters: names of the heads that it listens to, in the order in which the learner has them. own:
+    whether its scores are logarithms of probabilities. calibration: of its answers before learning.
     """
 
-    def __init__(self, learner: L, voters: Sequence[str] = ()) -> None:
+    def __init__(self, learner: L, voters: Sequence[str] = (), *, own: bool = False) -> None:
         self.learner, self.voters = learner, tuple(voters)
+        self.calibration = ClassCalibration(own=own)
         self.classes: list[Label] = []
         self._code_of: dict[LabelKey, int] = {}
 
@@ -72,7 +75,9 @@ class ClassHead(Generic[L]):
     ) -> Said:
         """`absorb` with the numbers (n,) of labels that were met."""
         scores = class_scores(votes, self.voters, self.classes)
-        return Said(tuple(self.classes), self.learner.absorb(X, codes, scores, weight))
+        said = Said(tuple(self.classes), self.learner.absorb(X, codes, scores, weight))
+        self.calibration.absorb(said.vote.scores, codes)
+        return said
 
     def _code(self, label: Label) -> int:
         key = key_of(label)
@@ -85,11 +90,12 @@ class ClassHead(Generic[L]):
 
 
 class ClassHeadView(NamedTuple):
-    """An immutable picture of a head."""
+    """An immutable picture of a head. confidence: what its calibration knows."""
 
     learner: LearnerView
     classes: tuple[Label, ...]
     voters: tuple[str, ...]
+    confidence: ClassConfidence
 
     @property
     def lacks(self) -> str:
@@ -103,3 +109,12 @@ class ClassHeadView(NamedTuple):
         """What the head says of finite rows. It must lack nothing."""
         scores = class_scores(votes, self.voters, self.classes)
         return Said(self.classes, [self.learner.predict(X, scores)])
+
+    def probabilities(self, said: Said) -> Float64Array | None:
+        """(n, K) of what the head said; None where no answer of before a label tells how sure."""
+        own = said.probability
+        if own is not None:
+            return own
+        if self.confidence.scaling is None:
+            return None
+        return self.confidence.probabilities(said.vote.scores)

@@ -84,7 +84,7 @@ class StreamModel:
         self._bank = BankLearner(task, VOTERS[task], temporal=self._temporal, seed=seed)
         self._heads: dict[str, Head] = {
             taught: _head(task, self._paper, ()),
-            BANK: _head(task, self._bank, self._bank.voters),
+            BANK: _head(task, self._bank, self._bank.voters, own=True),
         }
 
     @property
@@ -108,9 +108,12 @@ class StreamModel:
             self._learn(self.rows.matrix(part.X), part.y, part.weight)
 
     def _learn_anew(self) -> None:
+        former = self._heads
         self._begin()
         for part in self.rows.first:
             self._learn(self.rows.matrix(part.X), part.y, part.weight)
+        for name, head in self._heads.items():
+            head.calibration = former[name].calibration
 
     def _learn(self, X: Matrix, y: Any, weight: Weights) -> None:
         heads = self._heads
@@ -147,6 +150,7 @@ class StreamModel:
             "classes": {name: _classes(head) for name, head in self._heads.items()},
             "paper": self._paper.state(),
             "bank": self._bank.state(),
+            "calibration": {name: head.calibration.state() for name, head in self._heads.items()},
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -160,6 +164,7 @@ class StreamModel:
         for name, head in self._heads.items():
             if isinstance(head, ClassHead):
                 head.meet(state["classes"][name])
+            head.calibration.restore(state.get("calibration", {}).get(name, {}))
         self._paper.restore(*state["paper"])
         self._bank.restore(*state["bank"])
 
@@ -179,8 +184,16 @@ def _new_learner(task: Task, taught: Taught, seed: int) -> KernelLearner[Any]:
     return KernelLearner(Kernel("rbf", 1.0), build, auto=True, horizon=own.horizon)
 
 
-def _head(task: Task, learner: KernelLearner[Any] | BankLearner, voters: tuple[str, ...]) -> Head:
-    return ValueHead(learner, voters) if task == "regression" else ClassHead(learner, voters)
+def _head(
+    task: Task,
+    learner: KernelLearner[Any] | BankLearner,
+    voters: tuple[str, ...],
+    *,
+    own: bool = False,
+) -> Head:
+    if task == "regression":
+        return ValueHead(learner, voters)
+    return ClassHead(learner, voters, own=own)
 
 
 def _classes(head: Head) -> tuple[Label, ...] | None:
@@ -189,8 +202,8 @@ def _classes(head: Head) -> tuple[Label, ...] | None:
 
 def _view(head: Head, learner: LearnerView) -> HeadView:
     if isinstance(head, ValueHead):
-        return ValueHeadView(learner, head.voters)
-    return ClassHeadView(learner, tuple(head.classes), head.voters)
+        return ValueHeadView(learner, head.voters, head.calibration.view())
+    return ClassHeadView(learner, tuple(head.classes), head.voters, head.calibration.view())
 
 
 def _picture(learner: KernelLearner[Any]) -> LearnerView:

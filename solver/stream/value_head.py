@@ -6,6 +6,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
+from solver.calibration.values import ValueCalibration, ValueConfidence
 from solver.rows.matrix import Matrix
 from solver.rows.sample_weights import Weights
 from solver.stream.class_head import LearnerView
@@ -39,23 +40,27 @@ L = TypeVar("L", bound=ValueLearner)
 
 
 class ValueHead(Generic[L]):
-    """A learner of targets. voters: as of `ClassHead`."""
+    """A learner of targets. voters, calibration: as of `ClassHead`."""
 
     def __init__(self, learner: L, voters: Sequence[str] = ()) -> None:
         self.learner, self.voters = learner, tuple(voters)
+        self.calibration = ValueCalibration()
 
     def absorb(
         self, X: Matrix, y: Float64Array, votes: Votes = NO_VOTES, weight: Weights = None
     ) -> Said:
         """Learn rows with their targets, in order; what was said of each before it was learned."""
-        return Said(None, self.learner.absorb(X, y, values(votes, self.voters), weight))
+        said = Said(None, self.learner.absorb(X, y, values(votes, self.voters), weight))
+        self.calibration.absorb(said.prediction, y)
+        return said
 
 
 class ValueHeadView(NamedTuple):
-    """An immutable picture of a head that has learned a sample."""
+    """An immutable picture of a head that has learned a sample. confidence: as of classes."""
 
     learner: LearnerView
     voters: tuple[str, ...]
+    confidence: ValueConfidence
 
     def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> Said:
         """What the head says of finite rows."""

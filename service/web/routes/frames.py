@@ -16,7 +16,10 @@ _LONGEST_ID = 128
 _FIELDS = {
     "learn": {"id", "op", "x", "names", "y", "weight", "if_match"},
     "asset": {"id", "op", "x", "names", "y", "weight", "if_match"},
-    "predict": {"id", "op", "x", "names", "head", "min_sequence", "probability", "ids"},
+    "predict": {
+        *("id", "op", "x", "names", "head", "min_sequence"),
+        *("probability", "confidence", "explain", "ids"),
+    },
     "label": {"id", "op", "ids", "y", "if_match"},
 }
 

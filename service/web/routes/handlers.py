@@ -35,6 +35,8 @@ _INLINE_COST = 20_000_000
 # Numbering the features of so many named numbers takes about a millisecond too.
 _INLINE_NAMED = 10_000
 _MODEL_NAME = re.compile(MODEL_NAME_PATTERN)
+# Of a reason for a prediction: a member of a set each way, and a gradient.
+_VALUES_OF_REASON = 24
 
 
 def learn(
@@ -79,7 +81,7 @@ async def predict(
     Raises QuotaExceeded, AnotherState, Invalid, InvalidSamples, MemoryFull, ModelBroken,
     NoSuchHead, NotReached, Untrained; with ids also Forbidden, and what `Engine.remember` raises.
     """
-    rows, probability, ids = question
+    rows, ids = question.rows, question.ids
     count = n_rows(rows)
     if ids is not None:
         grant.check("learn")
@@ -99,8 +101,8 @@ async def predict(
     if awaited is not None:
         await engine.reached(model, awaited)
     published = model.published
-    _hold_answer(lease, taken, count, published.heads[name].classes, probability)
-    predictions = await _predictions(model, published, name, rows, lease)
+    _hold_answer(lease, taken, published.heads[name].classes, question)
+    predictions, more = await _predictions(model, published, name, question, lease)
     model.counts[name].predicted += count
     engine.metrics.predict.observe(time.monotonic() - began)
     told = {
@@ -111,7 +113,7 @@ async def predict(
         **published.heads[name].source,
         "prediction": predictions.prediction,
         "decision": predictions.decision,
-        **(_probabilities(name, predictions) if probability else {}),
+        **more,
     }
     if ids is None:
         return told
@@ -139,54 +141,42 @@ def label(
 
 
 def _hold_answer(
-    lease: Lease,
-    taken: int,
-    rows: int,
-    classes: tuple[Label, ...] | None,
-    probability: bool,
+    lease: Lease, taken: int, classes: tuple[Label, ...] | None, question: Question
 ) -> None:
     """Hold what the answer to some rows will take, beside the rows. Raises MemoryFull."""
-    columns = 1 + (1 + probability) * max(1, len(classes or ()))
-    answer = columns * rows * VALUE_BYTES
+    of_classes = 1 + question.probability + (question.confidence is not None)
+    columns = 1 + of_classes * max(1, len(classes or ())) + question.explain * _VALUES_OF_REASON
+    answer = columns * n_rows(question.rows) * VALUE_BYTES
     if answer > UNCOUNTED_BYTES:
         lease.hold(taken + answer)
-
-
-def _probabilities(head: HeadName, predictions: Predictions) -> dict[str, Any]:
-    """What a head says of how sure its predictions are. Raises Invalid."""
-    probability, deviation = predictions.said.probability, predictions.said.deviation
-    if probability is not None:
-        return {"probability": probability.tolist()}
-    if deviation is not None:
-        return {"standard_deviation": deviation.tolist()}
-    raise Invalid(
-        f"the head {head} has no probabilities: leave probability out, or name a head in ?head= "
-        "that learns with a likelihood, as the bank of adaptive learners does"
-    )
 
 
 async def check_predicts(engine: Engine, model: Model, row: Rows, lease: Lease) -> None:
     """Raise MemoryFull, ModelBroken or Untrained unless the served head can predict a row."""
     _check_intact(model)
     await engine.readiness.compiled(model, row)
-    await _predictions(model, model.published, model.spec.serve, row, lease)
+    await _predictions(model, model.published, model.spec.serve, Question(row), lease)
 
 
 async def _predictions(
-    model: Model, published: Published, head: HeadName, rows: Rows, lease: Lease
-) -> Predictions:
-    """Predictions and decisions, computed on a thread if they take long. Raises MemoryFull."""
-    view = published.heads[head]
+    model: Model, published: Published, head: HeadName, question: Question, lease: Lease
+) -> tuple[Predictions, dict[str, Any]]:
+    """Predictions, and the fields of what else is asked; on a thread if it takes long.
 
-    def compute() -> Predictions:
+    Raises MemoryFull.
+    """
+    view, rows = published.heads[head], question.rows
+
+    def compute() -> tuple[Predictions, dict[str, Any]]:
         X = published.matrix(rows)
         if view.lacks:
             how = how_to_teach(model.name, model.spec, head)
             raise Untrained(f"the head {head} of model {model.name!r} {view.lacks}; {how}")
-        return published.predict(head, X)
+        predictions = published.predict(head, X)
+        return predictions, published.more(head, question, predictions)
 
     entries = n_entries(rows)
-    inline = published.cost(head, n_rows(rows), entries) <= _INLINE_COST
+    inline = published.cost(head, n_rows(rows), entries) <= _INLINE_COST and not question.explain
     if isinstance(rows, NamedRows) and entries > _INLINE_NAMED:
         inline = False
     if inline:
@@ -322,13 +312,6 @@ def _job(job: Job) -> dict[str, Any]:
         "result": job.result,
         "error": problem_of(job.error) if job.error else None,
     }
-
-
-def read_flag(name: str, given: str | None) -> bool:
-    """Whether a query parameter says true. Raises Invalid."""
-    if given not in (None, "true", "false"):
-        raise Invalid(f"{name} must be true or false, not {given[:40]!r}")
-    return given == "true"
 
 
 def read_head(head: str | None) -> HeadName | None:

@@ -38,6 +38,7 @@ from service.web.formats.memory import MemoryBudget
 from service.web.formats.moments import read_if_match, read_min_sequence
 from service.web.formats.prefer import acknowledged, read_preference
 from service.web.formats.query import check_query, declared
+from service.web.formats.questions import with_query
 from service.web.formats.wire import format_of_body
 from service.web.layers.shortcut import Endpoint
 from service.web.openapi.operations import (
@@ -111,8 +112,7 @@ def add_learning(
             question = await decode_rows(request, body_format, data, settings, model.spec, lease)
             del data
             grant, head = request.state.grant, query.get("head")
-            if handlers.read_flag("probability", query.get("probability")):
-                question = question._replace(probability=True)
+            question = with_query(question, query)
             predicted = await handlers.predict(engine, grant, model, head, awaited, question, lease)
             headers = {"Idempotency-Replayed": "true"} if predicted.pop("replayed", False) else None
             return respond(request, body_format, predicted, headers=headers, lease=lease)

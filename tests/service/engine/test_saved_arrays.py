@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from service.engine.model_files import ModelFileError, fill_model
 from service.engine.saved_arrays import WrongArrays, check_state
+from service.engine.saved_calibration import check_calibrations
 from service.heads.kinds import KINDS, fit_window
 from service.model.learner import Learner
 from service.model.live import Model
@@ -69,7 +70,9 @@ MODELS: dict[str, tuple[ModelSpec, State]] = {
 
 
 def check(spec: ModelSpec, plain: dict[str, Any], arrays: dict[str, Any]) -> None:
-    check_state(plain, arrays, spec.heads, Learner(Model(1, "m", spec)).state()[1])
+    empty = Learner(Model(1, "m", spec)).state()[1]
+    check_state(plain, arrays, spec.heads, empty)
+    check_calibrations(plain, arrays, spec.heads, empty)
 
 
 each_model = pytest.mark.parametrize("name", MODELS)

@@ -70,7 +70,6 @@ def test_numbers_have_standard_deviations(client: httpx.Client, name: str):
 @pytest.mark.parametrize(
     ("path", "more"),
     [
-        ("?head=working_set", {"probability": True}),
         ("?probability=yes", {}),
         ("", {"probability": 1}),
         ("", {"probability": None}),
@@ -107,8 +106,11 @@ def test_the_client_returns_arrays(server: ServerProcess, client: httpx.Client, 
         with remote.stream(name) as stream:
             stream.predict(ROWS, probability=True)
             np.testing.assert_array_equal(stream.receive().probabilities, told["probability"])
-        with pytest.raises(Refused, match="no probabilities"):
-            remote.predict_proba(name, ROWS, head="working_set")
+        of_set = remote.predict_proba(name, ROWS, head="working_set")
+        assert of_set.probabilities is not None
+        np.testing.assert_allclose(of_set.probabilities.sum(axis=1), 1.0)
+        with pytest.raises(Refused, match="has met no sample"):
+            remote.predict_proba(name, ROWS, head="asset")
 
 
 def test_a_remote_classifier_says_them_by_class(server: ServerProcess, name: str):

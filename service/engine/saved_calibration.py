@@ -1,0 +1,68 @@
+"""Checks of the saved calibrations of heads; see `engine.saved_arrays`.
+
+They are compared with those of heads of the same spec that have learned nothing: names, types and
+shapes, but for what grows with samples or classes. Beside that, numbers that name a class exist.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from service.engine.saved_arrays import Arrays, WrongArrays, arrays_of
+from service.heads.calibration import of_calibration
+
+_GROWING = {"recent", "waiting", "waiting_codes", "codes", "scores"}
+_MOST_KEPT = 1000
+
+
+def check_calibrations(
+    plain: Mapping[str, Any], arrays: Arrays, heads: Collection[str], empty: Arrays
+) -> None:
+    """Raise WrongArrays unless the arrays of each head's calibration belong together.
+
+    plain, arrays: of a model's state. empty: the arrays of a model of its spec that has learned
+    nothing. Older versions saved none.
+    """
+    for head in heads:
+        found = of_calibration(arrays_of(head, arrays))
+        if found:
+            classes = plain["heads"][head].get("classes")
+            blank = of_calibration(arrays_of(head, empty))
+            _check(found, blank, None if classes is None else len(classes))
+
+
+def _check(arrays: Arrays, blank: Arrays, n_classes: int | None) -> None:
+    _require((arrays.keys() - {"scaling"}) == blank.keys(), "", "has other arrays than it saves")
+    for name, array in arrays.items():
+        wanted = blank.get(name, np.empty(0))
+        fits = array.dtype == wanted.dtype and array.ndim == wanted.ndim
+        fits = fits and (name in {*_GROWING, "scaling"} or array.shape == wanted.shape)
+        _require(fits, name, f"has the shape {array.shape} or another type")
+    judged, seen, held = arrays["samples"].tolist()
+    _require(0 <= judged <= seen and 0 <= held <= _MOST_KEPT, "samples", "counts what was not")
+    wanted_shape = (len(blank["recent"]), min(judged, _MOST_KEPT))
+    _require(arrays["recent"].shape == wanted_shape, "samples", "counts others than recent")
+    _require(len(arrays["waiting"]) == held, "samples", "counts others than waiting")
+    if n_classes is not None:
+        _check_decisions("waiting", "waiting_codes", arrays, n_classes)
+        _check_decisions("scores", "codes", arrays, n_classes)
+        columns = arrays["scores"].shape[1]
+        _require(arrays["codes"].max(initial=-1) < columns, "codes", "names a class without score")
+        fits = "scaling" not in arrays or len(arrays["scaling"]) == 1 + columns
+        _require(fits, "scaling", "is not one of the scores")
+
+
+def _check_decisions(scores: str, codes: str, arrays: Arrays, n_classes: int) -> None:
+    """Scores have a column for each class at most, and each row has a label."""
+    rows, columns = arrays[scores].shape
+    known = arrays[codes]
+    _require(columns <= n_classes and rows <= _MOST_KEPT, scores, "has too many scores")
+    _require(len(known) == rows, codes, f"is not as long as calibration_{scores}")
+    inside = bool(((known >= 0) & (known < n_classes)).all())
+    _require(inside, codes, "names a class that is not known")
+
+
+def _require(holds: bool, name: str, what: str) -> None:
+    if not holds:
+        raise WrongArrays(f"its array calibration_{name} {what}")

@@ -1,0 +1,57 @@
+"""A head's calibration: in its state, and in answers about numbers."""
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.errors import Untrained
+from solver.calibration.values import ValueConfidence
+from solver.stream.votes import Said
+
+_PREFIX = "calibration_"
+NOT_JUDGED = (
+    "the head has learned no sample that it had predicted before, so nothing tells how sure it is: "
+    "teach it more samples"
+)
+
+
+def with_calibration(state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays of a calibration under names of their own."""
+    return {f"{_PREFIX}{name}": array for name, array in state.items()}
+
+
+def of_calibration(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Inverse of `with_calibration`; empty where an older version saved the state."""
+    prefix = len(_PREFIX)
+    return {name[prefix:]: array for name, array in arrays.items() if name.startswith(_PREFIX)}
+
+
+def without_calibration(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The other arrays of a head's state."""
+    return {name: array for name, array in arrays.items() if not name.startswith(_PREFIX)}
+
+
+def deviations(known: ValueConfidence, said: Said) -> dict[str, Any]:
+    """`standard_deviation` of targets: of a bank its own, else that of the last errors.
+
+    Raises Untrained before there are any.
+    """
+    own = said.deviation
+    if own is None:
+        if not known.samples:
+            raise Untrained(NOT_JUDGED)
+        own = np.full(len(said.prediction), known.deviation)
+    return {"standard_deviation": own.tolist()}
+
+
+def interval_of(known: ValueConfidence, said: Said, confidence: float) -> dict[str, Any]:
+    """`prediction_interval`: two ends for each row; None for both where nothing bounds it yet."""
+    half = known.half_width(confidence)
+    ends = [
+        [value - half, value + half] if isfinite(half) else [None, None]
+        for value in said.prediction.tolist()
+    ]
+    return {"prediction_interval": ends}

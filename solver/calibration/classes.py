@@ -1,0 +1,195 @@
+"""The calibration of a learner of classes: probabilities, sets, and how good they are.
+
+All of it comes from prequential scores, each made before the label of its row, and changes at
+counts of them alone (`points`). So the same stream gives the same bits, and so does a replay.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.calibration.conformal import RECENT, adapted, first_misses, threshold, thresholds
+from solver.calibration.platt import Scaling, fitted, identity, probabilities
+from solver.calibration.points import until_next
+from solver.calibration.recent import appended
+from solver.calibration.reliability import (
+    ROWS,
+    SCORE,
+    Totals,
+    added,
+    judged,
+    no_totals,
+    summary,
+)
+
+# The last decisions that the scaling is fitted to. Learners change as they learn: of 250, 500,
+# 1,000 and 2,000 these were the best on nearly all streams (`benchmarks.calibration`).
+_FITTED = 256
+
+
+class ClassConfidence:
+    """An immutable picture of a calibration.
+
+    scaling: None where scores are logarithms of probabilities. misses: alpha of each confidence.
+    recent: (ROWS, at most 1,000) columns of the last rows. totals: over all rows.
+    """
+
+    def __init__(
+        self, scaling: Scaling | None, misses: Float64Array, recent: Float64Array, totals: Totals
+    ) -> None:
+        self.scaling, self.misses, self.recent, self.totals = scaling, misses, recent, totals
+
+    def probabilities(self, scores: Float64Array) -> Float64Array:
+        """(n, K) of scores (n, K); see `platt.probabilities`."""
+        return probabilities(self.scaling_of(scores.shape[1]), scores)
+
+    def scaling_of(self, classes: int) -> Scaling:
+        """The scaling with an offset for so many classes; that of one that came since is 0."""
+        if self.scaling is None:
+            return identity(classes)
+        missing = max(0, classes - len(self.scaling.offset))
+        return Scaling(self.scaling.slope, np.pad(self.scaling.offset, (0, missing)))
+
+    def sets(self, probability: Float64Array, confidence: float) -> NDArray[np.bool_]:
+        """Which classes, (n, K), are in the prediction sets: the likeliest one always is."""
+        limit = threshold(self.recent[SCORE], self.misses, confidence)
+        inside = 1.0 - probability <= limit
+        inside[np.arange(len(inside)), np.argmax(probability, axis=1)] = True
+        return inside
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """How good probabilities and sets were; see `reliability.summary`."""
+        return summary(self.totals, self.recent)
+
+
+class ClassCalibration:
+    """Takes in scores and labels; `view` is what there is to know by them.
+
+    own: whether the scores are logarithms of probabilities already, up to a constant a row.
+    """
+
+    def __init__(self, *, own: bool = False) -> None:
+        self._own = own
+        self._picture = _nothing()
+        # Decisions that the scaling is fitted to, and those that wait for the next point.
+        self._scores, self._codes = np.empty((0, 0)), np.empty(0, np.int64)
+        self._waiting: list[tuple[Float64Array, NDArray[np.int64]]] = []
+        self._held = self._seen = 0
+
+    def absorb(self, scores: Float64Array, codes: NDArray[np.int64]) -> None:
+        """Take in scores (n, K) of rows and their labels (n,), numbers of classes.
+
+        NaN is a class of which nothing was known; rows of NaN alone are left out.
+        """
+        start = 0
+        while start < len(codes):
+            room = until_next(self._seen) - self._held
+            self._waiting.append((scores[start : start + room], codes[start : start + room]))
+            self._held += min(room, len(codes) - start)
+            if len(codes) - start >= room:
+                self._take_in()
+            start += room
+
+    def view(self) -> ClassConfidence:
+        """As of the last point; nothing changes it."""
+        return self._picture
+
+    def _take_in(self) -> None:
+        """Judge what waits by what was known before, then learn from it."""
+        scores, codes = self._joined(0)
+        self._seen += self._held
+        self._waiting, self._held = [], 0
+        said = ~np.isnan(scores).all(axis=1)
+        scores, codes = scores[said], codes[said]
+        if not len(codes):
+            return
+        old = self._picture
+        limits = thresholds(np.sort(old.recent[SCORE]), old.misses)
+        found, plain = judged(old.probabilities(scores), codes, limits)
+        columns = found.columns()
+        scaling = None if self._own else self._fitted(scores, codes)
+        self._picture = ClassConfidence(
+            scaling,
+            adapted(old.misses, plain),
+            appended(old.recent, columns, RECENT),
+            added(old.totals, columns),
+        )
+
+    def _joined(self, classes: int) -> tuple[Float64Array, NDArray[np.int64]]:
+        """What waits, as wide as its widest part and `classes` at least."""
+        width = max([classes, *(part.shape[1] for part, _ in self._waiting)])
+        parts = [_widened(part, width) for part, _ in self._waiting]
+        codes = [part for _, part in self._waiting]
+        empty = np.empty((0, width)), np.empty(0, np.int64)
+        return np.concatenate([empty[0], *parts]), np.concatenate([empty[1], *codes])
+
+    def _fitted(self, scores: Float64Array, codes: NDArray[np.int64]) -> Scaling | None:
+        """The scaling of the last decisions, of those whose class was known."""
+        width = scores.shape[1]
+        inside = codes < width
+        known = inside & ~np.isnan(scores[np.arange(len(codes)), np.where(inside, codes, 0)])
+        kept = slice(max(0, len(self._codes) + int(known.sum()) - _FITTED), None)
+        self._scores = np.concatenate([_widened(self._scores[kept], width), scores[known]])
+        self._codes = np.concatenate([self._codes[kept], codes[known]])
+        if not len(self._codes):
+            return self._picture.scaling
+        return fitted(self._picture.scaling, self._scores, self._codes)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Plain arrays from which `restore` goes on bit for bit."""
+        picture = self._picture
+        waiting, waiting_codes = self._joined(self._scores.shape[1])
+        arrays = {
+            "samples": np.array([picture.totals.samples, self._seen, self._held], np.int64),
+            "sums": picture.totals.sums,
+            "bins": picture.totals.bins,
+            "misses": picture.misses,
+            "recent": picture.recent,
+            "scores": _without_nan(self._scores),
+            "codes": self._codes,
+            "waiting": _without_nan(waiting),
+            "waiting_codes": waiting_codes,
+        }
+        if picture.scaling is not None:
+            arrays["scaling"] = np.array([picture.scaling.slope, *picture.scaling.offset])
+        return {name: array.copy() for name, array in arrays.items()}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a state; an empty one, as older versions saved it, begins anew."""
+        if "misses" not in state:
+            return
+        arrays = {name: np.array(array) for name, array in state.items()}
+        scaling = None
+        if "scaling" in arrays:
+            scaling = Scaling(float(arrays["scaling"][0]), arrays["scaling"][1:])
+        judged_so_far, self._seen, self._held = arrays["samples"].tolist()
+        totals = Totals(judged_so_far, arrays["sums"], arrays["bins"])
+        self._picture = ClassConfidence(scaling, arrays["misses"], arrays["recent"], totals)
+        self._scores, self._codes = _with_nan(arrays["scores"]), arrays["codes"]
+        waiting = _with_nan(arrays["waiting"]), arrays["waiting_codes"]
+        self._waiting = [waiting] if self._held else []
+
+
+def _nothing() -> ClassConfidence:
+    return ClassConfidence(None, first_misses(), np.empty((ROWS, 0)), no_totals())
+
+
+def _without_nan(scores: Float64Array) -> Float64Array:
+    """Scores to be saved: NaN is no number that equals itself, and no score is infinite."""
+    return np.where(np.isnan(scores), -np.inf, scores)
+
+
+def _with_nan(scores: Float64Array) -> Float64Array:
+    """Inverse of `_without_nan`."""
+    return np.where(np.isneginf(scores), np.nan, scores)
+
+
+def _widened(scores: Float64Array, width: int) -> Float64Array:
+    """Scores with so many columns, NaN in those that are new."""
+    missing = width - scores.shape[1]
+    return scores if not missing else np.pad(scores, ((0, 0), (0, missing)), constant_values=np.nan)

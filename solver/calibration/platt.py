@@ -1,0 +1,152 @@
+"""Probabilities of scores: Platt's scaling for any number of classes, over the last decisions.
+
+    p_k = exp(a u_k + b_k) / sum_j exp(a u_j + b_j)
+
+u are the scores of a row. With two classes, u = (-f/2, f/2) of a decision f, this is Platt's
+sigmoid of a f + b_1 - b_0 (Platt 1999); with more it is temperature scaling with a bias for each
+class (Alexandari, Kundaje and Shrikumar 2020). a and b minimise the log loss of the last decisions,
+each of them made before its label, with
+
+    (RIDGE / 2) ((s a - 1)^2 + b'b)
+
+added, s being the root of the mean square of the scores: without decisions p is that of scores of
+unit size. a may be negative, where a learner is mostly wrong.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+
+RIDGE = 1.0
+# Newton steps at first, and once there are so many decisions that a few new ones change little.
+_STEPS, _MANY, _STEPS_OF_MANY = 3, 256, 1
+# How often a step that does not lower the loss is halved.
+_HALVINGS = 8
+_SMALLEST = 1e-12
+# No logarithm of a ratio of probabilities is larger.
+_LARGEST = 1e6
+
+
+class Scaling(NamedTuple):
+    """slope: a. offset: (K,) b. Nothing in it changes."""
+
+    slope: float
+    offset: Float64Array
+
+
+def identity(classes: int) -> Scaling:
+    """Leaves scores that are logarithms of probabilities as they are."""
+    return Scaling(1.0, np.zeros(classes))
+
+
+def probabilities(scaling: Scaling, scores: Float64Array) -> Float64Array:
+    """(n, K) probabilities of rows of scores (n, K).
+
+    NaN is a class of which nothing is known, whose probability is 0; where all are NaN, all are 0.
+    """
+    centred, known = _centred(scores)
+    with np.errstate(over="ignore"):
+        logits = np.clip(scaling.slope * centred, -_LARGEST, _LARGEST)
+    logits = np.where(known, logits + scaling.offset[: scores.shape[1]], -np.inf)
+    top = logits.max(axis=1, initial=-2.0 * _LARGEST)
+    found = np.exp(logits - top[:, None])
+    total = found.sum(axis=1)
+    return np.asarray(found / np.where(total > 0.0, total, 1.0)[:, None])
+
+
+def fitted(scaling: Scaling | None, scores: Float64Array, codes: NDArray[np.int64]) -> Scaling:
+    """The scaling of decisions (n, K) and the numbers (n,) of their true classes, of which K know.
+
+    scaling: to begin with; it may know fewer classes.
+    """
+    centred, known = _centred(scores)
+    largest = float(np.abs(centred).max())
+    # Scaled first, because squares of large scores overflow.
+    shares = centred / max(largest, _SMALLEST)
+    size = max(largest * float(np.sqrt(np.square(shares).sum() / known.sum())), _SMALLEST)
+    problem = _Problem(centred / size, np.where(known, 0.0, -np.inf), codes)
+    theta = np.zeros(1 + scores.shape[1])
+    theta[0] = 1.0
+    if scaling is not None:
+        theta[0] = scaling.slope * size
+        theta[1 : 1 + len(scaling.offset)] = scaling.offset
+    few = scaling is None or len(codes) < _MANY
+    theta = _minimised(problem, theta, _STEPS if few else _STEPS_OF_MANY)
+    return Scaling(float(theta[0] / size), theta[1:])
+
+
+def _centred(scores: Float64Array) -> tuple[Float64Array, NDArray[np.bool_]]:
+    """Scores less the mean of their row, 0 for NaN, and which are not NaN."""
+    known = ~np.isnan(scores)
+    filled = np.where(known, scores, 0.0)
+    counts = np.maximum(known.sum(axis=1, keepdims=True), 1)
+    # Each is divided before the sum, which might overflow.
+    means = (filled / counts).sum(axis=1, keepdims=True)
+    return np.where(known, filled - means, 0.0), known
+
+
+class _Problem(NamedTuple):
+    """u: (n, K) scores of unit size. mask: 0, or -inf where a class is unknown. codes: (n,)."""
+
+    u: Float64Array
+    mask: Float64Array
+    codes: NDArray[np.int64]
+
+    def loss(self, theta: Float64Array) -> tuple[float, Float64Array]:
+        """The penalised log loss of theta = (s a, b), and the probabilities (n, K)."""
+        logits = theta[0] * self.u + theta[1:] + self.mask
+        logits -= logits.max(axis=1, keepdims=True)
+        found = np.exp(logits)
+        total = found.sum(axis=1, keepdims=True)
+        of_label = logits[np.arange(len(self.codes)), self.codes]
+        loss = float(np.log(total).sum() - of_label.sum())
+        away = theta.copy()
+        away[0] -= 1.0
+        return loss + 0.5 * RIDGE * float(away @ away), found / total
+
+    def slopes(self, theta: Float64Array, p: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """Gradient (1 + K,) and matrix of second derivatives at theta, whose probabilities are p.
+
+        With phi_k = (u_k, e_k) they are sums over rows of sum_k p_k phi_k - phi_y, and of
+        sum_k p_k phi_k phi_k' - m m', where m = sum_k p_k phi_k = (p'u, p).
+        """
+        n, classes = p.shape
+        mean = np.empty((n, 1 + classes))
+        mean[:, 1:] = p
+        weighted = p * self.u
+        mean[:, 0] = weighted.sum(axis=1)
+        gradient = mean.sum(axis=0)
+        gradient[0] -= self.u[np.arange(n), self.codes].sum()
+        gradient[1:] -= np.bincount(self.codes, minlength=classes)
+        gradient += RIDGE * theta
+        gradient[0] -= RIDGE
+        matrix = -(mean.T @ mean)
+        of_offsets = np.arange(1, 1 + classes)
+        matrix[of_offsets, of_offsets] += p.sum(axis=0)
+        across = weighted.sum(axis=0)
+        matrix[0, 1:] += across
+        matrix[1:, 0] += across
+        matrix[0, 0] += float((weighted * self.u).sum())
+        matrix[np.diag_indices(1 + classes)] += RIDGE
+        return gradient, matrix
+
+
+def _minimised(problem: _Problem, theta: Float64Array, steps: int) -> Float64Array:
+    """Newton's steps, halved while the loss does not fall; the loss is convex."""
+    loss, p = problem.loss(theta)
+    for _ in range(steps):
+        gradient, matrix = problem.slopes(theta, p)
+        step = np.linalg.solve(matrix, gradient)
+        for _ in range(_HALVINGS):
+            trial = theta - step
+            trial_loss, trial_p = problem.loss(trial)
+            if trial_loss <= loss:
+                theta, loss, p = trial, trial_loss, trial_p
+                break
+            step = 0.5 * step
+        else:
+            break
+    return theta

@@ -1,0 +1,149 @@
+"""The calibration of a learner of numbers: intervals around predictions, and how often they hold.
+
+The conformal score of a target is its distance from what was predicted before it. As `classes`,
+all changes at counts of targets alone.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.calibration.conformal import (
+    CONFIDENCES,
+    RECENT,
+    adapted,
+    first_misses,
+    threshold,
+    thresholds,
+)
+from solver.calibration.points import until_next
+from solver.calibration.recent import appended
+
+_LEVELS = len(CONFIDENCES)
+# Rows of `recent`: the distance, then of each confidence whether its interval had the target.
+_ROWS = 1 + _LEVELS
+
+
+class ValueConfidence:
+    """An immutable picture of a calibration.
+
+    misses: alpha of each confidence. recent: (1 + confidences, at most 1,000) of the last targets.
+    samples, sums: how many targets there were, and of how many each interval had them. widths:
+    (2, confidences) how many intervals were bounded, and the sum of their widths.
+    """
+
+    def __init__(
+        self,
+        misses: Float64Array,
+        recent: Float64Array,
+        samples: int,
+        sums: Float64Array,
+        widths: Float64Array,
+    ) -> None:
+        self.misses, self.recent, self.samples = misses, recent, samples
+        self.sums, self.widths = sums, widths
+
+    def half_width(self, confidence: float) -> float:
+        """How far an interval reaches to either side; inf where there are too few targets."""
+        return max(0.0, threshold(self.recent[0], self.misses, confidence))
+
+    @property
+    def deviation(self) -> float:
+        """The root of the mean square of the last distances; there must be one."""
+        return float(np.sqrt(np.mean(np.square(self.recent[0]))))
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """How often the intervals of some confidences had the target, as plain data."""
+        n, last = self.samples, self.recent.shape[1]
+        intervals = [
+            {
+                "confidence": confidence,
+                "coverage": float(self.sums[i]) / n if n else None,
+                "recent_coverage": float(self.recent[1 + i].sum()) / last if n else None,
+                "mean_width": float(self.widths[1, i] / bounded) if bounded else None,
+            }
+            for i, (confidence, bounded) in enumerate(
+                zip(CONFIDENCES, self.widths[0].tolist(), strict=True)
+            )
+        ]
+        return {"samples": n, "intervals": intervals}
+
+
+class ValueCalibration:
+    """Takes in predictions and targets; `view` is what there is to know by them."""
+
+    def __init__(self) -> None:
+        nothing = np.zeros(_LEVELS), np.zeros((2, _LEVELS))
+        self._picture = ValueConfidence(first_misses(), np.empty((_ROWS, 0)), 0, *nothing)
+        self._waiting: list[Float64Array] = []
+        self._held = 0
+
+    def absorb(self, predicted: Float64Array, y: Float64Array) -> None:
+        """Take in predictions (n,) of targets (n,); NaN is no prediction."""
+        distance = np.abs(predicted - y)
+        said = np.isfinite(distance)
+        if not said.all():
+            distance = distance[said]
+        start = 0
+        while start < len(distance):
+            room = until_next(self._picture.samples) - self._held
+            self._waiting.append(distance[start : start + room])
+            self._held += len(self._waiting[-1])
+            if len(distance) - start >= room:
+                self._take_in()
+            start += room
+
+    def view(self) -> ValueConfidence:
+        """As of the last point; nothing changes it."""
+        return self._picture
+
+    def _take_in(self) -> None:
+        """Judge what waits by what was known before, then learn from it."""
+        distance = np.concatenate(self._waiting)
+        self._waiting, self._held = [], 0
+        old = self._picture
+        limits = thresholds(np.sort(old.recent[0]), old.misses)
+        # An interval without width has its own prediction.
+        covered = (distance <= np.maximum(limits, 0.0)[:, None]).astype(np.float64)
+        plain = (distance <= limits[:, None]).astype(np.float64)
+        bounded = np.where(np.isfinite(limits), len(distance), 0.0)
+        width = np.where(np.isfinite(limits), 2.0 * np.maximum(limits, 0.0), 0.0)
+        self._picture = ValueConfidence(
+            adapted(old.misses, plain),
+            appended(old.recent, np.vstack([distance, covered]), RECENT),
+            old.samples + len(distance),
+            old.sums + covered.sum(axis=1),
+            old.widths + np.array([bounded, bounded * width]),
+        )
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Plain arrays from which `restore` goes on bit for bit."""
+        picture = self._picture
+        return {
+            "samples": np.array([picture.samples, picture.samples, self._held], np.int64),
+            "sums": picture.sums.copy(),
+            "widths": picture.widths.copy(),
+            "misses": picture.misses.copy(),
+            "recent": picture.recent.copy(),
+            "waiting": np.concatenate([np.empty(0), *self._waiting]),
+        }
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a state; an empty one, as older versions saved it, begins anew."""
+        if "misses" not in state:
+            return
+        arrays = {name: np.array(array) for name, array in state.items()}
+        self._picture = ValueConfidence(
+            arrays["misses"],
+            arrays["recent"],
+            int(arrays["samples"][0]),
+            arrays["sums"],
+            arrays["widths"],
+        )
+        self._held = int(arrays["samples"][2])
+        self._waiting = [arrays["waiting"]] if self._held else []
