@@ -26,6 +26,8 @@ WolfstreamError
     │   └── StateExists       or in another state than the one that was sent
     ├── AnotherState          the model is not in the state that the request is for
     ├── KeyReused             the idempotency key belongs to another request
+    ├── Follows               the model learns what another one is sent, and nothing else
+    ├── NotFollowing          the model is no challenger of the one that it is to replace
     ├── IdTaken               a row waits for its label under the id, or had it
     ├── NoSuchHead            the model's spec has null for it
     ├── Untrained             the model has not learned enough to predict
@@ -37,6 +39,7 @@ WolfstreamError
         ├── MemoryFull        too many large requests at a time
         ├── JobsFull
         ├── RefitStopped      the server stopped, or the model was deleted or rolled back
+        ├── LagsBehind        the challenger has not learned enough of what its champion has
         ├── SnapshotFailed    one is being written already, or cannot be written
         ├── NotReady          the server is starting or stopping
         ├── NotReached        the model did not reach the wanted sequence in time
@@ -231,6 +234,18 @@ class IdTaken(Refusal):
     slug, title = "id-taken", "Other rows came under these ids"
 
 
+class Follows(Refusal):
+    """The model follows another one, whose samples it learns."""
+
+    slug, title = "follows", "The model follows another one"
+
+
+class NotFollowing(Refusal):
+    """The model does not follow the one that it is to replace."""
+
+    slug, title = "not-following", "The model is no challenger of this one"
+
+
 class NoSuchHead(Refusal):
     """The model was created without this head."""
 
@@ -300,6 +315,12 @@ class RefitStopped(Unavailable):
     """A refit was stopped before it had finished."""
 
     slug, title = "refit-stopped", "The refit was stopped"
+
+
+class LagsBehind(Unavailable):
+    """The challenger has too many samples of its champion's log before it."""
+
+    slug, title = "lags-behind", "The challenger lags behind"
 
 
 class SnapshotFailed(Unavailable):

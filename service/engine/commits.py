@@ -51,6 +51,11 @@ class Commits:
         if error := self._append([entry]).get(entry.model):
             raise error
 
+    @property
+    def in_doubt(self) -> bool:
+        """Whether it is not known of some model what its last commit wrote."""
+        return bool(self._in_doubt)
+
     def settle(self, computing: Computing) -> Iterator[Model]:
         """Learn what commits in doubt have written after all; the models that are settled."""
         for model_id in list(self._in_doubt):

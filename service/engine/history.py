@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from service.engine.live_models import LiveModels, mark_broken
-from service.engine.model_files import ModelFileError, fill_model
+from service.engine.model_files import ModelFileError, fill_model, spec_in
 from service.engine.remembered_keys import RememberedKeys
 from service.errors import StartupError, StorageFailed, UnknownSnapshot, UnusableSnapshot
 from service.heads.scores import score_in
@@ -58,7 +58,7 @@ class History:
         rolled_back = {"to": sequence, "at": at, "time": rfc3339(datetime.now(UTC))}
         # What comes before a rollback is not replayed, so its answers must be written.
         self._keys.write()
-        rollback = Rollback(rolled_back, self._pinned(model, content), new_epoch())
+        rollback = Rollback(rolled_back, self.pin(model, content), new_epoch())
         self._journal.append_rollback(model.id, rollback, learned)
         self._keys.forget_unlearned(model.id, learned)
         try:
@@ -67,11 +67,14 @@ class History:
         except Exception as error:  # the journal has the rollback: no state between is served
             raise mark_broken(learner, error) from None
         logger.info("model %s: rolled back to %d at sequence %d", model.name, sequence, at)
-        self._unpin(model)
+        self.unpin(model)
         return model.describe()
 
-    def _pinned(self, model: Model, content: bytes) -> str:
-        """The digest of a state that is pinned. Raises StorageFailed."""
+    def pin(self, model: Model, content: bytes) -> str:
+        """Keep the bytes of a state that a model is to become; their digest.
+
+        Raises StorageFailed.
+        """
         try:
             return self._snapshots.pin(model.id, content)
         except OSError as error:
@@ -79,7 +82,7 @@ class History:
                 f"the state to go back to could not be kept: {error.strerror or error}"
             ) from None
 
-    def _unpin(self, model: Model) -> None:
+    def unpin(self, model: Model) -> None:
         """Forget states that only older rollbacks went back to: of each distinct one a file."""
         try:
             last = self._journal.rollbacks(model.id)[:_PINNED]
@@ -119,8 +122,9 @@ def _restored(model: Model, snapshots: Snapshots, sequence: int) -> tuple[bytes,
     if sequence in kept:
         try:
             content = snapshots.content(model.id, sequence)
-            source = Model(model.id, model.name, model.spec)
-            return content, fill_model(source, decode_state(content, "it"), "it").learner
+            state = decode_state(content, "it")
+            source = Model(model.id, model.name, spec_in(state, "it"))
+            return content, fill_model(source, state, "it").learner
         except (DamagedSnapshot, ModelFileError) as error:
             kept = snapshots.sequences(model.id)
             if sequence in kept:  # else a newer one has taken its place meanwhile

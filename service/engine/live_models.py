@@ -67,6 +67,20 @@ class LiveModels:
         """The learners of all models, oldest first."""
         return sorted(self._learners.copy().values(), key=lambda learner: learner.model.id)
 
+    def followers(self, champion: Model) -> list[Learner]:
+        """The learners of those that follow a model, oldest first."""
+        return [one for one in self.learners() if one.model.champion is champion]
+
+    def needed_after(self, champion: Model) -> int | None:
+        """The sequence after which a model's log is kept for those that follow it, if any do.
+
+        It is that of the older of a follower's two newest snapshots: recovery may fall back on it.
+        """
+        kept = [
+            self._storage.snapshots.sequences(one.model.id)[:2] for one in self.followers(champion)
+        ]
+        return min((min(sequences, default=0) for sequences in kept), default=None)
+
     def recover(
         self, use_threads: Callable[[int], None], room: Room, report: Callable[[str], None]
     ) -> None:
@@ -79,8 +93,23 @@ class LiveModels:
         for learner in recover(self._storage, use_threads, room):
             self._learners[learner.model.name] = learner
             report(f"recovering: {len(self)} of {n_models} models done")
+        self._recover_followers()
         self._keys.load()
         self._storage.snapshots.set_others_aside({model.id for model in self.all()})
+
+    def _recover_followers(self) -> None:
+        """Let models follow those that they followed; of a model that is gone they are free."""
+        for found in self._storage.catalogue.models():
+            learner, champion = self._learners[found.name], self.with_id(found.follows or 0)
+            if champion is None:
+                continue
+            learner.follow(champion.model)
+            if learner.sequence > champion.sequence and not champion.model.broken:
+                learner.model.broken = (
+                    f"it has learned up to sequence {learner.sequence}, and the model "
+                    f"{champion.model.name!r} that it follows only to {champion.sequence}: delete "
+                    "it and make it anew"
+                )
 
     def load(self, name: str, path: Path) -> None:
         """Make the model in a file a live one, unless there is one of its name.
@@ -118,6 +147,17 @@ class LiveModels:
             )
         return model, False
 
+    def add_follower(self, name: str, loaded: LoadedModel, champion: Model) -> Learner:
+        """Make a new model that follows another one, from a state of a sequence of that one.
+
+        Raises TooManyModels, StorageFailed.
+        """
+        self._check_room()
+        self._add(name, loaded, champion.id)
+        loaded.learner.follow(champion)
+        loaded.learner.publish()
+        return loaded.learner
+
     def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
         """The model of this name and state, and whether it is new.
 
@@ -132,14 +172,17 @@ class LiveModels:
                 )
             return learner.model, False
         self._check_room()
+        self._add(name, loaded)
+        logger.info("model %s: uploaded, %s", name, describe(loaded))
+        return loaded.model, True
+
+    def _add(self, name: str, loaded: LoadedModel, follows: int | None = None) -> None:
         try:
-            add_loaded(name, loaded, self._storage)
+            add_loaded(name, loaded, self._storage, follows)
         except OSError as error:
             reason = error.strerror or error
             raise StorageFailed(f"the state could not be written: {reason}") from None
         self._learners[name] = loaded.learner
-        logger.info("model %s: uploaded, %s", name, describe(loaded))
-        return loaded.model, True
 
     def state(self, model: Model) -> State:
         """A copy of what a model has learned. Raises UnknownModel, ModelBroken."""

@@ -93,13 +93,18 @@ def add_state(name: str, state: State, source: str, storage: Storage) -> LoadedM
     return loaded
 
 
-def add_loaded(name: str, loaded: LoadedModel, storage: Storage) -> None:
-    """Add a model that nobody serves yet; see `add_model`. Raises StorageFailed, OSError."""
+def add_loaded(
+    name: str, loaded: LoadedModel, storage: Storage, follows: int | None = None
+) -> None:
+    """Add a model that nobody serves yet; see `add_model`. Raises StorageFailed, OSError.
+
+    follows: the number of the model whose log it learns from.
+    """
     model, learner, snapshots = loaded.model, loaded.learner, storage.snapshots
     model_id, epoch = None, new_epoch()
     plain = {**loaded.state.plain, "model": name, "epoch": epoch}
     try:
-        with storage.catalogue.creating(name, model.spec.plain(), epoch) as model_id:
+        with storage.catalogue.creating(name, model.spec.plain(), epoch, follows) as model_id:
             snapshots.save(model_id, loaded.state._replace(plain=plain))
     except InDoubt:
         raise  # it may exist

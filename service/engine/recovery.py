@@ -24,6 +24,7 @@ from service.errors import StartupError, StorageFailed
 from service.heads.fit import fit_from_record
 from service.model.learner import Learner
 from service.model.live import Model
+from service.spec.stored import read_stored_spec
 from service.storage.entries import Entry, KeyedRequest
 from service.storage.interfaces import Journal, Snapshots, Storage
 from service.storage.snapshot_format import DamagedSnapshot, State, UnreadableSnapshot
@@ -38,8 +39,13 @@ LEFT_OUT = 2
 _RESTORING = 2**63
 
 
-def recover_model(learner: Learner, storage: Storage, computing: Computing) -> Learner:
+def recover_model(
+    learner: Learner, storage: Storage, computing: Computing, champion: int | None = None
+) -> Learner:
     """Fill a new learner with its model, as it was acknowledged; see `recovery_order.recover`.
+
+    champion: the number of the model that it follows. Then it is what its newest snapshot or
+    rollback has, and goes on from there as it does beside requests (`engine.challengers`).
 
     Raises StartupError.
     """
@@ -49,15 +55,18 @@ def recover_model(learner: Learner, storage: Storage, computing: Computing) -> L
         try:
             damaged = restore_newest(learner, journal, storage.snapshots, computing)
             learner.epoch = journal.epoch_since(model.id, learner.sequence) or learner.epoch
-            rows_of_blocks = replay(
-                learner, storage, computing, lambda after: _may_begin(learner, journal, after)
-            )
-            found = [row for rows in rows_of_blocks for row in rows]
+            if champion is None:
+                rows_of_blocks = replay(
+                    learner, storage, computing, lambda after: _may_begin(learner, journal, after)
+                )
+                found = [row for rows in rows_of_blocks for row in rows]
+            elif model.snapshot_time is None and model.rolled_back is None:
+                raise StartupError("it has no whole snapshot; delete it and make it anew")
         except StartupError as error:  # the other models are whole
             model.broken = str(error)
             logger.error("model %s is broken: %s", model.name, error)
         else:
-            _check_complete(learner, journal)
+            _check_complete(learner, journal, champion)
     try:
         if found:
             storage.answers.write(found)
@@ -208,7 +217,8 @@ def _restore_rollback(learner: Learner, journal: Journal, snapshots: Snapshots) 
             "data directory from a backup (`wolfstream restore`); without that state the model "
             "would be what it was before it was rolled back"
         ) from None
-    source = Learner(Model(model.id, model.name, model.spec), learner.epoch)
+    spec = read_stored_spec(state.plain["spec"])  # another model's after a promotion
+    source = Learner(Model(model.id, model.name, spec), learner.epoch)
     source.restore(state.plain, state.arrays)
     learner.roll_back(source, rollback.description, rollback.epoch)
 
@@ -224,10 +234,10 @@ def _note_origin(model: Model, sequence: int, state: State) -> None:
         logger.warning("model %s: %s", model.name, model.notice)
 
 
-def _check_complete(learner: Learner, journal: Journal) -> None:
+def _check_complete(learner: Learner, journal: Journal, champion: int | None) -> None:
     """Raise StartupError where more was acknowledged than there is."""
     model = learner.model
-    reached = max(learner.sequence, journal.end(model.id))
+    reached = max(learner.sequence, journal.end(model.id if champion is None else champion))
     acknowledged = journal.acknowledged(model.id)
     if reached < acknowledged:
         raise StartupError(

@@ -40,8 +40,9 @@ def recover(storage: Storage, use_threads: Callable[[int], None], room: Room) ->
     that cannot be recovered is broken: it stands where its replay came to, and its files stay as
     they are. Raises StartupError where the journal has lost what it acknowledged.
     """
+    there = storage.catalogue.models()
     waiting = sorted(
-        (_wanted(found, storage) for found in storage.catalogue.models()),
+        (_wanted(found, there, storage) for found in there),
         key=lambda one: one.alone,
     )
     sharing = Sharing(use_threads)
@@ -51,7 +52,7 @@ def recover(storage: Storage, use_threads: Callable[[int], None], room: Room) ->
         while waiting or running:
             while waiting and _fits(waiting[0], list(running.values()), room):
                 one = waiting.pop(0)
-                running[pool.submit(_recover, one.found, storage, sharing)] = one
+                running[pool.submit(_recover, one, storage, sharing)] = one
             for done in wait(running, return_when=FIRST_COMPLETED).done:
                 del running[done]
                 yield done.result()
@@ -61,14 +62,20 @@ def recover(storage: Storage, use_threads: Callable[[int], None], room: Room) ->
 
 
 class _Wanted(NamedTuple):
-    """A model to be recovered. n_bytes: about what it takes. alone: whether beside no other."""
+    """A model to be recovered.
+
+    n_bytes: about what it takes. alone: whether beside no other. champion: the number of the model
+    that it follows; None of none. is_followed: whether another one follows it.
+    """
 
     found: CatalogueEntry
     n_bytes: int
     alone: bool
+    champion: int | None
+    is_followed: bool
 
 
-def _wanted(found: CatalogueEntry, storage: Storage) -> _Wanted:
+def _wanted(found: CatalogueEntry, there: list[CatalogueEntry], storage: Storage) -> _Wanted:
     n_bytes, snapshots = _MODEL_BYTES, storage.snapshots
     with suppress(OSError):  # one that cannot be read is noticed later
         for sequence in snapshots.sequences(found.number)[:1]:
@@ -76,7 +83,10 @@ def _wanted(found: CatalogueEntry, storage: Storage) -> _Wanted:
             if snapshot is not None:
                 known = (snapshot.plain or {}).get("memory_bytes", 0)  # older versions had none
                 n_bytes += _SNAPSHOT_FACTOR * snapshot.n_bytes + known
-    return _Wanted(found, n_bytes, storage.journal.ended_replays(found.number) > 0)
+    champion = found.follows if found.follows in [other.number for other in there] else None
+    is_followed = found.number in [other.follows for other in there]
+    alone = storage.journal.ended_replays(found.number) > 0
+    return _Wanted(found, n_bytes, alone, champion, is_followed)
 
 
 def _fits(one: _Wanted, others: list[_Wanted], room: Room) -> bool:
@@ -87,10 +97,13 @@ def _fits(one: _Wanted, others: list[_Wanted], room: Room) -> bool:
     return one.n_bytes + sum(other.n_bytes for other in others) <= room.n_bytes
 
 
-def _recover(found: CatalogueEntry, storage: Storage, sharing: "Sharing") -> Learner:
+def _recover(one: _Wanted, storage: Storage, sharing: "Sharing") -> Learner:
+    number, name, spec, epoch, _ = one.found
     with sharing.using_storage():
-        model = Model(found.number, found.name, read_stored_spec(found.spec))
-        return recover_model(Learner(model, found.epoch), storage, sharing.computing)
+        learner = Learner(Model(number, name, read_stored_spec(spec)), epoch)
+        if one.is_followed:
+            learner.record_losses()
+        return recover_model(learner, storage, sharing.computing, one.champion)
 
 
 class _Ended(BaseException):

@@ -118,6 +118,15 @@ class SnapshotSchedule:
         self._snapshots.save(model, state)
         return left
 
+    def _superfluous(self, model: Model, up_to: int) -> int:
+        """Up to which sequence neither a model nor those that follow it need its log."""
+        needed = self._models.needed_after(model)
+        losses = self._models.learner(model).losses
+        if needed is None or losses is None:
+            return up_to
+        losses.forget(needed)
+        return min(up_to, needed)
+
     def _finish(self, model: Model, saving: "Future[int]") -> None:
         if not self._models.is_live(model):
             self._snapshots.delete(model.id)
@@ -132,7 +141,7 @@ class SnapshotSchedule:
             known = [sequence for sequence in older if sequence <= model.snapshot_sequence]
             model.note_snapshot(newest, self._snapshots.written(model.id, newest))
             if known:
-                self._journal.drop(model.id, known[0])
+                self._journal.drop(model.id, self._superfluous(model, known[0]))
             if left:
                 self._journal.drop_predictions(model.id, left)
             self._metrics.snapshots_saved += 1

@@ -103,7 +103,8 @@ class Turns:
         parts = [item.parts[0] for item in block]
         content = together([part.content for part in parts])
         learner = self._models.learner(work.model)
-        answers = absorb_block(learner, [part.entry for part in parts], content)
+        with work.model.learning_time.measured(len(content.samples.y)):
+            answers = absorb_block(learner, [part.entry for part in parts], content)
         work.blocks.popleft()
         return [self._answered(work, *pair) for pair in zip(block, answers, strict=True)]
 
@@ -112,10 +113,11 @@ class Turns:
         entry, content = item.parts[work.next_part]
         learner = self._models.learner(work.model)
         work.next_part += 1
-        if work.next_part < len(item.parts):
-            work.results.append(absorb_part(learner, entry, content))
-            return []
-        (last,) = absorb_block(learner, [entry], content)
+        with work.model.learning_time.measured(entry.samples):
+            if work.next_part < len(item.parts):
+                work.results.append(absorb_part(learner, entry, content))
+                return []
+            (last,) = absorb_block(learner, [entry], content)
         answer = joined_answer(work.results, last)
         work.blocks.popleft()
         work.next_part, work.results = 0, []

@@ -26,7 +26,10 @@ _IT = "the state"
 # As many digits as a sequence in a request may have.
 _LARGEST_SEQUENCE = 10**18
 # What a first life has none of.
-_OF_ANOTHER_LIFE = ("rolled_back", "epoch", "model", "made", "trained")
+OF_ANOTHER_LIFE = (
+    *("rolled_back", "epoch", "model", "made", "trained", "following"),
+    "losses",  # of an array, too, for those that follow
+)
 
 
 def read_uploaded(content: bytes, limits: Limits, most_plain_bytes: int) -> tuple[State, ModelSpec]:
@@ -37,7 +40,7 @@ def read_uploaded(content: bytes, limits: Limits, most_plain_bytes: int) -> tupl
     try:
         state = decode_state(content, _IT, most_plain_bytes)
         spec = spec_in(state, _IT)
-        plain = {name: part for name, part in state.plain.items() if name not in _OF_ANOTHER_LIFE}
+        plain = {name: part for name, part in state.plain.items() if name not in OF_ANOTHER_LIFE}
         _check_bounds(plain, spec, limits)
     except DamagedSnapshot as error:
         reason = error.reason.replace("a snapshot", "a model file")
@@ -72,6 +75,7 @@ def in_same_state(one: Learner, other: Learner) -> bool:
     if one.sequence != other.sequence or one.model.spec != other.model.spec:
         return False
     (plain, arrays), (other_plain, other_arrays) = one.state(), other.state()
+    arrays.pop("losses", None)
     if _as_text(plain) != _as_text(other_plain) or arrays.keys() != other_arrays.keys():
         return False
     pairs = ((array, other_arrays[name]) for name, array in arrays.items())
@@ -81,7 +85,7 @@ def in_same_state(one: Learner, other: Learner) -> bool:
 
 
 def _as_text(plain: dict[str, Any]) -> str:
-    other = (*_OF_ANOTHER_LIFE, "memory_bytes")  # room that is reserved differs
+    other = (*OF_ANOTHER_LIFE, "memory_bytes")  # room that is reserved differs
     kept = {name: part for name, part in plain.items() if name not in other}
     return json.dumps(kept, sort_keys=True)
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 from service.diagnostics.metrics import Metrics
 from service.engine.absorb import remember
 from service.engine.admission import Admitted, LearnRequest, Reply, admit, count_rejected
+from service.engine.challengers import Challengers
 from service.engine.commits import Commits
 from service.engine.duplicates import Duplicates
 from service.engine.history import History
@@ -26,6 +27,7 @@ from service.engine.late_labels import Found, LabelRequest, count_unlearned
 from service.engine.live_models import LiveModels, mark_broken
 from service.engine.model_files import LoadedModel
 from service.engine.predictions import Remembered, RememberRequest
+from service.engine.promotion import Promotion
 from service.engine.recovery_order import Room
 from service.engine.remembered_keys import RememberedKeys
 from service.engine.snapshot_schedule import SnapshotSchedule
@@ -36,6 +38,8 @@ from service.heads.fit import Fit, Window, fit_from_record, fit_to_record
 from service.model.live import Model
 from service.native.threads import Threads
 from service.settings import Settings, usable_bytes
+from service.spec.following import Start
+from service.spec.model import ModelSpec
 from service.storage.entries import Entry
 from service.storage.interfaces import Storage
 from service.storage.sqlite_file import now
@@ -114,13 +118,27 @@ class Writer:
             self._commits,
             self._one_thread,
         )
+        self.challengers = Challengers(
+            storage, self.models, self._commits, self.snapshots, settings, self._threads
+        )
+        self.promotion = Promotion(
+            storage.journal,
+            self.models,
+            self.challengers,
+            self.history,
+            self.snapshots,
+            self._keys,
+            self._one_thread,
+        )
 
     @contextmanager
     def _one_thread(self) -> Iterator[None]:
         """Within, products on one thread, as recovery loads a snapshot."""
-        with self._threads.using(1):
-            yield
-        self._threads.use(self._settings.threads)
+        try:
+            with self._threads.using(1):
+                yield
+        finally:
+            self._threads.use(self._settings.threads)
 
     def recover(self, report: Callable[[str], None]) -> None:
         """Bring back all models. report: is called with what is being done. Raises StartupError."""
@@ -130,6 +148,7 @@ class Writer:
             self._settings.memory or usable_bytes() // 4,
         )
         self.models.recover(self._threads.use, room, report)
+        self.challengers.recover()
         self._threads.use(self._settings.threads)
 
     def close(self) -> None:
@@ -195,6 +214,25 @@ class Writer:
                 loaded = filled(name, loaded.state, loaded.model.spec)
         return self.models.add(name, loaded)
 
+    def follow(
+        self, name: str, champion: Model, spec: ModelSpec, start: Start
+    ) -> tuple[Model, bool]:
+        """A model that follows another one, and whether it is new; see `Challengers.make`."""
+        with self._one_thread():  # as recovery does
+            return self.challengers.make(name, champion, spec, start)
+
+    def delete(self, model: Model) -> None:
+        """Delete a model with its journal and snapshots; those that follow it are free.
+
+        Raises UnknownModel, StorageFailed, SnapshotFailed.
+        """
+        followers = self.challengers.followers(model)
+        with self.challengers.paused(followers):
+            self.challengers.keep(model)
+            self.models.delete(model)
+            self.challengers.free(model)
+        self.challengers.forget(model)
+
     def keep_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
         """Persist, apply and publish a window's fit; the fit's description from now on.
 
@@ -227,7 +265,8 @@ class Writer:
 
     def _execute(self, order: Order) -> None:
         try:
-            result = order.run()
+            with self.challengers.paused([order.model]):
+                result = order.run()
         except Refusal as error:
             self._acknowledge([(order.answer, error)], ())
         except Exception as failure:  # the writer serves everybody else, too
@@ -326,7 +365,10 @@ class Writer:
 
     def _settle(self) -> None:
         """Learn what commits in doubt have written after all."""
-        settled = list(self._commits.settle(self._threads.using))
+        if not self._commits.in_doubt:
+            return
+        with self.challengers.all_paused():
+            settled = list(self._commits.settle(self._threads.using))
         if settled:
             self._threads.use(self._settings.threads)
             self._acknowledge([], settled)

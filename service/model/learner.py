@@ -20,13 +20,17 @@ from service.heads.protocol import (
 )
 from service.model.first_samples import packed, unpacked
 from service.model.fitting_rows import preparing
+from service.model.following import Following, restored_following
 from service.model.live import Model
+from service.model.losses import RecentLosses, losses_of, restored_losses
 from service.model.pending import Pending
 from service.model.published import Published, asked
 from service.samples.predicted import Joined
 from service.samples.targets import Targets
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
+from service.spec.model import ModelSpec
+from service.spec.stored import read_stored_spec
 from solver.prepare.named_rows import NameTable
 from solver.prepare.schema import schema_from_plain
 from solver.stream.rows import Part, StreamRows
@@ -49,6 +53,7 @@ class Learner:
     snapshot_attempt: sequence at which a snapshot was last begun.
     fitted: samples in the windows of the fits since then, and rows that were remembered.
     pending: predicted rows that wait for their labels; None where the spec has none.
+    losses: of its last samples, while others follow it; None otherwise.
     """
 
     def __init__(self, model: Model, epoch: str = "") -> None:
@@ -63,6 +68,9 @@ class Learner:
         self._restored_at = 0
         self.fitted = 0
         self.pending = None if model.spec.pending is None else Pending(model.spec.pending)
+        self.losses: RecentLosses | None = None
+        # What a snapshot says of how it followed.
+        self._followed: dict[str, Any] | None = None
         self.publish()
 
     def absorb(
@@ -84,7 +92,25 @@ class Learner:
         self.sequence += len(samples.y)
         for learned in self.learning(head):
             self.heads[learned].date_changes(self.sequence)
-        return answers[0] if len(answers) == 1 else one_column_after_another(answers)
+        whole = answers[0] if len(answers) == 1 else one_column_after_another(answers)
+        if self.losses is not None:
+            before = self.sequence - len(samples.y)
+            self.losses.add(before, losses_of(whole.prediction, samples.y))
+        return whole
+
+    def record_losses(self) -> None:
+        """Keep the losses of samples from here on, for those that follow the model."""
+        if self.losses is None:
+            self.losses = RecentLosses(self.sequence, self.epoch)
+
+    def follow(self, champion: Model) -> None:
+        """Learn from here on what another model learns, as it did before a snapshot, if it did."""
+        self.model.champion = champion
+        self.model.following = restored_following(self._followed)
+
+    def pass_over(self, samples: int) -> None:
+        """Count samples of the log that it follows without learning them."""
+        self.sequence += samples
 
     def _parts(self, head: HeadName, samples: Samples) -> Iterator[Part]:
         """The samples, cut where all heads must begin anew."""
@@ -178,15 +204,24 @@ class Learner:
     def roll_back(self, source: "Learner", rolled_back: dict[str, Any], epoch: str) -> None:
         """Take the state of `source`, except for the sequence, which goes on in another epoch.
 
-        rolled_back: see `Model`.
+        rolled_back: see `Model`. The spec is that of `source`, too.
         """
+        self._take_spec(source.model.spec)
         self.heads, self.rows, self.pending = source.heads, source.rows, source.pending
         self._show_pending()
         self._restored_at = rolled_back["at"]
         self.sequence, self.model.rolled_back = rolled_back["at"], rolled_back
         self.epoch = epoch
+        if self.losses is not None:
+            self.losses.begin_epoch(self.sequence, epoch)
+        self._followed = None
+        self.model.following = Following()
         self._views.clear()
         self.model.broken = ""
+
+    def _take_spec(self, spec: ModelSpec) -> None:
+        self.model.take_spec(spec)
+        self._learning = {head: kinds.learners(spec, head) for head in spec.heads}
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays, copied, for a snapshot."""
@@ -211,6 +246,12 @@ class Learner:
             arrays |= self.pending.state()
         if self.model.rolled_back is not None:
             plain["rolled_back"] = self.model.rolled_back
+        if self.model.champion is not None:
+            plain["following"] = self.model.following.plain()
+        if self.losses is not None:
+            of_losses, values = self.losses.state()
+            plain |= of_losses
+            arrays |= values
         for name, head in self.heads.items():
             plain["heads"][name], of_head = head.state()
             arrays |= {f"{name}.{key}": array for key, array in of_head.items()}
@@ -242,8 +283,17 @@ class Learner:
             self._views.clear()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take the state of a snapshot."""
+        """Take the state of a snapshot, and the spec that the model had then."""
+        spec = read_stored_spec(plain["spec"])
+        if spec != self.model.spec:
+            self._take_spec(spec)
+            self.heads = self._fresh_heads()
+            self.pending = None if spec.pending is None else Pending(spec.pending)
         self._take(plain, arrays)
+        if self.losses is not None:
+            kept = restored_losses(plain, arrays)
+            self.losses = kept or RecentLosses(self.sequence, self.epoch)
+        self._followed = plain.get("following")
         if self.pending is not None:
             self.pending.restore(arrays, missing=self.model.spec.prepare is not None)
         self._show_pending()

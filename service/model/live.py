@@ -8,6 +8,7 @@ from service.diagnostics.metrics import SampleCounts
 from service.errors import NoSuchHead
 from service.heads.kinds import KINDS, head_of_call
 from service.heads.protocol import HeadView
+from service.model.following import Following, LearningTime
 from service.model.last_row import LastRow
 from service.model.pending import PendingCounts
 from service.model.published import Published
@@ -30,7 +31,11 @@ class Model:
     snapshot_sequence: of the newest snapshot; 0 without one.
     snapshot_time: when that was saved, on the monotonic clock; None without one.
     last_row: that it was sent.
-    rolled_back: the last rollback: `to` a snapshot's sequence, `at` a sequence, at a `time`.
+    rolled_back: the last rollback: `to` a snapshot's sequence, `at` a sequence, at a `time`; `of`
+        the model whose state it was, where that was another one.
+    champion: the model whose log it learns from, where its sequence is its place; None of a model
+        that learns what it is sent. following: how it does beside its champion.
+    learning_time: of what it has learned since the server started.
     pending: the rows that wait for their labels; None where the spec has none. labels: those that
         came for them since the server started, by what became of them.
     """
@@ -41,6 +46,9 @@ class Model:
         self.spec = spec
         self.published = Published(0, "", RowsView(RowForm(None)), {})
         self.counts = {head: SampleCounts() for head in HEADS}
+        self.learning_time = LearningTime()
+        self.champion: Model | None = None
+        self.following = Following()
         self.head_of = {call: head_of_call(spec, call) for call in LEARNING_CALLS}
         self.broken = ""
         self.notice = ""
@@ -50,6 +58,19 @@ class Model:
         self.rolled_back: dict[str, Any] | None = None
         self.pending = None if spec.pending is None else PendingCounts()
         self.labels: dict[Status, int] = dict.fromkeys(get_args(Status), 0)
+
+    def take_spec(self, spec: ModelSpec) -> None:
+        """Have another spec from now on."""
+        self.spec = spec
+        self.head_of = {call: head_of_call(spec, call) for call in LEARNING_CALLS}
+
+    @property
+    def lag(self) -> int:
+        """How many samples its champion has learned that it has not; 0 where it follows none."""
+        champion = self.champion
+        if champion is None:
+            return 0
+        return max(0, champion.published.sequence - self.published.sequence)
 
     def note_snapshot(self, sequence: int, written: datetime | None) -> None:
         """Note the newest snapshot. written: None if it is gone already."""
@@ -86,11 +107,24 @@ class Model:
             "columns": _columns(form),
             "heads": {name: _described(view) for name, view in heads.items()},
             "pending": _waiting(self.pending),
+            "follows": self._follows(),
             "snapshot_sequence": self.snapshot_sequence,
             "rolled_back": self.rolled_back,
             "warning": self._warning(),
             "status": self.status,
             "notice": self.broken or self.notice or None,
+        }
+
+    def _follows(self) -> dict[str, Any] | None:
+        """Whom it follows, and how closely."""
+        champion = self.champion
+        if champion is None:
+            return None
+        return {
+            "model": champion.name,
+            "lag": self.lag,
+            "passed_over": self.following.passed_over,
+            "reason": self.following.reason,
         }
 
     def _warning(self) -> str | None:

@@ -26,6 +26,9 @@ snapshots. Nothing before the last rollback matters any longer, and recovery beg
 there is a snapshot of a later sequence. It shares its sequence with the sample before it, and with
 fits before and after it.
 
+A model may follow another one: then it learns the samples in the log of that one, and its sequence
+is its place there. Its own log has what is its own, which is fits, checkpoints and rollbacks.
+
 An epoch tells which life of a model a sequence belongs to: after a rollback, and after a part of
 the journal was given up, the same sequence is another state, and the epoch is another one.
 """
@@ -79,7 +82,8 @@ class Rollback(NamedTuple):
     """A model's last rollback.
 
     description: what the model's description says of it: `to` a snapshot's sequence, `at` a
-    sequence, at a `time`. digest: of the state, which is pinned. epoch: from here on.
+    sequence, at a `time`; `of` the model whose state it is, where that is another one. digest: of
+    the state, which is pinned. epoch: from here on.
     """
 
     description: dict[str, Any]
@@ -88,12 +92,17 @@ class Rollback(NamedTuple):
 
 
 class CatalogueEntry(NamedTuple):
-    """A model that exists. epoch: the first one that it had."""
+    """A model that exists. epoch: the first one that it had.
+
+    spec: that it was made with; its snapshots and rollbacks say which one it has since. follows:
+    the number of the model whose log it learns from, which may be gone; None of its own alone.
+    """
 
     number: int
     name: str
     spec: dict[str, Any]
     epoch: str
+    follows: int | None = None
 
 
 def new_epoch() -> str:

@@ -8,7 +8,7 @@ StorageFailed where nothing was written, and InDoubt where that is unknown. What
 raises StartupError where it is missing or damaged.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
@@ -54,6 +54,13 @@ class Journal(Protocol):
 
         learned: the sequence up to which the model has learned its entries. What comes after it
         will never be learned, so the keys of these entries are forgotten. Raises StorageFailed.
+        """
+
+    def append_exchange(self, rollbacks: Mapping[int, Rollback]) -> None:
+        """Write rollbacks of several models, all of them or none; durable on return.
+
+        Each model has learned everything that the journal has of it. Raises StorageFailed, and
+        InDoubt where all of them may have been written.
         """
 
     def append_epoch(self, model: int, sequence: int, epoch: str) -> None:
@@ -138,10 +145,12 @@ class Catalogue(Protocol):
     def models(self) -> list[CatalogueEntry]:
         """All models, oldest first. Raises StartupError."""
 
-    def creating(self, name: str, spec: dict[str, Any], epoch: str) -> AbstractContextManager[int]:
+    def creating(
+        self, name: str, spec: dict[str, Any], epoch: str, follows: int | None = None
+    ) -> AbstractContextManager[int]:
         """Add a model, whose number the context manager yields.
 
-        epoch: the first one of the model.
+        epoch: the first one of the model. follows: see `CatalogueEntry`.
 
         The model exists, durably, once the `with` block has ended without an error. Raises
         StorageFailed, also where the name is taken.

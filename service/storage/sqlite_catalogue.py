@@ -37,13 +37,15 @@ class SqliteCatalogue:
             return [read_created(row) for row in rows]
 
     @contextmanager
-    def creating(self, name: str, spec: dict[str, Any], epoch: str) -> Iterator[int]:
+    def creating(
+        self, name: str, spec: dict[str, Any], epoch: str, follows: int | None = None
+    ) -> Iterator[int]:
         """Add a model that exists once the block has ended without an error."""
         if name in self._known():
             raise StorageFailed(f"the journal has a model {name!r}")
         with self._file.transaction():
             model = self._next_event()
-            self._insert("created", model, created_record(name, spec, epoch))
+            self._insert("created", model, created_record(name, spec, epoch, follows))
             yield model
         self._known()[name] = model
 

@@ -6,7 +6,7 @@ checked when the file is opened. Rows are added, and none is changed.
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import groupby
 
@@ -144,6 +144,16 @@ class SqliteJournal:
                 (model, learned),
             )
         self._high_water.note(model, at)
+
+    def append_exchange(self, rollbacks: Mapping[int, Rollback]) -> None:
+        """Write rollbacks of several models in one commit; see `Journal.append_exchange`."""
+        ends = {model: int(rollback.description["at"]) for model, rollback in rollbacks.items()}
+        with self._file.transaction():
+            for model, rollback in rollbacks.items():
+                record = rollback_record(rollback)
+                self._append_event(model, ends[model], "rollback", record)
+        for model, at in ends.items():
+            self._high_water.note(model, at)
 
     def rolled_back_at(self, model: int) -> int | None:
         """The sequence of a model's last rollback; None if later snapshots replaced it."""

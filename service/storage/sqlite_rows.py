@@ -142,9 +142,12 @@ def read_rollback(values: tuple[Any, ...]) -> Rollback:
     return Rollback(**json.loads(unsealed(values).record))
 
 
-def created_record(name: str, spec: dict[str, Any], epoch: str) -> bytes:
+def created_record(
+    name: str, spec: dict[str, Any], epoch: str, follows: int | None = None
+) -> bytes:
     """The creation of a model as bytes."""
-    return json.dumps({"name": name, "spec": spec, "epoch": epoch}).encode()
+    record = {"name": name, "spec": spec, "epoch": epoch}
+    return json.dumps(record if follows is None else {**record, "follows": follows}).encode()
 
 
 def read_created(values: tuple[Any, ...]) -> CatalogueEntry:

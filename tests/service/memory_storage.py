@@ -1,6 +1,6 @@
 """Storage in memory whose journal fails where a test says so, for one model and not for another."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import groupby
@@ -67,6 +67,9 @@ class _Journal(_Part):
     def append_rollback(self, model: int, rollback: Rollback, learned: int) -> None:
         raise NotImplementedError
 
+    def append_exchange(self, rollbacks: Mapping[int, Rollback]) -> None:
+        raise NotImplementedError
+
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
         kept = self.memory.entries[model]
         later = [e for e in kept if e.sequence > after or (e.sequence == after and not e.samples)]
@@ -129,11 +132,13 @@ class _Catalogue(_Part):
         return self.memory.specs
 
     @contextmanager
-    def creating(self, name: str, spec: dict[str, Any], epoch: str) -> Iterator[int]:
+    def creating(
+        self, name: str, spec: dict[str, Any], epoch: str, follows: int | None = None
+    ) -> Iterator[int]:
         model = len(self.memory.specs) + 1
         self.memory.entries[model] = []
         yield model
-        self.memory.specs.append(CatalogueEntry(model, name, spec, epoch))
+        self.memory.specs.append(CatalogueEntry(model, name, spec, epoch, follows))
 
     def delete(self, model: int) -> None:
         self.memory.specs = [row for row in self.memory.specs if row[0] != model]

@@ -37,6 +37,8 @@ _STATUS: dict[type[Refusal], int] = {
     errors.ModelExists: 409,
     errors.UnusableSnapshot: 409,
     errors.IdTaken: 409,
+    errors.Follows: 409,
+    errors.NotFollowing: 409,
     errors.NoSuchHead: 409,
     errors.Untrained: 409,
     errors.AnotherState: 412,

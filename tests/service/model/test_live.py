@@ -474,6 +474,7 @@ class TestPublish:
             "columns": None,
             "heads": {"working_set": description["heads"]["working_set"]},
             "pending": {"rows": 0, "bytes": 0, "joined": 0, "expired": 0, "since": None},
+            "follows": None,
             "snapshot_sequence": 0,
             "rolled_back": None,
             "warning": None,

@@ -1,0 +1,234 @@
+"""The challengers of a server: made, taught from their champions' logs, and freed.
+
+A challenger's learner has two threads, one at a time. The worker learns blocks that it was handed;
+the writer has everything else, snapshots and rollbacks among it, and takes the learner back for
+that between two blocks. What the worker was handed before that is void.
+"""
+
+import logging
+import math
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from itertools import takewhile
+from typing import NamedTuple
+
+from service.engine.admission import limits_of
+from service.engine.challenger_start import check_champion, check_same, starting
+from service.engine.commits import Commits
+from service.engine.followed_log import FollowedBlock, following_blocks, learn_block
+from service.engine.live_models import LiveModels, mark_broken
+from service.engine.snapshot_schedule import SnapshotSchedule
+from service.errors import SnapshotFailed, StartupError, UnknownModel
+from service.heads.fit import fit_from_record
+from service.model.learner import Learner
+from service.model.live import Model
+from service.native.threads import Threads
+from service.settings import Settings
+from service.spec.following import Start
+from service.spec.model import ModelSpec
+from service.storage.entries import Entry
+from service.storage.interfaces import Storage
+
+logger = logging.getLogger(__name__)
+
+
+class Turn(NamedTuple):
+    """What a challenger learns next. number: of the turn, which another one makes void."""
+
+    blocks: list[FollowedBlock]
+    number: int
+
+
+class _Challenger:
+    """own: entries of its own log that a recovery has not reached. turns: how many it has begun."""
+
+    def __init__(self, learner: Learner, own: Iterable[Entry]) -> None:
+        self.learner = learner
+        self.own = deque(own)
+        self.turns = 0
+        self.lock = threading.Lock()
+
+
+class Challengers:
+    """The models that follow others. Methods run on the writer's thread unless they say otherwise.
+
+    threads: of products, which are `settings.threads` between two calls.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        models: LiveModels,
+        commits: Commits,
+        snapshots: SnapshotSchedule,
+        settings: Settings,
+        threads: Threads,
+    ) -> None:
+        self._journal = storage.journal
+        self._models, self._commits, self._snapshots = models, commits, snapshots
+        self._settings, self._threads = settings, threads
+        self._of: dict[Model, _Challenger] = {}
+
+    def recover(self) -> None:
+        """Take up all models that follow another one. Raises StartupError."""
+        for learner in self._models.learners():
+            if learner.model.champion is not None:
+                own = self._journal.blocks(learner.model.id, learner.sequence)
+                self.begin(learner, [entry for block in own for entry in block])
+
+    def begin(self, learner: Learner, own: Iterable[Entry] = ()) -> None:
+        """Take up a model that follows another one. own: entries of its own log to come."""
+        self._of[learner.model] = _Challenger(learner, own)
+
+    def make(self, name: str, champion: Model, spec: ModelSpec, start: Start) -> tuple[Model, bool]:
+        """The model of this name and spec that follows another one, and whether it is new.
+
+        It learns what the champion learns from now on. Raises UnknownModel, ModelBroken, Invalid,
+        ModelExists, TooManyModels, StorageFailed.
+        """
+        above = self._models.usable(champion)
+        check_champion(name, champion, spec)
+        model = self._models.get(name)
+        if model is not None:
+            check_same(model, champion, spec)
+            return model, False
+        loaded = starting(above, spec, start, self._journal)
+        learner = self._models.add_follower(name, loaded, champion)
+        above.record_losses()
+        self.begin(learner)
+        logger.info("model %s: follows %s from %d on", name, champion.name, learner.sequence)
+        return learner.model, True
+
+    @contextmanager
+    def paused(self, models: Iterable[Model | None]) -> Iterator[None]:
+        """Within, the worker learns nothing for these models; what it was handed is void."""
+        with ExitStack() as stack:
+            for model in models:
+                one = None if model is None else self._of.get(model)
+                if one is not None:
+                    stack.enter_context(one.lock)
+                    one.turns += 1
+            yield
+
+    def all_paused(self) -> AbstractContextManager[None]:
+        """Within, the worker learns nothing."""
+        return self.paused(list(self._of))
+
+    def next_turn(self, model: Model) -> Turn:
+        """What a paused challenger learns next; no blocks where it has caught up, or is broken.
+
+        Blocks that were learned with another number of threads than the server has now are learned
+        here, since the process has only one such number. Raises UnknownModel.
+        """
+        one = self._challenger(model)
+        self._snapshots.start_if_due(one.learner)
+        blocks = self._next_blocks(one)
+        threads = self._settings.threads
+        while blocks and blocks[0].entries[0].threads != threads:
+            with self._threads.using(blocks[0].entries[0].threads):
+                self._learn(one.learner, blocks[0])
+            self._threads.use(threads)
+            blocks = self._next_blocks(one)
+        alike = takewhile(lambda block: block.entries[0].threads == threads, blocks)
+        return Turn(list(alike), one.turns)
+
+    def learn(self, model: Model, turn: Turn) -> None:
+        """Learn what was handed out, block by block, unless it is void; on the worker's thread."""
+        one = self._of.get(model)
+        for block in turn.blocks if one else ():
+            assert one is not None
+            with one.lock:
+                if one.turns != turn.number or model.broken:
+                    return
+                self._learn(one.learner, block)
+
+    def catch_up(self, model: Model) -> None:
+        """Have a paused challenger learn all that its champion has. Raises ModelBroken."""
+        while turn := self.next_turn(model).blocks:
+            for block in turn:
+                self._learn(self._models.usable(model), block)
+        self._models.usable(model)
+
+    def keep(self, champion: Model) -> None:
+        """Save the present states of those that follow a model, before it goes.
+
+        A broken one has its last snapshot. Raises SnapshotFailed; then some may have been saved.
+        """
+        for model in self.followers(champion):
+            if not model.broken:
+                save_now(model, self._snapshots)
+
+    def free(self, champion: Model) -> None:
+        """Let those that follow a model that is gone be models like others."""
+        for model in self.followers(champion):
+            del self._of[model]
+            model.champion = None
+
+    def forget(self, model: Model) -> None:
+        """Forget a challenger that was deleted, and what was kept for it alone."""
+        self._of.pop(model, None)
+
+    def followers(self, champion: Model) -> list[Model]:
+        """Those that follow a model, oldest first; on any thread."""
+        return [learner.model for learner in self._models.followers(champion)]
+
+    def _challenger(self, model: Model) -> _Challenger:
+        self._models.learner(model)
+        found = self._of.get(model)
+        if found is None:
+            raise UnknownModel(f"model {model.name!r} follows none")
+        return found
+
+    def _next_blocks(self, one: _Challenger) -> list[FollowedBlock]:
+        """The blocks up to the next entry of the challenger's own log, which is applied first."""
+        learner, above = one.learner, one.learner.model.champion
+        # In doubt it may have a checkpoint here, or have none.
+        if learner.model.broken or above is None or self._commits.in_doubt:
+            return []
+        try:
+            self._apply_own(one)
+            until = one.own[0].sequence if one.own else math.inf
+            champion = self._models.learner(above)
+            blocks = following_blocks(self._journal, champion, learner)
+            return list(takewhile(lambda block: block.entries[-1].sequence <= until, blocks))
+        except StartupError as error:
+            learner.model.broken = str(error)
+            logger.error("model %s: %s", learner.model.name, error)
+            return []
+
+    def _apply_own(self, one: _Challenger) -> None:
+        """Apply the fits and checkpoints of a challenger that stand where it has come to."""
+        learner = one.learner
+        while one.own and one.own[0].sequence <= learner.sequence:
+            entry = one.own.popleft()
+            with self._threads.using(entry.threads):
+                if entry.kind == "fit":
+                    learner.adopt(entry.head, fit_from_record(entry.record))
+                elif entry.kind == "checkpoint":
+                    learner.go_on_from(learner.checkpoint())
+            self._threads.use(self._settings.threads)
+            learner.publish()
+
+    def _learn(self, learner: Learner, block: FollowedBlock) -> None:
+        """Learn a block; where that fails, the challenger is broken, and its champion goes on."""
+        try:
+            learn_block(learner, block, limits_of(self._settings))
+        except Exception as error:
+            mark_broken(learner, error)
+
+
+def save_now(model: Model, snapshots: SnapshotSchedule) -> int:
+    """Save a snapshot and wait until it is on disk; its sequence.
+
+    Raises UnknownModel, ModelBroken, SnapshotFailed.
+    """
+    snapshots.finish(wait=True)
+    sequence, saving = snapshots.start(model)
+    try:
+        saving.result()
+    except Exception as error:  # whatever numpy and zipfile raise under low memory, too
+        raise SnapshotFailed(f"{error!r}; nothing has changed") from None
+    snapshots.finish(wait=True)
+    return sequence

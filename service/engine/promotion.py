@@ -1,0 +1,131 @@
+"""Promotion: a champion and its challenger exchange their specs and states.
+
+In each of the two logs it is a rollback, to the state that the other model has: it is recovered as
+one, and undone by one. Both are written in one commit. Names, sequences, epochs and the rows that
+wait for their labels stay where they are.
+"""
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from typing import Any
+
+from service.engine.challengers import Challengers, save_now
+from service.engine.history import History
+from service.engine.live_models import LiveModels, mark_broken
+from service.engine.model_files import ModelFileError, fill_model, spec_in
+from service.engine.remembered_keys import RememberedKeys
+from service.engine.snapshot_schedule import SnapshotSchedule
+from service.engine.uploads import OF_ANOTHER_LIFE
+from service.errors import LagsBehind, NotFollowing, UnusableState
+from service.model.learner import Learner
+from service.model.live import Model, rfc3339
+from service.storage.entries import Rollback, new_epoch
+from service.storage.interfaces import Journal
+from service.storage.snapshot_format import State, encode_state
+
+logger = logging.getLogger(__name__)
+
+# The champion learns nothing while its challenger catches up.
+_MOST_LAG = 4096
+_WAITING_ROWS = "pending"
+
+
+class Promotion:
+    """Exchanges models. Used by the writer's thread. one_thread: is entered around products."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        models: LiveModels,
+        challengers: Challengers,
+        history: History,
+        snapshots: SnapshotSchedule,
+        keys: RememberedKeys,
+        one_thread: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._journal, self._models, self._challengers = journal, models, challengers
+        self._history, self._snapshots, self._keys = history, snapshots, keys
+        self._one_thread = one_thread
+
+    def promote(self, champion: Model, challenger: Model) -> dict[str, Any]:
+        """Persist, apply and publish that two models exchange spec and state.
+
+        The champion's description from now on. Its snapshot of before is in its history. Raises
+        UnknownModel, ModelBroken, NotFollowing, LagsBehind, SnapshotFailed, StorageFailed.
+        """
+        above = self._models.usable(champion)
+        if challenger not in self._challengers.followers(champion):
+            raise NotFollowing(
+                f"model {challenger.name!r} does not follow {champion.name!r}: only a challenger "
+                "can be promoted, GET .../challengers lists them"
+            )
+        with self._challengers.paused([challenger]):
+            below = self._models.usable(challenger)
+            if challenger.lag > _MOST_LAG:
+                raise LagsBehind(
+                    f"model {challenger.name!r} has {challenger.lag} samples of "
+                    f"{champion.name!r} before it; wait until there are {_MOST_LAG} at most"
+                )
+            self._challengers.catch_up(challenger)
+            if below.sequence != above.sequence:
+                raise LagsBehind("a commit of the journal is in doubt; try again")
+            self._exchange(above, below)
+        return champion.describe()
+
+    def _exchange(self, above: Learner, below: Learner) -> None:
+        pair = above, below
+        for learner in pair:
+            save_now(learner.model, self._snapshots)
+        states = _state_for(above, below), _state_for(below, above)
+        with self._one_thread():  # as recovery does
+            sources = [_filled(one.model, state) for one, state in zip(pair, states, strict=True)]
+        # What comes before a rollback is not replayed, so its answers must be written.
+        self._keys.write()
+        rollbacks = [
+            self._rollback(one, other.model.name, state)
+            for one, other, state in zip(pair, pair[::-1], states, strict=True)
+        ]
+        self._journal.append_exchange(
+            {one.model.id: rollback for one, rollback in zip(pair, rollbacks, strict=True)}
+        )
+        for learner, source, rollback in zip(pair, sources, rollbacks, strict=True):
+            try:
+                learner.roll_back(source, rollback.description, rollback.epoch)
+                learner.publish()
+            except Exception as error:  # the journal has it: no state between is served
+                mark_broken(learner, error)
+            self._history.unpin(learner.model)
+        text = "model %s: took the place of %s at sequence %d, and the other way round"
+        logger.info(text, below.model.name, above.model.name, above.sequence)
+
+    def _rollback(self, learner: Learner, other: str, state: State) -> Rollback:
+        """That a model becomes a state, which is pinned. Raises StorageFailed."""
+        at, time = learner.sequence, rfc3339(datetime.now(UTC))
+        digest = self._history.pin(learner.model, b"".join(encode_state(state)))
+        return Rollback({"to": at, "at": at, "time": time, "of": other}, digest, new_epoch())
+
+
+def _filled(model: Model, state: State) -> Learner:
+    """A learner of a state, with the spec in it. Raises UnusableState."""
+    try:
+        source = Model(model.id, model.name, spec_in(state, "it"))
+        return fill_model(source, state, "it").learner
+    except ModelFileError as error:
+        raise UnusableState(
+            f"model {model.name!r} cannot take the other one's spec, with the rows that wait for "
+            f"their labels: {error}"
+        ) from None
+
+
+def _state_for(learner: Learner, other: Learner) -> State:
+    """The state of another model as a model takes it, with its own rows that wait for labels."""
+    (own, own_arrays), (plain, arrays) = learner.state(), other.state()
+    plain = {name: part for name, part in plain.items() if name not in OF_ANOTHER_LIFE}
+    arrays = {name: part for name, part in arrays.items() if name not in OF_ANOTHER_LIFE}
+    arrays.pop(_WAITING_ROWS, None)
+    if _WAITING_ROWS in own_arrays:
+        arrays[_WAITING_ROWS] = own_arrays[_WAITING_ROWS]
+    spec = {**plain["spec"], _WAITING_ROWS: own["spec"][_WAITING_ROWS]}
+    return State({**plain, "spec": spec}, arrays)

@@ -1,0 +1,136 @@
+"""Two models on the same samples: whose losses are smaller, and how sure that is at any time.
+
+Of each sample both models have a loss l >= 0, of what they said just before they learned it. What
+is compared is
+
+    d_i = (l_i(champion) - l_i(challenger)) / (l_i(champion) + l_i(challenger)),  0 if both are 0,
+
+which lies in [-1, 1]. Of classes a loss is 0 or 1, and d_i the difference of the two. Of numbers it
+is the absolute error: d_i is the share by which the challenger was nearer, so that neither the unit
+of the targets nor a few of them, however far off, decide alone.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from solver.arrays import Float64Array
+
+# The interval holds at all times together with this probability.
+LEVEL = 0.95
+# Of the stitched boundary: epochs of the variance grow by this factor, from this one on, and the
+# share of the error that the k-th one may use falls as k to this power.
+_GROWTH, _LEAST, _POWER = 2.0, 1.0, 1.4
+_ZETA = 3.1055472779775810  # of _POWER
+_ROOT = math.sqrt(math.sqrt(_GROWTH))
+_K1, _K2 = (_ROOT + 1.0 / _ROOT) / math.sqrt(2.0), (math.sqrt(_GROWTH) + 1.0) / 2.0
+# d lies in an interval of this length.
+_RANGE = 2.0
+
+
+def boundary(variance: float, error: float, scale: float) -> float:
+    """What a sum does not exceed at any time, but with the probability `error`.
+
+    The stitched boundary of Howard, Ramdas, McAuliffe and Sekhon (Annals of Statistics 49, 2021,
+    eq. 10), for a sum S with an accumulated variance V for which exp(l S - psi(l) V) is a
+    supermartingale, psi(l) = (-log(1 - c l) - c l) / c^2, c = `scale`:
+
+        u(v) = sqrt(k1^2 v L + k2^2 c^2 L^2) + k2 c L,
+        L = s log(log_g(v / m) + 1) + log(zeta(s) / error)
+
+    with v at least m. For each l the sum stays below the line (log(1 / error_k) + psi(l) V) / l
+    with the probability 1 - error_k (Ville). In the epoch g^k m <= V < g^(k+1) m the line of one l
+    lies below u, with error_k = error / (zeta(s) (k + 1)^s); all of these sum to `error`.
+    """
+    v = max(variance, _LEAST)
+    epochs = math.log(v / _LEAST, _GROWTH) + 1.0
+    depth = _POWER * math.log(epochs) + math.log(_ZETA / error)
+    reach = _K2 * scale * depth
+    return math.sqrt(_K1 * _K1 * v * depth + reach * reach) + reach
+
+
+class Interval(NamedTuple):
+    """Between which numbers the mean difference lies."""
+
+    low: float
+    high: float
+
+
+class Comparison(NamedTuple):
+    """Sums over the samples that two models have both judged; replaced as a whole.
+
+    epoch: of the champion, in which they were counted; None before the first. samples: how many.
+    total: the sum of d. variance: the sum of (d_i - the mean of those before)^2. champion,
+    challenger: the sums of the losses.
+    """
+
+    epoch: str | None = None
+    samples: int = 0
+    total: float = 0.0
+    variance: float = 0.0
+    champion: float = 0.0
+    challenger: float = 0.0
+
+    def after(
+        self, epoch: str | None, champion: Float64Array, challenger: Float64Array
+    ) -> "Comparison":
+        """With the next samples' losses, (n,) each; those that are NaN are not counted.
+
+        epoch: of the champion: in another one the count begins anew. None: nothing is known of it.
+        """
+        known = np.isfinite(champion) & np.isfinite(challenger)
+        if epoch is None or not known.any():
+            return self
+        before = self if self.epoch in (None, epoch) else Comparison()
+        ours, others = champion[known], challenger[known]
+        both = ours + others
+        d = np.divide(ours - others, both, out=np.zeros_like(both), where=both > 0.0)
+        counts = before.samples + np.arange(len(d))
+        # The centre of each is that of the samples before it, so that it is known beforehand.
+        centre = (before.total + np.cumsum(d) - d) / np.maximum(counts, 1)
+        return Comparison(
+            epoch,
+            before.samples + len(d),
+            before.total + float(d.sum()),
+            before.variance + float(((d - centre) ** 2).sum()),
+            before.champion + float(ours.sum()),
+            before.challenger + float(others.sum()),
+        )
+
+    @property
+    def difference(self) -> float | None:
+        """The mean of d, above zero where the challenger is better; None without samples."""
+        return self.total / self.samples if self.samples else None
+
+    @property
+    def interval(self) -> Interval | None:
+        """Where the mean of the expectations of all d lies, at any time; None without samples.
+
+        An empirical Bernstein confidence sequence (Howard et al. 2021, Theorem 4; for two models on
+        one stream Choe and Ramdas, Operations Research 72, 2024). The expectation of d_i is taken
+        given all that came before, so the samples may depend on each other, and drift. With a
+        centre c_i that was known before d_i, both in an interval of length 2, the product of
+
+            exp(l (d_i - E d_i) - psi(l) (d_i - c_i)^2)
+
+        is a supermartingale (Fan, Grama and Liu 2015), for either sign of d: `boundary` at half of
+        the error to each side. That it holds at all times together, with the probability `LEVEL`,
+        is why one may look at it after each sample and stop when it leaves zero.
+        """
+        if not self.samples:
+            return None
+        mean = self.total / self.samples
+        reach = boundary(self.variance, (1.0 - LEVEL) / 2.0, _RANGE) / self.samples
+        return Interval(max(mean - reach, -1.0), min(mean + reach, 1.0))
+
+    @property
+    def mean_losses(self) -> tuple[float, float] | None:
+        """The champion's mean loss, and the challenger's; None without samples."""
+        if not self.samples:
+            return None
+        return self.champion / self.samples, self.challenger / self.samples
+
+    def plain(self) -> list[Any]:
+        """As JSON-able data, from which `Comparison(*plain)` goes on bit for bit."""
+        return list(self)

@@ -1,0 +1,59 @@
+"""What a model that follows another one has besides its heads."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from service.model.comparison import Comparison
+
+
+class Following(NamedTuple):
+    """How a challenger does beside its champion; replaced as a whole.
+
+    comparison: with the champion. passed_over: samples that its spec cannot take. reason: of the
+    last of these.
+    """
+
+    comparison: Comparison = Comparison()
+    passed_over: int = 0
+    reason: str | None = None
+
+    def passing_over(self, samples: int, reason: str) -> "Following":
+        """After so many more samples that its spec cannot take."""
+        return self._replace(passed_over=self.passed_over + samples, reason=reason)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON-able data, for a snapshot."""
+        return {
+            "comparison": self.comparison.plain(),
+            "passed_over": self.passed_over,
+            "reason": self.reason,
+        }
+
+
+def restored_following(plain: dict[str, Any] | None) -> Following:
+    """Inverse of `Following.plain`; anew where a snapshot is of before the model followed."""
+    if plain is None:
+        return Following()
+    return Following(Comparison(*plain["comparison"]), plain["passed_over"], plain["reason"])
+
+
+class LearningTime:
+    """How long a model has learned since the server started, and how many samples."""
+
+    def __init__(self) -> None:
+        self.samples, self.seconds = 0, 0.0
+
+    @contextmanager
+    def measured(self, samples: int) -> Iterator[None]:
+        """Count so many samples and the time within."""
+        began = time.monotonic()
+        yield
+        self.seconds += time.monotonic() - began
+        self.samples += samples
+
+    @property
+    def microseconds(self) -> float | None:
+        """Of one sample, on average; None before the first."""
+        return 1e6 * self.seconds / self.samples if self.samples else None

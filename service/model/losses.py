@@ -1,0 +1,102 @@
+"""Losses of what a model said of samples just before it learned them, for those that follow it."""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.samples.targets import Targets
+from solver.arrays import Float64Array
+
+_NAME = "losses"
+
+
+def losses_of(prediction: Sequence[Any], y: Targets) -> Float64Array:
+    """The loss of each prediction, (n,): NaN where there is none.
+
+    Of labels 0 or 1; true is not 1. Of numbers the absolute error.
+    """
+    if isinstance(y, list):
+        pairs = zip(prediction, y, strict=True)
+        wrong = (np.nan if p is None else (type(p), p) != (type(t), t) for p, t in pairs)
+        return np.fromiter(wrong, np.float64, len(y))
+    return np.abs(np.array([np.nan if p is None else p for p in prediction], np.float64) - y)
+
+
+class Known(NamedTuple):
+    """The losses of a block, NaN where they are not known. epoch: of the model; None if unknown."""
+
+    losses: Float64Array
+    epoch: str | None
+
+
+def nothing_known(samples: int) -> Known:
+    """Of a block of so many samples whose losses were not kept."""
+    return Known(np.full(samples, np.nan), None)
+
+
+class RecentLosses:
+    """The losses of a model's last samples, of one sequence after another. Used by one thread.
+
+    after: the sequence before the first of them. epoch: of the model from there on.
+    """
+
+    def __init__(self, after: int, epoch: str) -> None:
+        self._after = after
+        self._values = array("d")
+        # From which sequence on the model is in which epoch, ascending.
+        self._epochs = [(after, epoch)]
+
+    def add(self, before: int, losses: Float64Array) -> None:
+        """Take the losses of the samples after a sequence, forgetting all others after a gap."""
+        if before != self._after + len(self._values):
+            self._begin(before, self._epochs[-1][1])
+        self._values.frombytes(np.ascontiguousarray(losses, np.float64).tobytes())
+
+    def begin_epoch(self, sequence: int, epoch: str) -> None:
+        """Note that another epoch begins at a sequence."""
+        if sequence != self._after + len(self._values):
+            self._begin(sequence, epoch)
+        self._epochs.append((sequence, epoch))
+
+    def _begin(self, after: int, epoch: str) -> None:
+        self._after, self._values, self._epochs = after, array("d"), [(after, epoch)]
+
+    def between(self, begin: int, end: int) -> Known:
+        """Those of a block, from after one sequence to another."""
+        start, stop = begin - self._after, end - self._after
+        if start < 0 or stop > len(self._values):
+            return nothing_known(end - begin)
+        losses = np.array(self._values[start:stop], np.float64)
+        return Known(losses, next(name for at, name in reversed(self._epochs) if at <= begin))
+
+    def forget(self, up_to: int) -> None:
+        """Forget those that nobody will ask for, up to a sequence."""
+        n = min(up_to - self._after, len(self._values))
+        if n <= 0:
+            return
+        del self._values[:n]
+        self._after += n
+        later = [mark for mark in self._epochs if mark[0] > self._after]
+        current = [mark for mark in self._epochs if mark[0] <= self._after][-1]
+        self._epochs = [(self._after, current[1]), *later]
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Plain data and an array from which `restored_losses` goes on."""
+        plain = {"after": self._after, "epochs": [list(mark) for mark in self._epochs]}
+        return {_NAME: plain}, {_NAME: np.array(self._values, np.float64)}
+
+
+def restored_losses(
+    plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> RecentLosses | None:
+    """Inverse of `RecentLosses.state`; None of a model that nobody followed."""
+    if _NAME not in plain or _NAME not in arrays:
+        return None
+    (first, epoch), *later = plain[_NAME]["epochs"]
+    found = RecentLosses(first, epoch)
+    found.add(first, arrays[_NAME])
+    found._epochs += [(sequence, name) for sequence, name in later]
+    return found
