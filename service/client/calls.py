@@ -267,6 +267,14 @@ class Calls:
         path = model_path(name, "rollback")
         return self.ask(Request("POST", path, body, headers=headers, again=False))
 
+    def promote(
+        self, name: str, challenger: str, if_match: str | None = None
+    ) -> Steps[dict[str, Any]]:
+        """Promote a challenger. Never sent twice: that would exchange the two back."""
+        body, headers = packed({"model": challenger}), _matching(if_match)
+        path = model_path(name, "promote")
+        return self.ask(Request("POST", path, body, headers=headers, again=False))
+
     def snapshot(self, name: str) -> Steps[dict[str, Any]]:
         """Have the server write a snapshot of the model."""
         return self.ask(Request("POST", model_path(name, "snapshot")))

@@ -221,6 +221,17 @@ class Client:
         """
         return self._run(self._calls.rollback(name, sequence, if_match))
 
+    def challengers(self, name: str) -> dict[str, Any]:
+        """Return how the models that follow this one do beside it, on the same samples."""
+        return self._run(self._calls.get(model_path(name, "challengers")))
+
+    def promote(self, name: str, challenger: str, *, if_match: str | None = None) -> dict[str, Any]:
+        """Exchange spec and state of a model and its challenger; the model's description.
+
+        if_match: see `learn`. The call is not retried after a lost response.
+        """
+        return self._run(self._calls.promote(name, challenger, if_match))
+
     def metrics_history(self, name: str) -> dict[str, Any]:
         """Return a model's numbers over the last hours: `time`, and `numbers` by their names."""
         return self._run(self._calls.get(model_path(name, "metrics", "history")))

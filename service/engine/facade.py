@@ -13,6 +13,8 @@ from typing import Any
 
 from service.diagnostics.metrics import Metrics
 from service.engine.admission import Answer, LearnRequest, Reply
+from service.engine.challengers import Turn
+from service.engine.followers import Followers
 from service.engine.group_queue import GroupQueue, Waiting
 from service.engine.late_labels import LabelRequest
 from service.engine.model_files import LoadedModel
@@ -25,6 +27,7 @@ from service.engine.warm_up import WarmUp
 from service.engine.writer import Item, Order, Writer
 from service.engine.writer_thread import WriterThread
 from service.errors import (
+    Follows,
     InDoubt,
     ModelBroken,
     Refusal,
@@ -38,6 +41,7 @@ from service.model.moment import Moment
 from service.samples.ids import LateLabels, RowId
 from service.samples.validation import Samples
 from service.settings import Settings
+from service.spec.following import Start
 from service.spec.heads import HeadName
 from service.spec.model import ModelSpec
 from service.storage.interfaces import Storage
@@ -76,11 +80,20 @@ class Engine:
         self._waiters = SequenceWaiters(settings.wait_seconds)
         self._writer = Writer(storage, settings, self._acknowledge)
         self.refits = Refits(self._take_window, self._keep_fit, settings.refits)
+        self._followers = Followers(
+            self._next_turn, self._writer.challengers.learn, self._is_busy, self._waiters.wake
+        )
         self._thread = WriterThread(
             self._writer, self._queue, self._phase, loads, warm_up, self._fail
         )
         self.ready = self._thread.ready
-        self.ready.add_done_callback(lambda _: self.readiness.settle())
+        self.ready.add_done_callback(lambda _: self._open())
+
+    def _open(self) -> None:
+        self.readiness.settle()
+        for model in self._writer.models.all():
+            if model.champion is not None and not self.ready.exception():
+                self._followers.start(model)
 
     async def stop(self) -> bool:
         """Accept nothing more, learn what was accepted, save a snapshot of each model.
@@ -91,6 +104,7 @@ class Engine:
         self.refuse()
         prepared = self.ready.done()
         await self.refits.stop()
+        await self._followers.stop()
         self._queue.close()
         if prepared:
             await self._thread.join()
@@ -200,6 +214,7 @@ class Engine:
 
         Raises NotReady, QueueFull, ModelBroken, Invalid, TooLarge, IdTaken, StorageFailed.
         """
+        _check_follows_none(model)
         self._check_usable(model)
         waiting: asyncio.Future[Answer] = self._loop.create_future()
         request = RememberRequest(model, ids, rows, told, waiting, time.monotonic())
@@ -210,6 +225,7 @@ class Engine:
         self, request: LearnRequest | LabelRequest, size: int, even_broken: bool = False
     ) -> None:
         """Queue samples of so many bytes, and count them. Raises NotReady, QueueFull."""
+        _check_follows_none(request.model)
         counts = request.model.counts[request.head]
         counts.received += request.size
         try:
@@ -229,6 +245,46 @@ class Engine:
         created: tuple[Model, bool]
         created = await self._in_order(None, lambda: self._writer.models.create(name, *specs))
         return created
+
+    async def follow(
+        self, name: str, champion: Model, spec: ModelSpec, start: Start
+    ) -> tuple[Model, bool]:
+        """A model that learns what another one learns from now on, and whether it is new.
+
+        start: what it starts from. Raises Invalid, ModelExists, TooManyModels, ModelBroken,
+        UnknownModel, StorageFailed.
+        """
+        self._check_usable(champion)
+        found: tuple[Model, bool]
+        found = await self._in_order(
+            champion, lambda: self._writer.follow(name, champion, spec, start)
+        )
+        self._followers.start(found[0])
+        return found
+
+    def followers(self, champion: Model) -> list[Model]:
+        """The models that follow another one, oldest first. Raises NotReady."""
+        self._phase.check_readable()
+        return self._writer.challengers.followers(champion)
+
+    async def promote(
+        self, champion: Model, challenger: Model, expected: Collection[Moment] = ()
+    ) -> dict[str, Any]:
+        """Have a model and one that follows it exchange spec and state; the first's description.
+
+        expected: see `LearnRequest`. Raises AnotherState, LagsBehind, ModelBroken, NotFollowing,
+        SnapshotFailed, StorageFailed, UnknownModel, UnusableState.
+        """
+        self._check_usable(champion)
+
+        def promote() -> dict[str, Any]:
+            self._writer.models.check(champion, expected)
+            return self._writer.promotion.promote(champion, challenger)
+
+        description: dict[str, Any] = await self._in_order(champion, promote)
+        for model in (champion, challenger):
+            self.refits.rolled_back(model)
+        return description
 
     async def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
         """A model that was uploaded, durable, and whether it is new.
@@ -254,7 +310,7 @@ class Engine:
 
         def delete() -> None:
             self._writer.models.check(model, expected)
-            self._writer.models.delete(model)
+            self._writer.delete(model)
 
         await self._in_order(model, delete)
         self.refits.forget(model)
@@ -321,7 +377,17 @@ class Engine:
         self._queue.put(Order(run, answer, model), samples, 0, model, alone=True)
         return await answer
 
-    # A refit that has begun finds room in any queue.
+    # What follows finds room in any queue.
+    async def _next_turn(self, model: Model) -> Turn:
+        turn: Turn = await self._in_order(
+            model, lambda: self._writer.challengers.next_turn(model), samples=0
+        )
+        return turn
+
+    def _is_busy(self) -> bool:
+        """Whether requests are being learned, or wait for that."""
+        return self.metrics.busy_since is not None or self._queue.waiting().samples > 0
+
     async def _take_window(self, model: Model) -> Window:
         window: Window = await self._in_order(model, lambda: self._writer.window(model), samples=0)
         return window
@@ -358,3 +424,13 @@ class Engine:
                 answer.set_result(result)
         for model in changed:
             self._waiters.wake(model)
+            self._followers.wake(model)
+
+
+def _check_follows_none(model: Model) -> None:
+    """Raise Follows for a model that is not to be sent anything."""
+    if (champion := model.champion) is not None:
+        raise Follows(
+            f"model {model.name!r} follows {champion.name!r} and learns what that learns: send "
+            f"samples and labels to {champion.name!r}, or promote {model.name!r}"
+        )

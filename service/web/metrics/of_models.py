@@ -32,6 +32,7 @@ class ModelCollector(Collector):
         yield from _counts(models)
         yield from _states(models)
         yield from _late_labels(models)
+        yield from _challengers(models)
         yield from _heads(models)
         yield from _scores(models)
         yield from _changes(models)
@@ -101,6 +102,38 @@ def _late_labels(models: list[Model]) -> Iterator[Metric]:
             for status, number in model.labels.items():
                 labels.add_metric((model.name, status), number)
     yield from (waiting, n_bytes, left, labels)
+
+
+def _challengers(models: list[Model]) -> Iterator[Metric]:
+    """How models that follow another one do beside it."""
+    lag = gauges(
+        "challenger_lag_samples",
+        "Samples of its champion's log that a challenger has not learned yet.",
+        ("model",),
+    )
+    passed_over = gauges(
+        "challenger_passed_over_samples",
+        "Samples of its champion's log that a challenger's spec cannot take.",
+        ("model",),
+    )
+    difference = gauges(
+        "challenger_difference",
+        "Mean difference of losses, above zero where the challenger is better, and the bounds "
+        "that hold at all times together.",
+        ("model", "bound"),
+    )
+    for model in models:
+        if model.champion is None:
+            continue
+        lag.add_metric((model.name,), model.lag)
+        passed_over.add_metric((model.name,), model.following.passed_over)
+        comparison = model.following.comparison
+        if (interval := comparison.interval) is not None:
+            mean = comparison.difference or 0.0
+            bounds = {"low": interval.low, "mean": mean, "high": interval.high}
+            for bound, value in bounds.items():
+                difference.add_metric((model.name, bound), value)
+    yield from (lag, passed_over, difference)
 
 
 def _heads(models: list[Model]) -> Iterator[Metric]:

@@ -42,11 +42,14 @@ _TAGS = {
     "refitting": "Fit a head anew, on request, to a window of recent samples.",
     "models": "Create, list, describe and delete models.",
     "watching": "What a model looks like now, each second, and over the last hours.",
+    "challengers": "A second model on the same stream, and how it does beside the first.",
     "history": "List the snapshots of a model, and go back to one.",
     "health": "Endpoints for load balancers and orchestrators.",
     "inference protocol": "Predict with clients of the Open Inference Protocol, version 2.",
 }
 TAGS = [{"name": name, "description": description} for name, description in _TAGS.items()]
+# Their examples stand with the requests.
+_BODIES = {"NewModel", "Samples", "Rows", "Rollback", "Promotion"}
 _OF_KEYS = (Unauthenticated, Forbidden)
 # The empty requirement is for servers without keys.
 _SECURITY: list[dict[str, list[str]]] = [{"key": []}, {}]
@@ -58,7 +61,7 @@ def completed(document: dict[str, Any]) -> dict[str, Any]:
         for operation in operations.values():
             _complete(path, operation)
     components = COMPONENTS | INFERENCE_COMPONENTS
-    for name in components.keys() & EXAMPLES.keys() - {"Spec", "Samples", "Rows", "Rollback"}:
+    for name in components.keys() & EXAMPLES.keys() - _BODIES:
         components[name] = components[name] | {"examples": [EXAMPLES[name]]}
     document["components"] = {
         "schemas": components,

@@ -6,12 +6,14 @@ A spec's schema is pydantic's; the others describe plain data.
 from typing import get_args
 
 from service.samples.ids import Status
+from service.spec.following import Start
 from service.spec.model import ModelSpec
 from service.web.openapi.fields import (
     COUNT,
     FIELDS,
     FLAG,
     HEAD,
+    MODEL_NAME,
     NUMBER,
     OBJECT,
     SEQUENCE,
@@ -40,6 +42,23 @@ _OF_HEAD = {
 }
 
 
+_FOLLOWS: dict[str, Schema] = {
+    "follows": MODEL_NAME
+    | {
+        "description": "A challenger learns what this model learns from now on, and is sent no "
+        "samples of its own. It is of the same task, and follows no challenger."
+    },
+    "start": {
+        "type": "string",
+        "enum": list(get_args(Start)),
+        "default": "empty",
+        "description": "Of a challenger. state: it is what its champion is, whose spec it has but "
+        "for `serve`, `pending` and heads that are null. samples: it first learns those that the "
+        "champion's log still holds.",
+    },
+}
+
+
 def _of_spec() -> dict[str, Schema]:
     """pydantic's schemas of a spec and its parts.
 
@@ -51,7 +70,8 @@ def _of_spec() -> dict[str, Schema]:
     for field in whole["properties"].values():
         if isinstance(field.get("default"), dict):
             del field["default"]
-    return {"Spec": whole, **parts}
+    properties = {**whole["properties"], **_FOLLOWS}
+    return {"Spec": whole, "NewModel": {**whole, "properties": properties}, **parts}
 
 
 def _or_raw(name: str) -> Schema:
@@ -87,6 +107,44 @@ _PENDING = object_of(
         "since": {"type": ["string", "null"], "format": "date-time"},
     },
 )
+_LAG = COUNT | {"description": "Samples of its champion's log that it has not learned yet."}
+_PASSED_OVER = COUNT | {"description": "Samples that its spec cannot take."}
+_COST = _NUMBER_OR_NULL | {
+    "description": "Of learning a sample, on average since the server started."
+}
+_FOLLOWING = object_of(
+    "model lag passed_over reason",
+    fields={
+        "lag": _LAG,
+        "passed_over": _PASSED_OVER,
+        "reason": _TEXT_OR_NULL | {"description": "Why the last of them could not be taken."},
+    },
+)
+_LOSS = "of labels the share of errors, of numbers the mean absolute error"
+_SCOREBOARD: dict[str, Schema] = {
+    "status": _STATUS,
+    "notice": _TEXT_OR_NULL,
+    "lag": _LAG,
+    "passed_over": _PASSED_OVER,
+    "samples": COUNT | {"description": "That both have judged, since either became what it is."},
+    "loss": _NUMBER_OR_NULL | {"description": f"Of the challenger on these: {_LOSS}."},
+    "champion_loss": _NUMBER_OR_NULL | {"description": "Of the champion on the same samples."},
+    "difference": _NUMBER_OR_NULL
+    | {
+        "description": "Mean of (champion's loss - challenger's) / (their sum): of labels the "
+        "difference of the two shares of errors."
+    },
+    "interval": {
+        "description": "Where the expected difference lies; it holds at all times together.",
+        "anyOf": [array_of(NUMBER, minItems=2, maxItems=2), {"type": "null"}],
+    },
+    "better": {
+        "description": "null: zero is within the interval.",
+        "enum": ["champion", "challenger", None],
+    },
+    "cost_microseconds": _COST,
+}
+
 COMPONENTS: dict[str, Schema] = {
     **_of_spec(),
     "RawArray": object_of(
@@ -148,11 +206,13 @@ COMPONENTS: dict[str, Schema] = {
         },
     ),
     "Model": object_of(
-        "model spec sequence epoch rows features columns heads pending "
+        "model spec sequence epoch rows features columns heads pending follows "
         "snapshot_sequence rolled_back warning status notice",
         fields={
             "pending": {"anyOf": [_PENDING, {"type": "null"}]}
             | {"description": "Rows that wait for their labels; null where the spec has null."},
+            "follows": {"anyOf": [_FOLLOWING, {"type": "null"}]}
+            | {"description": "Of a challenger, its champion; null of other models."},
             "status": _STATUS,
             "notice": _TEXT_OR_NULL
             | {
@@ -225,7 +285,36 @@ COMPONENTS: dict[str, Schema] = {
         "jobs",
         fields={"jobs": array_of(ref("Job"), description="The model's latest, newest first.")},
     ),
-    "RolledBack": object_of("to at time", description="The last rollback."),
+    "RolledBack": object_of(
+        "to at time",
+        "of",
+        {
+            "of": TEXT
+            | {"description": "The model whose state it was, which it exchanged with its own."}
+        },
+        description="The last rollback, or promotion.",
+    ),
+    "Promotion": object_of(
+        "model",
+        fields={"model": MODEL_NAME | {"description": "A challenger of this model."}},
+        additionalProperties=False,
+    ),
+    "Challengers": object_of(
+        "model sequence epoch task level cost_microseconds challengers",
+        fields={
+            "task": TEXT,
+            "level": NUMBER | {"description": "The probability with which the intervals hold."},
+            "cost_microseconds": _COST,
+            "challengers": array_of(
+                object_of(
+                    "model sequence epoch status notice lag passed_over samples loss champion_loss "
+                    "difference interval better cost_microseconds",
+                    fields=_SCOREBOARD,
+                ),
+                description="Oldest first.",
+            ),
+        },
+    ),
     "Rollback": object_of(
         "sequence",
         fields=_sequence("Of a snapshot in the model's history."),

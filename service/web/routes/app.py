@@ -19,6 +19,7 @@ from service.web.layers.observer import Observer, Requests
 from service.web.layers.origins import Origins
 from service.web.layers.shortcut import Shortcut
 from service.web.openapi.document import DESCRIPTION, TAGS, completed
+from service.web.routes.challengers import add_challengers
 from service.web.routes.console_page import add_console
 from service.web.routes.docs_page import add_docs
 from service.web.routes.events import add_events
@@ -81,6 +82,7 @@ def create_app(
     add_models(app, engine, settings)
     add_state(app, engine, settings, memory)
     add_history(app, engine)
+    add_challengers(app, engine)
     add_events(app, engine, monitor, ring)
     add_stream(app, engine, settings, streams, memory)
     add_docs(app)

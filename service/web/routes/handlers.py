@@ -7,6 +7,7 @@ counts and which quota it uses is decided here.
 import asyncio
 import re
 import time
+from collections.abc import Collection
 from typing import Any
 
 from service.access.key_ring import Grant
@@ -14,7 +15,14 @@ from service.diagnostics import tracing
 from service.engine.admission import Answer
 from service.engine.facade import Engine
 from service.engine.refits import Job
-from service.errors import Invalid, ModelBroken, NoSuchHead, Untrained
+from service.errors import (
+    Invalid,
+    ModelBroken,
+    NoSuchHead,
+    SampleError,
+    UnknownModel,
+    Untrained,
+)
 from service.heads.kinds import how_to_teach
 from service.heads.protocol import Predictions
 from service.model.live import Model
@@ -23,6 +31,7 @@ from service.model.published import Published
 from service.samples.ids import LateLabels
 from service.samples.targets import Label
 from service.samples.validation import Question, Samples
+from service.spec.following import read_follows
 from service.spec.heads import HEADS, HeadName, LearningCall
 from service.spec.model import MODEL_NAME_PATTERN, ModelSpec
 from service.spec.stored import readings
@@ -101,6 +110,8 @@ async def predict(
     if awaited is not None:
         await engine.reached(model, awaited)
     published = model.published
+    if name not in published.heads:  # it was promoted meanwhile
+        raise NoSuchHead(f"model {model.name!r} has another spec by now, which lacks {name}")
     _hold_answer(lease, taken, published.heads[name].classes, question)
     predictions, more = await _predictions(model, published, name, question, lease)
     model.counts[name].predicted += count
@@ -191,14 +202,42 @@ def _check_intact(model: Model) -> None:
         raise ModelBroken(f"model {model.name!r}: {model.broken}")
 
 
-async def create(engine: Engine, name: str, body: Any) -> tuple[dict[str, Any], bool]:
+async def create(engine: Engine, grant: Grant, name: str, body: Any) -> tuple[dict[str, Any], bool]:
     """Create a model from a decoded spec; a short description, and whether it is new.
 
-    Raises Invalid, ModelExists, TooManyModels, NotReady, StorageFailed.
+    Raises Invalid, ModelExists, TooManyModels, NotReady, StorageFailed; of one that follows another
+    also Forbidden, ModelBroken.
     """
     check_name(name)
-    model, new = await engine.create(name, *readings(body))
+    follows, spec = read_follows(body)
+    if follows is None:
+        model, new = await engine.create(name, *readings(spec))
+    else:
+        champion = _champion(engine, grant, follows.champion)
+        if follows.start == "state":
+            spec = {**champion.spec.plain(), **spec}
+        model, new = await engine.follow(name, champion, readings(spec)[0], follows.start)
     return created(model), new
+
+
+def _champion(engine: Engine, grant: Grant, name: str) -> Model:
+    """The model that another one is to follow. Raises Forbidden, Invalid, NotReady."""
+    grant.check_model(name)
+    try:
+        return engine.model(name)
+    except UnknownModel:
+        wrong: list[SampleError] = [{"pointer": "/follows", "detail": "names no model"}]
+        raise Invalid(f"there is no model {name[:80]!r} to follow", wrong) from None
+
+
+async def promote(
+    engine: Engine, name: str, challenger: str, expected: Collection[Moment]
+) -> dict[str, Any]:
+    """Exchange a model and its challenger; the model's description.
+
+    Raises what `Engine.promote` raises.
+    """
+    return await engine.promote(engine.model(name), engine.model(challenger), expected)
 
 
 def check_name(name: str) -> None:

@@ -12,6 +12,7 @@ from service.engine.facade import Engine
 from service.engine.idempotency import header_key
 from service.errors import (
     AnotherState,
+    Follows,
     IdTaken,
     KeyReused,
     MemoryFull,
@@ -64,7 +65,8 @@ def add_learning(
     app: FastAPI, engine: Engine, settings: Settings, memory: MemoryBudget
 ) -> dict[str, Endpoint]:
     """Add the routes; their endpoints by path."""
-    refused = (*BODY_REFUSALS, UnknownModel, NoSuchHead, QuotaExceeded, ModelBroken, MemoryFull)
+    kinds = (UnknownModel, Follows, NoSuchHead, QuotaExceeded, ModelBroken, MemoryFull)
+    refused = (*BODY_REFUSALS, *kinds)
     of_learning = LEARNED | refusals(*refused, AnotherState, KeyReused, QueueFull, StorageFailed)
     predicted = {200: answer("Prediction", "The predictions of the model of this sequence.")}
     of_predicting = predicted | refusals(

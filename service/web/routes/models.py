@@ -6,6 +6,7 @@ from service.engine.facade import Engine
 from service.errors import (
     AnotherState,
     Invalid,
+    ModelBroken,
     ModelExists,
     NotReached,
     StorageFailed,
@@ -69,19 +70,22 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         "/v1/models/{name}",
         tags=["models"],
         status_code=201,
-        openapi_extra=body("Spec", required=False),
+        openapi_extra=body("NewModel", required=False),
         responses={
             200: answer("Created", "The model exists with this spec."),
             201: answer("Created", "The model is new."),
-            **refusals(*BODY_REFUSALS, ModelExists, TooManyModels, StorageFailed),
+            **refusals(*BODY_REFUSALS, ModelExists, TooManyModels, ModelBroken, StorageFailed),
         },
     )
     async def create_model(request: Request, name: str) -> Response:
-        """Create a model of a task, a kernel and heads; `{}` is a spec with every default."""
+        """Create a model of a task, a kernel and heads; `{}` is a spec with every default.
+
+        With `follows` it is a challenger: it learns what another model learns, from that one's log.
+        """
         data = await read_body(request, min(settings.body_bytes, _SPEC_BYTES))
         body_format = format_of_body(request.headers.get("content-type") if data else None)
         spec = body_format.decode(data, _BOUNDS) if data else {}
-        created, new = await handlers.create(engine, name, spec)
+        created, new = await handlers.create(engine, request.state.grant, name, spec)
         return respond(request, body_format, created, 201 if new else 200)
 
     @app.delete(

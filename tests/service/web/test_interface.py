@@ -36,6 +36,8 @@ INTERFACE = [
     ("PUT /v1/models/{name}/state", "", f"200 201 {BODY}".replace("400 ", "")),
     ("POST /v1/models/{name}/snapshot", "", f"201 404 {BODY}"),
     ("POST /v1/models/{name}/rollback", "If-Match", f"200 404 412 {BODY}"),
+    ("GET /v1/models/{name}/challengers", "", f"200 404 {KEY}"),
+    ("POST /v1/models/{name}/promote", "If-Match", f"200 404 409 412 {BODY}"),
     ("GET /v2", "", f"200 {KEY}"),
     ("GET /v2/health/live", "", f"200 503 {PUBLIC}"),
     ("GET /v2/health/ready", "", f"200 503 {PUBLIC}"),

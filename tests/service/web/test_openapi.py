@@ -185,11 +185,32 @@ def test_the_examples_of_learning_and_predicting(
 def test_the_examples_of_specs(client: httpx.Client, name: str) -> None:
     model, kinds = "/v1/models/{name}", []
     content = TOLD["paths"][model]["put"]["requestBody"]["content"]["application/json"]
+    client.put("/v1/models/rooms").raise_for_status()  # which the challenger follows
     for kind, example in content["examples"].items():
         answer = client.put(model.format(name=f"{name}.{kind}"), json=example["value"])
         as_described(answer, model, "put")
         kinds.append(answer.json()["spec"]["task"])
     assert set(kinds) == {"classification", "regression"}
+
+
+def test_a_challenger(client: httpx.Client, name: str) -> None:
+    """It is described as it is, before and after it has taken its champion's place."""
+    rooms, model = f"/v1/models/{name}", "/v1/models/{name}"
+    client.put(rooms).raise_for_status()
+    client.put(f"{rooms}-b", json={"follows": name}).raise_for_status()
+    for compared in (True, False):
+        if compared:
+            sent = {"x": [[0.1, 0.2], [0.8, 0.9]] * 5, "y": ["low", "high"] * 5}
+            for _ in range(2):
+                sequence = client.post(f"{rooms}/samples", json=sent).json()["sequence"]
+            client.get(f"{rooms}-b?min_sequence={sequence}").raise_for_status()
+        told = client.get(f"{rooms}/challengers")
+        as_described(told, f"{model}/challengers", "get")
+        assert (told.json()["challengers"][0]["interval"] is not None) == compared
+        answer = client.post(f"{rooms}/promote", json={"model": f"{name}-b"})
+        as_described(answer, f"{model}/promote", "post")
+        as_described(client.get(f"{rooms}-b"), model, "get")
+        as_described(client.get(f"{rooms}/history"), f"{model}/history", "get")
 
 
 def test_the_examples_of_a_regression(client: httpx.Client, name: str) -> None:

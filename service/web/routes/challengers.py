@@ -1,0 +1,91 @@
+"""The routes of challengers: how they do beside their champion, and the exchange of the two."""
+
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+
+from service.engine.facade import Engine
+from service.errors import (
+    AnotherState,
+    Invalid,
+    LagsBehind,
+    ModelBroken,
+    NotFollowing,
+    SampleError,
+    SnapshotFailed,
+    StorageFailed,
+    UnknownModel,
+    pointer_to,
+)
+from service.web.formats.body import read_body, respond
+from service.web.formats.bounds import Bounds
+from service.web.formats.moments import read_if_match
+from service.web.formats.wire import JSON, format_of_body
+from service.web.openapi.operations import BODY_REFUSALS, IF_MATCH, answer, body, refusals
+from service.web.routes import handlers
+from service.web.routes.scoreboard import scoreboard
+
+_BODY_BYTES = 1 << 12
+_BOUNDS = Bounds(_BODY_BYTES, _BODY_BYTES)
+
+
+def add_challengers(app: FastAPI, engine: Engine) -> None:
+    """Add the routes; GET needs the scope predict, POST admin (`web.layers.guard`)."""
+
+    @app.get(
+        "/v1/models/{name}/challengers",
+        tags=["challengers"],
+        responses={200: answer("Challengers", "The scoreboard."), **refusals(UnknownModel)},
+    )
+    async def list_challengers(request: Request, name: str) -> Response:
+        """The models that follow this one, each compared with it on the same samples.
+
+        `difference` is above zero where the challenger is better. `interval` holds at all times
+        together with the probability `level`: it may be watched, and acted on once zero is outside.
+        """
+        champion, prefix = engine.model(name), request.state.grant.prefix
+        seen = [m for m in engine.followers(champion) if m.name.startswith(prefix)]
+        return respond(request, JSON, scoreboard(champion, seen))
+
+    @app.post(
+        "/v1/models/{name}/promote",
+        tags=["challengers"],
+        openapi_extra=body("Promotion") | IF_MATCH,
+        responses={
+            200: answer("Model", "The model as it is now."),
+            **refusals(*BODY_REFUSALS, UnknownModel, ModelBroken, NotFollowing, LagsBehind),
+            **refusals(SnapshotFailed, StorageFailed, AnotherState),
+        },
+    )
+    async def promote_model(request: Request, name: str) -> Response:
+        """Exchange spec and state of a model and its challenger; 200 means that it is on disk.
+
+        The challenger first learns what it lacks of the champion's log. Both keep their names,
+        their sequences and the rows that wait for labels, and begin another epoch; the challenger
+        is from now on what the champion was, and goes on following. The state of before is in the
+        history, under the sequence at which they were exchanged: a rollback to it undoes this.
+        """
+        data = await read_body(request, _BODY_BYTES)
+        body_format = format_of_body(request.headers.get("content-type"))
+        challenger = _read_promotion(body_format.decode(data, _BOUNDS))
+        expected = read_if_match(request.headers.getlist("if-match"))
+        request.state.grant.check_model(challenger)
+        told = await handlers.promote(engine, name, challenger, expected)
+        return respond(request, body_format, told)
+
+
+def _read_promotion(given: Any) -> str:
+    """The name of the challenger. Raises Invalid."""
+    wrong: list[SampleError] = []
+    fields = given if isinstance(given, dict) else {}
+    name = fields.get("model")
+    if fields is not given:
+        wrong.append({"pointer": "", "detail": "must be an object"})
+    elif not isinstance(name, str):
+        wrong.append({"pointer": "/model", "detail": "must name a challenger"})
+    unknown = [field for field in fields if field != "model"]
+    wrong += [{"pointer": pointer_to(field), "detail": "unknown field"} for field in unknown]
+    if wrong:
+        raise Invalid('the body of a promotion is {"model": NAME}, of a challenger', wrong)
+    assert isinstance(name, str)
+    return name

@@ -1,0 +1,49 @@
+"""A model and those that follow it, side by side, as plain data."""
+
+from typing import Any
+
+from service.model.comparison import LEVEL, Comparison
+from service.model.live import Model
+
+
+def scoreboard(champion: Model, challengers: list[Model]) -> dict[str, Any]:
+    """Each challenger compared with its champion on the samples that both have learned."""
+    return {
+        "model": champion.name,
+        "sequence": champion.published.sequence,
+        "epoch": champion.published.epoch,
+        "task": champion.spec.task,
+        "level": LEVEL,
+        "cost_microseconds": champion.learning_time.microseconds,
+        "challengers": [_row(model) for model in challengers],
+    }
+
+
+def _row(model: Model) -> dict[str, Any]:
+    published, following = model.published, model.following
+    comparison = following.comparison
+    losses, interval = comparison.mean_losses, comparison.interval
+    return {
+        "model": model.name,
+        "sequence": published.sequence,
+        "epoch": published.epoch,
+        "status": model.status,
+        "notice": model.broken or None,
+        "lag": model.lag,
+        "passed_over": following.passed_over,
+        "samples": comparison.samples,
+        "loss": None if losses is None else losses[1],
+        "champion_loss": None if losses is None else losses[0],
+        "difference": comparison.difference,
+        "interval": None if interval is None else list(interval),
+        "better": _better(comparison),
+        "cost_microseconds": model.learning_time.microseconds,
+    }
+
+
+def _better(comparison: Comparison) -> str | None:
+    """Which of the two is better, as far as that is known by now."""
+    interval = comparison.interval
+    if interval is None or interval.low <= 0.0 <= interval.high:
+        return None
+    return "challenger" if interval.low > 0.0 else "champion"
