@@ -94,7 +94,8 @@ class LiveModels:
             self._learners[learner.model.name] = learner
             report(f"recovering: {len(self)} of {n_models} models done")
         self._recover_followers()
-        self._keys.load()
+        for model in self.all():
+            self._keys.load(model.id)
         self._storage.snapshots.set_others_aside({model.id for model in self.all()})
 
     def _recover_followers(self) -> None:

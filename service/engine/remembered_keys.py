@@ -41,11 +41,13 @@ class RememberedKeys:
         self._unanswered: dict[tuple[int, int], KeyedRequest] = {}
         self._unwritten: dict[tuple[int, int], KeyedRequest] = {}
 
-    def load(self) -> None:
-        """Remember the keys in storage. Raises StartupError."""
-        for model, sequence, key in self._answers.all_keys():
-            self._sequences.setdefault(model, {})[key] = sequence
-        for model, sequence, n_bytes in self._answers.sizes(_SMALL_BYTES):
+    def load(self, model: int) -> None:
+        """Remember a model's keys in storage. Raises StartupError."""
+        self.forget(model)
+        sequences = {key: sequence for sequence, key in self._answers.keys(model)}
+        if sequences:
+            self._sequences[model] = sequences
+        for sequence, n_bytes in self._answers.sizes(model, _SMALL_BYTES):
             self._add_size(model, sequence, n_bytes)
 
     def find(self, model: int, key: bytes) -> KeyedRequest | None:

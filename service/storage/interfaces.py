@@ -163,11 +163,11 @@ class Catalogue(Protocol):
 class Answers(Protocol):
     """The idempotency keys that the journal took, and the answers to their requests."""
 
-    def all_keys(self) -> Iterator[tuple[int, int, bytes]]:
-        """(model, sequence, key) of all keys, each model's oldest first. Raises StartupError."""
+    def keys(self, model: int) -> Iterator[tuple[int, bytes]]:
+        """(sequence, key) of a model's keys, oldest first. Raises StartupError."""
 
-    def sizes(self, above: int) -> Iterator[tuple[int, int, int]]:
-        """(model, sequence, bytes) of all answers of more bytes than a number, oldest first.
+    def sizes(self, model: int, above: int) -> Iterator[tuple[int, int]]:
+        """(sequence, bytes) of a model's answers of more bytes than a number, oldest first.
 
         Raises StartupError.
         """

@@ -16,22 +16,23 @@ class SqliteAnswers:
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
 
-    def all_keys(self) -> Iterator[tuple[int, int, bytes]]:
-        """(model, sequence, key) of all keys, each model's oldest first."""
+    def keys(self, model: int) -> Iterator[tuple[int, bytes]]:
+        """(sequence, key) of a model's keys, oldest first."""
         with self._file.reading():
             for row in self._file.db.execute(
-                "SELECT * FROM log WHERE kind = 'key' ORDER BY model, sequence, place"
+                "SELECT * FROM log WHERE model = ? AND kind = 'key' ORDER BY sequence, place",
+                (model,),
             ):
-                model, sequence, key, *_ = read_key(row, None)
-                yield model, sequence, key
+                _, sequence, key, *_ = read_key(row, None)
+                yield sequence, key
 
-    def sizes(self, above: int) -> Iterator[tuple[int, int, int]]:
-        """(model, sequence, bytes) of all answers of more bytes than a number, oldest first."""
+    def sizes(self, model: int, above: int) -> Iterator[tuple[int, int]]:
+        """(sequence, bytes) of a model's answers of more bytes than a number, oldest first."""
         with self._file.reading():
             yield from self._file.db.execute(
-                "SELECT model, sequence, length(record) FROM log "
-                "WHERE kind = 'answer' AND length(record) > ? ORDER BY model, sequence, place",
-                (above,),
+                "SELECT sequence, length(record) FROM log WHERE model = ? "
+                "AND kind = 'answer' AND length(record) > ? ORDER BY sequence, place",
+                (model, above),
             )
 
     def find(self, model: int, sequence: int) -> KeyedRequest | None:

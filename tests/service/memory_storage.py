@@ -145,13 +145,13 @@ class _Catalogue(_Part):
 
 
 class _Answers(_Part):
-    def all_keys(self) -> Iterator[tuple[int, int, bytes]]:
-        return (row[:3] for _, row in sorted(self.memory.keys.items()))
+    def keys(self, model: int) -> Iterator[tuple[int, bytes]]:
+        return ((row[1], row[2]) for at, row in sorted(self.memory.keys.items()) if at[0] == model)
 
-    def sizes(self, above: int) -> Iterator[tuple[int, int, int]]:
+    def sizes(self, model: int, above: int) -> Iterator[tuple[int, int]]:
         for at, row in sorted(self.memory.keys.items()):
-            if row.answer is not None and len(row.answer) > above:
-                yield *at, len(row.answer)
+            if at[0] == model and row.answer is not None and len(row.answer) > above:
+                yield at[1], len(row.answer)
 
     def find(self, model: int, sequence: int) -> KeyedRequest | None:
         return self.memory.keys.get((model, sequence))

@@ -33,11 +33,10 @@ def contents(path: Path) -> list[object]:
     """The models and all of their entries."""
     storage = open_storage(path.parent)
     try:
-        list(storage.answers.all_keys())
-        return [
-            (model, list(storage.journal.blocks(model.number, 0)))
-            for model in storage.catalogue.models()
-        ]
+        models = storage.catalogue.models()
+        for model in models:
+            list(storage.answers.keys(model.number))
+        return [(model, list(storage.journal.blocks(model.number, 0))) for model in models]
     finally:
         storage.close()
 
