@@ -32,7 +32,7 @@ DATA ?= ../shared/data
 # The versions and hashes of everything: the server, what builds it, and development.
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 lock: .venv/supply
-	$(LOCK) pyproject.toml --output-file locks/server.txt
+	$(LOCK) pyproject.toml --extra fleet --output-file locks/server.txt
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 	  | $(LOCK) - --output-file locks/build.txt
 	$(LOCK) pyproject.toml --extra dev --extra bench --output-file locks/development.txt

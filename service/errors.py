@@ -45,6 +45,7 @@ WolfstreamError
         ├── NotReached        the model did not reach the wanted sequence in time
         ├── StorageFailed     the journal could not be written
         │   ├── InDoubt       or it was; which of the two is not known yet
+        │   ├── NotLeader     another replica of the fleet learns this model
         │   └── AnswerMissing it was, but the answer to a request sent again is lost
         ├── ServerFailed      the server met an error of its own; nothing was learned
         ├── ModelBroken       the model's learner failed; other models continue
@@ -353,6 +354,13 @@ class InDoubt(StorageFailed):
 
     outcome = "unknown"
     slug, title = "in-doubt", "It is not known whether the samples were written"
+
+
+class NotLeader(StorageFailed):
+    """Another replica of the fleet learns the model; nothing was learned here."""
+
+    slug, title = "not-leader", "Another replica leads the model"
+    retry_after_seconds = 1
 
 
 class AnswerMissing(StorageFailed):

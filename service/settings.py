@@ -30,10 +30,16 @@ def _split(given: Any) -> Any:
     """The items of a list that a variable holds, separated by commas."""
     if not isinstance(given, str):
         return given
-    return tuple(part.strip().lower() for part in given.split(",") if part.strip())
+    return tuple(part.strip() for part in given.split(",") if part.strip())
+
+
+def _split_names(given: Any) -> Any:
+    """The same, of names of hosts, whose case does not matter."""
+    return _split(given.lower()) if isinstance(given, str) else given
 
 
 _Host = Annotated[str, Field(pattern=r"^[a-z0-9._-]+$")]
+_Server = Annotated[str, Field(pattern=r"^(nats|tls)://[^\s/]+$")]
 _Origin = Annotated[str, Field(pattern=r"^[a-z][a-z0-9+.-]*://[^/?#\s]+$")]
 
 
@@ -45,13 +51,13 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     insecure: bool = Field(False, description="Let other machines use the server without keys.")
-    hosts: Annotated[tuple[_Host, ...], NoDecode, BeforeValidator(_split)] = Field(
+    hosts: Annotated[tuple[_Host, ...], NoDecode, BeforeValidator(_split_names)] = Field(
         (),
         description="Names under which clients know the server, separated by commas. Without keys "
         "requests that name another host are refused, except its addresses and localhost; with "
         "keys if this is set.",
     )
-    origins: Annotated[tuple[_Origin, ...], NoDecode, BeforeValidator(_split)] = Field(
+    origins: Annotated[tuple[_Origin, ...], NoDecode, BeforeValidator(_split_names)] = Field(
         (),
         description="Sites whose pages may use the server, like https://example.com, separated by "
         "commas.",
@@ -72,6 +78,26 @@ class Settings(BaseSettings):
     )
     data: Path = Field(
         Path("wolfstream-data"), description="Directory of the journal and the snapshots."
+    )
+    fleet: Annotated[tuple[_Server, ...], NoDecode, BeforeValidator(_split)] = Field(
+        (),
+        description="Servers of NATS that hold the fleet's models, like nats://a:4222, separated "
+        "by commas; the data directory then holds no models.",
+    )
+    advertise: str = Field(
+        "",
+        pattern=r"^(https?://[^/?#\s]+)?$",
+        description="Address at which the fleet's other replicas reach this one, like "
+        "http://10.0.0.7:8000.",
+    )
+    fleet_log_bytes: int = Field(
+        4 << 30,
+        ge=1 << 23,
+        description="Bytes that the logs of all models of a fleet may take together; what NATS "
+        "has been told first counts.",
+    )
+    fleet_state_bytes: int = Field(
+        4 << 30, ge=1 << 23, description="The same of the snapshots of all models."
     )
     webhook: str | None = Field(
         None,

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
 ASKED = {
-    "server": PROJECT["project"]["dependencies"],
+    "server": PROJECT["project"]["dependencies"] + EXTRAS["fleet"],
     "build": PROJECT["build-system"]["requires"],
     "development": PROJECT["project"]["dependencies"] + EXTRAS["dev"] + EXTRAS["bench"],
 }

@@ -1,5 +1,6 @@
 """API keys: where they are kept, what they allow, and their quotas.
 
 It may import nothing of the other packages.
-It is imported by `service.cli`, `service.web`, `service.web.routes`, `service.web.layers`.
+It is imported by `service.cli`, `service.web`, `service.web.routes`, `service.web.layers`,
+`service.fleet`.
 """

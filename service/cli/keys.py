@@ -1,6 +1,7 @@
 """The command `wolfstream keys`: the API keys of a server."""
 
 import re
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,9 @@ from service.cli.tables import table
 
 # pydantic is imported when a command runs: help is quick.
 if TYPE_CHECKING:
-    from service.access.keys import Key
+    from collections.abc import Iterator
+
+    from service.access.keys import ApiKeys, Key
 
 # A key's name follows the rule for models' names.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -28,6 +31,34 @@ def _check_name(_: click.Context, __: click.Parameter, value: str | None) -> str
             "letter or digit"
         )
     return value
+
+
+_fleet = click.option(
+    "--fleet",
+    metavar="URLS",
+    envvar="WOLFSTREAM_FLEET",
+    default="",
+    help="Servers of NATS of a fleet, whose keys they are then.  [WOLFSTREAM_FLEET]",
+)
+
+
+@contextmanager
+def _kept(data: Path, fleet: str) -> "Iterator[ApiKeys]":
+    """The keys of a data directory, or of a fleet; what goes wrong with them ends the command."""
+    from service.access.key_file import KeyFile
+    from service.access.keys import KeysError
+    from service.errors import StartupError
+
+    try:
+        if not fleet:
+            yield KeyFile(data)
+            return
+        from service.fleet.opening import keys_at
+
+        with keys_at(fleet.split(",")) as keys:
+            yield keys
+    except (KeysError, StartupError) as error:
+        raise Failure(str(error)) from None
 
 
 @click.group()
@@ -54,6 +85,7 @@ def keys() -> None:
       wolfstream keys add --name sensors --scope learn --prefix sensor-
       wolfstream keys list
       wolfstream keys revoke sensors
+      wolfstream keys list --fleet nats://a:4222,nats://b:4222
 
     The data directory keeps a hash of each key, in keys.json. To do without keys again, stop the
     server and delete this file.
@@ -62,6 +94,7 @@ def keys() -> None:
 
 @keys.command()
 @data_option
+@_fleet
 @click.option("--name", required=True, callback=_check_name, help="Name of the key in listings.")
 @click.option(
     "--scope",
@@ -83,33 +116,26 @@ def keys() -> None:
     metavar="N",
     help="Rows to learn or predict, on average; more are refused with 429.  [default: any]",
 )
-def add(data: Path, **options: Any) -> None:
+def add(data: Path, fleet: str, **options: Any) -> None:
     """Make a key and print it, once."""
-    from service.access.key_file import KeyFile
-    from service.access.keys import KeysError, add_key
+    from service.access.keys import add_key
 
-    try:
-        key = add_key(KeyFile(data), **options)
-    except KeysError as error:
-        raise Failure(str(error)) from None
+    with _kept(data, fleet) as keys:
+        key = add_key(keys, **options)
     click.echo(key)
     click.echo("Keep it: it cannot be shown again.", err=True)
 
 
 @keys.command("list")
 @data_option
-def list_(data: Path) -> None:
+@_fleet
+def list_(data: Path, fleet: str) -> None:
     """List the keys, without the keys themselves."""
-    from service.access.key_file import KeyFile
-    from service.access.keys import KeysError
-
-    try:
-        found = KeyFile(data).read()
-    except KeysError as error:
-        raise Failure(str(error)) from None
+    with _kept(data, fleet) as keys:
+        found, place = keys.read(), keys.name if fleet else data
     if not found:
         served = "everybody who reaches it" if found is None else "nobody"
-        click.echo(f"No keys in {data}: a server there serves {served}.", err=True)
+        click.echo(f"No keys in {place}: a server there serves {served}.", err=True)
         return
     rows = [("NAME", "KEY", "SCOPES", "MODELS", "SAMPLES/S", "CREATED"), *map(_row, found)]
     click.echo(table(rows))
@@ -124,14 +150,12 @@ def _row(key: "Key") -> tuple[str, ...]:
 
 @keys.command()
 @data_option
+@_fleet
 @click.argument("name")
-def revoke(data: Path, name: str) -> None:
+def revoke(data: Path, fleet: str, name: str) -> None:
     """Revoke a key."""
-    from service.access.key_file import KeyFile
-    from service.access.keys import KeysError, revoke_key
+    from service.access.keys import revoke_key
 
-    try:
-        revoke_key(KeyFile(data), name)
-    except KeysError as error:
-        raise Failure(str(error)) from None
+    with _kept(data, fleet) as keys:
+        revoke_key(keys, name)
     click.echo(f"{name} is revoked; a running server refuses it within a second.", err=True)

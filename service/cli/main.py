@@ -34,6 +34,8 @@ _ON_THE_COMMAND_LINE = (
         "tls_cert",
         "tls_key",
         "data",
+        "fleet",
+        "advertise",
         "threads",
         "log_format",
         "webhook",
@@ -92,6 +94,8 @@ _METAVARS = {
     "tls_cert": "FILE",
     "tls_key": "FILE",
     "data": "DIR",
+    "fleet": "URLS",
+    "advertise": "URL",
     "log_format": "auto|text|json",
     "webhook": "URL",
 }
@@ -134,6 +138,8 @@ def _other_settings() -> str:
 @_setting("tls_cert")
 @_setting("tls_key")
 @_setting("data")
+@_setting("fleet")
+@_setting("advertise")
 @_setting("threads")
 @_setting("log_format")
 @_setting("webhook")

@@ -2,13 +2,13 @@
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from service.diagnostics.metrics import Metrics
 from service.engine.live_models import LiveModels
 from service.engine.recovery import Computing, replay
 from service.engine.remembered_keys import RememberedKeys
-from service.errors import InDoubt, StartupError, StorageFailed
+from service.errors import InDoubt, NotLeader, StartupError, StorageFailed
 from service.model.live import Model
 from service.storage.entries import Entry, KeyedRequest
 from service.storage.interfaces import Storage
@@ -39,6 +39,7 @@ class Commits:
             return {}
         began = time.monotonic()
         failures = self._append(entries, self._keys.with_answers(new_keys))
+        self._release(failures)
         if not failures:
             self._metrics.commit.observe(time.monotonic() - began)
         for detail in {error.detail for error in failures.values()}:
@@ -48,7 +49,9 @@ class Commits:
 
     def append_alone(self, entry: Entry) -> None:
         """Write a fit or a checkpoint in a commit of its own. Raises StorageFailed."""
-        if error := self._append([entry]).get(entry.model):
+        failures = self._append([entry])
+        self._release(failures)
+        if error := failures.get(entry.model):
             raise error
 
     @property
@@ -65,12 +68,23 @@ class Commits:
                     self._storage.journal.settle(model_id)
                     for found in replay(learner, self._storage, computing):
                         self._keys.add_answered(found)
+                except NotLeader:  # it was not written, and nobody waits for it any more
+                    self._models.release(learner.model)
+                    self._in_doubt.discard(model_id)
+                    continue
                 except (StorageFailed, StartupError) as error:
                     logger.error("model %s: a commit is in doubt: %s", learner.model.name, error)
                     continue
                 learner.publish()
                 yield learner.model
             self._in_doubt.discard(model_id)
+
+    def _release(self, failures: Mapping[int, StorageFailed]) -> None:
+        """Let the models go that other replicas of the fleet write by now."""
+        for model_id, error in failures.items():
+            learner = self._models.with_id(model_id)
+            if isinstance(error, NotLeader) and learner is not None:
+                self._models.release(learner.model)
 
     def _append(
         self, entries: Sequence[Entry], keys: Sequence[KeyedRequest] = ()

@@ -30,6 +30,7 @@ from service.errors import (
     Follows,
     InDoubt,
     ModelBroken,
+    NotLeader,
     Refusal,
     ServerFailed,
     SnapshotFailed,
@@ -79,6 +80,7 @@ class Engine:
         self.readiness = Readiness(self._phase, warm_up)
         self._waiters = SequenceWaiters(settings.wait_seconds)
         self._writer = Writer(storage, settings, self._acknowledge)
+        self.leading = self._writer.leading(self._in_order)
         self.refits = Refits(self._take_window, self._keep_fit, settings.refits)
         self._followers = Followers(
             self._next_turn, self._writer.challengers.learn, self._is_busy, self._waiters.wake
@@ -105,6 +107,7 @@ class Engine:
         prepared = self.ready.done()
         await self.refits.stop()
         await self._followers.stop()
+        self.leading.stop()
         self._queue.close()
         if prepared:
             await self._thread.join()
@@ -152,10 +155,12 @@ class Engine:
         return self._writer.models.all()
 
     def model(self, name: str) -> Model:
-        """The live model of this name. Raises NotReady, UnknownModel."""
+        """The live model of this name. Raises NotReady, UnknownModel, NotLeader."""
         self._phase.check_readable()
         model = self._writer.models.get(name)
         if model is None:
+            if self._writer.models.is_released(name):
+                raise NotLeader(f"another replica leads model {name!r}")
             raise UnknownModel(f"there is no model {name!r}; create it with PUT /v1/models/{name}")
         return model
 

@@ -17,6 +17,7 @@ from service.engine.uploads import in_same_state
 from service.errors import (
     ModelBroken,
     ModelExists,
+    NotLeader,
     NotYetLearned,
     StartupError,
     StateExists,
@@ -46,6 +47,8 @@ class LiveModels:
         self._keys = keys
         self._most = most
         self._learners: dict[str, Learner] = {}
+        # Names of models that were learned here until another replica of the fleet had them.
+        self._released = set[str]()
 
     def __len__(self) -> int:
         return len(self._learners)
@@ -111,6 +114,28 @@ class LiveModels:
                     f"{champion.model.name!r} that it follows only to {champion.sequence}: delete "
                     "it and make it anew"
                 )
+
+    def adopt(self, learner: Learner) -> None:
+        """Learn for a model from now on, whose term has begun. Raises StartupError."""
+        self._keys.load(learner.model.id)
+        self._released.discard(learner.model.name)
+        self._learners[learner.model.name] = learner
+
+    def release(self, model: Model) -> None:
+        """Learn no more for a model, which another replica of the fleet has, or will have."""
+        if self.is_live(model):
+            model.led = False
+            self._released.add(model.name)
+            self._keys.forget(model.id)
+            del self._learners[model.name]
+
+    def is_released(self, name: str) -> bool:
+        """Whether a model was learned here, and is learned elsewhere since."""
+        return name in self._released
+
+    def forget_released(self, name: str) -> None:
+        """Note that a model that was learned here does not exist any more."""
+        self._released.discard(name)
 
     def load(self, name: str, path: Path) -> None:
         """Make the model in a file a live one, unless there is one of its name.
@@ -215,7 +240,9 @@ class LiveModels:
         return self.get(model.name) is model
 
     def learner(self, model: Model) -> Learner:
-        """The learner of a model. Raises UnknownModel if it was deleted."""
+        """The learner of a model. Raises UnknownModel if it was deleted, NotLeader."""
+        if not model.led:
+            raise NotLeader(f"another replica leads model {model.name!r}; nothing was learned here")
         if not self.is_live(model):
             raise UnknownModel(f"model {model.name!r} was deleted")
         return self._learners[model.name]

@@ -49,6 +49,37 @@ def recover_model(
 
     Raises StartupError.
     """
+    found = bring_back(
+        learner,
+        storage,
+        computing,
+        lambda whole, journal: check_complete(whole, journal, champion),
+        champion,
+    )
+    try:
+        if found:
+            storage.answers.write(found)
+    except StorageFailed as error:
+        raise StartupError(f"{error}; make room for it and start again") from None
+    learner.publish()
+    logger.info("model %s: recovered at sequence %d", learner.model.name, learner.sequence)
+    return learner
+
+
+def bring_back(
+    learner: Learner,
+    storage: Storage,
+    computing: Computing,
+    check: Callable[[Learner, Journal], None],
+    champion: int | None = None,
+) -> list[KeyedRequest]:
+    """Fill a new learner with its model; keys whose answers had not been written, with them.
+
+    check: is called once all is learned that there is, and may raise StartupError. champion: see
+    `recover_model`.
+
+    Where something cannot be read, the model is broken. Nothing is written to the journal.
+    """
     model, journal = learner.model, storage.journal
     damaged, found = list[int](), list[KeyedRequest]()
     if _may_begin(learner, journal, _RESTORING):
@@ -66,19 +97,12 @@ def recover_model(
             model.broken = str(error)
             logger.error("model %s is broken: %s", model.name, error)
         else:
-            _check_complete(learner, journal, champion)
-    try:
-        if found:
-            storage.answers.write(found)
-    except StorageFailed as error:
-        raise StartupError(f"{error}; make room for it and start again") from None
+            check(learner, journal)
     if not model.broken:  # the way back is found
         journal.end_replay(model.id)
         for sequence in damaged:
             storage.snapshots.set_aside(model.id, sequence)
-    learner.publish()
-    logger.info("model %s: recovered at sequence %d", model.name, learner.sequence)
-    return learner
+    return found
 
 
 def _may_begin(learner: Learner, journal: Journal, after: int) -> bool:
@@ -234,7 +258,7 @@ def _note_origin(model: Model, sequence: int, state: State) -> None:
         logger.warning("model %s: %s", model.name, model.notice)
 
 
-def _check_complete(learner: Learner, journal: Journal, champion: int | None) -> None:
+def check_complete(learner: Learner, journal: Journal, champion: int | None = None) -> None:
     """Raise StartupError where more was acknowledged than there is."""
     model = learner.model
     reached = max(learner.sequence, journal.end(model.id if champion is None else champion))

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
@@ -24,6 +24,7 @@ from service.engine.commits import Commits
 from service.engine.duplicates import Duplicates
 from service.engine.history import History
 from service.engine.late_labels import Found, LabelRequest, count_unlearned
+from service.engine.leading import Leading
 from service.engine.live_models import LiveModels, mark_broken
 from service.engine.model_files import LoadedModel
 from service.engine.predictions import Remembered, RememberRequest
@@ -33,7 +34,7 @@ from service.engine.remembered_keys import RememberedKeys
 from service.engine.snapshot_schedule import SnapshotSchedule
 from service.engine.turns import Turns, Work
 from service.engine.uploads import filled
-from service.errors import InDoubt, RefitFailed, Refusal, ServerFailed, StorageFailed
+from service.errors import InDoubt, NotLeader, RefitFailed, Refusal, ServerFailed, StorageFailed
 from service.heads.fit import Fit, Window, fit_from_record, fit_to_record
 from service.model.live import Model
 from service.native.threads import Threads
@@ -141,7 +142,13 @@ class Writer:
             self._threads.use(self._settings.threads)
 
     def recover(self, report: Callable[[str], None]) -> None:
-        """Bring back all models. report: is called with what is being done. Raises StartupError."""
+        """Bring back all models, unless they are a fleet's, which come as they are asked for.
+
+        report: is called with what is being done. Raises StartupError.
+        """
+        if self._settings.fleet:
+            self._threads.use(self._settings.threads)
+            return
         processors = len(os.sched_getaffinity(0))
         room = Room(
             max(1, processors // self._settings.threads),
@@ -207,6 +214,12 @@ class Writer:
         """The samples that a refit of a model is over, copied. Raises UnknownModel, ModelBroken."""
         return self.models.usable(model).window()
 
+    def leading(
+        self, in_order: Callable[[Model | None, Callable[[], Any]], Awaitable[Any]]
+    ) -> Leading:
+        """Which models of a fleet are learned here; see `Leading`."""
+        return Leading(self._storage, self.models, self._keys, self._threads.using, in_order)
+
     def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
         """Add a model that was uploaded; see `LiveModels.add`."""
         if self._settings.threads > 1:
@@ -268,6 +281,8 @@ class Writer:
             with self.challengers.paused([order.model]):
                 result = order.run()
         except Refusal as error:
+            if isinstance(error, NotLeader) and order.model is not None:
+                self.models.release(order.model)
             self._acknowledge([(order.answer, error)], ())
         except Exception as failure:  # the writer serves everybody else, too
             logger.exception("an order of the writer failed")

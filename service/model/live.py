@@ -28,6 +28,7 @@ class Model:
     notice: what its clients should know of its recovery; empty if nothing.
     head_of: the head that names the entries and responses of a learning call.
     broken: why the model no longer learns; empty while it does.
+    led: whether it learns here; False once another replica of a fleet has it.
     snapshot_sequence: of the newest snapshot; 0 without one.
     snapshot_time: when that was saved, on the monotonic clock; None without one.
     last_row: that it was sent.
@@ -51,6 +52,7 @@ class Model:
         self.following = Following()
         self.head_of = {call: head_of_call(spec, call) for call in LEARNING_CALLS}
         self.broken = ""
+        self.led = True
         self.notice = ""
         self.last_row = LastRow()
         self.snapshot_sequence = 0

@@ -42,7 +42,8 @@ def side_path(data: Path) -> Path:
     return data / "monitor.sqlite"
 
 
-def _replays_path(data: Path) -> Path:
+def replays_path(data: Path) -> Path:
+    """The path of the file of replays that have begun, some of which may have ended a process."""
     return data / "replays"
 
 
@@ -62,7 +63,7 @@ def open_storage(data: Path, snapshots_kept: int = 4, read_only: bool = False) -
     snapshots = SnapshotFiles(snapshots_path(data), snapshots_kept)
     file = SqliteFile(journal_path(data), read_only, snapshots.pin)
     high_water = HighWater(high_water_path(data), read_only)
-    replays = ReplayMarks(_replays_path(data), read_only)
+    replays = ReplayMarks(replays_path(data), read_only)
     journal, catalogue = SqliteJournal(file, high_water, replays), SqliteCatalogue(file)
     # A server may mark what comes after the moment that is read.
     if not read_only and high_water.last() > catalogue.last_event():
@@ -136,7 +137,7 @@ def forget_high_water(data: Path) -> None:
 
     Those of replays that ended a process are forgotten. Raises OSError.
     """
-    _replays_path(data).unlink(missing_ok=True)
+    replays_path(data).unlink(missing_ok=True)
     path = high_water_path(data)
     if path.exists():
         path.rename(path.with_name(f"{path.name}.{datetime.now(UTC):aside-%Y%m%dT%H%M%S}"))

@@ -108,3 +108,25 @@ class CatalogueEntry(NamedTuple):
 def new_epoch() -> str:
     """A text that no model had before."""
     return secrets.token_hex(_EPOCH_BYTES)
+
+
+def next_term(epoch: str) -> str:
+    """The epoch of the next term of the same life: another leader goes on where the log ends.
+
+    All that was acknowledged in an earlier term is in the log, so its sequences stay the same
+    states.
+    """
+    life, _, term = epoch.partition(".")
+    return f"{life}.{int(term or 0) + 1}"
+
+
+def in_one_life(earlier: str, later: str) -> bool:
+    """Whether the sequences of an epoch are the same states in another, which is as late or later.
+
+    Both are as `new_epoch` and `next_term` make them; others are equal or of different lives.
+    """
+    (life, _, term), (later_life, _, later_term) = earlier.partition("."), later.partition(".")
+    if earlier == later:
+        return True
+    known = all(one.isdecimal() and len(one) < 10 for one in (term or "0", later_term or "0"))
+    return life == later_life and known and int(term or 0) < int(later_term or 0)

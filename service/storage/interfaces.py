@@ -42,6 +42,12 @@ class Journal(Protocol):
             now.
         """
 
+    def reread(self, model: int, /) -> None:
+        """Forget what is known of a model's log, to which others may have written since.
+
+        Whoever learns the model from now on reads all that there is.
+        """
+
     def settle(self, model: int, /) -> None:
         """Find out what became of a model's commit in doubt.
 
@@ -64,7 +70,11 @@ class Journal(Protocol):
         """
 
     def append_epoch(self, model: int, sequence: int, epoch: str) -> None:
-        """Write that another epoch begins; durable on return. Raises StorageFailed."""
+        """Write that another epoch begins; durable on return.
+
+        Nothing is appended any more by those who have not read it. Raises StorageFailed, and
+        NotLeader where the log has something that was not read here.
+        """
 
     def epoch_since(self, model: int, sequence: int) -> str | None:
         """The last epoch that began at a sequence or after it, but for the first of the model.
@@ -144,6 +154,9 @@ class Catalogue(Protocol):
 
     def models(self) -> list[CatalogueEntry]:
         """All models, oldest first. Raises StartupError."""
+
+    def find(self, name: str) -> CatalogueEntry | None:
+        """The model of a name; None if there is none. Raises StorageFailed."""
 
     def creating(
         self, name: str, spec: dict[str, Any], epoch: str, follows: int | None = None

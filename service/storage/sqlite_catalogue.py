@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from service.errors import StorageFailed
+from service.errors import StartupError, StorageFailed
 from service.storage.entries import CatalogueEntry
 from service.storage.sqlite_file import SqliteFile, now
 from service.storage.sqlite_rows import (
@@ -35,6 +35,13 @@ class SqliteCatalogue:
                 (OF_SERVER,),
             )
             return [read_created(row) for row in rows]
+
+    def find(self, name: str) -> CatalogueEntry | None:
+        """The model of a name; None if there is none."""
+        try:
+            return next((found for found in self.models() if found.name == name), None)
+        except StartupError as error:
+            raise StorageFailed(str(error)) from None
 
     @contextmanager
     def creating(

@@ -130,6 +130,9 @@ class SqliteJournal:
         row = event_row(model, sequence, place, kind, now(), record)
         self._file.insert("INSERT INTO log", [row])
 
+    def reread(self, _model: int, /) -> None:
+        """Nothing: nobody else writes the file, and it is read anew each time."""
+
     def settle(self, _model: int, /) -> None:
         """Make sure that the last commit, if it failed, does not come back."""
         self._file.settle()

@@ -12,7 +12,7 @@ import socket
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import uvicorn
 
@@ -38,6 +38,10 @@ from service.web.layers.stream_connections import BoundedStream
 from service.web.routes.app import create_app
 from service.web.routes.stream import Streams
 from service.web.tls import check_tls
+
+if TYPE_CHECKING:
+    from service.fleet.opening import Fleet
+    from service.web.roles import Roles
 
 logger = logging.getLogger(__name__)
 
@@ -65,9 +69,10 @@ def serve(
     check_tls(settings.tls_cert, settings.tls_key)
     webhook = _webhook(settings)
     with owned(settings.data), contextlib.ExitStack() as stack:
-        if recover:
+        if recover and not settings.fleet:
             recover_directory(settings.data)
-        ring = _read_ring(settings)
+        fleet = _join(settings, loads, recover, stack) if settings.fleet else None
+        ring = _read_ring(settings, fleet)
         listener = stack.enter_context(_listening(settings, ring.required))
         # uvicorn's type asks for a class, but it only calls this.
         protocol: Any = functools.partial(BoundedProtocol, settings, problem_response)
@@ -91,7 +96,9 @@ def serve(
             ssl_keyfile=settings.tls_key,
         )
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-            runner.run(_serve(settings, loads, compiling, config, listener, ring, memory, webhook))
+            runner.run(
+                _serve(settings, loads, compiling, config, listener, ring, memory, webhook, fleet)
+            )
 
 
 async def _serve(
@@ -103,14 +110,16 @@ async def _serve(
     ring: KeyRing,
     memory: MemoryBudget,
     webhook: Webhook | None,
+    fleet: "Fleet | None",
 ) -> None:
-    storage = open_storage(settings.data, settings.snapshots)
+    storage = fleet.storage if fleet else open_storage(settings.data, settings.snapshots)
     engine, streams = Engine(settings, storage, WarmUp(compiling), loads), Streams()
     side_file = SideFile(side_path(settings.data), points.SCHEMA + alerts.SCHEMA)
     noted = alerts.Alerts(side_file, posted=webhook is not None)
     monitor = Monitor(engine, points.Points(side_file), noted)
-    config.app = create_app(engine, monitor, settings, streams, ring, memory)
-    server = _Server(config, engine, streams, monitor)
+    roles = _begin_roles(engine, fleet, settings) if fleet else None
+    config.app = create_app(engine, monitor, settings, streams, ring, memory, roles)
+    server = _Server(config, engine, streams, monitor, roles)
     engine.ready.add_done_callback(lambda _: server.recovery_ended())
     watching = [
         asyncio.create_task(monitor.run()),
@@ -122,6 +131,8 @@ async def _serve(
     await server.serve(sockets=[listener])
     for task in watching:
         task.cancel()
+    if roles is not None:
+        roles.stop()
     side_file.close()
     if not await engine.stop():
         # A compilation cannot be interrupted. The directory is held until the process is gone.
@@ -137,9 +148,33 @@ def _webhook(settings: Settings) -> Webhook | None:
     return Webhook(settings.webhook, settings.webhook_secret, settings.webhook_private)
 
 
-def _read_ring(settings: Settings) -> KeyRing:
+def _join(
+    settings: Settings, loads: Mapping[str, Path], recover: bool, stack: contextlib.ExitStack
+) -> "Fleet":
+    """Raises StartupError."""
     try:
-        return KeyRing(KeyFile(settings.data))
+        from service.web.joining import check_settings, joined
+    except ModuleNotFoundError:
+        raise StartupError(
+            "a fleet needs the client of NATS: pip install 'wolfstream[fleet]'"
+        ) from None
+    check_settings(settings, loads, recover)
+    return stack.enter_context(joined(settings))
+
+
+def _begin_roles(engine: Engine, fleet: "Fleet", settings: Settings) -> "Roles":
+    from service.web.roles import Roles
+
+    return Roles(engine, fleet, settings.advertise)
+
+
+def _read_ring(settings: Settings, fleet: "Fleet | None") -> KeyRing:
+    try:
+        if fleet is None:
+            return KeyRing(KeyFile(settings.data))
+        from service.web.joining import keys_of
+
+        return KeyRing(keys_of(fleet))
     except KeysError as error:
         raise StartupError(str(error)) from None
 
@@ -165,10 +200,15 @@ class _Server(uvicorn.Server):
     """uvicorn's server, which responds to all it accepted before it closes streams and exits."""
 
     def __init__(
-        self, config: uvicorn.Config, engine: Engine, streams: Streams, monitor: Monitor
+        self,
+        config: uvicorn.Config,
+        engine: Engine,
+        streams: Streams,
+        monitor: Monitor,
+        roles: "Roles | None",
     ) -> None:
         super().__init__(config)
-        self._engine, self._monitor = engine, monitor
+        self._engine, self._monitor, self._roles = engine, monitor, roles
         self._streams = streams
 
     def recovery_ended(self) -> None:
@@ -198,14 +238,21 @@ class _Server(uvicorn.Server):
             self._engine.abandon()
             _leave(128 + number)
         self.should_exit = True
-        self._engine.refuse()
+        if self._roles is None:  # else it hands over first
+            self._engine.refuse()
         logger.info(
             "stopping: %d samples wait to be learned; a second signal ends the server at once",
             self._engine.waiting().samples,
         )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting, respond to what was accepted, close streams with 1001, then the rest."""
+        """Stop accepting, respond to what was accepted, close streams with 1001, then the rest.
+
+        Before that, a replica of a fleet hands over what it leads, and passes calls on.
+        """
+        if self._roles is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._roles.hand_over(), _PATIENCE_SECONDS)
         self._engine.refuse()
         for listener in self.servers:
             listener.close()

@@ -59,6 +59,9 @@ class _Journal(_Part):
                 memory.in_doubt.add(model)
         return failures
 
+    def reread(self, model: int, /) -> None:
+        pass
+
     def settle(self, model: int, /) -> None:
         if model in self.memory.unsettled:
             raise StorageFailed("no answer from the journal")
@@ -128,6 +131,9 @@ class _Journal(_Part):
 
 
 class _Catalogue(_Part):
+    def find(self, name: str) -> CatalogueEntry | None:
+        return next((row for row in self.memory.specs if row.name == name), None)
+
     def models(self) -> list[CatalogueEntry]:
         return self.memory.specs
 

@@ -44,6 +44,7 @@ _STATUS: dict[type[Refusal], int] = {
     errors.AnotherState: 412,
     errors.TooLarge: 413,
     errors.UnsupportedFormat: 415,
+    errors.NotLeader: 421,
     errors.Invalid: 422,
     errors.KeyReused: 422,
     errors.RefitFailed: 422,

@@ -14,6 +14,7 @@ from service.settings import Settings
 from service.web.formats.memory import MemoryBudget
 from service.web.formats.problems import add_problems, problem_response
 from service.web.formats.query import check_query_of_route
+from service.web.layers.forwarding import Director, Forwarding
 from service.web.layers.guard import Guard
 from service.web.layers.observer import Observer, Requests
 from service.web.layers.origins import Origins
@@ -24,6 +25,7 @@ from service.web.routes.console_page import add_console
 from service.web.routes.docs_page import add_docs
 from service.web.routes.events import add_events
 from service.web.routes.exposition import add_metrics
+from service.web.routes.fleet import add_fleet
 from service.web.routes.health import add_health
 from service.web.routes.history import add_history
 from service.web.routes.inference import add_inference
@@ -60,8 +62,12 @@ def create_app(
     streams: Streams,
     ring: KeyRing,
     memory: MemoryBudget,
+    director: Director | None = None,
 ) -> FastAPI:
-    """The ASGI application over an engine and its monitor, which the caller starts and stops."""
+    """The ASGI application over an engine and its monitor, which the caller starts and stops.
+
+    director: knows which replica of a fleet leads a model; None where all models are here.
+    """
     app = Application(
         title="wolfstream",
         version=version("wolfstream"),
@@ -89,7 +95,12 @@ def create_app(
     add_console(app)
     add_problems(app)
     shortcut = Shortcut(super(Application, app).__call__, hot)
-    guard = Guard(shortcut, ring, problem_response)
+    inner: ASGIApp = shortcut
+    if director is not None:
+        add_fleet(app, director)
+        most_bytes = max(settings.body_bytes, settings.state_bytes)
+        inner = Forwarding(shortcut, director, problem_response, most_bytes)
+    guard = Guard(inner, ring, problem_response)
     origins = Origins(guard, settings, ring, problem_response)
     observer = Observer(
         origins, requests, settings.log_requests, lambda name: engine.is_model(name)

@@ -1,0 +1,237 @@
+"""Models of a fleet: which of them this server learns, and which it follows to be ready for them.
+
+One replica leads a model: it alone learns. Another one stands by: it replays the model's log on a
+thread of its own, so that it has little left to read when the leader is gone. Who begins to lead
+writes a new term into the log, behind all that it has read; from then on nothing that the one
+before it writes is taken.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from service.engine.live_models import LiveModels
+from service.engine.recovery import bring_back, check_complete, replay
+from service.engine.remembered_keys import RememberedKeys
+from service.errors import NotLeader, StartupError
+from service.model.learner import Learner
+from service.model.live import Model
+from service.spec.stored import read_stored_spec
+from service.storage.entries import CatalogueEntry, KeyedRequest, Rollback, next_term
+from service.storage.interfaces import Journal, Storage
+
+logger = logging.getLogger(__name__)
+
+# The log may go on while the rest of it is read; a leader that still writes is let go on then.
+_ATTEMPTS = 5
+# Models that are brought back at the same time.
+_AT_A_TIME = 2
+
+
+def _products_as_set(_: int) -> AbstractContextManager[None]:
+    """All replicas compute with one thread."""
+    return nullcontext()
+
+
+class Follower:
+    """A model that is followed in its log. Used by one thread at a time.
+
+    entry: of the catalogue. learner: what was learned so far.
+    """
+
+    def __init__(self, entry: CatalogueEntry, storage: Storage) -> None:
+        self.entry = entry
+        self._storage = storage
+        self.learner = self._begin()
+
+    def _begin(self) -> Learner:
+        spec = read_stored_spec(self.entry.spec)
+        self._found = dict[int, KeyedRequest]()
+        self._rollback: Rollback | None = None
+        self._begun = False
+        return Learner(Model(self.entry.number, self.entry.name, spec), self.entry.epoch)
+
+    def catch_up(self) -> None:
+        """Learn what the log has by now. Raises StartupError, StorageFailed."""
+        if self._begun and not self.learner.model.broken:
+            try:
+                self._note(self.replay(_products_as_set))
+            except StartupError as error:  # the leader has purged what was not read
+                logger.info("model %s: read again from its snapshot: %s", self.entry.name, error)
+                self._begun = False
+            else:
+                self._begun = self._last_rollback() == self._rollback
+        if not self._begun or self.learner.model.broken:
+            self.learner = self._begin()
+            journal = self._storage.journal
+            journal.reread(self.entry.number)
+            self._note(bring_back(self.learner, self._storage, _products_as_set, _no_check))
+            self._rollback, self._begun = self._last_rollback(), True
+        self.learner.publish()
+
+    def replay(
+        self, computing: Callable[[int], AbstractContextManager[None]]
+    ) -> list[KeyedRequest]:
+        """Learn what comes next in the log; keys that had no answers, with them."""
+        blocks = replay(self.learner, self._storage, computing)
+        return [row for found in blocks for row in found]
+
+    def begin_term(self, computing: Callable[[int], AbstractContextManager[None]]) -> None:
+        """Write that this replica leads from the log's end on, which is learned by then.
+
+        Raises NotLeader where that cannot be reached, StorageFailed, StartupError.
+        """
+        learner, journal, number = self.learner, self._storage.journal, self.entry.number
+        for _ in range(_ATTEMPTS):
+            term = next_term(journal.epoch_since(number, 0) or learner.epoch)
+            try:
+                journal.append_epoch(number, learner.sequence, term)
+            except NotLeader:
+                self._note(self.replay(computing))
+                if self._last_rollback() != self._rollback:
+                    self._begun = False
+                    break
+            else:
+                learner.epoch = term
+                self._check(journal)
+                learner.publish()
+                return
+        raise NotLeader(f"the log of model {self.entry.name!r} goes on; try again")
+
+    def answered(self) -> list[KeyedRequest]:
+        """Keys whose answers are not in the log, with the answers that they have."""
+        unanswered = self._storage.answers.unanswered(self.entry.number, 0)
+        return [self._found[row.sequence] for row in unanswered if row.sequence in self._found]
+
+    def _note(self, found: list[KeyedRequest]) -> None:
+        self._found |= {row.sequence: row for row in found}
+        if self._found:
+            self._found = {row.sequence: row for row in self.answered()}
+
+    def _last_rollback(self) -> Rollback | None:
+        return next(iter(self._storage.journal.rollbacks(self.entry.number)), None)
+
+    def _check(self, journal: Journal) -> None:
+        """Take no samples where something is missing that was acknowledged."""
+        try:
+            check_complete(self.learner, journal)
+        except StartupError as error:
+            self.learner.model.broken = str(error)
+            logger.error("model %s is broken: %s", self.entry.name, error)
+
+
+def _no_check(_: Learner, __: Journal) -> None:
+    """What is missing here may have been written meanwhile: it is asked once a term has begun."""
+
+
+class Leading:
+    """The models that this server leads and follows. Used on the event loop.
+
+    in_order: runs a function on the writer's thread, between the requests of a model.
+    computing: is entered there around replays.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        models: LiveModels,
+        keys: RememberedKeys,
+        computing: Callable[[int], AbstractContextManager[None]],
+        in_order: Callable[[Model | None, Callable[[], Any]], Awaitable[Any]],
+    ) -> None:
+        self._storage, self._models, self._keys = storage, models, keys
+        self._computing, self._in_order = computing, in_order
+        self._workers = ThreadPoolExecutor(_AT_A_TIME, "takeover")
+        self._standby = ThreadPoolExecutor(1, "standby")
+        self._followed: dict[str, Follower] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self.takeovers = 0
+
+    @property
+    def followed(self) -> dict[str, int]:
+        """The models that are followed, with their sequences."""
+        return {name: one.learner.sequence for name, one in self._followed.items()}
+
+    def leads(self, name: str) -> bool:
+        """Whether this server learns a model."""
+        return self._models.get(name) is not None
+
+    async def lead(self, name: str) -> bool:
+        """Learn a model from now on, unless there is none of its name; whether there is one.
+
+        Raises NotLeader, StorageFailed.
+        """
+        if self.leads(name):
+            return True
+        async with self._locks.setdefault(name, asyncio.Lock()):
+            if self.leads(name):
+                return True
+            loop = asyncio.get_running_loop()
+            entry = await loop.run_in_executor(self._workers, self._storage.catalogue.find, name)
+            follower = self._followed.pop(name, None)
+            if entry is None:
+                self._models.forget_released(name)
+                return False
+            if follower is None or follower.entry.number != entry.number:
+                follower = Follower(entry, self._storage)
+            try:
+                await loop.run_in_executor(self._workers, follower.catch_up)
+                await self._in_order(None, lambda: self._begin(follower))
+            except StartupError as error:
+                raise NotLeader(f"model {name!r} cannot be read: {error}") from None
+            return True
+
+    def _begin(self, follower: Follower) -> None:
+        """Begin a term, on the writer's thread."""
+        model = follower.learner.model
+        follower.begin_term(self._computing)
+        answered = follower.answered()
+        self._models.adopt(follower.learner)
+        self._keys.add_answered(answered)
+        self.takeovers += 1
+        logger.info(
+            "model %s: led from sequence %d on, in epoch %s",
+            model.name,
+            model.published.sequence,
+            model.published.epoch,
+        )
+
+    async def release(self, name: str) -> None:
+        """Learn a model no more, once what came for it before is learned."""
+        model = self._models.get(name)
+        if model is not None:
+            await self._in_order(model, lambda: self._models.release(model))
+
+    async def follow(self, name: str) -> None:
+        """Learn what the log of a model has by now, to be ready to lead it."""
+        async with self._locks.setdefault(name, asyncio.Lock()):
+            if self.leads(name):
+                return
+            loop = asyncio.get_running_loop()
+            follower = self._followed.get(name)
+            if follower is None:
+                entry = await loop.run_in_executor(
+                    self._standby, self._storage.catalogue.find, name
+                )
+                if entry is None:
+                    return
+                follower = self._followed[name] = Follower(entry, self._storage)
+            try:
+                await loop.run_in_executor(self._standby, follower.catch_up)
+            except StartupError as error:
+                logger.warning("model %s cannot be followed: %s", name, error)
+                self._followed.pop(name, None)
+
+    def unfollow(self, name: str) -> None:
+        """Follow a model no more."""
+        lock = self._locks.get(name)
+        if lock is None or not lock.locked():
+            self._followed.pop(name, None)
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._standby.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,285 @@
+"""A subject of a stream as a chain of commits, appended to at an expected end.
+
+An append names the last message that it knows of. A server refuses it where another message has
+come since, so one replica at a time writes, and one that has been replaced cannot. An append
+without an answer is sent again, at the same expectation: it is stored once, or never.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from service.errors import InDoubt, NotLeader, StartupError, StorageFailed
+from service.fleet.commit_messages import LogRow, Part, decode, encode, joined
+from service.fleet.connection import (
+    LOG_FULL,
+    NatsConnection,
+    NotConnected,
+    Refused,
+    Stored,
+    Unanswered,
+)
+from service.fleet.log_index import Commit
+from service.storage.seals import BrokenSeal
+
+_EXPECTED = "Nats-Expected-Last-Subject-Sequence"
+# The end is another one; the second is said, rarely, where it is not.
+_ANOTHER_END = frozenset({10071, 10164})
+# How long an append is sent again before it is in doubt, and how long each time waits.
+PATIENCE_SECONDS, _ANSWER_SECONDS = 10.0, 2.0
+# How long it is tried to read.
+_READ_SECONDS = 10.0
+_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.01, 0.2
+# Messages and bytes that are read with one call.
+_READ_MESSAGES, _READ_BYTES = 256, 8 << 20
+_COMMIT_BYTES = 12
+
+
+class LogGap(StartupError):
+    """A log lacks messages that a reader has not read: purged meanwhile, or lost."""
+
+
+class _Doubt(NamedTuple):
+    """A commit without an answer. event: whether it is no commit of entries."""
+
+    commit: bytes
+    event: bool
+
+
+class _Overtaken(Exception):
+    """Another commit stands where one was to be written."""
+
+    def __init__(self, commit: bytes) -> None:
+        super().__init__()
+        self.commit = commit
+
+
+class ChainedSubject:
+    """One subject, as far as this replica has read or written it. Used by one thread at a time.
+
+    name: what messages call it. take: is handed each commit, once and in order, when it is first
+    read or is written. last: the last message that is known.
+    """
+
+    def __init__(
+        self,
+        nats: NatsConnection,
+        model: int,
+        stream: str,
+        subject: str,
+        take: Callable[[Commit], None],
+    ) -> None:
+        self.name = f"log of model {model} ({subject} in {stream})"
+        self.last = 0
+        self._model, self._stream, self._subject = model, stream, subject
+        self._nats, self._hand_on = nats, take
+        self._doubt: _Doubt | None = None
+
+    def read(self, after: int) -> Iterator[Commit]:
+        """All commits after a message, which is one that a commit ends with, or 0.
+
+        Raises LogGap, StartupError.
+        """
+        messages, before = self._messages(after), after
+        for part, sequence in messages:
+            if part.part or (before and part.previous != before):
+                raise self._gap(part.previous, before)
+            parts, first = [part], sequence
+            while len(parts) < part.parts:
+                following, sequence = next(messages, (None, sequence))
+                if following is None or following[:4] != (*part[:3], len(parts)):
+                    raise self._gap(sequence, sequence)
+                parts.append(following)
+            commit = Commit(part.previous, first, sequence, joined(parts))
+            before = sequence
+            if first > self.last:
+                self._take(commit)
+            yield commit
+
+    def read_on(self) -> None:
+        """Read what has come since, or all of it. Raises LogGap, StartupError."""
+        for _ in self.read(self.last):
+            pass
+
+    async def purge(self, before: int) -> None:
+        """Delete all messages before one that there is; on the connection's loop.
+
+        Raises Refused, Unanswered.
+        """
+        request = {"filter": self._subject, "seq": before}
+        await self._nats.call(f"STREAM.PURGE.{self._stream}", request)
+
+    def commit_at(self, first: int) -> list[LogRow]:
+        """The rows of the commit that begins with a message. Raises StartupError."""
+        parts = list[Part]()
+        for part, _ in self._messages(first - 1):
+            parts.append(part)
+            if len(parts) == part.parts:
+                return joined(parts)
+        raise self._gap(first, first - 1)
+
+    async def store(self, rows: Sequence[LogRow], event: bool = False) -> None:
+        """Write a commit at the end that is known; on the connection's loop.
+
+        event: whether it is no commit of entries, whose doubt nobody settles. Raises StorageFailed,
+        InDoubt, NotLeader.
+        """
+        if self._doubt is not None:
+            if not self._doubt.event:
+                raise StorageFailed(f"an earlier commit of the {self.name} is in doubt")
+            await self.resolve()
+        try:
+            await self._store(secrets.token_bytes(_COMMIT_BYTES), rows, event)
+        except _Overtaken:
+            raise self._not_leader() from None
+
+    async def resolve(self) -> None:
+        """End the doubt about a commit; on the connection's loop.
+
+        What proves to be written is read by the next `read`. Raises StorageFailed while it cannot
+        be known, and NotLeader where an event was written after all, which nobody has applied, or
+        where another replica has written.
+        """
+        doubt, self._doubt = self._doubt, None
+        if doubt is None:
+            return
+        try:
+            # With this in its place, the commit in doubt can no longer be stored.
+            await self._store(secrets.token_bytes(_COMMIT_BYTES), [], event=True)
+        except _Overtaken as error:
+            if error.commit != doubt.commit or doubt.event:
+                raise self._not_leader() from None
+        except StorageFailed as error:
+            self._doubt = doubt
+            raise StorageFailed(f"{error.detail}; an earlier commit is in doubt") from None
+
+    async def _store(self, commit: bytes, rows: Sequence[LogRow], event: bool) -> None:
+        messages = encode(self._model, self.last, commit, rows, self._nats.max_payload)
+        deadline, pause, sent = time.monotonic() + PATIENCE_SECONDS, _PAUSE_SECONDS, False
+        while True:
+            try:
+                last = await self._send_or_find(commit, messages)
+                break
+            except NotConnected as error:
+                if not sent:
+                    raise StorageFailed(f"{error}; nothing was learned") from None
+                problem = str(error)
+            except Unanswered as error:
+                sent, problem = True, str(error)
+            except Refused as error:
+                if not sent:  # else an earlier one may still be stored
+                    raise StorageFailed(self._refusal(error)) from None
+                problem = str(error)
+            if time.monotonic() > deadline:
+                self._doubt = _Doubt(commit, event)
+                raise InDoubt(f"the {self.name} has not answered: {problem}")
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        self._take(Commit(self.last, last - len(messages) + 1, last, list(rows)))
+
+    async def _send_or_find(self, commit: bytes, messages: list[bytes]) -> int:
+        """Send a commit, unless it is there; its last message's sequence.
+
+        Raises Refused, Unanswered, and _Overtaken where another commit is there.
+        """
+        try:
+            return await self._send(messages)
+        except Refused as error:
+            if error.code not in _ANOTHER_END:
+                raise
+            refusal = str(error)
+        request = {"seq": self.last + 1, "next_by_subj": self._subject}
+        found = await self._nats.get(self._stream, request)
+        if not found:  # in this copy of the stream
+            raise Unanswered(refusal)
+        try:
+            part = self._decoded(found[0])
+        except StartupError as error:
+            raise Unanswered(str(error)) from None
+        if part.commit != commit:
+            raise _Overtaken(part.commit)
+        return found[0].sequence + part.parts - 1
+
+    def _not_leader(self) -> NotLeader:
+        return NotLeader(f"another replica writes the {self.name}; nothing was learned here")
+
+    def _refusal(self, error: Refused) -> str:
+        if error.code == LOG_FULL:
+            return (
+                f"the {self.name} is full; nothing was learned. Snapshots make room in it "
+                "(WOLFSTREAM_SNAPSHOT_SAMPLES), or a higher WOLFSTREAM_FLEET_LOG_BYTES"
+            )
+        return f"the {self.name} could not be written: {error}; nothing was learned"
+
+    async def _send(self, messages: list[bytes]) -> int:
+        """Send a commit once; its last message's sequence. Raises Refused, Unanswered."""
+        expected = {_EXPECTED: str(self.last)}
+        if len(messages) == 1:
+            answer = await self._nats.ask(self._subject, messages[0], expected, _ANSWER_SECONDS)
+            return int(answer["seq"])
+        if not self._nats.connected:
+            raise NotConnected(f"no server of NATS is connected at {self._nats.servers}")
+        batch = secrets.token_hex(_COMMIT_BYTES)
+        for number, message in enumerate(messages[:-1], 1):
+            headers = {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
+            headers |= expected if number == 1 else {}
+            await self._nats.client.publish(self._subject, message, headers=headers)
+        headers = {
+            "Nats-Batch-Id": batch,
+            "Nats-Batch-Sequence": str(len(messages)),
+            "Nats-Batch-Commit": "1",
+        }
+        # Its messages are on their way; a batch without its end is not stored.
+        seconds = _ANSWER_SECONDS + len(messages) / 10
+        answer = await self._nats.ask(self._subject, messages[-1], headers, seconds)
+        return int(answer["seq"])
+
+    def _take(self, commit: Commit) -> None:
+        self.last = commit.last
+        self._hand_on(commit)
+
+    def _messages(self, after: int) -> Iterator[tuple[Part, int]]:
+        """The messages after one, with their sequences. Raises StartupError."""
+        while True:
+            request = {
+                "seq": after + 1,
+                "next_by_subj": self._subject,
+                "batch": _READ_MESSAGES,
+                "max_bytes": _READ_BYTES,
+            }
+            found = self._read_some(request)
+            for stored in found:
+                yield self._decoded(stored), stored.sequence
+            if not found:
+                return
+            after = found[-1].sequence
+
+    def _read_some(self, request: dict[str, object]) -> list[Stored]:
+        deadline = time.monotonic() + _READ_SECONDS
+        while True:
+            try:
+                work = self._nats.get(self._stream, request, _READ_MESSAGES)
+                return self._nats.run(work, _READ_SECONDS)
+            except Unanswered as error:
+                if time.monotonic() > deadline:
+                    raise StartupError(f"the {self.name} cannot be read: {error}") from None
+                time.sleep(_PAUSE_SECONDS)
+
+    def _decoded(self, stored: Stored) -> Part:
+        try:
+            part = decode(stored.body)
+        except BrokenSeal:
+            raise StartupError(
+                f"the {self.name} is damaged: message {stored.sequence} is not what was written, "
+                "or was written by a newer version"
+            ) from None
+        if part.model != self._model:
+            raise StartupError(f"the {self.name} has a message of model {part.model}")
+        return part
+
+    def _gap(self, found: int, read: int) -> LogGap:
+        return LogGap(
+            f"the {self.name} has a gap: message {found} should come after {read}, and is missing"
+        )

@@ -1,0 +1,220 @@
+"""The connection to NATS, on an event loop in a thread of its own, for callers in other threads."""
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import nats
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import Error, NoRespondersError
+from nats.js import JetStreamContext
+
+from service.errors import StartupError
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# A server that is silent for two of these is given up for another one.
+_PING_SECONDS = 2
+_CONNECT_SECONDS = 2
+_RECONNECT_SECONDS = 0.25
+# How long the first connection may take.
+_PATIENCE_SECONDS = 20.0
+_API_SECONDS = 5.0
+
+
+class Refused(Exception):
+    """A server has refused something, and will not do it later: `code` says why.
+
+    code: the number that JetStream gives to the error.
+    """
+
+    def __init__(self, code: int, description: str) -> None:
+        super().__init__(f"{description} (error {code} of JetStream)")
+        self.code = code
+
+
+class Unanswered(Exception):
+    """No server has answered in time: what was asked for may be done, or may be done yet."""
+
+
+class NotConnected(Unanswered):
+    """No server is connected; nothing was sent."""
+
+
+class Stored(NamedTuple):
+    """A message of a stream, and the sequence that the stream gave to it."""
+
+    sequence: int
+    subject: str
+    body: bytes
+
+
+class NatsConnection:
+    """Connected from its making until `close`, through whichever server is there.
+
+    servers: addresses, such as nats://host:4222. name: what the servers' lists call it.
+
+    The methods that are coroutines are for its own loop, which `run` hands them to from any other
+    thread. Raises StartupError where no server can be reached.
+    """
+
+    def __init__(self, servers: Sequence[str], name: str) -> None:
+        self.servers = ", ".join(server.rpartition("@")[2] for server in servers)
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="nats", daemon=True)
+        self._thread.start()
+        self.client = Client()
+        try:
+            self.run(self._connect(list(servers), name), 2 * _PATIENCE_SECONDS)
+        except (Unanswered, Error, OSError, TimeoutError) as error:
+            self._end_loop()
+            raise StartupError(
+                f"no server of NATS can be reached at {self.servers}: "
+                f"{error or type(error).__name__}; start them first, or name others with --fleet"
+            ) from None
+        self.stream: JetStreamContext = self.client.jetstream(timeout=_API_SECONDS)
+
+    async def _connect(self, servers: list[str], name: str) -> None:
+        options: dict[str, Any] = {
+            "connect_timeout": _CONNECT_SECONDS,
+            "reconnect_time_wait": _RECONNECT_SECONDS,
+            "max_reconnect_attempts": -1,
+            "ping_interval": _PING_SECONDS,
+            "max_outstanding_pings": 1,
+        }
+        self.client = await asyncio.wait_for(
+            nats.connect(servers, name=name, error_cb=_log_error, **options), _PATIENCE_SECONDS
+        )
+
+    @property
+    def connected(self) -> bool:
+        """Whether a server is connected now; on any thread."""
+        return self.client.is_connected
+
+    @property
+    def max_payload(self) -> int:
+        """The bytes that one message may have with its headers."""
+        return self.client.max_payload
+
+    def run(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
+        """The result of a coroutine on the connection's loop; on any other thread.
+
+        Raises Unanswered after so many seconds.
+        """
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result(seconds)
+        except TimeoutError:
+            future.cancel()
+            raise Unanswered(f"no answer from NATS within {seconds:g} s") from None
+
+    async def ask(
+        self,
+        subject: str,
+        body: bytes,
+        headers: Mapping[str, str] | None = None,
+        seconds: float = _API_SECONDS,
+    ) -> dict[str, Any]:
+        """JetStream's answer to a message or a call. Raises Refused, Unanswered, NotConnected."""
+        if not self.connected:
+            raise NotConnected(f"no server of NATS is connected at {self.servers}")
+        try:
+            reply = await self.client.request(
+                subject, body, timeout=seconds, headers=dict(headers) if headers else None
+            )
+        except NoRespondersError:
+            raise Unanswered("no server of NATS holds the stream now") from None
+        except Error as error:
+            raise Unanswered(f"no answer from NATS: {error}") from None
+        answer: dict[str, Any] = json.loads(reply.data)
+        if told := answer.get("error"):
+            refused = Refused(told.get("err_code", 0), told.get("description", "no description"))
+            # The servers have no quorum, or their leader is being chosen.
+            if told.get("code") == _NOT_NOW and refused.code not in _FINAL:
+                raise Unanswered(str(refused))
+            raise refused
+        return answer
+
+    async def call(self, name: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """A call of JetStream's interface, such as STREAM.INFO.NAME; see `ask`."""
+        return await self.ask(f"$JS.API.{name}", json.dumps(request).encode())
+
+    async def get(self, stream: str, request: Mapping[str, Any], most: int = 1) -> list[Stored]:
+        """Messages of a stream, read from any of its copies, which may be behind the others.
+
+        request: as in JetStream's direct get. most: how many, for which the request has `batch`
+        where it is more than one. Raises Unanswered, NotConnected.
+        """
+        if not self.connected:
+            raise NotConnected(f"no server of NATS is connected at {self.servers}")
+        subject, body = f"$JS.API.DIRECT.GET.{stream}", json.dumps(request).encode()
+        try:
+            if most == 1:
+                return _stored(await self.client.request(subject, body, timeout=_API_SECONDS))
+            return await self._get_many(subject, body, most)
+        except Error as error:
+            raise Unanswered(f"no answer from NATS: {error or type(error).__name__}") from None
+
+    async def _get_many(self, subject: str, body: bytes, most: int) -> list[Stored]:
+        inbox, found = self.client.new_inbox(), list[Stored]()
+        subscription = await self.client.subscribe(inbox)
+        try:
+            await self.client.publish(subject, body, reply=inbox)
+            while len(found) < most:
+                message = await subscription.next_msg(timeout=_API_SECONDS)
+                if not (stored := _stored(message)):
+                    break
+                found += stored
+        except Error:
+            if not found:  # what has come so far is whole
+                raise
+        finally:
+            await subscription.unsubscribe()
+        return found
+
+    def close(self) -> None:
+        """Leave the servers and end the thread."""
+        if self.loop.is_closed():
+            return
+        try:
+            self.run(self.client.close(), _API_SECONDS)
+        except (Unanswered, Error) as error:
+            logger.warning("the connection to NATS was not closed in order: %s", error)
+        self._end_loop()
+
+    def _end_loop(self) -> None:
+        asyncio.run_coroutine_threadsafe(_cancel_others(), self.loop).result()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+
+# 503 of an answer, and the errors under it that are final: a stream at its bound.
+_NOT_NOW, LOG_FULL, NO_ROOM = 503, 10077, 10047
+_FINAL = frozenset({LOG_FULL, NO_ROOM})
+
+
+def _stored(message: Msg) -> list[Stored]:
+    """The message in an answer to a direct get; none in the answer that ends them."""
+    headers = message.headers or {}
+    if "Nats-Sequence" not in headers:
+        return []
+    return [Stored(int(headers["Nats-Sequence"]), headers["Nats-Subject"], message.data)]
+
+
+async def _cancel_others() -> None:
+    """End what still runs on the loop, such as watches."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _log_error(error: Exception) -> None:
+    logger.warning("NATS: %s", error or type(error).__name__)

@@ -1,0 +1,65 @@
+"""Idempotency keys and answers of a fleet: rows of the logs, or kept beside the snapshots."""
+
+from collections.abc import Iterator, Sequence
+
+from service.errors import StartupError, StorageFailed
+from service.fleet.commit_messages import LogRow, key_row
+from service.fleet.model_log import ModelLogs
+from service.storage.entries import KeyedRequest
+from service.storage.sqlite_file import now
+
+
+class JetStreamAnswers:
+    """`storage.interfaces.Answers` in streams. Of one model it is used by one thread at a time."""
+
+    def __init__(self, logs: ModelLogs) -> None:
+        self._logs = logs
+
+    def keys(self, model: int) -> Iterator[tuple[int, bytes]]:
+        """(sequence, key) of a model's keys, oldest first."""
+        known = self._logs.of(model).index.keys
+        for sequence in sorted(known):
+            yield sequence, known[sequence].request.key
+
+    def sizes(self, model: int, above: int) -> Iterator[tuple[int, int]]:
+        """(sequence, bytes) of a model's answers of more bytes than a number, oldest first."""
+        known = self._logs.of(model).index.keys
+        for sequence in sorted(known):
+            if known[sequence].n_bytes > above:
+                yield sequence, known[sequence].n_bytes
+
+    def find(self, model: int, sequence: int) -> KeyedRequest | None:
+        """The key of the entry at a sequence."""
+        try:
+            log = self._logs.of(model)
+            known = log.index.keys.get(sequence)
+            return known and known.request._replace(answer=log.answer(known))
+        except StartupError as error:
+            raise StorageFailed(str(error)) from None
+
+    def unanswered(self, model: int, after: int) -> list[KeyedRequest]:
+        """A model's keys after a sequence whose answers were not written."""
+        known = self._logs.of(model).index.keys.items()
+        return [key.request for at, key in sorted(known) if at > after and key.answer is None]
+
+    def write(self, answered: Sequence[KeyedRequest]) -> None:
+        """Write the answers of keys that are there; the first answer of each counts."""
+        self._store(answered, "answer")
+
+    def replace(self, shorter: Sequence[KeyedRequest]) -> None:
+        """Write shorter answers, which count instead of the first ones."""
+        self._store(shorter, "shorter")
+
+    def _store(self, answered: Sequence[KeyedRequest], kind: str) -> None:
+        time = now()
+        rows = dict[int, list[LogRow]]()
+        for row in answered:
+            rows.setdefault(row.model, []).append(key_row(row, time)._replace(kind=kind))
+        for model, of_model in rows.items():
+            self._logs.of(model).store_event(of_model)
+
+    def drop(self, model: int, up_to: int) -> None:
+        """Forget the keys of a model's entries up to a sequence."""
+        log = self._logs.of(model)
+        log.index.forget_keys(up_to)
+        log.drop_kept()

@@ -1,0 +1,132 @@
+"""The catalogue of a fleet: a bucket with an entry for each model, which every replica watches.
+
+A model's number is the revision of the bucket at which it was taken, so none is given twice.
+"""
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import nats.errors
+from nats.js.errors import APIError, KeyDeletedError, KeyNotFoundError, KeyWrongLastSequenceError
+from nats.js.kv import KeyValue
+
+from service.errors import InDoubt, StartupError, StorageFailed
+from service.fleet.connection import NatsConnection, Refused, Unanswered
+from service.fleet.model_log import ModelLogs
+from service.fleet.streams import MODELS_BUCKET, STATES, log_of, states_of
+from service.storage.entries import CatalogueEntry
+
+logger = logging.getLogger(__name__)
+
+_SECONDS = 15.0
+# The key whose revisions are numbers of models, and what those of models begin with.
+_NUMBER, _MODEL = "number", "model."
+
+
+def encoded(name: str) -> str:
+    """A model's name as a token of a subject, which has no dots: `=` stands in no name."""
+    return name.replace(".", "=")
+
+
+class JetStreamCatalogue:
+    """`storage.interfaces.Catalogue` in a bucket; any thread may use it.
+
+    Raises StartupError where the bucket cannot be read.
+    """
+
+    def __init__(self, connection: NatsConnection, logs: ModelLogs) -> None:
+        self._nats, self._logs = connection, logs
+        try:
+            self._bucket: KeyValue = connection.run(
+                connection.stream.key_value(MODELS_BUCKET), _SECONDS
+            )
+        except (nats.errors.Error, Unanswered) as error:
+            raise StartupError(f"the bucket {MODELS_BUCKET} cannot be read: {error}") from None
+
+    def models(self) -> list[CatalogueEntry]:
+        """All models, oldest first."""
+        try:
+            found = self._nats.run(self._all(), 4 * _SECONDS)
+        except (nats.errors.Error, Unanswered, ValueError) as error:
+            raise StartupError(f"the bucket {MODELS_BUCKET} cannot be read: {error}") from None
+        return sorted(found, key=lambda entry: entry.number)
+
+    async def _all(self) -> list[CatalogueEntry]:
+        found = list[CatalogueEntry]()
+        watcher = await self._bucket.watch(f"{_MODEL}>", ignore_deletes=True)
+        try:
+            async for entry in watcher:
+                if entry is None:  # all that there was has come
+                    break
+                found.append(_read(entry.value))
+        finally:
+            await watcher.stop()  # type: ignore[no-untyped-call]  # of the library
+        return found
+
+    def find(self, name: str) -> CatalogueEntry | None:
+        """The model of a name; None if there is none."""
+        if not self._nats.connected:
+            raise StorageFailed(f"no server of NATS is connected at {self._nats.servers}")
+        try:
+            entry = self._nats.run(self._bucket.get(_MODEL + encoded(name)), _SECONDS)
+        except (KeyNotFoundError, KeyDeletedError):
+            return None
+        except (nats.errors.Error, Unanswered) as error:
+            raise StorageFailed(f"the catalogue could not be read: {error}") from None
+        return _read(entry.value)
+
+    @contextmanager
+    def creating(
+        self, name: str, spec: dict[str, Any], epoch: str, follows: int | None = None
+    ) -> Iterator[int]:
+        """Add a model that exists once the block has ended without an error."""
+        if self.find(name) is not None:
+            raise StorageFailed(f"the fleet has a model {name!r}")
+        try:
+            number = self._nats.run(self._bucket.put(_NUMBER, b""), _SECONDS)
+        except (nats.errors.Error, Unanswered) as error:
+            raise StorageFailed(f"the catalogue could not be written: {error}") from None
+        yield number
+        self._add(CatalogueEntry(number, name, spec, epoch, follows))
+
+    def _add(self, entry: CatalogueEntry) -> None:
+        value = json.dumps(entry._asdict()).encode()
+        try:
+            self._nats.run(self._bucket.create(_MODEL + encoded(entry.name), value), _SECONDS)
+        except KeyWrongLastSequenceError:
+            raise StorageFailed(f"the fleet has a model {entry.name!r}") from None
+        except APIError as error:
+            raise StorageFailed(f"the catalogue could not be written: {error}") from None
+        except (nats.errors.Error, Unanswered) as error:
+            # It may be there, or come yet.
+            if self.find(entry.name) != entry:
+                raise InDoubt(
+                    f"the catalogue has not answered: {error}; look at the model before you go on"
+                ) from None
+
+    def delete(self, model: int) -> None:
+        """Remove a model, then its log and what is kept of it."""
+        try:
+            for entry in self._nats.run(self._all(), 4 * _SECONDS):
+                if entry.number == model:
+                    self._nats.run(self._bucket.delete(_MODEL + encoded(entry.name)), _SECONDS)
+        except (nats.errors.Error, Unanswered) as error:
+            raise StorageFailed(f"the catalogue could not be written: {error}") from None
+        self._logs.forget(model)
+        self._purge(model)
+
+    def _purge(self, model: int) -> None:
+        log, subject = log_of(model)
+        for stream, of_model in ((log, subject), (STATES, states_of(model, ">"))):
+            try:
+                work = self._nats.call(f"STREAM.PURGE.{stream}", {"filter": of_model})
+                self._nats.run(work, _SECONDS)
+            except (Refused, Unanswered) as error:  # the model is gone all the same
+                logger.warning("%s keeps messages of a deleted model: %s", stream, error)
+
+
+def _read(value: bytes | None) -> CatalogueEntry:
+    return CatalogueEntry(**json.loads(value or b""))

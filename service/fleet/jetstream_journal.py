@@ -1,0 +1,202 @@
+"""The journal of a fleet: each model's part of a commit is a commit of the model's own log."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from service.errors import StartupError, StorageFailed
+from service.fleet.commit_messages import (
+    LogRow,
+    entry_row,
+    event_row,
+    key_row,
+    read_entry,
+    rollback_row,
+)
+from service.fleet.connection import Refused, Unanswered
+from service.fleet.log_index import ENTRIES, WITH_SAMPLES
+from service.fleet.model_log import ModelLogs
+from service.storage.entries import Entry, KeyedRequest, Rollback
+from service.storage.high_water import HighWater
+from service.storage.replay_marks import ReplayMarks
+from service.storage.sqlite_file import now
+
+# Longer than all that an append waits for by itself.
+_SECONDS = 60.0
+
+
+class JetStreamJournal:
+    """`storage.interfaces.Journal` in streams. Of one model it is used by one thread at a time.
+
+    high_water, replays: what this replica knows of logs and replays, in its own directory.
+    """
+
+    def __init__(self, logs: ModelLogs, high_water: HighWater, replays: ReplayMarks) -> None:
+        self._logs, self._high_water, self._replays = logs, high_water, replays
+        self.name = f"the streams at {logs.nats.servers}"
+        # Of each model, up to where predictions have left.
+        self._left: dict[int, int] = {}
+
+    def close(self) -> None:
+        """Leave the servers."""
+        self._logs.nats.close()
+        self._high_water.close()
+        self._replays.close()
+
+    def damage(self) -> list[str]:
+        """Nothing: the servers check their files, and each message is checked as it is read."""
+        return []
+
+    def append(
+        self, entries: Sequence[Entry], keys: Sequence[KeyedRequest] = ()
+    ) -> dict[int, StorageFailed]:
+        """Write one commit for each model, all at the same time; the models that failed."""
+        time = now()
+        rows = dict[int, list[LogRow]]()
+        for entry in entries:
+            rows.setdefault(entry.model, []).append(entry_row(entry, time))
+        for keyed in keys:
+            rows.setdefault(keyed.model, []).append(key_row(keyed, time))
+        failures = dict[int, StorageFailed]()
+        for model in list(rows):
+            try:
+                self._logs.of(model)  # read when it was first asked for
+            except StartupError as error:
+                failures[model] = StorageFailed(f"{error}; nothing was learned")
+                del rows[model]
+        results = self._logs.nats.run(self._store_all(rows), _SECONDS) if rows else []
+        for model, result in zip(rows, results, strict=True):
+            if isinstance(result, StorageFailed):
+                failures[model] = result
+            elif result is not None:
+                raise result
+            else:
+                self._note(model, rows[model])
+        return failures
+
+    async def _store_all(self, rows: dict[int, list[LogRow]]) -> list[BaseException | None]:
+        storing = [
+            self._logs.known(model).chain.store(of_model) for model, of_model in rows.items()
+        ]
+        return await asyncio.gather(*storing, return_exceptions=True)
+
+    def _note(self, model: int, rows: Sequence[LogRow]) -> None:
+        ends = [row.sequence for row in rows if row.kind in ENTRIES]
+        if ends:
+            self._high_water.note(model, ends[-1])
+
+    def reread(self, model: int, /) -> None:
+        """Forget what is known of a model's log, which the next look reads anew."""
+        self._logs.forget(model)
+
+    def settle(self, model: int, /) -> None:
+        """Find out what became of a model's commit in doubt."""
+        self._logs.nats.run(self._logs.known(model).chain.resolve(), _SECONDS)
+
+    def append_rollback(self, model: int, rollback: Rollback, learned: int) -> None:
+        """Write a rollback; see `Journal.append_rollback`."""
+        self._logs.known(model).store_event([rollback_row(rollback, learned, now())])
+        self._high_water.note(model, rollback.description["at"])
+
+    def append_exchange(self, rollbacks: Mapping[int, Rollback]) -> None:
+        """Refused: the logs of several models are in several streams, which share no commit."""
+        raise StorageFailed(
+            f"{len(rollbacks)} models of a fleet cannot be exchanged; roll one back to a snapshot"
+        )
+
+    def append_epoch(self, model: int, sequence: int, epoch: str) -> None:
+        """Write that an epoch begins: a term of this replica, which nobody else writes in."""
+        record = json.dumps({"epoch": epoch}).encode()
+        log = self._logs.of(model)
+        log.read_kept()
+        log.store_event([event_row("epoch", sequence, now(), record)])
+        log.term = log.chain.last
+
+    def epoch_since(self, model: int, sequence: int) -> str | None:
+        """The last epoch that began at a sequence or after it."""
+        return self._logs.of(model).index.epoch_since(sequence)
+
+    def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
+        """A model's entries after a sequence, block by block, to the log's present end."""
+        for (_, _, several), group in groupby(self._entries(model, after), _block_of):
+            block = list(group)
+            yield from [block] if several else [[entry] for entry in block]
+
+    def _entries(self, model: int, after: int) -> Iterator[Entry]:
+        log = self._logs.of(model)
+        there = list[Entry]()  # of the sequence itself, which a rollback there makes void
+        for commit in log.chain.read(log.index.before(after)):
+            for row in commit.rows:
+                if row.kind == "rollback" and row.sequence == after:
+                    there.clear()
+                elif row.kind in ENTRIES and row.sequence > after:
+                    yield from there
+                    there.clear()
+                    yield read_entry(model, row)
+                elif row.kind in ENTRIES - WITH_SAMPLES and row.sequence == after:
+                    there.append(read_entry(model, row))
+        yield from there
+
+    def begin(self, model: int) -> int | None:
+        """The sequence after which a model's entries begin; None if it has none."""
+        return self._logs.of(model).index.begin()
+
+    def end(self, model: int) -> int:
+        """The sequence of a model's last sample; 0 if it has none."""
+        return self._logs.of(model).index.end
+
+    def rolled_back_at(self, model: int) -> int | None:
+        """The sequence of a model's last rollback; None if later snapshots replaced it."""
+        rollbacks = self.rollbacks(model)
+        return rollbacks[0].description["at"] if rollbacks else None
+
+    def rollbacks(self, model: int) -> list[Rollback]:
+        """A model's rollbacks that later snapshots have not replaced, the last one first."""
+        return self._logs.of(model).index.rollbacks()
+
+    def drop(self, model: int, up_to: int) -> None:
+        """Purge what a snapshot makes superfluous, after the keys in it are kept elsewhere."""
+        self._purge(model, up_to)
+        self._high_water.sync()
+
+    def drop_predictions(self, model: int, up_to: int) -> None:
+        """Purge predictions whose rows have all left; see `Journal.drop_predictions`."""
+        self._left[model] = max(up_to, self._left.get(model, 0))
+        self._purge(model, 0)
+
+    def _purge(self, model: int, up_to: int) -> None:
+        try:
+            self._logs.of(model).purge(up_to, self._left.get(model, 0))
+        except (Refused, Unanswered) as error:
+            raise StorageFailed(f"the log could not be purged: {error}") from None
+
+    def acknowledged(self, model: int) -> int:
+        """The sequence up to which this replica knows a model to be durable."""
+        return self._high_water.of(model)
+
+    def begin_at(self, model: int, sequence: int) -> None:
+        """Note that a new model begins with a snapshot of this sequence."""
+        self._high_water.note(model, sequence)
+        self._high_water.sync()
+
+    def begin_replay(self, model: int, after: int) -> int:
+        """How many processes of this replica have ended in a replay that begins now."""
+        return self._replays.begin(model, after)
+
+    def leave_out(self, model: int, after: int, times: int) -> None:
+        """Let replays after a sequence count as ones that ended so many processes."""
+        self._replays.leave_out(model, after, times)
+
+    def ended_replays(self, model: int) -> int:
+        """How many processes of this replica have ended in the replay of a model, at one place."""
+        return self._replays.ended(model)
+
+    def end_replay(self, model: int) -> None:
+        """Note that a model was replayed to its end."""
+        self._replays.end(model)
+
+
+def _block_of(entry: Entry) -> tuple[int, str, bool]:
+    """What the entries of a block have in common, and whether it may have several."""
+    return entry.block, entry.kind, bool(entry.samples)

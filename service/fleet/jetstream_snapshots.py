@@ -1,0 +1,214 @@
+"""The snapshots of a fleet: their bytes in parts, then a message that says what they are.
+
+A snapshot is there once that last message is; parts without it are of a save that did not end.
+"""
+
+import asyncio
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypeVar
+
+import msgpack
+
+from service.fleet.connection import NatsConnection, Refused, Unanswered
+from service.fleet.streams import STATES, states_of
+from service.storage.interfaces import SnapshotDescription
+from service.storage.snapshot_format import (
+    DamagedSnapshot,
+    State,
+    UnreadableSnapshot,
+    decode_state,
+    encode_state,
+)
+
+T = TypeVar("T")
+
+_SECONDS, _CALL_SECONDS = 600.0, 15.0
+# Parts that are on their way at the same time.
+_AT_A_TIME = 8
+_HEADER_BYTES = 2048
+# A larger plain part is read from the snapshot itself.
+_PLAIN_BYTES = 256 << 10
+# Of a digest in a subject.
+_DIGITS = 32
+
+
+class _Manifest(NamedTuple):
+    """What the last message of a snapshot says. plain: JSON; empty where it is too large."""
+
+    parts: str
+    n_parts: int
+    n_bytes: int
+    written: str
+    plain: bytes
+
+
+class JetStreamSnapshots:
+    """`storage.interfaces.Snapshots` in a stream; any thread may use it.
+
+    kept: how many snapshots of each model are kept; the oldest ones are deleted.
+    """
+
+    def __init__(self, nats: NatsConnection, kept: int = 4) -> None:
+        self._nats, self._kept = nats, kept
+
+    def sequences(self, model: int) -> list[int]:
+        """Sequences of a model's kept snapshots, newest first."""
+        return sorted(map(int, self._listed(model, "at")), reverse=True)
+
+    def name(self, model: int, sequence: int) -> str:
+        """The subject of a snapshot."""
+        return states_of(model, "at", sequence)
+
+    def save(self, model: int, state: State) -> None:
+        """Store a snapshot durably, and delete the oldest if there are too many."""
+        head, body = encode_state(state)
+        plain = json.dumps(state.plain).encode()
+        self._put(model, ("at", state.plain["sequence"]), head + bytes(body), plain)
+        for sequence in self.sequences(model)[self._kept :]:
+            self._remove(model, "at", sequence)
+
+    def load(self, model: int, sequence: int) -> State:
+        """A snapshot's state. Raises DamagedSnapshot."""
+        return decode_state(self.content(model, sequence), self.name(model, sequence))
+
+    def content(self, model: int, sequence: int) -> bytes:
+        """The bytes of a snapshot. Raises UnreadableSnapshot."""
+        return self._content(model, ("at", sequence))
+
+    def written(self, model: int, sequence: int) -> datetime | None:
+        """When a snapshot was stored; None where there is none."""
+        manifest = self._manifest(states_of(model, "at", sequence))
+        return None if manifest is None else datetime.fromisoformat(manifest.written)
+
+    def describe(self, model: int, sequence: int) -> SnapshotDescription | None:
+        """Size, time and plain part of a snapshot; None where there is none."""
+        manifest = self._manifest(states_of(model, "at", sequence))
+        if manifest is None:
+            return None
+        try:
+            encoded = manifest.plain
+            plain = json.loads(encoded) if encoded else self.load(model, sequence).plain
+        except DamagedSnapshot:
+            plain = None
+        written = datetime.fromisoformat(manifest.written)
+        return SnapshotDescription(manifest.n_bytes, written, plain)
+
+    def set_aside(self, model: int, sequence: int) -> None:
+        """Let a damaged snapshot no longer be listed; its parts are kept."""
+        subject = states_of(model, "at", sequence)
+        found = self._call(lambda: self._nats.get(STATES, {"last_by_subj": subject}))
+        if found:
+            aside = states_of(model, "damaged", sequence)
+            self._call(lambda: self._nats.ask(aside, found[0].body))
+            self._purge(subject)
+
+    def pin(self, model: int, content: bytes) -> str:
+        """Keep the bytes of a snapshot until `unpin_others`; their digest."""
+        digest = hashlib.sha256(content).hexdigest()[:_DIGITS]
+        self._put(model, ("pinned", digest), content, b"")
+        return digest
+
+    def pinned(self, model: int, digest: str) -> State:
+        """The state in the bytes that were pinned. Raises DamagedSnapshot."""
+        content, name = self._content(model, ("pinned", digest)), states_of(model, "pinned", digest)
+        if hashlib.sha256(content).hexdigest()[:_DIGITS] != digest:
+            raise DamagedSnapshot(name, "does not match its digest")
+        return decode_state(content, name)
+
+    def unpin_others(self, model: int, digests: set[str]) -> None:
+        """Forget what is pinned of a model, but for these."""
+        for digest in set(self._listed(model, "pinned")) - digests:
+            self._remove(model, "pinned", digest)
+
+    def delete(self, model: int) -> None:
+        """Delete all that is kept of a model."""
+        self._purge(states_of(model, ">"))
+
+    def set_others_aside(self, models: set[int]) -> None:
+        """Leave others where they are: a new model has a number that none had before."""
+
+    def _listed(self, model: int, kind: str) -> list[str]:
+        """The last tokens of the subjects of a kind."""
+        request = {"subjects_filter": states_of(model, kind, "*")}
+        told = self._call(lambda: self._nats.call(f"STREAM.INFO.{STATES}", request))
+        return [name.rpartition(".")[2] for name in told["state"].get("subjects") or {}]
+
+    def _put(self, model: int, at: tuple[str, object], content: bytes, plain: bytes) -> None:
+        parts = secrets.token_hex(8)
+        size = self._nats.max_payload - _HEADER_BYTES
+        pieces = [content[start : start + size] for start in range(0, len(content), size)]
+        before = self._manifest(states_of(model, *at))
+        manifest = _Manifest(
+            parts,
+            len(pieces),
+            len(content),
+            datetime.now(UTC).isoformat(),
+            plain if len(plain) <= _PLAIN_BYTES else b"",
+        )
+        try:
+            self._call(lambda: self._put_parts(states_of(model, "parts", parts), pieces))
+            self._call(lambda: self._nats.ask(states_of(model, *at), msgpack.packb(manifest)))
+        except OSError:
+            self._forget_parts(model, parts)
+            raise
+        if before is not None:
+            self._forget_parts(model, before.parts)
+
+    async def _put_parts(self, subject: str, pieces: list[bytes]) -> None:
+        for start in range(0, len(pieces), _AT_A_TIME):
+            await asyncio.gather(
+                *(
+                    self._nats.ask(f"{subject}.{start + i}", piece)
+                    for i, piece in enumerate(pieces[start : start + _AT_A_TIME])
+                )
+            )
+
+    def _content(self, model: int, at: tuple[str, object]) -> bytes:
+        name = states_of(model, *at)
+        try:
+            manifest = self._manifest(name)
+            if manifest is None:
+                raise UnreadableSnapshot(name, "cannot be read: there is no such snapshot")
+            subject = states_of(model, "parts", manifest.parts)
+            pieces = self._call(lambda: self._get_parts(subject, manifest.n_parts))
+        except OSError as error:
+            raise UnreadableSnapshot(name, f"cannot be read: {error}") from error
+        return b"".join(pieces)
+
+    async def _get_parts(self, subject: str, n_parts: int) -> list[bytes]:
+        pieces = list[bytes]()
+        for start in range(0, n_parts, _AT_A_TIME):
+            asked = [f"{subject}.{i}" for i in range(start, min(n_parts, start + _AT_A_TIME))]
+            found = await asyncio.gather(
+                *(self._nats.get(STATES, {"last_by_subj": one}) for one in asked)
+            )
+            pieces += [stored.body for answer in found for stored in answer]
+        return pieces
+
+    def _manifest(self, subject: str) -> _Manifest | None:
+        found = self._call(lambda: self._nats.get(STATES, {"last_by_subj": subject}))
+        return _Manifest._make(msgpack.unpackb(found[0].body)) if found else None
+
+    def _remove(self, model: int, kind: str, token: object) -> None:
+        subject = states_of(model, kind, token)
+        manifest = self._manifest(subject)
+        self._purge(subject)
+        if manifest is not None:
+            self._forget_parts(model, manifest.parts)
+
+    def _forget_parts(self, model: int, parts: str) -> None:
+        self._purge(states_of(model, "parts", parts, "*"))
+
+    def _purge(self, subject: str) -> None:
+        self._call(lambda: self._nats.call(f"STREAM.PURGE.{STATES}", {"filter": subject}))
+
+    def _call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The result of a coroutine on the connection's loop. Raises OSError."""
+        try:
+            return self._nats.run(work(), _SECONDS)
+        except (Refused, Unanswered) as error:
+            raise OSError(str(error)) from None

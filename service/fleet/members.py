@@ -1,0 +1,138 @@
+"""The living replicas of a fleet, which tell each other what they lead.
+
+Each says twice a second, on core NATS, that it lives. What is heard decides who tries to lead a
+model; whether one leads is decided by the model's log alone, so nothing here has to be right.
+"""
+
+import asyncio
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from nats.aio.msg import Msg
+from nats.errors import Error
+
+from service.fleet.connection import NatsConnection
+
+logger = logging.getLogger(__name__)
+
+_SUBJECT = "wolfstream.replicas"
+BEAT_SECONDS, _SILENT_SECONDS = 0.5, 2.0
+# How long a replica counts as gone that could not be connected to, though it is heard.
+_SUSPECTED_SECONDS = 2.0
+# Without NATS, what was heard last holds for so long.
+MAX_LAG_SECONDS = 10.0
+
+
+class Led(NamedTuple):
+    """A model that a replica leads. term: where it began in the log; 0 of a new model."""
+
+    term: int
+    sequence: int
+
+
+class Replica(NamedTuple):
+    """What a replica has told.
+
+    url: at which the others reach it, and by which they know it. ready: whether it takes models.
+    leads, follows: models by name; of those that it follows, their sequences.
+    """
+
+    url: str
+    ready: bool
+    leads: dict[str, Led]
+    follows: dict[str, int]
+
+
+class Members:
+    """The replicas that are heard. Its methods may be called on any thread.
+
+    url: of this replica. report: what it tells of itself, called on the connection's loop.
+    """
+
+    def __init__(self, nats: NatsConnection, url: str, report: Callable[[], Replica]) -> None:
+        self.url = url
+        self._nats, self._report = nats, report
+        self._heard: dict[str, tuple[float, Replica]] = {}
+        self._suspected: dict[str, float] = {}
+        self._began = self._connected_at = time.monotonic()
+        asyncio.run_coroutine_threadsafe(self._run(), nats.loop)
+
+    @property
+    def settled(self) -> bool:
+        """Whether every other replica has had the time to be heard."""
+        return time.monotonic() > self._began + 2 * BEAT_SECONDS
+
+    @property
+    def lag_seconds(self) -> float:
+        """For how long no server of NATS has been connected."""
+        return 0.0 if self._nats.connected else time.monotonic() - self._connected_at
+
+    def living(self) -> list[Replica]:
+        """The replicas that were heard lately, this one among them."""
+        now = time.monotonic()
+        since = now if self.lag_seconds > MAX_LAG_SECONDS else now - self.lag_seconds
+        others = [
+            replica
+            for heard, replica in self._heard.copy().values()
+            if heard > since - _SILENT_SECONDS and self._suspected.get(replica.url, 0) < now
+        ]
+        return [self._report(), *others]
+
+    def leader_of(self, name: str) -> Replica | None:
+        """The living replica that says that it leads a model; of several the one since latest."""
+        claims = [replica for replica in self.living() if name in replica.leads]
+        return max(claims, key=lambda replica: replica.leads[name].term, default=None)
+
+    def ranked(self, name: str) -> list[Replica]:
+        """The living replicas that take models, in the order in which they are to lead one.
+
+        Rendezvous hashing: where a replica leaves or comes, no model moves between the others.
+        """
+        taking = [replica for replica in self.living() if replica.ready]
+        return sorted(taking, key=lambda replica: _weight(replica.url, name), reverse=True)
+
+    def suspect(self, url: str) -> None:
+        """Take a replica for gone that could not be connected to, for a while."""
+        self._suspected[url] = time.monotonic() + _SUSPECTED_SECONDS
+
+    def tell(self) -> None:
+        """Tell the others now."""
+        asyncio.run_coroutine_threadsafe(self._tell(), self._nats.loop)
+
+    async def _run(self) -> None:
+        await self._nats.client.subscribe(_SUBJECT, cb=self._hear)
+        while True:
+            await self._tell()
+            await asyncio.sleep(BEAT_SECONDS)
+
+    async def _tell(self) -> None:
+        if not self._nats.connected:
+            return
+        self._connected_at = time.monotonic()
+        try:
+            told = json.dumps(self._report()).encode()
+            await self._nats.client.publish(_SUBJECT, told)
+        except (Error, RuntimeError) as error:  # what is told may change meanwhile
+            logger.warning("the other replicas were not told: %s", error)
+
+    async def _hear(self, message: Msg) -> None:
+        try:
+            replica = _read(json.loads(message.data))
+        except (ValueError, TypeError):
+            logger.warning("a replica of another version tells what this one cannot read")
+            return
+        if replica.url != self.url:
+            self._heard[replica.url] = time.monotonic(), replica
+
+
+def _read(told: Any) -> Replica:
+    url, ready, leads, follows = told[:4]
+    return Replica(url, ready, {name: Led(*one[:2]) for name, one in leads.items()}, follows)
+
+
+def _weight(url: str, name: str) -> bytes:
+    return hashlib.blake2b(f"{url} {name}".encode(), digest_size=8).digest()

@@ -1,0 +1,127 @@
+"""The log of one model: its chain of commits, their index, and the keys that outlive them."""
+
+from collections.abc import Sequence
+
+from service.errors import StartupError, StorageFailed
+from service.fleet.chained_subject import ChainedSubject
+from service.fleet.commit_messages import LogRow, event_row, key_row
+from service.fleet.connection import NatsConnection, Refused, Unanswered
+from service.fleet.log_index import KnownKey, LogIndex
+from service.fleet.streams import STATES, log_of, states_of
+from service.storage.sqlite_file import now
+
+# Longer than all that an append waits for by itself.
+_SECONDS = 60.0
+# Keys that are kept with one commit.
+_KEYS_OF_COMMIT = 1000
+
+
+class ModelLog:
+    """One model's log. Used by one thread at a time.
+
+    term: the message with which this replica began to lead; 0 before. chain: its commits.
+    index: of what was read or written of them, and of what is kept.
+    """
+
+    def __init__(self, nats: NatsConnection, model: int) -> None:
+        self._nats = nats
+        self.term = 0
+        self.index = LogIndex(model)
+        self.chain = ChainedSubject(nats, model, *log_of(model), self.index.add)
+        self._kept = ChainedSubject(
+            nats, model, STATES, states_of(model, "answers"), self.index.add_kept
+        )
+        # The rows of the last commit in which an answer was looked up.
+        self._read: tuple[tuple[bool, int], list[LogRow]] | None = None
+
+    def open(self) -> None:
+        """Read all of it, entries passed over. Raises StartupError."""
+        self.read_kept()
+        self.chain.read_on()
+
+    def read_kept(self) -> None:
+        """Read the keys that were kept since. Raises StartupError."""
+        self._kept.read_on()
+
+    def store_event(self, rows: Sequence[LogRow]) -> None:
+        """Write a commit that brings no entries. Raises StorageFailed, NotLeader."""
+        self._nats.run(self.chain.store(rows, event=True), _SECONDS)
+
+    def answer(self, key: KnownKey) -> bytes | None:
+        """The answer to a request; None where it is not known. Raises StorageFailed."""
+        if key.answer is None:
+            return None
+        at = key.kept, key.answer
+        if self._read is None or self._read[0] != at:
+            chain = self._kept if key.kept else self.chain
+            try:
+                self._read = at, chain.commit_at(key.answer)
+            except StartupError as error:
+                raise StorageFailed(str(error)) from None
+        found = [
+            row.record
+            for row in self._read[1]
+            if row.sequence == key.request.sequence and row.kind in ("answer", "shorter")
+        ]
+        return found[-1] if found else None
+
+    def purge(self, up_to: int, left: int) -> None:
+        """Purge the segments that nothing needs, once the keys in them are kept.
+
+        up_to: the sequence of a snapshot. left: rows that wait no longer. Raises StorageFailed.
+        """
+        gone, behind = self.index.superfluous(up_to, left)
+        if gone:
+            self._keep(self.index.known_before(behind))
+            self._purge(self.chain, behind)
+        self.index.forget(up_to, len(gone))
+
+    def drop_kept(self) -> None:
+        """Purge kept keys before the first that is still known. Raises StorageFailed."""
+        used = [key.place for key in self.index.keys.values() if key.kept]
+        if self._kept.last:
+            self._purge(self._kept, min(used, default=self._kept.last))
+
+    def _purge(self, chain: ChainedSubject, before: int) -> None:
+        try:
+            self._nats.run(chain.purge(before), _SECONDS)
+        except (Refused, Unanswered) as error:
+            raise StorageFailed(f"the {chain.name} could not be purged: {error}") from None
+
+    def _keep(self, keys: list[KnownKey]) -> None:
+        """Keep keys and their answers beside the snapshots; durable on return."""
+        time = now()
+        for start in range(0, len(keys), _KEYS_OF_COMMIT):
+            rows = list[LogRow]()
+            for key in keys[start : start + _KEYS_OF_COMMIT]:
+                rows.append(key_row(key.request, time))
+                answer = self.answer(key)
+                if answer is not None:
+                    rows.append(event_row("shorter", key.request.sequence, time, answer))
+            self._nats.run(self._kept.store(rows, event=True), _SECONDS)
+
+
+class ModelLogs:
+    """The logs by their models' numbers."""
+
+    def __init__(self, nats: NatsConnection) -> None:
+        self.nats = nats
+        self._logs: dict[int, ModelLog] = {}
+        self._open: set[int] = set()
+
+    def known(self, model: int) -> ModelLog:
+        """A model's log, of which nothing may have been read yet: a new model has nothing."""
+        return self._logs.get(model) or self._logs.setdefault(model, ModelLog(self.nats, model))
+
+    def of(self, model: int) -> ModelLog:
+        """A model's log, read to its end when it was first asked for. Raises StartupError."""
+        log = self.known(model)
+        if model not in self._open:
+            log.open()
+            self._open.add(model)
+        return log
+
+    def forget(self, model: int) -> None:
+        """Know nothing of a model's log: the next look reads it again."""
+        self._open.discard(model)
+        self._logs.pop(model, None)

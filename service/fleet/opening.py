@@ -1,0 +1,72 @@
+"""The storage of a replica: streams for all that counts, a directory for what it remembers."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from service.fleet.api_keys import FleetKeys
+from service.fleet.connection import NatsConnection
+from service.fleet.jetstream_answers import JetStreamAnswers
+from service.fleet.jetstream_catalogue import JetStreamCatalogue
+from service.fleet.jetstream_journal import JetStreamJournal
+from service.fleet.jetstream_snapshots import JetStreamSnapshots
+from service.fleet.model_log import ModelLogs
+from service.fleet.streams import KEYS_BUCKET, make_bucket, make_streams
+from service.storage.data_directory import high_water_path, replays_path
+from service.storage.high_water import HighWater
+from service.storage.interfaces import Storage
+from service.storage.replay_marks import ReplayMarks
+
+_SECONDS = 60.0
+
+
+def connect(servers: Sequence[str], log_bytes: int, state_bytes: int) -> NatsConnection:
+    """A connection to servers that have all streams. Raises StartupError.
+
+    log_bytes, state_bytes: see `streams.make_streams`.
+    """
+    nats = NatsConnection(servers, "wolfstream")
+    try:
+        make_streams(nats, log_bytes, state_bytes)
+    except BaseException:
+        nats.close()
+        raise
+    return nats
+
+
+class Fleet(NamedTuple):
+    """A replica's part of a fleet. storage: closes the connection in the end."""
+
+    nats: NatsConnection
+    logs: ModelLogs
+    storage: Storage
+
+    def term_of(self, model: int) -> int:
+        """Where this replica's term of a model begins in the model's log; 0 of a new model."""
+        return self.logs.known(model).term
+
+
+def open_fleet(nats: NatsConnection, data: Path, snapshots_kept: int = 4) -> Fleet:
+    """The fleet behind a connection. Raises StartupError.
+
+    data: the replica's own directory, which may be empty: it is held by this process.
+    """
+    logs = ModelLogs(nats)
+    journal = JetStreamJournal(
+        logs, HighWater(high_water_path(data)), ReplayMarks(replays_path(data))
+    )
+    catalogue = JetStreamCatalogue(nats, logs)
+    snapshots = JetStreamSnapshots(nats, snapshots_kept)
+    return Fleet(nats, logs, Storage(journal, catalogue, JetStreamAnswers(logs), snapshots))
+
+
+@contextmanager
+def keys_at(servers: Sequence[str]) -> Iterator[FleetKeys]:
+    """The API keys of the fleet at some servers of NATS. Raises StartupError, KeysError."""
+    nats = NatsConnection(servers, "wolfstream keys")
+    try:
+        nats.run(make_bucket(nats, KEYS_BUCKET), _SECONDS)
+        yield FleetKeys(nats)
+    finally:
+        nats.close()

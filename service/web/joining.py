@@ -1,0 +1,51 @@
+"""A replica's way into its fleet.
+
+It is imported where a fleet is asked for: what it needs is an extra.
+"""
+
+import contextlib
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from service.errors import StartupError
+from service.fleet.api_keys import FleetKeys
+from service.fleet.opening import Fleet, connect, open_fleet
+from service.settings import Settings
+
+
+def check_settings(settings: Settings, loads: Mapping[str, Path], recover: bool) -> None:
+    """Raise StartupError for what a replica of a fleet cannot do."""
+    if not settings.advertise:
+        raise StartupError(
+            "the other replicas must reach this one: name its address with --advertise"
+        )
+    if settings.threads > 1:
+        raise StartupError(
+            "the replicas of a fleet learn with one thread each, so that all compute the same: "
+            "leave --threads out"
+        )
+    if loads or recover:
+        raise StartupError(
+            "a fleet has its models already: upload one with PUT /v1/models/NAME/state instead of "
+            "--load, and leave --recover out"
+        )
+
+
+@contextlib.contextmanager
+def joined(settings: Settings) -> Iterator[Fleet]:
+    """A connection to the fleet with all that it holds. Raises StartupError."""
+    # It has a line for each call that is passed on.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    nats = connect(settings.fleet, settings.fleet_log_bytes, settings.fleet_state_bytes)
+    try:
+        yield open_fleet(nats, settings.data, settings.snapshots)
+    finally:
+        nats.close()
+
+
+def keys_of(fleet: Fleet) -> FleetKeys:
+    """The fleet's API keys, which are read again and again. Raises KeysError."""
+    keys = FleetKeys(fleet.nats)
+    keys.watch()
+    return keys

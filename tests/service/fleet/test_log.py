@@ -1,0 +1,256 @@
+"""A model's log in a stream: one replica writes at a time, and no doubt outlives its settling."""
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.errors import InDoubt, NotLeader, StartupError, StorageFailed
+from service.storage.entries import Entry
+from tests.service.nats import MISSING, NatsServers
+
+if MISSING:
+    pytest.skip(MISSING, allow_module_level=True)
+
+from service.fleet import chained_subject
+from service.fleet.connection import NatsConnection, Refused, Unanswered
+from service.fleet.jetstream_journal import JetStreamJournal
+from service.fleet.model_log import ModelLogs
+from service.fleet.streams import log_of, make_streams
+from service.storage.high_water import HighWater
+from service.storage.replay_marks import ReplayMarks
+
+_numbers = itertools.count(1)
+_LOG_BYTES = 8 * 12_000_000
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServers]:
+    running = NatsServers(tmp_path_factory.mktemp("nats")).start()
+    yield running
+    running.close()
+
+
+class Replica:
+    """A journal of its own connection, whose next appends have a fate.
+
+    fate: "lost" are not sent, "unheard" are stored without an answer, a number is the refusal.
+    """
+
+    def __init__(self, servers: NatsServers, data: Path) -> None:
+        data.mkdir(exist_ok=True)
+        self.nats = NatsConnection(servers.addresses, "test")
+        make_streams(self.nats, _LOG_BYTES, 1 << 30)
+        marks = HighWater(data / "high-water"), ReplayMarks(data / "replays")
+        self.logs = ModelLogs(self.nats)
+        self.journal = JetStreamJournal(self.logs, *marks)
+        self.fate: list[Any] = []
+        self._ask = self.nats.ask
+        self.nats.ask = self._ask_with_fate  # type: ignore[method-assign]
+
+    async def _ask_with_fate(self, subject: str, *rest: Any) -> dict[str, Any]:
+        fate = self.fate.pop(0) if self.fate and subject.startswith("wolfstream.log") else None
+        if isinstance(fate, int):
+            raise Refused(fate, "refused by the test")
+        if fate != "lost":
+            answer = await self._ask(subject, *rest)
+        if fate is not None:
+            raise Unanswered("no answer, says the test")
+        return answer
+
+    def append(self, model: int, *sequences: int, record: bytes = b"r") -> StorageFailed | None:
+        entries = [Entry(model, at, 1, at, "asset", 1, record) for at in sequences]
+        return self.journal.append(entries).get(model)
+
+    def told(self, model: int, after: int = 0) -> list[int]:
+        return [entry.sequence for block in self.journal.blocks(model, after) for entry in block]
+
+
+@pytest.fixture
+def replicas(servers: NatsServers, tmp_path: Path) -> Iterator[tuple[Replica, Replica]]:
+    pair = Replica(servers, tmp_path / "a"), Replica(servers, tmp_path / "b")
+    yield pair
+    for replica in pair:
+        replica.journal.close()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chained_subject, "PATIENCE_SECONDS", 0.0)
+
+
+@pytest.fixture
+def model() -> int:
+    return next(_numbers)
+
+
+Pair = tuple[Replica, Replica]
+
+
+class TestTerms:
+    def test_nothing_of_the_old_leader_comes_after_a_term(self, replicas: Pair, model: int):
+        old, new = replicas
+        assert old.append(model, 1) is None
+        assert new.told(model) == [1]
+        new.journal.append_epoch(model, 1, "term of new")
+        assert isinstance(old.append(model, 2), NotLeader)
+        assert new.append(model, 2) is None
+        assert isinstance(old.append(model, 2), NotLeader)
+        assert old.told(model) == [1, 2]
+        assert old.journal.epoch_since(model, 0) == "term of new"
+
+    def test_who_has_not_read_all_begins_none(self, replicas: Pair, model: int):
+        old, new = replicas
+        old.append(model, 1)
+        assert new.told(model) == [1]
+        old.append(model, 2)
+        with pytest.raises(NotLeader):
+            new.journal.append_epoch(model, 1, "term of new")
+        assert new.told(model, 1) == [2]
+        new.journal.append_epoch(model, 2, "term of new")
+        assert isinstance(old.append(model, 3), NotLeader)
+
+    def test_of_rivals_one_wins_each_round(self, replicas: Pair, model: int):
+        logs = [replica.logs.of(model) for replica in replicas]
+        loops = [replica.nats for replica in replicas]
+        for round_ in range(1, 30):
+            for log in logs:
+                log.chain.read_on()
+            rows: list[Any] = []
+            storing = [
+                asyncio.run_coroutine_threadsafe(log.chain.store(rows), nats.loop)
+                for log, nats in zip(logs, loops, strict=True)
+            ]
+            results = [future.exception(30) for future in storing]
+            assert sorted(type(one) for one in results if one) == [NotLeader], round_
+
+
+class TestDoubt:
+    def test_an_append_without_an_answer_is_sent_again_and_stored_once(
+        self, replicas: Pair, model: int
+    ):
+        leader, reader = replicas
+        leader.fate = ["unheard", "lost", "unheard"]
+        assert leader.append(model, 1, 2) is None
+        leader.fate = ["lost", "lost"]
+        assert leader.append(model, 3) is None
+        assert reader.told(model) == [1, 2, 3]
+
+    @pytest.mark.usefixtures("impatient")
+    @pytest.mark.parametrize("fate", ["lost", "unheard"])
+    def test_is_over_once_settled(self, replicas: Pair, model: int, fate: str):
+        leader, reader = replicas
+        leader.append(model, 1)
+        leader.fate = [fate]
+        assert isinstance(leader.append(model, 2), InDoubt)
+        refused = leader.append(model, 3)
+        assert isinstance(refused, StorageFailed)
+        assert not isinstance(refused, InDoubt)
+        leader.journal.settle(model)
+        written = [] if fate == "lost" else [2]
+        assert leader.told(model, 1) == written
+        assert leader.append(model, 3) is None
+        assert reader.told(model) == [1, *written, 3]
+
+    @pytest.mark.usefixtures("impatient")
+    def test_stays_while_the_log_does_not_answer(self, replicas: Pair, model: int):
+        leader, _ = replicas
+        leader.fate = ["lost"] * 2
+        assert isinstance(leader.append(model, 1), InDoubt)
+        with pytest.raises(StorageFailed):
+            leader.journal.settle(model)
+        leader.journal.settle(model)
+        assert leader.told(model) == []
+
+    @pytest.mark.usefixtures("impatient")
+    def test_is_over_for_who_was_replaced_meanwhile(self, replicas: Pair, model: int):
+        old, new = replicas
+        old.append(model, 1)
+        old.fate = ["lost"]
+        assert isinstance(old.append(model, 2), InDoubt)
+        assert new.told(model) == [1]
+        new.journal.append_epoch(model, 1, "term of new")
+        with pytest.raises(NotLeader):
+            old.journal.settle(model)
+
+    @pytest.mark.usefixtures("impatient")
+    def test_about_a_term_that_was_written_means_to_begin_anew(self, replicas: Pair, model: int):
+        leader, _ = replicas
+        leader.append(model, 1)
+        leader.fate = ["unheard"]
+        with pytest.raises(InDoubt):
+            leader.journal.append_epoch(model, 1, "e")
+        assert isinstance(leader.append(model, 2), NotLeader)
+        leader.logs.forget(model)  # as who leads it next does
+        assert leader.journal.epoch_since(model, 1) == "e"
+
+
+class TestRefusals:
+    def test_a_refusal_that_is_none_is_sent_again(self, replicas: Pair, model: int):
+        leader, _ = replicas
+        leader.fate = [10164]
+        assert leader.append(model, 1) is None
+        assert leader.told(model) == [1]
+
+    def test_a_full_log_takes_nothing_until_there_is_room(self, replicas: Pair, model: int):
+        leader, _ = replicas
+        for sequence in range(1, 13):
+            if leader.append(model, sequence, record=bytes(1_000_000)) is not None:
+                break
+        refused = leader.append(model, sequence, record=bytes(1_000_000))
+        assert refused is not None
+        assert "full" in refused.detail
+        assert not isinstance(refused, (InDoubt, NotLeader))
+        assert leader.told(model) == list(range(1, sequence))
+        stream, subject = log_of(model)
+        purge = leader.nats.call(f"STREAM.PURGE.{stream}", {"filter": subject, "keep": 1})
+        leader.nats.run(purge, 5)
+        assert leader.append(model, sequence, record=bytes(1_000_000)) is None
+
+    def test_a_large_commit_is_stored_whole_or_not_at_all(self, replicas: Pair, model: int):
+        leader, reader = replicas
+        assert leader.append(model, 1, 2, 3, record=bytes(700_000)) is None
+        assert reader.told(model) == [1, 2, 3]
+        reader.journal.append_epoch(model, 3, "term of reader")
+        assert isinstance(leader.append(model, 4, 5, record=bytes(700_000)), NotLeader)
+        assert reader.told(model, 3) == []
+
+    def test_without_a_server_nothing_is_learned(self, tmp_path: Path, model: int):
+        servers = NatsServers(tmp_path / "nats").start()
+        replica = Replica(servers, tmp_path / "data")
+        try:
+            assert replica.append(model, 1) is None
+            servers.kill(0)
+            refused = replica.append(model, 2)
+            servers.start_one(0)
+            assert isinstance(refused, (StorageFailed, type(None)))
+            if refused is not None:
+                replica.journal.settle(model)
+            end = 1 if refused else 2
+            assert replica.told(model) == list(range(1, end + 1))
+            assert replica.append(model, end + 1) is None
+        finally:
+            replica.journal.close()
+            servers.close()
+
+
+class TestDamage:
+    def test_a_message_that_is_gone_is_noticed(self, replicas: Pair, model: int):
+        leader, reader = replicas
+        for sequence in (1, 2, 3):
+            leader.append(model, sequence)
+        stream, _ = log_of(model)
+        gone = leader.logs.of(model).chain.last - 1
+        leader.nats.run(leader.nats.call(f"STREAM.MSG.DELETE.{stream}", {"seq": gone}), 5)
+        with pytest.raises(StartupError, match="gap"):
+            reader.told(model)
+
+    def test_a_message_that_nobody_here_wrote_is_refused(self, replicas: Pair, model: int):
+        leader, reader = replicas
+        leader.append(model, 1)
+        leader.nats.run(leader.nats.ask(log_of(model)[1], b"\x93\x01\x02\x03"), 5)
+        with pytest.raises(StartupError, match="damaged"):
+            reader.told(model)

