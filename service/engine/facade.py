@@ -150,6 +150,10 @@ class Engine:
         """Whether there is a model of this name, in any phase."""
         return self._writer.models.get(name) is not None
 
+    def recovered_model(self, name: str) -> Model | None:
+        """The model of a name, in any phase, if it is learned here; on any thread."""
+        return self._writer.models.get(name)
+
     def recovered(self) -> list[Model]:
         """All models that exist so far, in any phase; on any thread."""
         return self._writer.models.all()

@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from nats.aio.msg import Msg
@@ -71,29 +71,24 @@ class Members:
         """For how long no server of NATS has been connected."""
         return 0.0 if self._nats.connected else time.monotonic() - self._connected_at
 
-    def living(self) -> list[Replica]:
-        """The replicas that were heard lately, this one among them."""
+    def others(self) -> list[Replica]:
+        """The other replicas that were heard lately."""
         now = time.monotonic()
         since = now if self.lag_seconds > MAX_LAG_SECONDS else now - self.lag_seconds
-        others = [
+        return [
             replica
             for heard, replica in self._heard.copy().values()
             if heard > since - _SILENT_SECONDS and self._suspected.get(replica.url, 0) < now
         ]
-        return [self._report(), *others]
+
+    def living(self) -> list[Replica]:
+        """The replicas that were heard lately, this one among them."""
+        return [self._report(), *self.others()]
 
     def leader_of(self, name: str) -> Replica | None:
-        """The living replica that says that it leads a model; of several the one since latest."""
-        claims = [replica for replica in self.living() if name in replica.leads]
+        """The other replica that says that it leads a model; of several the one since latest."""
+        claims = [replica for replica in self.others() if name in replica.leads]
         return max(claims, key=lambda replica: replica.leads[name].term, default=None)
-
-    def ranked(self, name: str) -> list[Replica]:
-        """The living replicas that take models, in the order in which they are to lead one.
-
-        Rendezvous hashing: where a replica leaves or comes, no model moves between the others.
-        """
-        taking = [replica for replica in self.living() if replica.ready]
-        return sorted(taking, key=lambda replica: _weight(replica.url, name), reverse=True)
 
     def suspect(self, url: str) -> None:
         """Take a replica for gone that could not be connected to, for a while."""
@@ -127,6 +122,15 @@ class Members:
             return
         if replica.url != self.url:
             self._heard[replica.url] = time.monotonic(), replica
+
+
+def ranked(name: str, living: Sequence[Replica]) -> list[Replica]:
+    """The replicas that take models, in the order in which they are to lead one.
+
+    Rendezvous hashing: where a replica leaves or comes, no model moves between the others.
+    """
+    taking = [replica for replica in living if replica.ready]
+    return sorted(taking, key=lambda replica: _weight(replica.url, name), reverse=True)
 
 
 def _read(told: Any) -> Replica:

@@ -6,7 +6,7 @@ from typing import Any
 
 from service.engine.facade import Engine
 from service.errors import NotReady, Refusal, StartupError, StorageFailed
-from service.fleet.members import BEAT_SECONDS, Led, Members, Replica
+from service.fleet.members import BEAT_SECONDS, Led, Members, Replica, ranked
 from service.fleet.opening import Fleet
 from service.web.layers.forwarding import Target
 
@@ -14,6 +14,8 @@ logger = logging.getLogger(__name__)
 
 # Models that change their replica at the same time, where another one is to lead them.
 _HANDED_OVER = 8
+# How long a replica that stops goes on to answer those who have not heard of it yet.
+_LINGER_SECONDS = 1.0
 
 
 class Roles:
@@ -42,17 +44,31 @@ class Roles:
         """Whether a replica is this one."""
         return replica.url == self._url
 
+    @property
+    def _here(self) -> Replica:
+        return Replica(self._url, True, {}, {})
+
     def responsible(self, name: str) -> Replica:
         """The replica that leads a model, or is to lead it. Raises NotReady."""
-        leader = self.members.leader_of(name)
+        leader, own = self.members.leader_of(name), self._engine.recovered_model(name)
+        if own is not None:
+            term = self._fleet.term_of(own.id)
+            if leader is None or leader.leads[name].term < term:
+                return self._here
         if leader is not None:
             return leader
-        if self.members.lag_seconds or not self.members.settled:
+        if not self.members.settled:
             raise NotReady("the fleet's other replicas are not known yet; try again")
-        ranked = self.members.ranked(name)
-        if not ranked:
+        if self.members.lag_seconds:
+            raise NotReady(f"no server of NATS is connected; model {name!r} cannot be led now")
+        order = ranked(name, self.members.living())
+        if not order:
             raise NotReady("no replica of the fleet takes models now; try again")
-        return ranked[0]
+        return order[0]
+
+    def is_gone(self, replica: Target) -> bool:
+        """Whether a replica is not heard any more."""
+        return replica.url not in [other.url for other in self.members.others()]
 
     def living(self) -> list[Replica]:
         """The replicas that are heard, this one among them."""
@@ -90,6 +106,7 @@ class Roles:
             for model in self._engine.recovered():
                 await self._release(model.name)
         self.members.tell()
+        await asyncio.sleep(_LINGER_SECONDS)
 
     async def _watch(self) -> None:
         while True:
@@ -102,38 +119,36 @@ class Roles:
 
     async def _look(self) -> None:
         """Follow what this replica stands by for, and let go what another one has or is to have."""
-        standing_by = set[str]()
-        handed_over = 0
-        for name, leader in self._leaders().items():
-            others = [one for one in self.members.ranked(name) if one.url != leader.url]
+        living = self.members.living()
+        leaders, standing_by, handed_over = _leaders(living), set[str](), 0
+        for name, leader in leaders.items():
+            order = [one.url for one in ranked(name, living)]
             if self.is_here(leader):
-                better = self.members.ranked(name)[:1]
-                if better and not self.is_here(better[0]) and handed_over < _HANDED_OVER:
-                    # It is to lead by its rank, and follows closely.
-                    reached = better[0].follows.get(name, -1)
-                    if reached >= leader.leads[name].sequence:
-                        handed_over += 1
-                        await self._release(name)
-            elif others and self.is_here(others[0]):
-                standing_by.add(name)
-                if self._engine.leading.leads(name):  # that one leads since a later term
+                if handed_over < _HANDED_OVER and _follows_closely(order[:1], name, leader, living):
+                    handed_over += 1
                     await self._release(name)
-                followed = self._engine.leading.followed.get(name, -1)
-                if followed < leader.leads[name].sequence:
-                    await self._engine.leading.follow(name)
-            elif self._engine.leading.leads(name):
+                continue
+            if self._engine.leading.leads(name):  # the other one leads since a later term
                 await self._release(name)
+            if self._url in [url for url in order if url != leader.url][:1]:
+                standing_by.add(name)
+                if self._followed(name) < leader.leads[name].sequence:
+                    await self._engine.leading.follow(name)
         for name in set(self._engine.leading.followed) - standing_by:
-            self._engine.leading.unfollow(name)
+            order = [one.url for one in ranked(name, living)]
+            if name in leaders or self._url not in order[:2]:
+                self._engine.leading.unfollow(name)
+            elif order[0] == self._url:  # its leader is gone, or has handed it over
+                await self._take_over(name)
 
-    def _leaders(self) -> dict[str, Replica]:
-        """The replica that leads each model that is led."""
-        leaders = dict[str, Replica]()
-        for replica in self.members.living():
-            for name, led in replica.leads.items():
-                if name not in leaders or leaders[name].leads[name].term < led.term:
-                    leaders[name] = replica
-        return leaders
+    def _followed(self, name: str) -> int:
+        return self._engine.leading.followed.get(name, -1)
+
+    async def _take_over(self, name: str) -> None:
+        try:
+            await self.lead(name)
+        except Refusal as error:
+            logger.warning("model %s is not taken over: %s", name, error)
 
     async def _release(self, name: str) -> None:
         try:
@@ -163,3 +178,19 @@ class Roles:
     def stop(self) -> None:
         """Decide nothing more."""
         self._watching.cancel()
+
+
+def _leaders(living: list[Replica]) -> dict[str, Replica]:
+    """The replica that leads each model that is led; of several the one since latest."""
+    leaders = dict[str, Replica]()
+    for replica in living:
+        for name, led in replica.leads.items():
+            if name not in leaders or leaders[name].leads[name].term < led.term:
+                leaders[name] = replica
+    return leaders
+
+
+def _follows_closely(first: list[str], name: str, leader: Replica, living: list[Replica]) -> bool:
+    """Whether the replica that is to lead a model is another one, and knows all of it."""
+    followed = [one.follows.get(name, -1) for one in living if [one.url] == first]
+    return first != [leader.url] and any(at >= leader.leads[name].sequence for at in followed)

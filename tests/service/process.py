@@ -38,7 +38,13 @@ class ServerProcess:
 
     def start(self, *more: str) -> "ServerProcess":
         """Start it, with more arguments, and wait until it is ready."""
-        process = self.launch(*more)
+        self.launch(*more)
+        return self.wait()
+
+    def wait(self) -> "ServerProcess":
+        """Wait until it is ready."""
+        process = self.process
+        assert process is not None
         deadline = time.monotonic() + 300  # the first start compiles
         while not self._ready():
             if process.poll() is not None or time.monotonic() > deadline:

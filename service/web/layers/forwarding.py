@@ -27,7 +27,7 @@ _MARK = b"wolfstream-forwarded"
 _NOT_LEADER = 421
 # How long a leader is looked for, and how long each look waits for the next.
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 10.0, 0.05
-_CONNECT_SECONDS = 1.0
+_CONNECT_SECONDS, _LOOK_SECONDS = 1.0, 0.25
 _LISTED = ("model", "sequence", "epoch", "status", "features")
 _LIST, _LIST_SECONDS = ["", "v1", "models"], 5.0
 _OF_MODELS = (["", "v1", "models"], ["", "v2", "models"])
@@ -50,6 +50,9 @@ class Director(Protocol):
 
     def responsible(self, name: str) -> Target:
         """The replica that leads a model, or is to lead it. Raises NotReady."""
+
+    def is_gone(self, replica: Target) -> bool:
+        """Whether a replica is not heard any more."""
 
     def living(self) -> Sequence[Target]:
         """The replicas that are heard."""
@@ -162,7 +165,7 @@ class Forwarding:
         try:
             if scope["type"] == "websocket":
                 return await _relay(target.url, scope, body.receive, send)
-            return await self._forward(target.url, scope, body, send)
+            return await self._forward(target, scope, body, send)
         except _Unreachable:
             self._director.suspect(target)
             return False
@@ -184,7 +187,7 @@ class Forwarding:
         await self._app(scope, body.receive, send_unless_another_leads)
         return not another
 
-    async def _forward(self, url: str, scope: Scope, body: "_Body", send: Send) -> bool:
+    async def _forward(self, target: Target, scope: Scope, body: "_Body", send: Send) -> bool:
         """Whether a replica has answered. Raises _Unreachable, InDoubt, TooLarge."""
         query = scope["query_string"]
         headers = [
@@ -195,13 +198,15 @@ class Forwarding:
         content = await body.read()
         request = self._client.build_request(
             scope["method"],
-            httpx.URL(url).copy_with(raw_path=scope["raw_path"] + (b"?" + query if query else b"")),
+            httpx.URL(target.url).copy_with(
+                raw_path=scope["raw_path"] + (b"?" + query if query else b"")
+            ),
             headers=[*headers, (_MARK, b"1")],
             content=content,
         )
         begun = False
         try:
-            response = await self._client.send(request, stream=True)
+            response = await self._sent(request, target)
             if response.status_code == _NOT_LEADER:
                 await response.aclose()
                 return False
@@ -219,6 +224,17 @@ class Forwarding:
                 f"before you go on, or send requests under a key ({type(error).__name__})"
             ) from None
         return True
+
+    async def _sent(self, request: httpx.Request, target: Target) -> httpx.Response:
+        """The beginning of a response, unless the replica falls silent. Raises TransportError."""
+        sending = asyncio.ensure_future(self._client.send(request, stream=True))
+        try:
+            while not (await asyncio.wait({sending}, timeout=_LOOK_SECONDS))[0]:
+                if self._director.is_gone(target):
+                    raise httpx.ReadTimeout("the replica is silent")
+            return sending.result()
+        finally:
+            sending.cancel()
 
 
 class _Unreachable(Exception):

@@ -1,0 +1,199 @@
+"""Three replicas of one fleet: any of them serves every model, and one at a time learns it."""
+
+import json
+import signal
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from websockets.sync.client import connect
+
+from tests.service.fleet.conftest import Replica
+from tests.service.nats import NatsServers
+from tests.service.specs import PAPERS
+
+X = [[i % 7, i % 5] for i in range(40)]
+Y = [i % 2 for i in range(40)]
+
+
+class Trio:
+    """Three replicas, and a client of each."""
+
+    def __init__(self, replicas: list[Replica]) -> None:
+        self.replicas = replicas
+        self.clients = [httpx.Client(base_url=one.url, timeout=30) for one in replicas]
+
+    def fleet(self) -> dict[str, dict[str, Any]]:
+        """What the replicas say of themselves, by their addresses."""
+        living = [number for number, one in enumerate(self.replicas) if runs(one)]
+        told = self.clients[living[0]].get("/v1/fleet").json()
+        return {replica["url"]: replica for replica in told["replicas"]}
+
+    def leader(self, name: str) -> int:
+        """The number of the replica that leads a model, once the others have heard so."""
+        urls = [one.url for one in self.replicas]
+        return wait_for(
+            lambda: [urls.index(url) for url, one in self.fleet().items() if name in one["leads"]]
+        )[0]
+
+    def standby(self, name: str, sequence: int) -> int:
+        """The number of the replica that follows a model, once it has reached a sequence."""
+        urls = [one.url for one in self.replicas]
+
+        def found() -> list[int]:
+            told = self.fleet().items()
+            return [urls.index(u) for u, one in told if one["follows"].get(name) == sequence]
+
+        return wait_for(found)[0]
+
+
+def runs(replica: Replica) -> bool:
+    return replica.process is not None and replica.process.poll() is None
+
+
+def wait_for(look: Callable[[], Any], seconds: float = 20.0) -> Any:
+    """The first result that is true."""
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+@pytest.fixture(scope="module")
+def trio(servers: NatsServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trio]:
+    folder = tmp_path_factory.mktemp("replicas")
+    replicas = [Replica(folder / str(number), servers) for number in range(3)]
+    for one in replicas:
+        one.launch()
+    for one in replicas:
+        one.wait()
+    together = Trio(replicas)
+    wait_for(lambda: len(together.fleet()) == 3)
+    yield together
+    for client in together.clients:
+        client.close()
+    for one in replicas:
+        one.close()
+
+
+@pytest.fixture
+def name(trio: Trio) -> str:
+    """A model, which was made through some replica."""
+    made = f"a..{uuid.uuid4().hex[:8]}"
+    assert trio.clients[1].put(f"/v1/models/{made}", json=PAPERS).status_code == 201
+    return made
+
+
+def learn(client: httpx.Client, name: str, n: int = 40, key: str | None = None) -> httpx.Response:
+    headers = {} if key is None else {"Idempotency-Key": key}
+    body = {"x": X[:n], "y": Y[:n]}
+    return client.post(f"/v1/models/{name}/samples", json=body, headers=headers)
+
+
+def learned(client: httpx.Client, name: str) -> dict[str, Any]:
+    """The answer to samples that are sent until they are taken."""
+    return wait_for(lambda: (answer := learn(client, name, 1)).is_success and answer.json())
+
+
+def predicted(client: httpx.Client, name: str, **query: str) -> Any:
+    answer = client.post(f"/v1/models/{name}/predict", json={"x": X}, params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+class TestEveryReplica:
+    def test_takes_samples_and_predicts_the_same(self, trio: Trio, name: str):
+        sequences = [learn(client, name).json()["sequence"] for client in trio.clients]
+        assert sequences == [40, 80, 120]
+        answers = [predicted(client, name) for client in trio.clients]
+        assert answers[0] == answers[1] == answers[2]
+        assert {answer["sequence"] for answer in answers} == {120}
+
+    def test_lists_all_models(self, trio: Trio, name: str):
+        lists = [client.get("/v1/models").json()["models"] for client in trio.clients]
+        assert lists[0] == lists[1] == lists[2]
+        assert name in [model["model"] for model in lists[0]]
+
+    def test_knows_what_does_not_exist(self, trio: Trio):
+        answers = [client.get("/v1/models/nobody") for client in trio.clients]
+        assert [answer.status_code for answer in answers] == [404] * 3
+
+    def test_opens_streams(self, trio: Trio, name: str):
+        for number, one in enumerate(trio.replicas):
+            url = f"ws{one.url.removeprefix('http')}/v1/models/{name}/stream"
+            with connect(url, subprotocols=["wolfstream.v1.json"], proxy=None) as stream:  # type: ignore[list-item]
+                assert json.loads(stream.recv())["hello"]["model"] == name
+                stream.send(json.dumps({"id": 1, "op": "learn", "x": X, "y": Y}))
+                assert json.loads(stream.recv())["sequence"] == 40 * (number + 1)
+
+    def test_says_who_is_not_to_be_asked(self, trio: Trio, name: str):
+        leader = trio.leader(name)
+        marked = {"Wolfstream-Forwarded": "1"}
+        answers = [
+            client.get(f"/v1/models/{name}", headers=marked).status_code for client in trio.clients
+        ]
+        assert answers == [200 if number == leader else 421 for number in range(3)]
+
+    def test_deletes(self, trio: Trio, name: str):
+        learn(trio.clients[0], name)
+        assert trio.clients[2].delete(f"/v1/models/{name}").status_code == 204
+        answers = [client.get(f"/v1/models/{name}").status_code for client in trio.clients]
+        assert answers == [404] * 3
+        assert trio.clients[0].put(f"/v1/models/{name}", json=PAPERS).status_code == 201
+        assert learn(trio.clients[1], name).json()["sequence"] == 40
+
+
+class TestTakeover:
+    def test_of_a_leader_that_was_killed(self, trio: Trio, name: str):
+        first = learn(trio.clients[0], name, key="first").json()
+        before = predicted(trio.clients[0], name)
+        leader, standby = trio.leader(name), trio.standby(name, 40)
+        trio.replicas[leader].kill()
+        try:
+            other = trio.clients[standby]
+            after = predicted(other, name, min_sequence=f"{before['epoch']}:40")
+            assert after["decision"] == before["decision"]
+            assert after["epoch"] != before["epoch"]
+            again = learn(other, name, key="first")
+            assert again.json()["sequence"] == 40
+            assert again.json()["results"] == first["results"]
+            assert learn(other, name).json()["sequence"] == 80
+        finally:
+            trio.replicas[leader].start()
+        # It comes back to the replica that is to lead it by its rank, with all that was learned.
+        wait_for(lambda: trio.leader(name) == leader)
+        assert learn(trio.clients[leader], name).json()["sequence"] == 120
+
+    def test_of_a_leader_that_stands_still_and_goes_on(self, trio: Trio, name: str):
+        learn(trio.clients[0], name)
+        leader = trio.leader(name)
+        process = trio.replicas[leader].process
+        assert process is not None
+        process.send_signal(signal.SIGSTOP)
+        try:
+            other = trio.clients[(leader + 1) % 3]
+            taken = learned(other, name)
+        finally:
+            process.send_signal(signal.SIGCONT)
+        sequence = taken["sequence"]
+        sequences = [learn(client, name, 1).json()["sequence"] for client in trio.clients]
+        assert sequences == [sequence + 1, sequence + 2, sequence + 3]
+
+    def test_of_one_that_is_stopped_refuses_nothing(self, trio: Trio, name: str):
+        learn(trio.clients[0], name)
+        leader = trio.leader(name)
+        trio.standby(name, 40)
+        process = trio.replicas[leader].process
+        assert process is not None
+        process.terminate()
+        other, answers = trio.clients[(leader + 1) % 3], list[httpx.Response]()
+        while process.poll() is None or len(answers) < 20:
+            answers.append(learn(other, name, 1))
+        trio.replicas[leader].start()
+        assert [answer.text for answer in answers if answer.status_code != 200] == []
+        sequences = [answer.json()["sequence"] for answer in answers]
+        assert sequences == list(range(41, 41 + len(answers)))
