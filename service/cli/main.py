@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from service.cli.backup import backup, restore
 from service.cli.failures import Failure
+from service.cli.fleet import fleet
 from service.cli.keys import keys
 from service.cli.models import models
 from service.cli.predict import evaluate, predict
@@ -67,8 +68,8 @@ def main() -> None:
     checks them for damage; `models` shows, creates, asks and rolls back those of a server, and
     leaves out or deletes one that it cannot recover.
     `backup` copies a data directory while a server runs on it, `restore` brings it back, also as it
-    was earlier. `train`, `predict` and `evaluate` work with files alone; `serve --load` serves what
-    `train` writes.
+    was earlier. `fleet` brings a data directory into a fleet of servers. `train`, `predict` and
+    `evaluate` work with files alone; `serve --load` serves what `train` writes.
     """
 
 
@@ -218,5 +219,5 @@ def _needed(item: "ErrorDetails") -> str:
     return f"it must be {_TYPES[kind]}" if kind in _TYPES else item["msg"]
 
 
-for command in (train, predict, evaluate, replay, keys, snapshot, models, backup, restore):
+for command in (train, predict, evaluate, replay, keys, snapshot, models, backup, restore, fleet):
     main.add_command(command)

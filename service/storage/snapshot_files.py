@@ -108,11 +108,16 @@ class SnapshotFiles:
 
     def pinned(self, model: int, digest: str) -> State:
         """The state in the bytes that were pinned. Raises DamagedSnapshot."""
+        name = self._pinned_path(model, digest).name
+        return decode_state(self.pinned_content(model, digest), name)
+
+    def pinned_content(self, model: int, digest: str) -> bytes:
+        """The bytes that were pinned under a digest. Raises DamagedSnapshot."""
         path = self._pinned_path(model, digest)
         content = read_content(path)
         if hashlib.sha256(content).hexdigest()[:_DIGITS] != digest:
             raise DamagedSnapshot(path.name, "does not match its digest")
-        return decode_state(content, path.name)
+        return content
 
     def unpin_others(self, model: int, digests: set[str]) -> None:
         """Forget what is pinned of a model, but for these."""

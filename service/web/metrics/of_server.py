@@ -3,9 +3,10 @@
 import platform
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from prometheus_client.core import InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -26,11 +27,20 @@ class ServerCollector(Collector):
     """Metrics that exist once per server.
 
     streams: the open ones, of which only the number counts.
+    fleet: tells what a replica knows of its fleet, as `GET /v1/fleet`; None without one.
     connections: number of open connections; set it before `collect`.
     """
 
-    def __init__(self, engine: Engine, data: Path, streams: Sized, requests: Requests) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        data: Path,
+        streams: Sized,
+        requests: Requests,
+        fleet: Callable[[], dict[str, Any]] | None = None,
+    ) -> None:
         self._engine = engine
+        self._fleet = fleet
         self._data = data
         self._streams = streams
         self._requests = requests
@@ -47,6 +57,8 @@ class ServerCollector(Collector):
         yield from self._of_stages()
         yield from self._of_refits()
         yield from _of_data(self._data)
+        if self._fleet is not None:
+            yield from _of_fleet(self._fleet())
 
     def _of_queue(self) -> Iterator[Metric]:
         waiting = self._engine.waiting()
@@ -130,3 +142,14 @@ def _size(files: Iterable[Path]) -> int:
         except OSError:  # it was replaced meanwhile
             continue
     return total
+
+
+def _of_fleet(told: dict[str, Any]) -> Iterator[Metric]:
+    here = next(one for one in told["replicas"] if one["url"] == told["replica"])
+    yield gauge("fleet_replicas", "Replicas of the fleet that are heard.", len(told["replicas"]))
+    yield gauge("fleet_leads", "Models that this replica leads.", len(here["leads"]))
+    yield gauge("fleet_follows", "Models that this replica stands by for.", len(here["follows"]))
+    yield gauge("fleet_lag_seconds", "For how long NATS is not reached.", told["lag_seconds"])
+    takeovers = counters("fleet_takeovers", "Terms that this replica has begun.", [])
+    takeovers.add_metric([], told["takeovers"])
+    yield takeovers

@@ -84,7 +84,7 @@ def create_app(
     hot = add_learning(app, engine, settings, memory) | add_inference(app, engine, settings, memory)
     add_refits(app, engine)
     add_health(app, engine)
-    add_metrics(app, engine, settings, streams, requests)
+    add_metrics(app, engine, settings, streams, requests, director)
     add_models(app, engine, settings)
     add_state(app, engine, settings, memory)
     add_history(app, engine)

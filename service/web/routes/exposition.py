@@ -11,6 +11,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 from service.engine.facade import Engine
 from service.settings import Settings
+from service.web.layers.forwarding import Director
 from service.web.layers.observer import Requests
 from service.web.metrics.of_models import ModelCollector
 from service.web.metrics.of_server import ServerCollector
@@ -18,11 +19,18 @@ from service.web.routes.stream import Streams
 
 
 def add_metrics(
-    app: FastAPI, engine: Engine, settings: Settings, streams: Streams, requests: Requests
+    app: FastAPI,
+    engine: Engine,
+    settings: Settings,
+    streams: Streams,
+    requests: Requests,
+    director: Director | None,
 ) -> None:
-    """Add the route, which needs a key for all models."""
+    """Add the route, which needs a key for all models. director: see `create_app`."""
     registry = CollectorRegistry(auto_describe=False)
-    server = ServerCollector(engine, settings.data, streams, requests)
+    server = ServerCollector(
+        engine, settings.data, streams, requests, director.describe if director else None
+    )
     for collector in (server, ModelCollector(engine)):
         registry.register(collector)
     ProcessCollector(registry=registry)

@@ -1,0 +1,155 @@
+"""Models between a data directory and a fleet: logs with their sequences and keys, and snapshots.
+
+The rows of a log are the same in both. A model exists at its new place once all of it is there.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from service.access.key_file import KeyFile
+from service.access.keys import ApiKeys, KeysError
+from service.errors import WolfstreamError
+from service.fleet.commit_messages import LogRow
+from service.fleet.log_index import ENTRIES
+from service.fleet.opening import Fleet
+from service.storage.data_directory import (
+    check_journal_end,
+    journal_path,
+    open_storage,
+    owned,
+    snapshots_path,
+)
+from service.storage.entries import CatalogueEntry
+from service.storage.interfaces import Storage
+from service.storage.snapshot_files import SnapshotFiles
+from service.storage.snapshot_format import DamagedSnapshot
+from service.storage.sqlite_file import SqliteFile
+from service.storage.sqlite_rows import unsealed
+
+# About the rows and bytes that are written with one commit.
+_ROWS, _BYTES = 1000, 4 << 20
+
+
+class MovingError(WolfstreamError):
+    """Models cannot be moved; the message says what to do."""
+
+
+class Moved(NamedTuple):
+    """A model that was moved, and the sequence of its last sample."""
+
+    model: str
+    sequence: int
+
+
+def bring_in(data: Path, fleet: Fleet, keys: ApiKeys) -> Iterator[Moved]:
+    """Make all models of a data directory models of a fleet, each once it is yielded.
+
+    data: of no running server; it stays as it is. keys: the fleet's, which get the directory's
+    where there are none yet. Raises MovingError, StartupError, StorageFailed, KeysError.
+    """
+    if not journal_path(data).exists():
+        raise MovingError(f"{data} is no data directory: it has no {journal_path(data).name}")
+    with owned(data):
+        check_journal_end(data)
+        with (
+            closing(open_storage(data)) as source,
+            closing(SqliteFile(journal_path(data), read_only=True)) as file,
+        ):
+            models = source.catalogue.models()
+            _check_names(models, fleet)
+            for model in models:
+                try:
+                    yield _bring_in(model, data, source, file, fleet)
+                except (DamagedSnapshot, OSError) as error:
+                    raise MovingError(
+                        f"model {model.name!r} is not moved: {error}; start `wolfstream serve` on "
+                        "the directory, which sets damaged snapshots aside, and stop it again"
+                    ) from None
+        _bring_keys(KeyFile(data), keys)
+
+
+def _check_names(models: Sequence[CatalogueEntry], fleet: Fleet) -> None:
+    taken = {there.name for there in fleet.storage.catalogue.models()}
+    both = [model.name for model in models if model.name in taken]
+    if both:
+        raise MovingError(
+            f"the fleet has models of these names already: {', '.join(both[:10])}; delete them "
+            "there, or here"
+        )
+
+
+def _bring_in(
+    model: CatalogueEntry, data: Path, source: Storage, file: SqliteFile, fleet: Fleet
+) -> Moved:
+    storage, end = fleet.storage, source.journal.end(model.number)
+    snapshots = SnapshotFiles(snapshots_path(data))
+    with storage.catalogue.creating(model.name, model.spec, model.epoch) as number:
+        for sequence in reversed(snapshots.sequences(model.number)):
+            storage.snapshots.save(number, snapshots.load(model.number, sequence))
+            end = max(end, sequence)
+        for rollback in source.journal.rollbacks(model.number):
+            content = snapshots.pinned_content(model.number, rollback.digest)
+            storage.snapshots.pin(number, content)
+        for rows in _commits(_rows(model, file)):
+            fleet.logs.of(number).store_event(rows)
+    return Moved(model.name, end)
+
+
+def _rows(model: CatalogueEntry, file: SqliteFile) -> Iterator[LogRow]:
+    """A model's rows in the journal, in the order in which they came."""
+    with file.reading():
+        for values in file.db.execute(
+            "SELECT * FROM log WHERE model = ? ORDER BY sequence, place", (model.number,)
+        ):
+            row = unsealed(values)
+            if row.kind in ENTRIES and row.threads > 1:
+                raise MovingError(
+                    f"model {model.name!r} was learned with {row.threads} threads, and a fleet "
+                    "learns with one: start `wolfstream serve --threads 1` on the directory, and "
+                    "save two snapshots of the model"
+                )
+            record = row.record
+            if row.kind == "rollback":  # keys that it made void are gone already
+                record = json.dumps({**json.loads(record), "learned": row.sequence}).encode()
+            yield LogRow(
+                row.kind,
+                row.sequence,
+                row.time,
+                row.samples,
+                row.block,
+                row.head,
+                row.threads,
+                record,
+            )
+
+
+def _commits(rows: Iterator[LogRow]) -> Iterator[list[LogRow]]:
+    """Rows in lists to be written together; those of a sequence are never parted."""
+    commit, n_bytes = list[LogRow](), 0
+    for _, group in groupby(rows, lambda row: row.sequence):
+        together = list(group)
+        commit += together
+        n_bytes += sum(len(row.record) for row in together)
+        if len(commit) >= _ROWS or n_bytes > _BYTES:
+            yield commit
+            commit, n_bytes = [], 0
+    if commit:
+        yield commit
+
+
+def _bring_keys(source: KeyFile, keys: ApiKeys) -> None:
+    """Give the fleet the keys of a directory. Raises KeysError where it has others."""
+    found = source.read()
+    if found is None:
+        return
+    with keys.changing() as known:
+        if known and known != found:
+            raise KeysError(
+                f"{keys.name} has keys of its own: those of {source.name} are not brought in; add "
+                "them with `wolfstream keys add --fleet`"
+            )
+        known[:] = found

@@ -1,0 +1,127 @@
+"""One replica: what it acknowledged is in the fleet's streams, and its directory may be lost."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from service.cli.main import main
+from tests.service.fleet.conftest import Replica
+from tests.service.nats import NatsServers
+from tests.service.process import ServerProcess
+from tests.service.specs import PAPERS
+
+X = [[i % 7, i % 5] for i in range(40)]
+Y = [i % 2 for i in range(40)]
+
+
+@pytest.fixture(scope="module")
+def replica(servers: NatsServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replica]:
+    one = Replica(tmp_path_factory.mktemp("replica") / "data", servers)
+    one.start()
+    yield one
+    one.close()
+
+
+def call(url: str, method: str = "POST", **request: Any) -> Any:
+    """The answer to a call, which comes once the replica knows that it is alone."""
+    deadline = time.monotonic() + 20
+    while (answer := httpx.request(method, url, timeout=30, **request)).status_code == 503:
+        assert time.monotonic() < deadline, answer.text
+        time.sleep(0.05)
+    assert answer.is_success, answer.text
+    return answer.json()
+
+
+def lose_all_but_the_fleet(replica: Replica) -> None:
+    """Kill it, and start it with an empty directory."""
+    replica.kill()
+    shutil.rmtree(replica.data)
+    replica.start()
+
+
+def test_goes_on_from_the_log_alone(replica: Replica):
+    url = f"{replica.url}/v1/models/goes-on"
+    call(url, "PUT", json=PAPERS)
+    key = {"Idempotency-Key": "k"}
+    first = call(f"{url}/samples", json={"x": X, "y": Y}, headers=key)
+    assert call(f"{url}/snapshot")["sequence"] == 40
+    call(f"{url}/samples", json={"x": X, "y": Y})
+    before = call(f"{url}/predict", json={"x": X})
+    lose_all_but_the_fleet(replica)
+    after = call(f"{url}/predict", json={"x": X})
+    assert after["decision"] == before["decision"]
+    again = call(f"{url}/samples", json={"x": X, "y": Y}, headers=key)
+    assert again["results"] == first["results"]
+    assert call(f"{url}/samples", json={"x": X, "y": Y})["sequence"] == 120
+    assert [one["sequence"] for one in call(f"{url}/history", "GET")["snapshots"]] == [40]
+
+
+def test_a_rollback_stays_one(replica: Replica):
+    url = f"{replica.url}/v1/models/rollback"
+    call(url, "PUT", json=PAPERS)
+    call(f"{url}/samples", json={"x": X, "y": Y})
+    before = call(f"{url}/predict", json={"x": X})
+    call(f"{url}/snapshot")
+    call(f"{url}/samples", json={"x": X, "y": [1 - y for y in Y]})
+    assert call(f"{url}/rollback", json={"sequence": 40})["sequence"] == 80
+    lose_all_but_the_fleet(replica)
+    after = call(f"{url}/predict", json={"x": X})
+    assert (after["decision"], after["sequence"]) == (before["decision"], 80)
+
+
+def test_a_directory_is_brought_in_with_its_sequences_and_keys(
+    replica: Replica, servers: NatsServers, tmp_path: Path
+):
+    embedded = ServerProcess(tmp_path / "embedded")
+    embedded.start()
+    url = f"{embedded.url}/v1/models/moved"
+    try:
+        call(url, "PUT", json=PAPERS)
+        key = {"Idempotency-Key": "k"}
+        first = call(f"{url}/samples", json={"x": X, "y": Y}, headers=key)
+        call(f"{url}/snapshot")
+        call(f"{url}/samples", json={"x": X, "y": Y})
+        call(f"{url}/rollback", json={"sequence": 40})
+        call(f"{url}/samples", json={"x": X[:7], "y": Y[:7]})
+        before = call(f"{url}/predict", json={"x": X})
+    finally:
+        embedded.kill()
+    moving = ["fleet", "import", str(embedded.data), "--fleet", ",".join(servers.addresses)]
+    told = CliRunner().invoke(main, moving)
+    assert told.output == "moved: 87 samples\n"
+    url = f"{replica.url}/v1/models/moved"
+    after = call(f"{url}/predict", json={"x": X})
+    assert (after["decision"], after["sequence"]) == (before["decision"], 87)
+    again = call(f"{url}/samples", json={"x": X, "y": Y}, headers=key)
+    assert (again["sequence"], again["results"]) == (40, first["results"])
+    assert call(f"{url}/samples", json={"x": X, "y": Y})["sequence"] == 127
+    refused = CliRunner().invoke(main, moving)
+    assert refused.exit_code == 1
+    assert "the fleet has models of these names already: moved" in refused.output
+
+
+def test_its_metrics_tell_of_the_fleet(replica: Replica):
+    text = httpx.get(f"{replica.url}/metrics").text
+    assert "wolfstream_fleet_replicas 1.0" in text
+    assert "wolfstream_fleet_lag_seconds 0.0" in text
+
+
+def test_keys_are_the_whole_fleets_and_take_effect_within_a_second(
+    replica: Replica, servers: NatsServers
+):
+    fleet = ["--fleet", ",".join(servers.addresses)]
+    made = CliRunner().invoke(main, ["keys", "add", "--name", "a", "--scope", "admin", *fleet])
+    key = made.output.split()[0]
+    with_key = {"Authorization": f"Bearer {key}"}
+    time.sleep(1)
+    assert httpx.get(f"{replica.url}/v1/models").status_code == 401
+    assert httpx.get(f"{replica.url}/v1/models", headers=with_key).status_code == 200
+    assert CliRunner().invoke(main, ["keys", "revoke", "a", *fleet]).exit_code == 0
+    time.sleep(1)
+    assert httpx.get(f"{replica.url}/v1/models", headers=with_key).status_code == 401
