@@ -29,6 +29,7 @@ from service.engine.writer_thread import WriterThread
 from service.errors import (
     Follows,
     InDoubt,
+    Invalid,
     ModelBroken,
     NotLeader,
     Refusal,
@@ -80,6 +81,7 @@ class Engine:
         self.readiness = Readiness(self._phase, warm_up)
         self._waiters = SequenceWaiters(settings.wait_seconds)
         self._writer = Writer(storage, settings, self._acknowledge)
+        self._in_fleet = bool(settings.fleet)
         self.leading = self._writer.leading(self._in_order)
         self.refits = Refits(self._take_window, self._keep_fit, settings.refits)
         self._followers = Followers(
@@ -264,6 +266,8 @@ class Engine:
         UnknownModel, StorageFailed.
         """
         self._check_usable(champion)
+        if self._in_fleet:
+            raise Invalid("a fleet's models follow none: make one that learns its own samples")
         found: tuple[Model, bool]
         found = await self._in_order(
             champion, lambda: self._writer.follow(name, champion, spec, start)

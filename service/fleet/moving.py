@@ -74,6 +74,11 @@ def bring_in(data: Path, fleet: Fleet, keys: ApiKeys) -> Iterator[Moved]:
 
 def _check_names(models: Sequence[CatalogueEntry], fleet: Fleet) -> None:
     taken = {there.name for there in fleet.storage.catalogue.models()}
+    following = [model.name for model in models if model.follows is not None]
+    if following:
+        raise MovingError(
+            f"models that follow others cannot be moved: delete {', '.join(following[:10])}"
+        )
     both = [model.name for model in models if model.name in taken]
     if both:
         raise MovingError(
