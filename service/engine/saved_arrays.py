@@ -94,6 +94,9 @@ def _check_stored_samples(arrays: Arrays, n_classes: int | None, dimension: int 
     used = _n_rows("rows", arrays)
     for name in ("codes", "entered"):
         _check_shape(name, arrays, (used,))
+    if "numbers" in arrays:  # earlier versions did not keep them
+        _check_shape("numbers", arrays, (used,))
+        _check_numbers("numbers", arrays, int(arrays["counts"][1]), least=_FREE)
     _check_numbers("codes", arrays, classes, least=_FREE)
     _check_numbers("entered", arrays, added)
     taken = arrays["codes"] != _FREE
@@ -338,7 +341,20 @@ def check_state(
     for head in heads:
         classes = plain["heads"][head].get("classes")
         n_classes = None if classes is None else len(classes)
-        check_arrays(arrays_of(head, arrays), arrays_of(head, empty), n_classes, dimension)
+        of_head = arrays_of(head, arrays)
+        check_arrays(of_head, arrays_of(head, empty), n_classes, dimension)
+        if "sequences" in of_head:  # earlier versions did not keep them
+            _check_sequences(of_head, plain["sequence"])
+
+
+def _check_sequences(arrays: Arrays, sequence: int) -> None:
+    """From which samples on the sequence is larger than their number, and by how much."""
+    _check_shape("sequences", arrays, (2, None))
+    _check_numbers("sequences", arrays, None)
+    first, offset = arrays["sequences"]
+    rises = bool((np.diff(first) > 0).all() and (np.diff(offset) > 0).all())
+    counted = len(first) > 0 and first[0] + offset[0] > 0 and first[-1] + offset[-1] <= sequence
+    _require(rises and counted, "sequences", "are not those of samples")
 
 
 def check_norms(arrays: Arrays, heads: Collection[str], limit: float) -> None:

@@ -25,6 +25,7 @@ from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix
 from solver.rows.sample_weights import Weights
 from solver.stream.bank import Bank, BankLearner, BankPicture
+from solver.stream.reasons import Gradient
 from solver.stream.votes import Answer
 
 NAME: HeadName = "adaptive"
@@ -56,6 +57,16 @@ class BankView(NamedTuple):
         """What the bank says of finite rows."""
         assert self.model is not None
         return self.model.predict(X, votes)
+
+    def pulls(self, _: Matrix, wanted: int, other: int) -> None:
+        """It has no members."""
+
+    def gradient(
+        self, x: Float64Array, direction: Float64Array, votes: Float64Array | None
+    ) -> Gradient:
+        """As of `solver.stream.class_head.LearnerView`."""
+        assert self.model is not None
+        return self.model.gradient(x, direction, votes)
 
     def cost(self, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""
@@ -93,6 +104,12 @@ class AdaptiveLearner:
     ) -> Sequence[Answer]:
         """Learn rows with class numbers or targets; returns the bank's answers."""
         return self._bank.absorb(X, y, votes, weight)
+
+    def date(self, _: int) -> None:
+        """It has no members that came at some sequence."""
+
+    def keep_dates(self, _: object) -> None:
+        """Nor has another one."""
 
     def columns(self, _: Sequence[Answer]) -> dict[str, list[Any]]:
         """There is no more to answer than a prediction and its decision."""

@@ -16,6 +16,7 @@ from service.heads.regression import RegressionHead
 from service.samples.targets import Label
 from service.spec.class_weight import weights_by_label
 from service.spec.model import ModelSpec
+from solver.arrays import Float64Array
 from solver.asset.features import dimension_of
 from solver.asset.identity import IdentityMap
 from solver.asset.learner import Asset
@@ -27,6 +28,7 @@ from solver.rows.matrix import Matrix, n_rows
 from solver.rows.sample_weights import Weights
 from solver.stream.paper_learners import AssetPicture, new_asset
 from solver.stream.parameters import AssetParameters
+from solver.stream.reasons import Gradient
 from solver.stream.votes import Answer
 
 _FEATURES = {
@@ -64,6 +66,14 @@ class MachinesView(NamedTuple):
         assert self.model is not None
         check_norms(X, self.square_norm_limit)
         return AssetPicture(self.model, self.features).predict(X)
+
+    def pulls(self, _: Matrix, wanted: int, other: int) -> None:
+        """It has no members."""
+
+    def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
+        """As of `solver.stream.class_head.LearnerView`."""
+        assert self.model is not None
+        return AssetPicture(self.model, self.features).gradient(x, direction)
 
     def cost(self, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""
@@ -120,6 +130,12 @@ class AssetLearner:
     ) -> list[Answer]:
         """Learn rows with class numbers or targets; returns ASSET's answers part by part."""
         return self._learner.absorb(X, y, weight=weight)
+
+    def date(self, _: int) -> None:
+        """It has no members that came at some sequence."""
+
+    def keep_dates(self, _: object) -> None:
+        """Nor has another one."""
 
     def columns(self, _: Sequence[Answer]) -> dict[str, list[Any]]:
         """There is no more to answer than a prediction and its decision."""

@@ -20,7 +20,9 @@ from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix, n_rows, take_rows
 from solver.rows.sample_weights import Weights
 from solver.stream.class_head import ClassHead, ClassHeadView
+from solver.stream.explanations import Contest
 from solver.stream.labels import LabelKey, key_of
+from solver.stream.reasons import Gradient, MemberPulls, Slope
 from solver.stream.votes import NO_VOTES, Answer, Said, Votes
 
 # Learns some of the samples: their numbers, rows, and class numbers or targets. Returns what was
@@ -53,6 +55,14 @@ class LearnerView(Protocol):
         votes: as of `OnlineLearner.absorb`.
         """
 
+    def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
+        """As of `solver.stream.class_head.LearnerView`."""
+
+    def gradient(
+        self, x: Float64Array, direction: Float64Array, votes: Float64Array | None, /
+    ) -> Gradient:
+        """As of `solver.stream.class_head.LearnerView`."""
+
     def cost(self, rows: int, entries: int) -> int:
         """As of `HeadView`."""
 
@@ -78,6 +88,12 @@ class OnlineLearner(Protocol):
 
     def columns(self, parts: Sequence[Any], /) -> dict[str, list[Any]]:
         """Columns of `Answers` besides prediction and decision."""
+
+    def date(self, sequence: int, /) -> None:
+        """The model is at this sequence, which is that of the last sample learned."""
+
+    def keep_dates(self, former: Any, /) -> None:
+        """Have the sequences of a learner that learned the same samples in another form."""
 
     def relearning(self, samples: int, /) -> Relearn:
         """Learns parts of so many samples, which may have been learned before."""
@@ -174,6 +190,18 @@ class ClassificationView(NamedTuple):
         labels = [self.classes[code] for code in said.prediction.tolist()]
         return Predictions(labels, said.parts[0].decision.tolist(), said)
 
+    def contests(self, said: Said) -> list[Contest]:
+        """As of `HeadView`."""
+        return self.head.contests(said)
+
+    def pulls(self, x: Matrix, wanted: int, other: int) -> MemberPulls | None:
+        """As of `HeadView`."""
+        return self.head.pulls(x, wanted, other)
+
+    def slope(self, x: Float64Array, direction: Float64Array, votes: Votes = NO_VOTES) -> Slope:
+        """As of `HeadView`."""
+        return self.head.slope(x, direction, votes)
+
     def probabilities(self, said: Said) -> dict[str, Any]:
         """As of `HeadView`."""
         return {"probability": self._probability(said).tolist()}
@@ -265,10 +293,12 @@ class ClassificationHead(Generic[L]):
     def date_changes(self, sequence: int) -> None:
         """As of `Head`."""
         self._score.changes.date(sequence)
+        self.learner.date(sequence)
 
     def keep_score(self, former: Self) -> None:
         """Have the score of a head that learned the same samples in another form."""
         self._score, self._head.calibration = former._score, former.calibration
+        self.learner.keep_dates(former.learner)
 
     @property
     def calibration(self) -> ClassCalibration:

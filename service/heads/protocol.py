@@ -24,7 +24,9 @@ from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix
 from solver.rows.sample_weights import Weights
+from solver.stream.explanations import Contest
 from solver.stream.labels import LabelKey
+from solver.stream.reasons import MemberPulls, Slope
 from solver.stream.votes import NO_VOTES, Said, Vote, Votes
 
 H = TypeVar("H")
@@ -152,6 +154,15 @@ class HeadView(Protocol):
         confidence: between 0 and 1. Raises Untrained as `probabilities`.
         """
 
+    def contests(self, said: Said, /) -> Sequence[Contest] | None:
+        """As of `solver.stream.explanations.Explaining`."""
+
+    def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
+        """As of `solver.stream.explanations.Explaining`."""
+
+    def slope(self, x: Float64Array, direction: Float64Array, votes: Votes, /) -> Slope:
+        """As of `solver.stream.reasons.Sloped`."""
+
     def cost(self, rows: int, entries: int) -> int:
         """Multiplications of a prediction, to decide where it may run.
 
@@ -191,7 +202,7 @@ class Head(Protocol):
         """
 
     def date_changes(self, sequence: int, /) -> None:
-        """Say at which sequence of the model changes were noticed that were found since before."""
+        """Say at which sequence of the model samples came, and changes, since the last call."""
 
     def keep_score(self, former: Self, /) -> None:
         """Have the score of a head that learned the same samples in another form."""

@@ -24,6 +24,7 @@ from solver.calibration.values import ValueCalibration
 from solver.rows.matrix import Matrix, n_rows, take_rows
 from solver.rows.sample_weights import Weights
 from solver.stream.labels import LabelKey
+from solver.stream.reasons import Slope
 from solver.stream.value_head import ValueHead, ValueHeadView
 from solver.stream.votes import NO_VOTES, Said, Votes
 
@@ -96,6 +97,16 @@ class RegressionView(NamedTuple):
         said = self.head.predict(X, votes)
         prediction = said.prediction.tolist()
         return Predictions(prediction, list(prediction), said)
+
+    def contests(self, _: Said) -> None:
+        """Numbers have none."""
+
+    def pulls(self, _: Matrix, wanted: int, other: int) -> None:
+        """Numbers have none."""
+
+    def slope(self, x: Float64Array, direction: Float64Array, votes: Votes = NO_VOTES) -> Slope:
+        """As of `HeadView`."""
+        return self.head.slope(x, direction, votes)
 
     def probabilities(self, said: Said) -> dict[str, Any]:
         """As of `HeadView`."""

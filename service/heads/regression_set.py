@@ -11,6 +11,7 @@ from service.heads.classification import Relearn
 from service.heads.exercise import KERNELS, exercise
 from service.heads.learner import HeadLearner
 from service.heads.regression import RegressionHead
+from service.heads.sequences import Sequences
 from service.heads.set_view import SetView, set_stats
 from service.spec.model import ModelSpec
 from solver.kernels.functions import Kernel
@@ -68,6 +69,12 @@ class RegressionSetLearner:
             "step": [STEP_NAMES[kind] for part in parts for kind in part.step.tolist()],
         }
 
+    def date(self, _: int) -> None:
+        """Its members are not named."""
+
+    def keep_dates(self, _: object) -> None:
+        """Nor are those of another one."""
+
     def relearning(self, samples: int) -> Relearn:
         """Learns parts of so many samples; one that is still in the set is not stored again."""
         entered = np.full(samples, -1, np.int64)
@@ -94,7 +101,7 @@ class RegressionSetLearner:
             picture = ValueSetPicture(model)
             stats = set_stats(model, learner.summary(model), 0)
         limit = self._learner.square_norm_limit()
-        return SetView(model, picture, stats | self._learner.found, limit)
+        return SetView(model, picture, stats | self._learner.found, limit, Sequences())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""

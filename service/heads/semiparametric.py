@@ -35,8 +35,10 @@ from solver.arrays import Float64Array
 from solver.calibration.values import ValueCalibration, ValueConfidence
 from solver.rows.matrix import Matrix, SparseRows
 from solver.rows.sample_weights import Weights
+from solver.semiparametric.gradients import value_gradient
 from solver.semiparametric.view import SemiparametricView, predict_semiparametric, view_from_arrays
 from solver.stream.labels import LabelKey
+from solver.stream.reasons import Slope
 from solver.stream.value_head import Values
 from solver.stream.votes import NO_VOTES, Said, Votes
 
@@ -123,6 +125,17 @@ class FittedView(NamedTuple):
         found = Values(predict_semiparametric(self.model, X))
         prediction = found.prediction.tolist()
         return Predictions(prediction, list(prediction), Said(None, [found]))
+
+    def contests(self, _: Said) -> None:
+        """Numbers have none."""
+
+    def pulls(self, _: Matrix, wanted: int, other: int) -> None:
+        """Numbers have none."""
+
+    def slope(self, x: Float64Array, direction: Float64Array, _: Votes = NO_VOTES) -> Slope:
+        """As of `HeadView`."""
+        assert self.model is not None
+        return Slope(direction[0] * value_gradient(self.model, x), {})
 
     def probabilities(self, said: Said) -> dict[str, Any]:
         """As of `HeadView`."""

@@ -5,7 +5,10 @@ from typing import Any, NamedTuple, Protocol
 from service.heads.certificate import certificate
 from service.heads.cost import cost_of_expansion
 from service.heads.kernel import check_norms
+from service.heads.sequences import Sequences
+from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix
+from solver.stream.reasons import Gradient, MemberPulls
 from solver.stream.votes import Answer
 from solver.working_set.summary import Summary
 from solver.working_set.view import WorkingSetView
@@ -28,14 +31,24 @@ class Picture(Protocol):
     def predict(self, X: Matrix, /) -> Answer:
         """What the set says of finite rows."""
 
+    def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
+        """As of `solver.stream.class_head.LearnerView`."""
+
+    def gradient(self, x: Float64Array, direction: Float64Array, /) -> Gradient:
+        """As of `solver.stream.class_head.LearnerView`."""
+
 
 class SetView(NamedTuple):
-    """An immutable picture of the set; model, picture: None before the first sample."""
+    """An immutable picture of the set; model, picture: None before the first sample.
+
+    sequences: of the model, at which the samples came.
+    """
 
     model: WorkingSetView | None
     picture: Picture | None
     stats: dict[str, Any]
     square_norm_limit: float
+    sequences: Sequences
 
     @property
     def learners(self) -> list[dict[str, Any]]:
@@ -55,6 +68,19 @@ class SetView(NamedTuple):
         assert self.picture is not None
         check_norms(X, self.square_norm_limit)
         return self.picture.predict(X)
+
+    def pulls(self, x: Matrix, wanted: int, other: int) -> MemberPulls | None:
+        """As of `solver.stream.class_head.LearnerView`."""
+        assert self.picture is not None
+        found = self.picture.pulls(x, wanted, other)
+        if found is None:
+            return None
+        return found._replace(sequence=self.sequences.of(found.sequence - 1))
+
+    def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
+        """As of `solver.stream.class_head.LearnerView`."""
+        assert self.picture is not None
+        return self.picture.gradient(x, direction)
 
     def cost(self, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""

@@ -5,7 +5,7 @@ Of numbers, `regression_set` has what takes its place.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from service.heads.exercise import KERNELS, rows_of_kind
 from service.heads.kernel import check_norms
 from service.heads.learner import HeadLearner
 from service.heads.protocol import Asked, Head, Kind, Pairs, PairsProblem
+from service.heads.sequences import Sequences
 from service.heads.set_members import exercise_members
 from service.heads.set_view import SetView, set_stats
 from service.samples.targets import Label
@@ -48,6 +49,7 @@ class SetLearner:
         self._weight_of = weights_by_label(own.class_weight)
         self._weights: list[float] = []
         self._learner: HeadLearner[WorkingSet] = HeadLearner(spec, self._build, own.horizon)
+        self._sequences, self._dated = Sequences(), 0
 
     @property
     def current(self) -> WorkingSet:
@@ -82,6 +84,18 @@ class SetLearner:
     ) -> Sequence[Answer]:
         """Learn rows with class numbers; returns the set's answers part by part."""
         return self._learner.absorb(X, codes, weight=weight)
+
+    def date(self, sequence: int) -> None:
+        """As of `OnlineLearner`."""
+        seen = self._learner.seen
+        self._sequences.note(seen, self._dated, sequence)
+        self._dated = seen
+        if self._sequences.crowded:
+            self._sequences.keep(self._learner.kept_numbers())
+
+    def keep_dates(self, former: Self) -> None:
+        """As of `OnlineLearner`."""
+        self._sequences, self._dated = former._sequences, former._dated
 
     def columns(self, parts: Sequence[Absorbed]) -> dict[str, list[Any]]:
         """Which samples entered the set, and by which kind of step."""
@@ -118,15 +132,19 @@ class SetLearner:
             summary = learner.summary(model)
             stats = set_stats(model, summary, self._learner.past_nbytes)
         limit = self._learner.square_norm_limit()
-        return SetView(model, picture, stats | self._learner.found, limit)
+        stats |= self._learner.found
+        return SetView(model, picture, stats, limit, self._sequences.view())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""
-        return self._learner.state()
+        plain, arrays = self._learner.state()
+        return plain, arrays | self._sequences.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
         self._learner.restore(plain, arrays)
+        self._sequences.restore(arrays)
+        self._dated = self._learner.seen
 
 
 def _step_names(bits: int) -> str:

@@ -7,12 +7,16 @@ from service.errors import InvalidSamples
 from service.heads.kinds import KINDS, LISTENERS
 from service.heads.protocol import HeadView, Predictions
 from service.model.fitting_rows import fitting
+from service.model.reasons import explained, not_explained
 from service.samples.validation import Question
 from service.spec.heads import HeadName
 from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix
+from solver.stream.explanations import explanations
+from solver.stream.reasons import NoGradient
 from solver.stream.rows import RowsView
 from solver.stream.turns import votes_for
+from solver.stream.votes import Votes
 
 
 class Published(NamedTuple):
@@ -37,13 +41,14 @@ class Published(NamedTuple):
 
         Raises Untrained, InvalidSamples.
         """
-        votes = votes_for(head, self.heads, LISTENERS, lambda name: asked(self.heads[name], X))
-        return self.heads[head].predict(X, votes)
+        return self.heads[head].predict(X, self._votes(head, X))
 
-    def more(self, head: HeadName, question: Question, predictions: Predictions) -> dict[str, Any]:
+    def more(
+        self, head: HeadName, question: Question, X: Matrix, predictions: Predictions
+    ) -> dict[str, Any]:
         """The fields of an answer that a question asks for besides the predictions.
 
-        Raises Untrained.
+        X: its rows in the form that the heads learned. Raises Untrained, Invalid.
         """
         view, said = self.heads[head], predictions.said
         fields: dict[str, Any] = {}
@@ -51,7 +56,25 @@ class Published(NamedTuple):
             fields |= view.probabilities(said)
         if question.confidence is not None:
             fields |= view.covering(said, question.confidence)
+        if question.explain:
+            fields["explanation"] = self._explained(head, question, X, predictions)
         return fields
+
+    def _explained(
+        self, head: HeadName, question: Question, X: Matrix, predictions: Predictions
+    ) -> list[dict[str, Any]]:
+        votes = self._votes(head, X)
+        try:
+            found = explanations(
+                head, self.heads, self.rows, question.rows, X, predictions.said, votes
+            )
+        except NoGradient as error:
+            raise not_explained(head, error) from None
+        return [explained(self.heads[head], one, question.explain) for one in found]
+
+    def _votes(self, head: HeadName, X: Matrix) -> Votes:
+        """What the others say of rows, if this head listens to them."""
+        return votes_for(head, self.heads, LISTENERS, lambda name: asked(self.heads[name], X))
 
     def cost(self, head: HeadName, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""

@@ -13,7 +13,7 @@ from solver.arrays import Float64Array
 from solver.prepare.columns import LARGEST_CODE, MOST_SLOTS
 
 NO_TEXT = -1
-_DAY, _WEEK = 86_400.0, 604_800.0
+DAY, WEEK = 86_400.0, 604_800.0
 # Sines and cosines of the hour and of the day of the week, and the time that has passed.
 MOMENT_COLUMNS = 5
 
@@ -126,7 +126,7 @@ def moment_columns(seconds: Float64Array) -> Float64Array:
     sine and cosine of the hour of the day, then of the day of the week, and the days since 1970.
     """
     with np.errstate(invalid="ignore"):
-        hour, day = (2.0 * np.pi * np.mod(seconds, period) / period for period in (_DAY, _WEEK))
+        hour, day = (2.0 * np.pi * np.mod(seconds, period) / period for period in (DAY, WEEK))
         waves = [np.sin(hour), np.cos(hour), np.sin(day), np.cos(day)]
-    columns: Float64Array = np.stack([*waves, seconds / _DAY], axis=1)
+    columns: Float64Array = np.stack([*waves, seconds / DAY], axis=1)
     return columns

@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from solver.adaptive.classifier import AdaptiveClassifier
+from solver.adaptive.gradients import class_gradient, value_gradient
 from solver.adaptive.learners import Learners
 from solver.adaptive.regressor import AdaptiveRegressor, predict_values
 from solver.adaptive.settings import CLASSIFICATION, NO_PINS, REGRESSION, Pins, pinned
@@ -15,6 +17,7 @@ from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix, SparseRows
 from solver.rows.sample_weights import Weights
 from solver.stream.parameters import Task
+from solver.stream.reasons import Gradient, NoGradient
 from solver.stream.value_head import Values
 from solver.stream.votes import Answer
 
@@ -58,6 +61,25 @@ class BankPicture(NamedTuple):
         if isinstance(self.model, ClassView):
             return predict_classes(self.model, X, votes)
         return predict_values(self.model, X, votes)
+
+    def pulls(self, _: Matrix, wanted: int, other: int) -> None:
+        """It has no members."""
+
+    def gradient(
+        self, x: Float64Array, direction: Float64Array, votes: Float64Array | None
+    ) -> Gradient:
+        """As of `class_head.LearnerView`. Raises NoGradient for wide rows."""
+        told = None if votes is None else votes[0]
+        try:
+            if isinstance(self.model, ClassView):
+                # Of two classes the scores are -f/2 and f/2 of f = log(p_1 / p_0).
+                if len(direction) == 2:
+                    direction = 0.5 * (direction[1] - direction[0]) * np.array([-1.0, 1.0])
+                return Gradient(*class_gradient(self.model, x, direction, told))
+            found = value_gradient(self.model, x, told)
+        except TypeError as error:
+            raise NoGradient(str(error)) from None
+        return Gradient(direction[0] * found.of_row, direction[0] * found.of_votes)
 
 
 class BankLearner:

@@ -10,7 +10,9 @@ from solver.arrays import Float64Array
 from solver.calibration.classes import ClassCalibration, ClassConfidence
 from solver.rows.matrix import Matrix
 from solver.rows.sample_weights import Weights
+from solver.stream.explanations import Contest, Known, contests_of
 from solver.stream.labels import Label, LabelKey, key_of
+from solver.stream.reasons import Gradient, MemberPulls, Slope, by_voter
 from solver.stream.votes import NO_VOTES, Answer, Said, Votes, class_scores
 
 
@@ -19,6 +21,18 @@ class LearnerView(Protocol):
 
     def predict(self, X: Matrix, votes: Float64Array | None, /) -> Answer:
         """Its answer about finite rows. votes: as of `ClassLearner.absorb`."""
+
+    def gradient(
+        self, x: Float64Array, direction: Float64Array, votes: Float64Array | None, /
+    ) -> Gradient:
+        """That of sum_k direction_k score_k at a row x (d,), or of direction_0 times its value.
+
+        direction: (K,), which sums to zero; of two classes with a decision f, the scores are -f/2
+        and f/2. votes: of the row, (1, voters, K) or (1, voters). Raises NoGradient.
+        """
+
+    def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
+        """The members' part for one row; None of a learner that has no members."""
 
 
 class ClassLearner(Protocol):
@@ -109,6 +123,29 @@ class ClassHeadView(NamedTuple):
         """What the head says of finite rows. It must lack nothing."""
         scores = class_scores(votes, self.voters, self.classes)
         return Said(self.classes, [self.learner.predict(X, scores)])
+
+    def contests(self, said: Said) -> list[Contest]:
+        """As of `explanations.Explaining`."""
+        probability = self.probabilities(said)
+        known = None
+        if probability is not None:
+            slope = (
+                1.0
+                if said.probability is not None
+                else self.confidence.scaling_of(len(self.classes)).slope
+            )
+            known = Known(probability, slope)
+        return contests_of(said.vote.scores, said.prediction, known)
+
+    def pulls(self, x: Matrix, wanted: int, other: int) -> MemberPulls | None:
+        """As of `explanations.Explaining`."""
+        return self.learner.pulls(x, wanted, other)
+
+    def slope(self, x: Float64Array, direction: Float64Array, votes: Votes = NO_VOTES) -> Slope:
+        """As of `reasons.Sloped`."""
+        scores = class_scores(votes, self.voters, self.classes)
+        found = self.learner.gradient(x, direction, scores)
+        return by_voter(found, self.voters, votes, self.classes)
 
     def probabilities(self, said: Said) -> Float64Array | None:
         """(n, K) of what the head said; None where no answer of before a label tells how sure."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Generic, Literal, TypeAlias, TypeGuard, TypeVar, cast
 
+import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
@@ -85,6 +86,27 @@ class KernelLearner(Generic[L]):
         if self._fading is None or self._fading.widths.horizon == NEVER:
             return None
         return self._fading.widths.horizon
+
+    @property
+    def seen(self) -> int:
+        """How many samples a working set has seen."""
+        if self._fading is not None:
+            return self._fading.seen
+        learner = self.current
+        assert isinstance(learner, WorkingSet)
+        return learner.seen
+
+    def kept_numbers(self) -> NDArray[np.int64]:
+        """The places, among all samples that a working set has seen, of those that may be members.
+
+        In ascending order, from 0; those that are not known are left out.
+        """
+        if self._fading is not None:
+            return self._fading.kept_numbers()
+        learner = self.current
+        assert isinstance(learner, WorkingSet)
+        numbers = learner.store.number[learner.store.held_slots()]
+        return np.sort(numbers[numbers >= 0])
 
     @property
     def past_nbytes(self) -> int:

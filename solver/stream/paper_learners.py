@@ -3,17 +3,26 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.asset.features import takes_sparse
 from solver.asset.fourier import FourierMap
+from solver.asset.gradients import score_gradient as asset_gradient
 from solver.asset.learner import Asset
 from solver.asset.view import AssetView
 from solver.asset.view import predict as predict_asset
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix, SparseRows, first_features
 from solver.stream.parameters import AssetParameters, SetParameters, Task
+from solver.stream.reasons import Gradient, MemberPulls, NoGradient
 from solver.stream.value_head import Values
 from solver.stream.votes import Answer, Decided
 from solver.working_set.auto_widths import TimedView, predict_now
 from solver.working_set.learner import WorkingSet
+from solver.working_set.reasons import pulls, value_gradient
+from solver.working_set.reasons import score_gradient as set_gradient
 from solver.working_set.view import WorkingSetView, pair_decisions
 from solver.working_set.view import predict as predict_set
 
@@ -58,6 +67,33 @@ class SetPicture(NamedTuple):
         """The set itself."""
         return self.view.set if isinstance(self.view, TimedView) else self.view
 
+    def pulls(self, x: Matrix, wanted: int, other: int) -> MemberPulls:
+        """What speaks for a class against another, for one row; see `working_set.reasons`."""
+        if isinstance(self.view, TimedView):
+            assert not isinstance(x, SparseRows)
+            x = self.view.widths.timed(x, self.view.now)
+        found, code = pulls(self.members, x, wanted, other), self.members.code
+        assert code is not None
+        return MemberPulls(found, code[found.slot], 1 + self._numbers(found.slot))
+
+    def _numbers(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        if isinstance(self.view, TimedView):
+            exact = self.view.set.rows.exact
+            assert not isinstance(exact, SparseRows)
+            return self.view.widths.times(exact[slots])
+        assert self.view.number is not None
+        return self.view.number[slots]
+
+    def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
+        """As of `class_head.LearnerView`."""
+        try:
+            if isinstance(self.view, TimedView):
+                timed = self.view.widths.timed(x[None], self.view.now)[0]
+                return Gradient(set_gradient(self.view.set, timed, direction)[:-1])
+            return Gradient(set_gradient(self.view, x, direction))
+        except TypeError as error:
+            raise NoGradient(str(error)) from None
+
     def predict(self, X: Matrix, _: object = None) -> Answer:
         """What the set says of finite rows."""
         if isinstance(self.view, TimedView):
@@ -75,6 +111,16 @@ class ValueSetPicture(NamedTuple):
         """What the set says of finite rows."""
         return Values(pair_decisions(self.view, X)[:, 0])
 
+    def pulls(self, _: Matrix, wanted: int, other: int) -> None:
+        """Numbers are not pulled to one class or another."""
+
+    def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
+        """As of `class_head.LearnerView`."""
+        try:
+            return Gradient(direction[0] * value_gradient(self.view, x))
+        except TypeError as error:
+            raise NoGradient(str(error)) from None
+
 
 class AssetPicture(NamedTuple):
     """An immutable picture of ASSET; a `LearnerView`. features: as of `KernelLearner`."""
@@ -91,3 +137,17 @@ class AssetPicture(NamedTuple):
         if isinstance(X, SparseRows) and isinstance(self.view.features, FourierMap):
             X = first_features(X, self.features)
         return Decided(*predict_asset(self.view, X))
+
+    def pulls(self, _: Matrix, wanted: int, other: int) -> None:
+        """It has no members."""
+
+    def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
+        """As of `class_head.LearnerView`."""
+        known = x
+        if takes_sparse(self.view.features):
+            known = x[: self.features]
+        try:
+            found = asset_gradient(self.view, known, direction)
+        except TypeError as error:
+            raise NoGradient(str(error)) from None
+        return Gradient(np.pad(found, (0, len(x) - len(found))))

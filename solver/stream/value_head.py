@@ -10,6 +10,7 @@ from solver.calibration.values import ValueCalibration, ValueConfidence
 from solver.rows.matrix import Matrix
 from solver.rows.sample_weights import Weights
 from solver.stream.class_head import LearnerView
+from solver.stream.reasons import Slope, by_voter
 from solver.stream.votes import NO_VOTES, Answer, Said, Votes, values
 
 
@@ -65,3 +66,14 @@ class ValueHeadView(NamedTuple):
     def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> Said:
         """What the head says of finite rows."""
         return Said(None, [self.learner.predict(X, values(votes, self.voters))])
+
+    def contests(self, _: Said) -> None:
+        """Numbers have none."""
+
+    def pulls(self, _: Matrix, wanted: int, other: int) -> None:
+        """Numbers have none."""
+
+    def slope(self, x: Float64Array, direction: Float64Array, votes: Votes = NO_VOTES) -> Slope:
+        """As of `reasons.Sloped`."""
+        found = self.learner.gradient(x, direction, values(votes, self.voters))
+        return by_voter(found, self.voters, votes, None)

@@ -137,6 +137,13 @@ class AutoWidths:
         """The number of samples so far."""
         return self._past.seen
 
+    def kept_numbers(self) -> NDArray[np.int64]:
+        """The numbers, from 0 and ascending, of members and of what is kept of the past."""
+        exact = self.learner.store.rows.exact
+        assert not isinstance(exact, SparseRows)
+        members = self.widths.times(exact[self.learner.store.held_slots()])
+        return np.union1d(members, self._past.samples()[0])
+
     def relabel(self, places: NDArray[np.int64], since: int) -> None:
         """Give samples of before number `since` the classes places[code], and start again."""
         self._past.relabel(places, since)

@@ -210,7 +210,8 @@ class WorkingSet:
             part = slice(start, min(start + BLOCK_ROWS, count))
             rows = self._prepared(take_rows(X, part))
             block = self._values.of(rows, self.store).block
-            self.store.add(rows, codes[part], block, np.arange(len(block)), np.ones(len(block)))
+            ones, unknown = np.ones(len(block)), np.full(len(block), FREE)
+            self.store.add(rows, codes[part], block, np.arange(len(block)), ones, unknown)
         self.seen = count
         self.meet_classes(int(codes.max()) + 1)
         self.problems = PairProblems(
@@ -234,7 +235,9 @@ class WorkingSet:
         assert self.origin is not None
         tolerance = self.precision.tolerance
         pairs = self.problems.arrays
-        return view_of(self.kernel, rows, self.origin, tolerance, self.n_classes, pairs)
+        view = view_of(self.kernel, rows, self.origin, tolerance, self.n_classes, pairs)
+        used = self.store.used
+        return view._replace(code=self.store.code[:used], number=self.store.number[:used])
 
     def summary(self, view: WorkingSetView) -> Summary:
         """Sizes and costs. view: of the present model."""
@@ -370,7 +373,8 @@ class WorkingSet:
         chosen = np.flatnonzero(admitted & (slots == FREE))
         if len(chosen):
             rows, codes, inverse_weight = block
-            added = self.store.add(rows, codes, values.block, chosen, inverse_weight)
+            numbers = self.seen - len(codes) + np.arange(len(codes))
+            added = self.store.add(rows, codes, values.block, chosen, inverse_weight, numbers)
             slot_of[chosen] = added
             enter_slots(self.problems.arrays, values.stored, slot_of)
         return np.where(slot_of == FREE, FREE, self.store.entered[slot_of])

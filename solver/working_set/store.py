@@ -40,7 +40,9 @@ class SampleStore:
     like: rows prepared with this origin, which set the width and precision.
 
     A slice of `rows` does not change while others hold it: the slots that `evict` frees are
-    overwritten in a new copy. `entered` numbers the samples in the order in which they were stored.
+    overwritten in a new copy; so it is with `code` and `number`, the place of each sample among
+    all that the set has seen, from 0, or FREE where it is not known. `entered` numbers the samples
+    in the order in which they were stored.
     """
 
     def __init__(self, kernel: Kernel, origin: Float64Array, like: Rows, bounds: Bounds) -> None:
@@ -54,6 +56,7 @@ class SampleStore:
         self.rows = _with_capacity(none._replace(exact=concatenate_rows([none.exact])), capacity)
         self._filled = 0
         self.code: NDArray[np.int64] = np.full(capacity, FREE, np.int64)
+        self.number: NDArray[np.int64] = np.full(capacity, FREE, np.int64)
         self.entered: NDArray[np.int64] = np.zeros(capacity, np.int64)
         self.inverse_weight: Float64Array = np.ones(capacity)
         self.added = 0
@@ -69,7 +72,7 @@ class SampleStore:
     def nbytes(self) -> int:
         """The bytes of all arrays, with their unused parts."""
         rows = rows_nbytes(self.rows.exact) + self.rows.fast.nbytes + self.rows.far.nbytes
-        return self.gram.nbytes + 3 * self.code.nbytes + rows
+        return self.gram.nbytes + 4 * self.code.nbytes + rows
 
     def used_rows(self) -> Rows:
         """Returns the rows of all slots so far, with those of free ones between them."""
@@ -101,11 +104,12 @@ class SampleStore:
         block: FloatArray,
         chosen: NDArray[np.int64],
         inverse_weight: Float64Array,
+        numbers: NDArray[np.int64],
     ) -> NDArray[np.int64]:
         """Store the `chosen` rows of a block with its kernel values; returns their slots.
 
         block: (B, used + B) kernel values of the block against all slots and then itself.
-        inverse_weight: (B,) see `simplex.problem.Problem`.
+        inverse_weight: (B,) see `simplex.problem.Problem`. numbers: (B,) as of `number`.
         The lowest free slots are filled first.
         """
         free = np.flatnonzero(self.code[: self.used] == FREE)[: len(chosen)]
@@ -117,6 +121,7 @@ class SampleStore:
         self.rows = Rows(exact, self.rows.fast, self.rows.far)
         self.rows.fast[slots], self.rows.far[slots] = new.fast, new.far
         self.code[slots] = codes[chosen]
+        self.number[slots] = numbers[chosen]
         self.inverse_weight[slots] = inverse_weight[chosen]
         self.entered[slots] = self.added + np.arange(len(slots))
         self.diagonal[slots] = block[chosen, self.used + chosen]
@@ -126,8 +131,9 @@ class SampleStore:
         return slots
 
     def evict(self, slots: NDArray[np.int64]) -> None:
-        """Free slots. The rows move to new arrays, because published views share the old ones."""
+        """Free slots. What views share moves to new arrays, because published ones have the old."""
         self.rows = take(self.rows, np.arange(len(self.code)))
+        self.code, self.number = self.code.copy(), self.number.copy()
         self.code[slots] = FREE
 
     def values(self, block: FloatArray) -> KernelValues:
@@ -155,18 +161,19 @@ class SampleStore:
         code: NDArray[np.int64],
         entered: NDArray[np.int64],
         inverse_weight: Float64Array,
+        number: NDArray[np.int64],
         added: int,
     ) -> None:
         """Replace the contents by those of a store without unused slots.
 
         Kernel values are computed, in products whose shapes depend on the number of slots alone.
 
-        rows: all slots, sparse ones without gaps. code, entered, inverse_weight: (slots,).
+        rows: all slots, sparse ones without gaps. code, entered, inverse_weight, number: (slots,).
         added: the number of samples that were ever stored.
         """
         self.rows, self._filled = rows, n_nonzeros(rows.exact)
         self.code, self.entered, self.added = code, entered, added
-        self.inverse_weight = inverse_weight
+        self.inverse_weight, self.number = inverse_weight, number
         self.used, self.diagonal = len(code), kernel_diagonal(self._kernel, rows.exact)
         if self.used <= self._largest_gram:
             values = np.empty((self.used, self.used), rows.fast.dtype)
@@ -211,6 +218,7 @@ class SampleStore:
             self.gram = GramRows(self._kernel, self._origin, rows, nbytes, capacity)
         self.rows = _with_capacity(self.rows, capacity)
         self.code, self.entered = grown(self.code, capacity), grown(self.entered, capacity)
+        self.number = grown(self.number, capacity)
         self.inverse_weight = grown(self.inverse_weight, capacity)
         self.diagonal = grown(self.diagonal, capacity)
 

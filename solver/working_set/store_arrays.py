@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel, Precision, prepare_rows, prepare_weighted
 from solver.rows.matrix import n_rows, rows_from_arrays, rows_to_arrays
-from solver.working_set.store import Bounds, SampleStore
+from solver.working_set.store import FREE, Bounds, SampleStore
 
 
 def store_to_arrays(store: SampleStore) -> dict[str, NDArray[Any]]:
@@ -24,6 +24,7 @@ def store_to_arrays(store: SampleStore) -> dict[str, NDArray[Any]]:
         **rows_to_arrays("rows", store.used_rows().exact),
         "codes": store.code[: store.used].copy(),
         "entered": store.entered[: store.used].copy(),
+        "numbers": store.number[: store.used].copy(),
         **weights,
     }
 
@@ -38,7 +39,7 @@ def store_from_arrays(
 ) -> SampleStore:
     """Returns the store that `store_to_arrays` described.
 
-    Kernel values that earlier versions kept are not read.
+    Kernel values that earlier versions kept are not read; of their samples no number is known.
 
     added: the number of samples that were ever stored.
     """
@@ -49,5 +50,6 @@ def store_from_arrays(
     rows = prepare_weighted(kernel, rows, precision, inverse_weight)
     store = SampleStore(kernel, origin, rows, bounds)
     codes, entered = np.array(arrays["codes"]), np.array(arrays["entered"])
-    store.restore(rows, codes, entered, inverse_weight, added)
+    numbers = np.array(arrays.get("numbers", np.full(len(codes), FREE)))
+    store.restore(rows, codes, entered, inverse_weight, numbers, added)
     return store

@@ -221,7 +221,8 @@ class TubeSet:
         added = slots[:0]
         if len(chosen):
             codes = np.zeros(len(y), np.int64)
-            added = self.store.add(rows, codes, values.block, chosen, inverse_weight)
+            numbers = self.seen + np.arange(len(y))
+            added = self.store.add(rows, codes, values.block, chosen, inverse_weight, numbers)
         self._settle(values.stored, len(y), chosen, added)
         slots[chosen] = added
         self.seen += len(y)

@@ -29,6 +29,8 @@ class WorkingSetView(NamedTuple):
     q: (problems,) alpha'A alpha.
     gap: (problems,) max g + 2q over each problem's members, a bound on f* - f over the set (P1
         Lemma 4.1); NaN where nothing has weight, or A is not positive semidefinite.
+    code, number: of each row its class, and its place among all samples that the set has seen, from
+        0, or -1 where that is not known. None of weights that were given (`expansion`).
     """
 
     kernel: Kernel
@@ -42,6 +44,8 @@ class WorkingSetView(NamedTuple):
     bias: Float64Array
     q: Float64Array
     gap: Float64Array
+    code: NDArray[np.int64] | None = None
+    number: NDArray[np.int64] | None = None
 
     @property
     def support(self) -> NDArray[np.int64]:

@@ -149,8 +149,9 @@ FIELDS: dict[str, Schema] = {
     ),
     "standard_deviation": array_of(
         NUMBER,
-        description="Of each row's target around the prediction. Where the request to a model of "
-        "regression asks for `probability`.",
+        description="Of each row's target around the prediction: of the bank its own, of others "
+        "that of the last 1,000 errors. Where the request to a model of regression asks for "
+        "`probability`.",
     ),
     "admitted": array_of(FLAG),
     "step": array_of(TEXT),

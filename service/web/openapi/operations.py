@@ -17,6 +17,7 @@ from service.errors import (
 from service.web.formats.inference import JSON_LENGTH_HEADER
 from service.web.formats.problems import status_of
 from service.web.formats.wire import JSON, MEDIA_TYPES, PROBLEM_MEDIA_TYPE
+from service.web.openapi.certainty import CONFIDENCE, EXPLAIN
 from service.web.openapi.examples import EXAMPLES
 from service.web.openapi.fields import COUNT, HEAD, TEXT, ref
 from service.web.openapi.fields import MIN_SEQUENCE as OF_MIN_SEQUENCE
@@ -80,6 +81,8 @@ _PROBABILITY = {
     "description": "Answer with probabilities, of a regression with standard deviations, too.",
     "schema": {"type": "string", "enum": ["true", "false"]},
 }
+_CONFIDENCE = {"name": "confidence", "in": "query", "schema": CONFIDENCE}
+_EXPLAIN = {"name": "explain", "in": "query", "schema": EXPLAIN}
 _LENGTH = {"description": "Number of bytes of JSON, before binary data.", "schema": COUNT}
 _BINARY = {
     "schema": {
@@ -171,7 +174,10 @@ LEARNED: Responses = {
     202: answer("Accepted", "The samples are durable.")
     | {"headers": {"Preference-Applied": _APPLIED}},
 }
-PREDICT = {"parameters": [_HEAD, _MIN_SEQUENCE, _PROBABILITY], "requestBody": rows_body("Rows")}
+PREDICT = {
+    "parameters": [_HEAD, _MIN_SEQUENCE, _PROBABILITY, _CONFIDENCE, _EXPLAIN],
+    "requestBody": rows_body("Rows"),
+}
 LABELS = {"parameters": [_IF_MATCH], **body("LateLabels")}
 INFER = {
     "parameters": [{"name": JSON_LENGTH_HEADER, "in": "header"} | _LENGTH],

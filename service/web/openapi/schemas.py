@@ -8,6 +8,7 @@ from typing import get_args
 from service.samples.ids import Status
 from service.spec.following import Start
 from service.spec.model import ModelSpec
+from service.web.openapi.certainty import ANSWERS, CALIBRATION, CONFIDENCE, EXPLAIN
 from service.web.openapi.fields import (
     COUNT,
     FIELDS,
@@ -86,6 +87,8 @@ def _sequence(description: str, schema: Schema = SEQUENCE) -> Schema:
 _RAW = {name: _or_raw(name) for name in ("x", "y", "weight")}
 _ASKED: dict[str, Schema] = {
     "probability": FLAG | {"description": "Whether probabilities are to be answered, too."},
+    "confidence": CONFIDENCE,
+    "explain": EXPLAIN,
     "ids": FIELDS["ids"]
     | {
         "description": "An id for each row, all different, or auto for new ones: the rows are "
@@ -154,9 +157,11 @@ COMPONENTS: dict[str, Schema] = {
     ),
     "Samples": object_of("x y", "names weight", additionalProperties=False),
     "PackedSamples": object_of("x y", "names weight", _RAW, additionalProperties=False),
-    "Rows": object_of("x", "names probability ids", _ASKED, additionalProperties=False),
+    "Rows": object_of(
+        "x", "names probability confidence explain ids", _ASKED, additionalProperties=False
+    ),
     "PackedRows": object_of(
-        "x", "names probability ids", _RAW | _ASKED, additionalProperties=False
+        "x", "names probability confidence explain ids", _RAW | _ASKED, additionalProperties=False
     ),
     "Learned": object_of(
         "model sequence epoch learned results head",
@@ -188,13 +193,15 @@ COMPONENTS: dict[str, Schema] = {
     ),
     "Prediction": object_of(
         "model sequence epoch head prediction decision",
-        "classes fit ids probability standard_deviation",
+        "classes fit ids probability standard_deviation prediction_set prediction_interval "
+        "explanation",
         {
+            **ANSWERS,
             "fit": object_of(
                 "job sequence",
                 fields={"job": _TEXT_OR_NULL},
                 description="Of a head that is fitted on request: the refit whose result predicts.",
-            )
+            ),
         },
     ),
     "Created": object_of(
@@ -221,7 +228,13 @@ COMPONENTS: dict[str, Schema] = {
             },
             "warning": _TEXT_OR_NULL | {"description": "What may be wrong, and what to do."},
             "heads": OBJECT
-            | {"additionalProperties": object_of("", f"classes {_HEAD_FIELDS}", _OF_HEAD)},
+            | {
+                "additionalProperties": object_of(
+                    "",
+                    f"classes {_HEAD_FIELDS} calibration",
+                    _OF_HEAD | {"calibration": CALIBRATION},
+                )
+            },
         },
     ),
     "Learners": object_of(

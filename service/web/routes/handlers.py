@@ -184,7 +184,7 @@ async def _predictions(
             how = how_to_teach(model.name, model.spec, head)
             raise Untrained(f"the head {head} of model {model.name!r} {view.lacks}; {how}")
         predictions = published.predict(head, X)
-        return predictions, published.more(head, question, predictions)
+        return predictions, published.more(head, question, X, predictions)
 
     entries = n_entries(rows)
     inline = published.cost(head, n_rows(rows), entries) <= _INLINE_COST and not question.explain

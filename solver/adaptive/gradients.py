@@ -1,0 +1,149 @@
+"""The gradients of a bank's answers in the rows, and in what other heads told it of them.
+
+Linear learners on the shared features, temperatures, stackers and shares are smooth; neighbours
+are constant but where the nearest ones change. Wide rows, which are hashed, have none here.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.adaptive.combination import LARGEST_SCORE, Combination
+from solver.adaptive.features import LARGEST, FeatureMap
+from solver.adaptive.inputs import InputView, inputs_of
+from solver.adaptive.learners import LearnersView, scores_of
+from solver.adaptive.regressor import LAGS, ValueView, with_others
+from solver.adaptive.values import ValueCombination
+from solver.adaptive.view import ClassView, with_external
+from solver.arrays import Float64Array
+
+
+class BankGradient(NamedTuple):
+    """of_row: (d,) in the prepared row. of_votes: (voters, K) or (voters,) in the others' votes."""
+
+    of_row: Float64Array
+    of_votes: Float64Array
+
+
+def class_gradient(
+    view: ClassView, x: Float64Array, direction: Float64Array, external: Float64Array | None
+) -> BankGradient:
+    """That of sum_k direction_k log p_k for a row x (d,); direction (K,) sums to zero.
+
+    external: (voters, K) scores of the row, as `view.predict_classes` takes them. Raises TypeError
+    for a bank of wide rows.
+    """
+    phi, Z = _features(view.inputs, x)
+    found = scores_of(view.learners, phi, None)[:, :, :-1]
+    own = found.shape[1]
+    parts = [found]
+    if view.history is not None:
+        parts.append(view.history[None])
+    given = None if external is None else external[None]
+    scores, awake = with_external(parts, given, view.external)
+    of_scores = _of_scores(view.combination, scores[0], awake[0], direction)
+    of_row = _through(view.inputs.features, view.learners, phi[0], Z, of_scores[:own])
+    of_votes = of_scores[len(of_scores) - view.external :]
+    return BankGradient(of_row, of_votes if external is None else _unfilled(of_votes, external))
+
+
+def value_gradient(view: ValueView, x: Float64Array, external: Float64Array | None) -> BankGradient:
+    """That of the value predicted for a row x (d,), in units of the target.
+
+    external: (voters,) values for the row. Raises TypeError for a bank of wide rows.
+    """
+    past = None if view.last is None else view.last[None]
+    phi, Z = _features(view.inputs, x, view.lags)
+    found = scores_of(view.learners, phi, None)[:, :, 0]
+    given = None if external is None else external[None]
+    _, awake = with_others(found, past, given, view.external, view.centre, view.unit)
+    of_values = _of_values(view.combination, awake[0])
+    own = view.unit * of_values[: found.shape[1], None]
+    of_row = _through(view.inputs.features, view.learners, phi[0], Z, own)
+    of_votes = (of_values * awake[0])[len(of_values) - view.external :]
+    lags = 0 if view.lags is None else LAGS
+    return BankGradient(of_row[: len(of_row) - lags], of_votes)
+
+
+def _features(
+    inputs: InputView, x: Float64Array, lags: Float64Array | None = None
+) -> tuple[Float64Array, Float64Array]:
+    """The shared features (1, D) of a row, and what they are made of, (d,)."""
+    if inputs.moments is not None:
+        raise TypeError("rows of so many columns are hashed")
+    phi, _ = inputs_of(inputs, x[None], lags)
+    return phi, x if lags is None else np.concatenate([x, lags[0]])
+
+
+def _through(
+    features: FeatureMap,
+    learners: LearnersView,
+    phi: Float64Array,
+    Z: Float64Array,
+    of_scores: Float64Array,
+) -> Float64Array:
+    """The gradient (d,) of sum of of_scores (learners, K) times the scores of linear learners."""
+    d, m = features.W.shape
+    of_phi, start = np.zeros(features.dimension), 0
+    classes = of_scores.shape[1]
+    for W in learners.W:
+        groups, count, _, columns = W.shape
+        stop = start + groups * count
+        flat = W[:, :, :classes].reshape(groups * count * classes, columns)
+        of_phi[:columns] += of_scores[start:stop].ravel() @ flat
+        start = stop
+    cosines, sines = phi[1 + d : 1 + d + m], phi[1 + d + m :]
+    of_angle = of_phi[1 + d + m :] * cosines - of_phi[1 + d : 1 + d + m] * sines
+    inside = np.abs(Z) < LARGEST
+    return np.asarray(inside * (of_phi[1 : 1 + d] / np.sqrt(d) + features.W @ of_angle))
+
+
+def _of_scores(
+    c: Combination, scores: Float64Array, awake: NDArray[np.bool_], direction: Float64Array
+) -> Float64Array:
+    """The gradient (E, K) of sum_k direction_k log P_k in experts' scores (E, K).
+
+    As `combination` has it: u the scores less their mean, q_e = softmax(beta_e u_e),
+    q_s = softmax(sum_e a_se beta_e u_e) and P = sum w q / sum w over all that speak.
+    """
+    experts, stackers = len(c.beta), len(c.step)
+    cut = np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE)
+    u = np.where(awake[:, None], cut - cut.mean(axis=1, keepdims=True), 0.0)
+    scaled = c.beta[:, None] * u
+    logits = np.concatenate([scaled, c.a @ scaled])
+    q = np.exp(logits - logits.max(axis=1, keepdims=True))
+    q /= q.sum(axis=1, keepdims=True)
+    speaks = np.concatenate([awake, np.ones(stackers, np.bool_)])
+    w = np.where(speaks, c.weight, 0.0)
+    w /= w.sum()
+    P = w @ q
+    # A class without any probability has no logarithm to be moved.
+    of_q = w[:, None] * np.where(P > 0.0, direction / np.where(P > 0.0, P, 1.0), 0.0)
+    of_logits = q * (of_q - (of_q * q).sum(axis=1, keepdims=True))
+    of_scaled = of_logits[:experts] + c.a.T @ of_logits[experts:]
+    of_u = np.where(awake[:, None], c.beta[:, None] * of_scaled, 0.0)
+    of_cut = of_u - of_u.mean(axis=1, keepdims=True)
+    return np.where(np.abs(scores) < LARGEST_SCORE, of_cut, 0.0)
+
+
+def _of_values(c: ValueCombination, awake: NDArray[np.bool_]) -> Float64Array:
+    """The derivative (E,) of the answer in each expert's value; see `values`."""
+    stackers, experts = c.a.shape
+    speaks = np.concatenate([awake, np.ones(stackers, np.bool_)])
+    w = np.where(speaks, c.weight, 0.0)
+    w /= w.sum()
+    of_mean = awake / awake.sum()
+    a = np.where(awake, c.a, 0.0)
+    of_stackers = of_mean + a - a.sum(axis=1, keepdims=True) * of_mean
+    return np.asarray(w[:experts] + w[experts:] @ of_stackers)
+
+
+def _unfilled(of_votes: Float64Array, external: Float64Array) -> Float64Array:
+    """The gradient in scores as they were given: one that was NaN stood for the least given."""
+    there = np.isfinite(external)
+    found = np.where(there, of_votes, 0.0)
+    for e in np.flatnonzero(there.any(axis=1)):
+        least = int(np.argmin(np.where(there[e], external[e], np.inf)))
+        found[e, least] += of_votes[e, ~there[e]].sum()
+    return found

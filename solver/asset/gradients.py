@@ -1,0 +1,42 @@
+"""The gradients of ASSET's scores in the rows."""
+
+import math
+
+import numpy as np
+
+from solver.arrays import Float64Array
+from solver.asset.fourier import FourierMap
+from solver.asset.identity import IdentityMap
+from solver.asset.view import AssetView
+from solver.kernels.gradients import expansion_gradient
+from solver.rows.matrix import SparseRows
+
+
+def score_gradient(view: AssetView, x: Float64Array, direction: Float64Array) -> Float64Array:
+    """The gradient (d,) of sum_c direction_c score_c in a row x (d,), which is dense.
+
+    direction: (classes,), of two classes as of the scores -f/2 and f/2; in regression (1,), of the
+    prediction. Raises TypeError for a map of sparse rows with landmarks.
+    """
+    if view.task == "regression":
+        weights = direction * view.unit
+    elif view.n_classes == 2:
+        weights = np.array([0.0, 0.5 * (direction[1] - direction[0])])
+    else:
+        weights = direction
+    coefficient = weights @ view.coefficients[: len(weights)]
+    features = view.features
+    if isinstance(features, IdentityMap):
+        return np.asarray(coefficient[: len(x)])
+    if isinstance(features, FourierMap):
+        rows = len(features.frequency)
+        known = x[:rows] - features.origin if len(features.origin) else x[:rows]
+        argument = known @ features.frequency[: len(known)] + features.phase
+        scale = -math.sqrt(2.0 / len(features.phase))
+        return np.asarray(
+            features.frequency[: len(known)] @ (scale * np.sin(argument) * coefficient)
+        )
+    landmarks = features.landmarks.exact
+    if isinstance(landmarks, SparseRows):
+        raise TypeError("the landmarks are sparse rows")
+    return expansion_gradient(features.kernel, landmarks, coefficient, x)

@@ -1,0 +1,124 @@
+"""What a gradient in prepared rows is in the user's own features, by their names and units."""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from solver.arrays import Float64Array
+from solver.prepare.cells import DAY, MOMENT_COLUMNS, WEEK
+from solver.prepare.columns import Layout, PreparationView, encoded, own_codes
+from solver.prepare.row_form import RowForm
+from solver.prepare.slopes import slopes
+
+
+class Influence(NamedTuple):
+    """How a feature moves an answer.
+
+    feature: its name, or its place in rows without names. category: one of its texts, for which a
+    gradient is that of being it (1) or not (0). gradient: in the feature's unit; of a timestamp in
+    a second. deviation: of the feature so far; None where rows are learned as they come.
+    """
+
+    feature: str | int
+    category: str | None
+    gradient: float
+    deviation: float | None
+
+    @property
+    def size(self) -> float:
+        """What a change by one deviation makes, by which influences are compared."""
+        return abs(self.gradient * (1.0 if self.deviation is None else self.deviation))
+
+
+class _Source(NamedTuple):
+    """The feature that a column of encoded rows is made of."""
+
+    feature: str | int
+    texts: tuple[str, ...] = ()
+    moment: bool = False
+
+
+def influences(
+    form: RowForm, preparation: PreparationView | None, row: Float64Array, gradient: Float64Array
+) -> list[Influence]:
+    """The influences of features, the largest first; those that are zero are left out.
+
+    row: (columns,) numbers and codes, as `RowForm.encoded` gives them. gradient: (width,) in the
+    row as heads see it.
+    """
+    sources, layout = _sources(form), form.layout
+    assert layout is not None
+    deviation: Float64Array | None = None
+    if preparation is not None:
+        moments = preparation.moments
+        gradient = gradient * slopes(moments, encoded(layout, row[None]))[0]
+        deviation = np.sqrt(moments.square)
+    found = [*_of_numbers(sources, layout, row, gradient, deviation)]
+    found += _of_categories(sources, layout, gradient, deviation)
+    return sorted((one for one in found if one.gradient != 0.0), key=lambda one: -one.size)
+
+
+def _sources(form: RowForm) -> list[_Source]:
+    if form.schema is None:
+        return [_Source(j) for j in range(form.width or 0)]
+    found: list[_Source] = []
+    for place, column in enumerate(form.schema.columns):
+        feature = column.name if form.schema.named else place
+        if column.moment:
+            found += [_Source(feature, moment=True)] * MOMENT_COLUMNS
+            continue
+        if column.numeric:
+            found.append(_Source(feature))
+        if column.slots:
+            found.append(_Source(feature, column.texts))
+    return found
+
+
+def _of_numbers(
+    sources: list[_Source],
+    layout: Layout,
+    row: Float64Array,
+    gradient: Float64Array,
+    deviation: Float64Array | None,
+) -> Iterator[Influence]:
+    place = 0
+    while place < len(layout.numbers):
+        j = layout.numbers[place]
+        source = sources[j]
+        if not source.moment:
+            own = None if deviation is None else float(deviation[place])
+            yield Influence(source.feature, None, float(gradient[place]), own)
+            place += 1
+            continue
+        part = slice(place, place + MOMENT_COLUMNS)
+        by_second = _by_second(row[j : j + MOMENT_COLUMNS])
+        days = None if deviation is None else DAY * float(deviation[part.stop - 1])
+        yield Influence(source.feature, None, float(gradient[part] @ by_second), days)
+        place = part.stop
+
+
+def _by_second(columns: Float64Array) -> Float64Array:
+    """The derivative of `cells.moment_columns` in the seconds, of its own values."""
+    if np.isnan(columns).any():
+        return np.zeros(MOMENT_COLUMNS)
+    day_sin, day_cos, week_sin, week_cos, _ = columns.tolist()
+    of_day, of_week = 2.0 * math.pi / DAY, 2.0 * math.pi / WEEK
+    waves = [day_cos * of_day, -day_sin * of_day, week_cos * of_week, -week_sin * of_week]
+    return np.array([*waves, 1.0 / DAY])
+
+
+def _of_categories(
+    sources: list[_Source],
+    layout: Layout,
+    gradient: Float64Array,
+    deviation: Float64Array | None,
+) -> Iterator[Influence]:
+    """Of each text with a column of its own."""
+    place = len(layout.numbers)
+    for j, slots in zip(layout.categories, layout.slots, strict=True):
+        for code, text in enumerate(sources[j].texts[: own_codes(slots)]):
+            own = None if deviation is None else float(deviation[place + code])
+            yield Influence(sources[j].feature, text, float(gradient[place + code]), own)
+        place += slots

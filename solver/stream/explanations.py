@@ -1,0 +1,154 @@
+"""Why a model predicts what it predicts: members of a working set, and gradients by feature."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.prepare.influence import Influence, influences
+from solver.prepare.named_rows import Rows
+from solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
+from solver.stream.reasons import MemberPulls, NoGradient, Sloped, gradient_of
+from solver.stream.rows import RowsView
+from solver.stream.votes import Said, Vote, Votes
+
+# What a class has at least where probabilities become logarithms.
+_LEAST = 1e-300
+
+
+class Contest(NamedTuple):
+    """The predicted class against the likeliest other one.
+
+    wanted, other: their numbers. log_odds: log(p_wanted / p_other); None where no probability is
+    known. slope: what log_odds rises by with the difference of their scores, 1 without.
+    """
+
+    wanted: int
+    other: int
+    log_odds: float | None
+    slope: float
+
+
+class Known(NamedTuple):
+    """probability: (n, K). slope: what the log of a ratio of two rises by with their scores."""
+
+    probability: Float64Array
+    slope: float
+
+
+class Explaining(Sloped, Protocol):
+    """A picture of a head that says why."""
+
+    def contests(self, said: Said, /) -> Sequence[Contest] | None:
+        """One for each row that the head said something of; None where numbers are learned."""
+
+    def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
+        """The members' part for one row; None of a head that has no members."""
+
+
+class Explanation(NamedTuple):
+    """Of one row. contest: None of numbers.
+
+    gradient: of the log-odds, or where they are not known of the difference of the scores; of
+    numbers of the prediction. members: None without any.
+    """
+
+    contest: Contest | None
+    gradient: list[Influence]
+    members: MemberPulls | None
+
+
+def explanations(
+    head: str,
+    heads: Mapping[Any, Explaining],
+    view: RowsView,
+    rows: Rows | SparseRows,
+    X: Matrix,
+    said: Said,
+    votes: Votes,
+) -> list[Explanation]:
+    """One for each row.
+
+    rows, X: as they were given, and as heads see them. votes: as the head was told. Raises
+    NoGradient where neither gradients nor members are known.
+    """
+    own = heads[head]
+    contests = own.contests(said)
+    encoded = None if isinstance(X, SparseRows) else _encoded(view, rows, X)
+    found = []
+    for i in range(n_rows(X)):
+        contest = None if contests is None else contests[i]
+        one = take_rows(X, slice(i, i + 1))
+        members = None if contest is None else own.pulls(one, contest.wanted, contest.other)
+        told = {name: Vote(vote.classes, vote.scores[i : i + 1]) for name, vote in votes.items()}
+        x, gradient = _dense(one), list[Influence]()
+        try:
+            slope = gradient_of(head, heads, x, _direction(contest, said), told)
+        except NoGradient:
+            if members is None:
+                raise
+        else:
+            if encoded is None:
+                gradient = _of_present(view, x, slope)
+            else:
+                gradient = influences(view.form, view.preparation, encoded[i], slope)
+        found.append(Explanation(contest, gradient, members))
+    return found
+
+
+def contests_of(
+    scores: Float64Array, predicted: NDArray[np.int64], known: Known | None
+) -> list[Contest]:
+    """Of scores (n, K) and the classes (n,) predicted.
+
+    known: what turns scores into probabilities, and these; None where nothing does.
+    """
+    ranked = scores if known is None else known.probability
+    found = []
+    for i, wanted in enumerate(predicted.tolist()):
+        others = np.where(np.isnan(ranked[i]), -np.inf, ranked[i])
+        others[wanted] = -np.inf
+        other, odds = int(np.argmax(others)), None
+        if known is not None:
+            p = np.maximum(known.probability[i], _LEAST)
+            odds = float(np.log(p[wanted]) - np.log(p[other]))
+        found.append(Contest(wanted, other, odds, 1.0 if known is None else known.slope))
+    return found
+
+
+def _direction(contest: Contest | None, said: Said) -> Float64Array:
+    """What the head's scores count in what is explained."""
+    if contest is None:
+        return np.ones(1)
+    assert said.classes is not None
+    direction = np.zeros(len(said.classes))
+    direction[contest.wanted], direction[contest.other] = contest.slope, -contest.slope
+    return direction
+
+
+def _encoded(view: RowsView, rows: Rows | SparseRows, X: Float64Array) -> Float64Array:
+    assert not isinstance(rows, SparseRows)
+    return view.form.encoded(rows) if view.form.begun else X
+
+
+def _dense(one: Matrix) -> Float64Array:
+    """The only row of a matrix, (d,)."""
+    if not isinstance(one, SparseRows):
+        return np.asarray(one[0], np.float64)
+    part = slice(int(one.start[0]), int(one.stop[0]))
+    x = np.zeros(one.width)
+    x[one.indices[part]] = one.values[part]
+    return x
+
+
+def _of_present(view: RowsView, x: Float64Array, gradient: Float64Array) -> list[Influence]:
+    """The influences of the features that a sparse row has, by what their values make."""
+    names = None if view.names is None else view.names.names()
+    place = np.flatnonzero((x != 0.0) & (gradient != 0.0))
+    order = place[np.argsort(-np.abs(gradient[place] * x[place]), kind="stable")]
+    return [
+        Influence(j if names is None else names[j], None, float(gradient[j]), None)
+        for j in order.tolist()
+    ]

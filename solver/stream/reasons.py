@@ -1,0 +1,93 @@
+"""Why heads say what they say of a row: gradients through all that they listen to."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.stream.labels import Label, key_of
+from solver.stream.votes import NO_VOTES, Vote, Votes
+from solver.working_set.reasons import Pulls
+
+
+class NoGradient(TypeError):
+    """Rows of a kind for which a head has no gradient; the message says which."""
+
+
+class MemberPulls(NamedTuple):
+    """The members' part in a decision.
+
+    code: (members,) class numbers. sequence: (members,) their places in the stream, from 1; below 1
+    where it is not known.
+    """
+
+    pulls: Pulls
+    code: NDArray[np.int64]
+    sequence: NDArray[np.int64]
+
+
+class Gradient(NamedTuple):
+    """Of a sum of a learner's scores. of_row: (d,) in the row.
+
+    of_votes: in the votes that it was told of the row, (voters, K) or (voters,); None of a learner
+    that listens to nobody.
+    """
+
+    of_row: Float64Array
+    of_votes: Float64Array | None = None
+
+
+class Slope(NamedTuple):
+    """Of a sum of a head's scores. of_row: (d,) in the row. of_votes: in votes, by the voter."""
+
+    of_row: Float64Array
+    of_votes: Mapping[str, Float64Array]
+
+
+class Sloped(Protocol):
+    """A picture of a head."""
+
+    def slope(self, x: Float64Array, direction: Float64Array, votes: Votes, /) -> Slope:
+        """That of sum_k direction_k score_k, or of direction_0 times a value, at a row x (d,).
+
+        Scores are those of the head's `Vote`. direction: (K,), which sums to zero; of numbers (1,).
+        votes: as it was told. Raises NoGradient.
+        """
+
+
+def gradient_of(
+    head: str, heads: Mapping[Any, Sloped], x: Float64Array, direction: Float64Array, votes: Votes
+) -> Float64Array:
+    """The gradient (d,) of `Sloped.slope` in the row x alone, of which the votes are functions."""
+    own = heads[head].slope(x, direction, votes)
+    total = own.of_row
+    for voter, toward in own.of_votes.items():
+        # Softmax and means do not see what is common to all scores.
+        balanced = toward - toward.mean() if len(toward) > 1 else toward
+        if np.any(balanced != 0.0):
+            total = total + heads[voter].slope(x, balanced, NO_VOTES).of_row
+    return total
+
+
+def by_voter(
+    gradient: Gradient, voters: Sequence[str], votes: Votes, classes: Sequence[Label] | None
+) -> Slope:
+    """The gradient in votes by the voter, in the order of its own classes.
+
+    classes: the order of the K columns of `gradient.of_votes`; None of numbers.
+    """
+    found = {}
+    for e, voter in enumerate(voters):
+        if gradient.of_votes is not None and voter in votes:
+            found[voter] = _as_given(votes[voter], gradient.of_votes[e], classes)
+    return Slope(gradient.of_row, found)
+
+
+def _as_given(vote: Vote, of_vote: Float64Array, classes: Sequence[Label] | None) -> Float64Array:
+    if classes is None or vote.classes is None:
+        return np.atleast_1d(of_vote)
+    place = {key_of(label): k for k, label in enumerate(classes)}
+    places = [place.get(key_of(label)) for label in vote.classes]
+    return np.array([0.0 if k is None else float(of_vote[k]) for k in places])

@@ -1,0 +1,97 @@
+"""Why a working set says what it says: its members' pulls, and the gradients of its scores."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.kernels.functions import kernel_block, prepare_rows
+from solver.kernels.gradients import expansion_gradient
+from solver.rows.matrix import Matrix, SparseRows, check_same_kind
+from solver.simplex.pairs import pair_classes
+from solver.working_set.view import WorkingSetView, pair_decisions
+
+
+class Pulls(NamedTuple):
+    """The part of each member in the decision of one problem for a row.
+
+    decision = bias + sum of weight * kernel, positive for the class that is explained. slot: of the
+    members that have weight. bias: as of `WorkingSetView`.
+    """
+
+    decision: float
+    bias: float
+    slot: NDArray[np.int64]
+    weight: Float64Array
+    kernel: Float64Array
+
+
+def pulls(view: WorkingSetView, x: Matrix, wanted: int, other: int) -> Pulls:
+    """What speaks for class `wanted` against class `other` for one row x, dense or sparse.
+
+    Raises TypeError as `view.predict`.
+    """
+    check_same_kind(view.rows.exact, x)
+    problem = max(wanted, other) * (max(wanted, other) - 1) // 2 + min(wanted, other)
+    start = int(view.ends[problem - 1]) if problem else 0
+    part = slice(start, int(view.ends[problem]))
+    sign = _sign(view)[problem] * (1.0 if wanted > other else -1.0)
+    dtype = view.rows.fast.dtype
+    row = prepare_rows(view.kernel, x, view.origin, dtype, view.tolerance)
+    values = kernel_block(view.kernel, row, view.rows)[0].astype(np.float64)
+    weighted = np.flatnonzero(view.coefficient[part]) + start
+    slot, weight = view.column[weighted], sign * view.coefficient[weighted]
+    bias = sign * float(view.bias[problem])
+    decision = bias + float(weight @ values[slot])
+    return Pulls(decision, bias, slot, weight, values[slot])
+
+
+def score_gradient(view: WorkingSetView, x: Float64Array, direction: Float64Array) -> Float64Array:
+    """The gradient (d,) of sum_c direction_c score_c in a dense row x (d,).
+
+    direction: (classes,); of two classes the scores are -f/2 and f/2 of the decision f. Votes are
+    constant but where a pair changes its mind. Raises TypeError for sparse rows.
+    """
+    members = view.rows.exact
+    if isinstance(members, SparseRows):
+        raise TypeError("the members are sparse rows")
+    counts = np.diff(view.ends, prepend=0)
+    weight = view.coefficient * np.repeat(_of_problems(view, x, direction), counts)
+    of_slot = np.zeros(len(members))
+    np.add.at(of_slot, view.column, weight)
+    held = np.flatnonzero(of_slot)
+    return expansion_gradient(view.kernel, members[held], of_slot[held], x)
+
+
+def value_gradient(view: WorkingSetView, x: Float64Array) -> Float64Array:
+    """The gradient (d,) of the value that a set of numbers has at a dense row x (d,).
+
+    Raises TypeError for sparse rows.
+    """
+    members = view.rows.exact
+    if isinstance(members, SparseRows):
+        raise TypeError("the members are sparse rows")
+    return expansion_gradient(view.kernel, members[view.column], view.coefficient, x)
+
+
+def _of_problems(view: WorkingSetView, x: Float64Array, direction: Float64Array) -> Float64Array:
+    """What each problem's decision counts in the sum, (problems,).
+
+    With score_c = votes_c + s_c / (3 (|s_c| + 1)) it is sum_c direction_c / (3 (|s_c| + 1)^2) times
+    the sign of class c in the problem, over |q|.
+    """
+    sign = _sign(view)
+    if view.n_classes == 2:
+        return np.asarray(0.5 * (direction[1] - direction[0]) * sign)
+    size = np.where(view.q != 0.0, np.abs(view.q), 1.0)
+    margin = pair_decisions(view, x[None])[0] * sign / size
+    minus, plus = pair_classes(view.n_classes).T
+    total = np.bincount(plus, margin, view.n_classes) - np.bincount(minus, margin, view.n_classes)
+    slope = direction / (3.0 * np.square(np.abs(total) + 1.0))
+    return np.asarray((slope[plus] - slope[minus]) * sign / size)
+
+
+def _sign(view: WorkingSetView) -> Float64Array:
+    """-1 where an indefinite kernel has turned all signs of a problem, as `view.predict` has it."""
+    return np.where(view.q < 0.0, -1.0, 1.0)

@@ -1,0 +1,107 @@
+"""The pulls of members and the gradients of scores, against plain numpy."""
+
+import numpy as np
+import pytest
+
+from solver.kernels.functions import Kernel
+from solver.working_set.learner import WorkingSet
+from solver.working_set.reasons import pulls, score_gradient
+from solver.working_set.view import predict
+from tests.solver.differences import central
+from tests.solver.streams import KERNELS, clusters, sparse, thin_clusters
+
+FLOAT64 = np.dtype(np.float64)
+
+
+def learned(kernel, classes, n=150):
+    X, codes = clusters(1, n, 3, classes)
+    learner = WorkingSet(kernel, dtype=FLOAT64)
+    learner.absorb(X, codes)
+    return learner, X, codes
+
+
+def plain_kernel(kernel, Z, x):
+    if kernel.type == "rbf":
+        return np.exp(-kernel.gamma * ((Z - x) ** 2).sum(axis=1))
+    if kernel.type == "linear":
+        return Z @ x
+    return (kernel.gamma * Z @ x + kernel.coef0) ** kernel.degree
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_pulls_are_weights_times_kernel_values_in_plain_numpy(kernel):
+    learner, X, codes = learned(kernel, 2)
+    view = learner.view()
+    row = X[:1] + 0.1
+    found = pulls(view, row, 1, 0)
+    decision = predict(view, row)[1][0]
+    assert found.decision == pytest.approx(decision, rel=1e-9)
+    np.testing.assert_allclose(
+        found.kernel, plain_kernel(kernel, X[view.number[found.slot]], row[0])
+    )
+    assert found.bias + found.weight @ found.kernel == pytest.approx(decision)
+    signs = np.where(codes[view.number[found.slot]] == 1, 1.0, -1.0)
+    np.testing.assert_array_equal(np.sign(found.weight), signs)
+
+
+def test_the_other_class_is_pulled_the_other_way():
+    learner, X, _ = learned(KERNELS["rbf"], 3)
+    one, other = (pulls(learner.view(), X[:1], *pair) for pair in ((2, 0), (0, 2)))
+    assert one.decision == -other.decision
+    np.testing.assert_array_equal(one.weight, -other.weight)
+
+
+@pytest.mark.parametrize("max_size", [None, 60])
+def test_a_member_knows_its_place_in_the_stream(max_size):
+    X, codes = clusters(3, 400, 3, 3, noise=0.3)
+    learner = WorkingSet(Kernel("rbf", 0.3), max_size=max_size)
+    for start in range(0, 400, 37):
+        learner.absorb(X[start : start + 37], codes[start : start + 37])
+    view = learner.view()
+    assert view.number is not None
+    held = np.flatnonzero(view.code >= 0)
+    np.testing.assert_array_equal(view.rows.exact[held], X[view.number[held]])
+    np.testing.assert_array_equal(view.code[held], codes[view.number[held]])
+
+
+def test_a_view_keeps_the_places_of_its_members():
+    X, codes = clusters(3, 600, 3, 2, noise=0.3)
+    learner = WorkingSet(Kernel("rbf", 0.3), max_size=64)
+    learner.absorb(X[:200], codes[:200])
+    view = learner.view()
+    used = np.unique(view.column)
+    before = view.number[used].copy()
+    learner.absorb(X[200:], codes[200:])
+    np.testing.assert_array_equal(view.number[used], before)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_gradients_are_central_differences(kernel, classes):
+    view = learned(kernel, classes)[0].view()
+    direction = np.linspace(-1.0, 1.0, classes)
+    x = np.array([0.3, -0.2, 0.5])
+
+    def score(x):
+        decision = predict(view, x[None])[1][0]
+        scores = np.array([-0.5, 0.5]) * decision if classes == 2 else decision
+        # Votes are whole numbers, which change nowhere near the row.
+        return direction @ scores
+
+    expected = central(score, x)
+    size = np.abs(expected).max()
+    np.testing.assert_allclose(
+        score_gradient(view, x, direction), expected, rtol=1e-5, atol=1e-6 * size
+    )
+
+
+def test_sparse_members_pull_as_dense_ones_do():
+    X, codes = thin_clusters(2, 120)
+    one, other = WorkingSet(Kernel("rbf", 0.1)), WorkingSet(Kernel("rbf", 0.1))
+    one.absorb(X, codes)
+    other.absorb(sparse(X), codes)
+    dense = pulls(one.view(), X[:1], 1, 0)
+    thin = pulls(other.view(), sparse(X[:1], X.shape[1]), 1, 0)
+    assert thin.decision == pytest.approx(dense.decision, rel=1e-3)
+    with pytest.raises(TypeError, match="sparse"):
+        score_gradient(other.view(), X[0], np.array([-1.0, 1.0]))
