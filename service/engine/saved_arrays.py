@@ -96,7 +96,8 @@ def _check_stored_samples(arrays: Arrays, n_classes: int | None, dimension: int 
         _check_shape(name, arrays, (used,))
     if "numbers" in arrays:  # earlier versions did not keep them
         _check_shape("numbers", arrays, (used,))
-        _check_numbers("numbers", arrays, int(arrays["counts"][1]), least=_FREE)
+        seen = int(arrays["counts"][0 if n_classes is None else 1])
+        _check_numbers("numbers", arrays, seen, least=_FREE)
     _check_numbers("codes", arrays, classes, least=_FREE)
     _check_numbers("entered", arrays, added)
     taken = arrays["codes"] != _FREE
