@@ -101,7 +101,8 @@ def batch(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
     """wolfstream: SWAP with the defaults, to a duality gap of a tenth of the objective."""
     from solver.frank_wolfe.one_versus_one import solve_pairs, support_of
     from solver.frank_wolfe.solve_dual import Settings
-    from solver.kernels.functions import Kernel, precision_for
+    from solver.kernels.functions import Kernel
+    from solver.kernels.precision import precision_for
     from solver.rows.matrix import take_rows
     from solver.working_set.view import expansion
 

@@ -26,7 +26,9 @@ from solver.frank_wolfe.full_search import FullSearch
 from solver.frank_wolfe.methods import METHODS as ALL_METHODS
 from solver.frank_wolfe.solve_dual import initial_ball
 from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import FINEST, Kernel, Rows, precision_for, prepare_rows
+from solver.kernels.functions import Kernel
+from solver.kernels.precision import FINEST, precision_for
+from solver.kernels.prepared_rows import Rows, prepare_rows
 from solver.working_set.learner import Algorithm, WorkingSet
 from solver.working_set.view import expansion, predict
 

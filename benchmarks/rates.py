@@ -15,7 +15,9 @@ import threadpoolctl
 from benchmarks.datasets import MissingSet
 from benchmarks.machine import machine_line
 from benchmarks.papers import load_problem
-from solver.kernels.functions import Kernel, kernel_block, prepare_rows
+from solver.kernels.blocks import kernel_block
+from solver.kernels.functions import Kernel
+from solver.kernels.prepared_rows import prepare_rows
 from solver.working_set.blocks import BLOCK_ROWS
 from solver.working_set.learner import WorkingSet
 

@@ -23,8 +23,9 @@ from benchmarks.paper_tables import run as run_full
 from solver.frank_wolfe.driver import Solution, solve
 from solver.frank_wolfe.sampled_search import SampledSearch
 from solver.frank_wolfe.solve_dual import initial_ball
+from solver.kernels.blocks import kernel_block
 from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import kernel_block, take
+from solver.kernels.prepared_rows import take
 
 SAMPLING, RUNS = 194, 3
 # P4's epsilon is 1e-4 for alpha'K alpha / 2, whose gap is half of ours.

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from benchmarks.machine import machine_line
 from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import Kernel, prepare_rows
+from solver.kernels.functions import Kernel
+from solver.kernels.prepared_rows import prepare_rows
 from solver.semiparametric.basis import Basis, evaluate
 from solver.semiparametric.decomposition import working_sets
 from solver.semiparametric.dual import semiparametric_dual

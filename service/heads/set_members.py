@@ -30,7 +30,7 @@ def exercise_members(learner: WorkingSet, restored: WorkingSet, X: Matrix) -> No
     learner.problems.reserve(np.full(len(classes), n))
     store, pairs = learner.store, learner.problems.arrays
     enter_slots(pairs, store.used, np.arange(n))
-    ridges = np.array([learner.ridge_of(code) for code in range(_CLASSES)])
+    ridges = learner.ridges.of_classes(_CLASSES)
     evict(store, pairs, classes, ridges, n)
     for rows in (take_rows(X, slice(0, 1)), take_rows(X, slice(0, 5)), X):
         predict(learner.view(), rows)

@@ -73,7 +73,7 @@ class SetLearner:
         """Give the next class its weight."""
         weight = self._weight_of.get((type(label), label), 1.0)
         self._weights.append(weight)
-        self.current.class_weight.append(weight)
+        self.current.ridges.class_weight.append(weight)
 
     def check(self, rows: Rows) -> None:
         """Refuse rows that no kernel value could hold. Raises InvalidSamples."""
@@ -211,7 +211,7 @@ def _spec_part(asked: Asked) -> dict[str, Any]:
 def _problem(head: ClassificationHead[SetLearner], labels: list[Label]) -> PairsProblem:
     codes = np.array(head.meet(labels), np.int64)
     learner = head.learner.current
-    ridge = np.array([learner.ridge_of(code) for code in range(len(head.classes))])
+    ridge = learner.ridges.of_classes(len(head.classes))
     return PairsProblem(learner.kernel, codes, ridge[codes])
 
 

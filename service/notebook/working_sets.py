@@ -33,10 +33,10 @@ def learner_of_set(estimator: SFWClassifier) -> Learner:
     # Classes that may still come have the weights that were given.
     own = {
         "algorithm": found.algorithm,
-        "C": float(found.C),
+        "C": float(found.ridges.C),
         "corrective_steps": int(found.corrective_steps),
         "max_size": _bound(found.max_size, found.store.size),
-        "class_weight": plain_weights(labels, found.class_weight, estimator.class_weight),
+        "class_weight": plain_weights(labels, found.ridges.class_weight, estimator.class_weight),
     }
     learner, head = _empty(found.kernel, own)
     head.meet(labels)

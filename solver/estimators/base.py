@@ -22,9 +22,7 @@ from solver.estimators.checks import (
     is_finite,
 )
 from solver.kernels.bandwidth import gamma_from_rows
-from solver.kernels.functions import (
-    Kernel,
-)
+from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix, SparseRows, sparse_from_csr, to_csr
 from solver.rows.sample_weights import Weights
 from solver.working_set.view import WorkingSetView

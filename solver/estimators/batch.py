@@ -24,7 +24,9 @@ from solver.frank_wolfe.duals import Dual
 from solver.frank_wolfe.methods import METHODS
 from solver.frank_wolfe.solve_dual import Settings, kernel_rows_bytes, solve_dual
 from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import Kernel, precision_for, prepare_rows
+from solver.kernels.functions import Kernel
+from solver.kernels.precision import precision_for
+from solver.kernels.prepared_rows import prepare_rows
 from solver.rows.matrix import Matrix, origin_of, take_rows
 
 

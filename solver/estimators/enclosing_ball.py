@@ -13,7 +13,8 @@ from solver.estimators.batch import BatchEstimator
 from solver.estimators.checks import counted, is_finite
 from solver.frank_wolfe.driver import Method, Progress
 from solver.frank_wolfe.duals import ball_dual, ball_square_radius
-from solver.kernels.functions import FINEST, kernel_diagonal, precision_for
+from solver.kernels.functions import kernel_diagonal
+from solver.kernels.precision import FINEST, precision_for
 from solver.rows.matrix import Matrix, n_rows, take_rows
 from solver.rows.sample_weights import Weights
 from solver.working_set.view import expansion, pair_decisions

@@ -13,7 +13,7 @@ from solver.estimators.checks import check_positive, counted
 from solver.estimators.targets import middle_and_unit
 from solver.frank_wolfe.driver import Method, Progress
 from solver.frank_wolfe.duals import regression_dual, regression_epsilon
-from solver.kernels.functions import FINEST
+from solver.kernels.precision import FINEST
 from solver.rows.matrix import take_rows
 from solver.working_set.view import expansion, pair_decisions
 

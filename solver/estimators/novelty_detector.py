@@ -15,7 +15,7 @@ from solver.estimators.checks import (
     counted,
     is_finite,
 )
-from solver.kernels.functions import FINEST
+from solver.kernels.precision import FINEST
 from solver.rows.matrix import Matrix, n_rows, take_rows
 from solver.rows.sample_weights import Weights, weights_of
 from solver.working_set.ball import OnlineBall, novelty_of

@@ -8,7 +8,8 @@ from sklearn.base import ClassifierMixin
 
 from solver.arrays import Float64Array
 from solver.estimators.base import KernelEstimator, as_given
-from solver.kernels.functions import FINEST, Kernel
+from solver.kernels.functions import Kernel
+from solver.kernels.precision import FINEST
 from solver.rows.matrix import Matrix
 from solver.working_set.view import expansion, predict
 

@@ -195,7 +195,7 @@ class SFWClassifier(OneVersusOneClassifier):
         """Open the problems of the classes that follow the known ones."""
         self.classes_ = classes
         self.pairs_ = pairs_of(max(len(classes), 2))
-        self._learner.class_weight += weights.tolist()
+        self._learner.ridges.class_weight += weights.tolist()
         self._learner.meet_classes(len(classes))
 
     def _start(self, X: Matrix, weights: Float64Array, of_samples: Weights) -> None:
@@ -235,7 +235,7 @@ class SFWClassifier(OneVersusOneClassifier):
         for i, (problem, (a, b)) in enumerate(zip(learner.problems, self.pairs_, strict=True)):
             some = evenly(int(problem.size[0]), PROBED)
             sign, X = problem.sign[some], take_rows(learner.store.rows.exact, problem.column[some])
-            ridge = np.where(sign < 0.0, learner.ridge_of(a), learner.ridge_of(b))
+            ridge = np.where(sign < 0.0, learner.ridges.of_class(a), learner.ridges.of_class(b))
             ridge = ridge * problem.inverse_weight[some]
             met = learner.kernel.may_be_indefinite and problem_is_indefinite(problem)
             if met or is_indefinite(learner.kernel, X, sign, ridge):

@@ -18,7 +18,7 @@ from solver.estimators.checks import (
 )
 from solver.estimators.conditioning import warn_of_rounding
 from solver.estimators.sfw_classifier import LEAST_BYTES, PART
-from solver.kernels.functions import FINEST
+from solver.kernels.precision import FINEST
 from solver.rows.matrix import Matrix, take_rows
 from solver.rows.sample_weights import Weights, weights_of
 from solver.working_set.learner import GRAM_BYTES, Algorithm

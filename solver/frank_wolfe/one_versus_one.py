@@ -18,7 +18,9 @@ from solver.frank_wolfe.driver import Progress, Solution
 from solver.frank_wolfe.duals import classification_dual
 from solver.frank_wolfe.solve_dual import Settings, kernel_rows_bytes, solve_dual
 from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import Kernel, precision_for, prepare_rows
+from solver.kernels.functions import Kernel
+from solver.kernels.precision import precision_for
+from solver.kernels.prepared_rows import prepare_rows
 from solver.rows.matrix import Matrix, origin_of, take_rows
 from solver.simplex.pairs import pairs_of
 

@@ -32,7 +32,9 @@ from solver.frank_wolfe.methods import (
     take_step,
 )
 from solver.frank_wolfe.partan import Previous, nothing_previous, refresh_from_gradient
-from solver.kernels.functions import Kernel, Rows, kernel_block, kernel_diagonal, take
+from solver.kernels.blocks import kernel_block
+from solver.kernels.functions import Kernel, kernel_diagonal
+from solver.kernels.prepared_rows import Rows, take
 from solver.simplex.problem import best_vertex, empty_problem, with_capacity, worst_vertex
 from solver.simplex.steps import away_is_steeper
 

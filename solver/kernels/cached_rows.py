@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import FloatArray
-from solver.kernels.functions import Kernel, Rows, kernel_block, take
+from solver.kernels.blocks import kernel_block
+from solver.kernels.functions import Kernel
+from solver.kernels.prepared_rows import Rows, take
 
 # This many rows cost little more than a few: the right side is read once for all of them.
 _TOGETHER = 32

@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
-from solver.kernels.functions import kernel_block, take
+from solver.kernels.blocks import kernel_block
+from solver.kernels.prepared_rows import take
 from solver.semiparametric.dual import equality_violation
 from solver.semiparametric.outer_loop import SOLVERS, OuterIteration, SolverName
 from solver.semiparametric.problem import (

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import Kernel, prepare_rows
+from solver.kernels.functions import Kernel
+from solver.kernels.prepared_rows import prepare_rows
 from solver.rows.matrix import Matrix, origin_of
 from solver.rows.sample_weights import Weights
 from solver.semiparametric.decomposition import working_sets

@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
-from solver.kernels.functions import Kernel, Rows, kernel_block, prepare_rows
+from solver.kernels.blocks import kernel_block
+from solver.kernels.functions import Kernel
+from solver.kernels.prepared_rows import Rows, prepare_rows
 from solver.rows.matrix import (
     Matrix,
     SparseRows,

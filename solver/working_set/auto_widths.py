@@ -187,7 +187,7 @@ class AutoWidths:
 
     @property
     def _ridge(self) -> float:
-        return self.learner.ridge_of(0)
+        return self.learner.ridges.of_class(0)
 
     def _go_on(self) -> None:
         """Compute one more error of the search; start again where other widths are found."""

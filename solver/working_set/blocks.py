@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import FloatArray
-from solver.kernels.functions import Kernel, Rows, kernel_block
+from solver.kernels.blocks import kernel_block
+from solver.kernels.functions import Kernel
+from solver.kernels.prepared_rows import Rows
 from solver.working_set.hessian import KernelValues
 from solver.working_set.store import SampleStore
 

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from solver.arrays import FloatArray
 from solver.compiled import compiled
+from solver.kernels.blocks import kernel_block
 from solver.kernels.cached_rows import Kept
-from solver.kernels.functions import Kernel, Rows, kernel_block, take
+from solver.kernels.functions import Kernel
+from solver.kernels.prepared_rows import Rows, take
 
 # The rows of a tile, of which a matrix is computed anew.
 _TILE = 256

@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array, FloatArray
 from solver.compiled import compiled
+from solver.kernels.blocks import kernel_block
 from solver.kernels.cached_rows import Kept, emptied
-from solver.kernels.functions import FINEST, Kernel, Rows, kernel_block, prepare_rows, take
+from solver.kernels.functions import Kernel
+from solver.kernels.precision import FINEST
+from solver.kernels.prepared_rows import Rows, prepare_rows, take
 from solver.rows.matrix import Matrix, take_rows
 from solver.rows.slots import grown
 

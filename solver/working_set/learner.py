@@ -13,14 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array, FloatArray
-from solver.kernels.functions import (
-    Kernel,
-    Rows,
-    least_ridge,
-    precision_for,
-    prepare_rows,
-    prepare_weighted,
-)
+from solver.kernels.functions import Kernel
+from solver.kernels.prepared_rows import Rows, prepare_rows, prepare_weighted
 from solver.rows.matrix import Matrix, check_same_kind, n_rows, origin_of, take_rows
 from solver.simplex.pairs import pair_classes
 from solver.simplex.problem_arrays import problems_from_arrays, problems_to_arrays
@@ -29,9 +23,10 @@ from solver.working_set.answers import Absorbed, BlockTrace, join_answers, nothi
 from solver.working_set.blocks import BLOCK_ROWS, BlockValues, block_end
 from solver.working_set.eviction import check_bounds, evict, eviction_period
 from solver.working_set.foresight import mark_likely
-from solver.working_set.hessian import KernelValues, Ridge, refresh
+from solver.working_set.hessian import KernelValues, refresh
 from solver.working_set.pair_problems import PairProblems, enter_slots
 from solver.working_set.problems import adopted_problem, positions, problems_of_class
+from solver.working_set.ridges import Ridges
 from solver.working_set.sfw import PLACES, Scratch
 from solver.working_set.store import FREE, Bounds, SampleStore
 from solver.working_set.store_arrays import store_from_arrays, store_to_arrays
@@ -70,8 +65,7 @@ class WorkingSet:
         max_size // 32 samples, a set within that distance of its bound evicts samples
         (`working_set.eviction`), so that the bound holds for blocks of any length.
     dtype: the type of kernel values; by default that of `precision_for` the ridge.
-    class_weight: weights > 0 by class number; classes beyond it have weight 1. A sample's own
-        weight multiplies that of its class (`hessian.Ridge`).
+    class_weight: see `ridges.Ridges`.
     largest_weight: the largest weight of a sample that may come, for the precision. In single
         precision C times a sample's weight counts as 4,096 at most: a smaller ridge would be
         lost in the rounding of kernel values.
@@ -95,15 +89,11 @@ class WorkingSet:
         largest_weight: float = 1.0,
     ) -> None:
         self.kernel = kernel
-        self.C = C
         self.algorithm = algorithm
         self.corrective_steps = corrective_steps
-        self.class_weight = [] if class_weight is None else [float(w) for w in class_weight]
-        heaviest = max([1.0, largest_weight, *self.class_weight])
-        precision = precision_for(kernel, 0.5 / (C * heaviest))
+        self.ridges = Ridges(C, class_weight)
+        precision = self.ridges.precision(kernel, largest_weight)
         self.precision = precision if dtype is None else precision._replace(dtype=dtype)
-        if not all(weight > 0.0 for weight in self.class_weight):
-            raise ValueError("class weights must be greater than zero")
         check_bounds(max_size, gram_bytes_max, self.precision.dtype.itemsize)
         self.max_size, self._bounds = max_size, Bounds(max_size, gram_bytes_max)
         self.n_classes = 0
@@ -140,11 +130,6 @@ class WorkingSet:
         for code in range(self.n_classes, count):
             self.problems.append(problems_of_class(code, self._store))
             self.n_classes = code + 1
-
-    def ridge_of(self, code: int) -> float:
-        """1/(2 C w), the term on the diagonal of A for samples of a class."""
-        weight = self.class_weight[code] if code < len(self.class_weight) else 1.0
-        return 0.5 / (self.C * weight)
 
     def held(self) -> NDArray[np.int64]:
         """Returns the `Absorbed.entered` numbers of the samples in the set, in ascending order.
@@ -216,7 +201,7 @@ class WorkingSet:
         self.meet_classes(int(codes.max()) + 1)
         self.problems = PairProblems(
             [
-                adopted_problem(self.store, pair, codes, alpha[i], self._ridge_of_pair(*pair))
+                adopted_problem(self.store, pair, codes, alpha[i], self.ridges.of_pair(*pair))
                 for i, pair in enumerate(self._classes().tolist())
             ]
         )
@@ -255,7 +240,7 @@ class WorkingSet:
         pairs = self.problems.arrays
         due = pairs.steps >= _REFRESH_STEPS + _REFRESH_STEPS_PER_MEMBER * pairs.size
         for i in np.flatnonzero(due).tolist():
-            problem, ridge = self.problems[i], self._ridge_of_pair(*self._classes()[i].tolist())
+            problem, ridge = self.problems[i], self.ridges.of_pair(*self._classes()[i].tolist())
             weighted = problem.column[: problem.size[0]][problem.alpha[: problem.size[0]] > 0.0]
             refresh(problem, self.store.parts(weighted), ridge)
 
@@ -282,25 +267,13 @@ class WorkingSet:
         assert self.origin is not None
         return prepare_rows(self.kernel, X, self.origin, *self.precision)
 
-    def _inverse_weights(
-        self, codes: NDArray[np.int64], weight: Float64Array | None
-    ) -> Float64Array:
-        """Returns 1 / weight of samples, as far as the precision of kernel values bears it."""
-        if weight is None:
-            return np.ones(len(codes))
-        bound = least_ridge(self.precision) / self._ridges()[codes]
-        return np.maximum(1.0 / weight, np.minimum(bound, 1.0))
-
     def _classes(self) -> NDArray[np.int64]:
         """Returns the classes of each problem, (P, 2); the first problem comes with class 0."""
         return pair_classes(max(self.n_classes, 2))
 
     def _ridges(self) -> Float64Array:
-        """Returns the ridge of each class."""
-        return np.array([self.ridge_of(code) for code in range(max(self.n_classes, 2))])
-
-    def _ridge_of_pair(self, a: int, b: int) -> Ridge:
-        return Ridge(self.ridge_of(a), self.ridge_of(b))
+        """Returns the ridge of each class; the first problem comes with class 0."""
+        return self.ridges.of_classes(max(self.n_classes, 2))
 
     def _absorb_block(
         self,
@@ -312,7 +285,7 @@ class WorkingSet:
         known = np.full(len(codes), max(self.n_classes, int(codes[0]) + 1))
         known[0] = self.n_classes
         self.meet_classes(int(codes[0]) + 1)
-        inverse_weight = self._inverse_weights(codes, weight)
+        inverse_weight = self.ridges.inverse_weights(codes, weight, self.precision)
         rows = self._prepared(X)
         rows = prepare_weighted(self.kernel, rows, self.precision, inverse_weight)
         values = self._values.of(rows, self.store)

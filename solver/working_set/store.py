@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array, FloatArray
-from solver.kernels.functions import Kernel, Rows, kernel_diagonal, take
+from solver.kernels.functions import Kernel, kernel_diagonal
+from solver.kernels.prepared_rows import Rows, take
 from solver.rows.matrix import concatenate_rows, n_nonzeros
 from solver.rows.slots import grown, grown_rows, put_rows, rows_nbytes
 from solver.working_set.gram import Gram

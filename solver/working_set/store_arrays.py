@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
-from solver.kernels.functions import Kernel, Precision, prepare_rows, prepare_weighted
+from solver.kernels.functions import Kernel
+from solver.kernels.precision import Precision
+from solver.kernels.prepared_rows import prepare_rows, prepare_weighted
 from solver.rows.matrix import n_rows, rows_from_arrays, rows_to_arrays
 from solver.working_set.store import FREE, Bounds, SampleStore
 

@@ -31,18 +31,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
-from solver.kernels.functions import (
-    Kernel,
-    Rows,
-    least_ridge,
-    precision_for,
-    prepare_rows,
-    prepare_weighted,
-)
+from solver.kernels.functions import Kernel
+from solver.kernels.prepared_rows import Rows, prepare_rows, prepare_weighted
 from solver.rows.matrix import Matrix, check_same_kind, n_nonzeros, origin_of, take_rows
 from solver.working_set.blocks import BLOCK_ROWS, BlockValues
 from solver.working_set.eviction import check_bounds, eviction_period, slots_to_evict
 from solver.working_set.hessian import KernelValues
+from solver.working_set.ridges import Ridges
 from solver.working_set.store import FREE, Bounds, SampleStore
 from solver.working_set.store_arrays import store_from_arrays, store_to_arrays
 from solver.working_set.tube_steps import (
@@ -104,8 +99,8 @@ class TubeSet:
                 "regression in the working set needs a kernel that is positive semidefinite: "
                 "choose coef0 >= 0"
             )
-        self.kernel, self.C, self.rule = kernel, C, rule
-        self.precision = precision_for(kernel, 0.5 / (C * max(1.0, largest_weight)))
+        self.kernel, self.ridges, self.rule = kernel, Ridges(C), rule
+        self.precision = self.ridges.precision(kernel, largest_weight)
         check_bounds(bounds.max_size, bounds.gram_bytes, self.precision.dtype.itemsize)
         self._bounds = bounds
         self.seen = 0
@@ -209,12 +204,13 @@ class TubeSet:
         entered: NDArray[np.int64],
         weight: Float64Array | None,
     ) -> TubeBlock:
-        inverse_weight = self._inverse_weights(len(y), weight)
+        codes = np.zeros(len(y), np.int64)
+        inverse_weight = self.ridges.inverse_weights(codes, weight, self.precision)
         rows = prepare_weighted(self.kernel, self._prepared(X), self.precision, inverse_weight)
         values = self._values.of(rows, self.store)
         slots = self.store.slots_of_entered(entered)
         column = np.where(slots == FREE, values.stored + np.arange(len(y)), slots)
-        self._seat(values, y, 0.5 / self.C * inverse_weight)
+        self._seat(values, y, self.ridges.of_class(0) * inverse_weight)
         trace = TubeTrace(np.empty(len(y)), np.zeros(len(y), np.bool_), np.zeros(len(y), np.int8))
         self._walk(values, column, trace)
         chosen = np.flatnonzero(trace.admitted)
@@ -229,12 +225,6 @@ class TubeSet:
         self.steps += len(y) * (1 + self.rule.corrective_steps)
         self._refresh_if_due()
         return TubeBlock(*trace, np.where(slots == FREE, FREE, self.store.entered[slots]))
-
-    def _inverse_weights(self, n: int, weight: Float64Array | None) -> Float64Array:
-        """Returns 1 / weight of n samples, as far as the precision of kernel values bears it."""
-        if weight is None:
-            return np.ones(n)
-        return np.maximum(1.0 / weight, min(least_ridge(self.precision) * 2.0 * self.C, 1.0))
 
     def _seat(self, values: KernelValues, y: Float64Array, ridge: Float64Array) -> None:
         """Write what is known of a block's samples into the columns behind all slots."""
@@ -321,7 +311,7 @@ class TubeSet:
             state, self.kernel, self.origin, self.precision, self._bounds, added
         )
         held = store.code[: store.used] != FREE
-        ridge = np.where(held, 0.5 / self.C * store.inverse_weight[: store.used], 0.0)
+        ridge = np.where(held, self.ridges.of_class(0) * store.inverse_weight[: store.used], 0.0)
         beta, value, target = (np.array(state[name]) for name in _SAVED)
         curvature = np.where(held, store.diagonal[: store.used] + 1.0 + ridge, 1.0)
         in_set = held.astype(np.float64)

@@ -7,7 +7,10 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array, FloatArray
 from solver.compiled import compiled, larger
-from solver.kernels.functions import Kernel, Precision, Rows, kernel_block, prepare_rows
+from solver.kernels.blocks import kernel_block
+from solver.kernels.functions import Kernel
+from solver.kernels.precision import Precision
+from solver.kernels.prepared_rows import Rows, prepare_rows
 from solver.rows.matrix import Matrix, SparseRows, check_same_kind, n_rows, origin_of, take_rows
 from solver.simplex.pairs import one_versus_one_scores
 from solver.working_set.pair_problems import PairArrays

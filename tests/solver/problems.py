@@ -11,7 +11,8 @@ from solver.frank_wolfe.full_search import FullSearch
 from solver.frank_wolfe.methods import METHODS
 from solver.frank_wolfe.sampled_search import SampledSearch
 from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import Kernel, Rows, prepare_rows
+from solver.kernels.functions import Kernel
+from solver.kernels.prepared_rows import Rows, prepare_rows
 from solver.simplex.steps import AWAY, DROP, PARTAN, SWAP, TOWARD
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.streams import FLOAT64, clusters

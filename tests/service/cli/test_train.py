@@ -114,7 +114,7 @@ class TestOnline:
         server.absorb("working_set", STREAM)
         for learner in (loaded, server):
             current = learner.heads["working_set"].learner.current
-            assert [current.ridge_of(c) for c in range(3)] == [0.5, 0.5 / 3, 1.0]
+            assert [current.ridges.of_class(c) for c in range(3)] == [0.5, 0.5 / 3, 1.0]
         objective = record(out)["objective"]
         assert objective != record(trained(npz, "--force"))["objective"]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import prepare_rows
+from solver.kernels.prepared_rows import prepare_rows
 from solver.semiparametric.decomposition import choose, steepest_variables, working_sets
 from solver.semiparametric.dual import semiparametric_dual, variables
 from solver.semiparametric.outer_loop import solve, whole

@@ -8,7 +8,8 @@ from solver.frank_wolfe.duals import classification_dual
 from solver.frank_wolfe.full_search import FullSearch
 from solver.frank_wolfe.solve_dual import initial_ball
 from solver.kernels.cached_rows import KernelRows
-from solver.kernels.functions import Kernel, prepare_rows
+from solver.kernels.functions import Kernel
+from solver.kernels.prepared_rows import prepare_rows
 from solver.rows.matrix import sparse_from_csr
 from solver.simplex.pairs import pairs_of
 from solver.working_set.learner import WorkingSet

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from solver.kernels.functions import FINEST, Kernel, kernel_block, prepare_rows
+from solver.kernels.blocks import kernel_block
+from solver.kernels.functions import Kernel
+from solver.kernels.precision import FINEST
+from solver.kernels.prepared_rows import prepare_rows
 from solver.working_set.regression import RegressionSet
 from solver.working_set.store import Bounds
 from solver.working_set.tube import TubeSet
@@ -50,7 +53,7 @@ def certificate_of(learner, inverse_weight=1.0):
     """The objective and the gap, recomputed in float64 from the weights alone."""
     X, beta, _, y = held(learner)
     K, epsilon = exact_kernel(learner.kernel, X), learner.rule.epsilon
-    ridge = 0.5 / learner.C * inverse_weight
+    ridge = 0.5 / learner.ridges.C * inverse_weight
     value = K @ beta
     dual = y @ beta - epsilon * np.abs(beta).sum() - 0.5 * beta @ value
     dual -= 0.5 * (ridge * beta**2).sum()

@@ -37,7 +37,7 @@ def certificate(learner):
     X = dense(rows) if isinstance(rows, SparseRows) else rows
     X, sign, alpha = X[problem.column[:n]], problem.sign[:n], problem.alpha[:n]
     A = np.outer(sign, sign) * (kernel_matrix(learner.kernel, X, X) + 1.0)
-    A += np.eye(n) * 0.5 / learner.C
+    A += np.eye(n) * 0.5 / learner.ridges.C
     g = -2.0 * A @ alpha
     q = float(alpha @ A @ alpha)
     return q, g.max() + 2.0 * q

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from solver.kernels.functions import Kernel, kernel_block, prepare_rows
+from solver.kernels.blocks import kernel_block
+from solver.kernels.functions import Kernel
+from solver.kernels.prepared_rows import prepare_rows
 from solver.rows.matrix import n_nonzeros, origin_of
 from solver.rows.slots import rows_nbytes
 from solver.working_set.store import FREE, Bounds, SampleStore
