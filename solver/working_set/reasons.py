@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
-from solver.kernels.functions import kernel_block, prepare_rows
+from solver.kernels.blocks import kernel_block
 from solver.kernels.gradients import expansion_gradient
+from solver.kernels.prepared_rows import prepare_rows
 from solver.rows.matrix import Matrix, SparseRows, check_same_kind
 from solver.simplex.pairs import pair_classes
 from solver.working_set.view import WorkingSetView, pair_decisions
