@@ -14,13 +14,15 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import threadpoolctl
+from numpy.typing import NDArray
 
 from benchmarks import memory
-from benchmarks.asset_problems import P5_PROBLEMS, SEED, Float64Array, P5Problem, Split, load_split
+from benchmarks.asset_problems import P5_PROBLEMS, SEED, P5Problem, Split, load_split
+from solver.arrays import Float64Array
 
 # Rows that are made into features at once.
 CHUNK = 4096
@@ -68,7 +70,9 @@ def error_of(decision: Float64Array, split: Split) -> float:
     return float(100.0 * ((decision > 0.0) != (split.y_test == 1)).mean())
 
 
-def ours(features: str, algorithm: str) -> Contender:
+def ours(
+    features: Literal["fourier", "nystrom"], algorithm: Literal["asset", "asset*"]
+) -> Contender:
     """wolfstream: ASSET or ASSET* with P5's lambda, features and precision as its estimators."""
 
     def run(split: Split, problem: P5Problem, s: int) -> Iterator[Result]:
@@ -97,19 +101,23 @@ def ours(features: str, algorithm: str) -> Contender:
         asset, curve = learner(), Curve(f"lambda {problem.lam:.3g}", [], [], [])
         start = time.process_time()
         asset.begin(split.X[landmarks], split.y[landmarks], asset.kernel.dtype)
-        V, seconds, tested = None, time.process_time() - start, None
+        seconds = time.process_time() - start
+        V: NDArray[Any] | None = None
+        tested: NDArray[Any] | None = None
         for passes, part in parts_of(len(split.y), problem.epochs):
             start = time.process_time()
             for first in range(part.start, part.stop, CHUNK):
                 chunk = slice(first, min(first + CHUNK, part.stop))
-                made = transform(asset.features, split.X[chunk]) if passes <= 1.0 else None
-                if V is None:
-                    V = np.empty((len(split.y), made.shape[1]), made.dtype)
-                if made is not None:
+                if passes <= 1.0:
+                    made = transform(asset.features, split.X[chunk])
+                    if V is None:
+                        V = np.empty((len(split.y), made.shape[1]), made.dtype)
                     V[chunk] = made
+                assert V is not None  # the first pass comes first
                 asset.step(V[chunk], None, split.y[chunk])
             view = asset.view()
             seconds += time.process_time() - start
+            assert V is not None
             if tested is None:
                 tested = in_chunks(partial(transform, view.features), split.X_test)
             look(curve, seconds, passes, error_of(tested @ view.gamma[1] + view.b[1], split))
@@ -282,7 +290,8 @@ def main() -> None:
     contender = CONTENDERS[arguments.name][1]
     with threadpoolctl.threadpool_limits(1):
         for result in contender(split, P5_PROBLEMS[arguments.set], arguments.features):
-            print(json.dumps(result._replace(curve=result.curve._asdict())._asdict()), flush=True)
+            plain = result._asdict() | {"curve": result.curve._asdict()}
+            print(json.dumps(plain), flush=True)
 
 
 if __name__ == "__main__":

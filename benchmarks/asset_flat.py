@@ -9,6 +9,7 @@ of JSON for every 100,000 samples.
 import argparse
 import json
 import time
+from typing import Literal
 
 import numpy as np
 import threadpoolctl
@@ -31,7 +32,7 @@ def main() -> None:
         run(arguments.kind, arguments.samples, tell=True)
 
 
-def run(kind: str, samples: int, tell: bool = False) -> None:
+def run(kind: Literal["fourier", "nystrom", "identity"], samples: int, tell: bool = False) -> None:
     """Learn so many samples; the clock runs while they are learned, not while they are made."""
     from solver.asset.learner import Asset
     from solver.kernels.functions import Kernel

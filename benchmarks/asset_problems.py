@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.datasets import load
+from solver.arrays import Float64Array
 
 SEED = 0
-Float64Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
@@ -83,7 +83,8 @@ def load_split(folder: Path, name: str) -> Split:
     """Read, scale, label and shuffle a set. Raises MissingSet."""
     problem = P5_PROBLEMS[name]
     data = load(folder, problem.file)
-    X, X_test = np.asarray(data.X), np.asarray(data.X_test)
+    X: Float64Array = np.asarray(data.X)
+    X_test: Float64Array = np.asarray(data.X_test)
     y, y_test = (binary(name, labels) for labels in (data.y, data.y_test))
     if len(y) != problem.n_train:
         X, y = np.concatenate([X, X_test]), np.concatenate([y, y_test])

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import threadpoolctl
 
-from benchmarks.asset_problems import Codes, Float64Array
+from benchmarks.asset_problems import Codes
 from benchmarks.datasets import load
+from solver.arrays import Float64Array
 
 SET = "elec2"
 COMPONENTS, SEED, WARM_ROWS = 512, 0, 600
@@ -117,7 +118,7 @@ def main() -> None:
     arguments = parser.parse_args()
     data = load(arguments.data, SET)
     run = STREAM_CONTENDERS[arguments.name][1]
-    X = np.asarray(data.X)
+    X: Float64Array = np.asarray(data.X)
     with threadpoolctl.threadpool_limits(1):
         run(X[:WARM_ROWS], data.y[:WARM_ROWS])
         print(json.dumps(run(X, data.y)._asdict()), flush=True)

@@ -2,19 +2,26 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import msgpack
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.frames import BINARY, TEXT, frame
 from benchmarks.load import post_all, post_request
 from service.samples.targets import Label
-from service.samples.validation import Samples
 
 FEATURES = 20
 MSGPACK = "application/vnd.msgpack"
+
+
+class Samples(NamedTuple):
+    """Rows, (n, FEATURES), and their labels."""
+
+    X: NDArray[np.float64]
+    y: list[Label]
 
 
 def two_classes(n: int, seed: int) -> Samples:

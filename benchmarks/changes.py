@@ -14,7 +14,7 @@ The default model is spec {} with samples posted to the working set, in blocks o
 
 import argparse
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import threadpoolctl
@@ -30,8 +30,9 @@ from service.samples.validation import Samples
 from service.spec.model import read_spec
 
 BLOCK, PERIOD, WINDOW = 64, 1000, 2000
-Rows, Codes = NDArray[np.float64], NDArray[np.int64]
-Random = np.random.Generator
+Rows: TypeAlias = NDArray[np.float64]
+Codes: TypeAlias = NDArray[np.int64]
+Random: TypeAlias = np.random.Generator
 
 
 def right(X: Rows, y: Codes) -> NDArray[np.bool_]:
@@ -41,7 +42,8 @@ def right(X: Rows, y: Codes) -> NDArray[np.bool_]:
         part = slice(start, start + BLOCK)
         block = Samples(np.ascontiguousarray(X[part]), y[part].tolist())
         said += model.absorb("working_set", block).prediction
-    return np.array(said, object) == y
+    good: NDArray[np.bool_] = np.array(said, object) == y
+    return good
 
 
 def linear(random: Random, n: int) -> tuple[Rows, Codes]:

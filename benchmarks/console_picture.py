@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import ViewportSize, sync_playwright
 from rich.console import Console
 
 from benchmarks.demo import running_server
@@ -24,7 +24,7 @@ PICTURE = Path(__file__).resolve().parent.parent / "docs" / "console.png"
 NAMES = ("date", "day", "period", "nsw price", "nsw demand", "vic price", "vic demand", "transfer")
 _SECONDS = 75
 _PER_SECOND = 60
-_SIZE = {"width": 1120, "height": 620}
+_SIZE: ViewportSize = {"width": 1120, "height": 620}
 _COLOURS = 48
 
 

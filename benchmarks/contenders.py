@@ -177,7 +177,8 @@ def libsvm(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
 
     def classes(Z: Rows, clock: Clock) -> Codes:
         with clock.running():
-            return model.predict(Z)
+            codes: Codes = model.predict(Z)
+            return codes
 
     return Fitted(classes, lambda: len(model.support_))
 
@@ -246,7 +247,8 @@ def nystroem(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
 
     def classes(Z: Rows, clock: Clock) -> Codes:
         with clock.running():
-            return model.predict(Z)
+            codes: Codes = model.predict(Z)
+            return codes
 
     return Fitted(classes, lambda: features.n_components)
 

@@ -1,13 +1,14 @@
 """The papers' sets from a folder of npz files."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-Rows = NDArray[np.float64] | csr_array
+# What both kinds of rows do is not in the types of scipy.
+Rows: TypeAlias = Any
 
 
 class MissingSet(Exception):
@@ -43,7 +44,9 @@ def load(folder: Path, name: str, sparse: bool = False) -> Dataset:
     return Dataset(X, y, *_part(arrays, "_test", sparse))
 
 
-def _part(arrays: dict[str, NDArray], end: str, sparse: bool) -> tuple[Rows, NDArray]:
+def _part(
+    arrays: dict[str, NDArray[Any]], end: str, sparse: bool
+) -> tuple[Rows, NDArray[np.int64]]:
     y = arrays[f"y{end}"].astype(np.int64)
     if f"X{end}" in arrays:
         return arrays[f"X{end}"].astype(np.float64), y

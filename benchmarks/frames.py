@@ -9,6 +9,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -135,12 +136,13 @@ async def open_streams(
 ) -> list[Stream]:
     """Streams of (path, subprotocol, frames), each greeted."""
     address, loop = urlsplit(url), asyncio.get_running_loop()
+    host, port = address.hostname, address.port
+    assert host is not None
+    assert port is not None
     opened = []
     for path, subprotocol, frames in streams:
         _, stream = await loop.create_connection(
-            lambda p=path, s=subprotocol, f=frames: Stream(p, s, f, window),
-            address.hostname,
-            address.port,
+            partial(Stream, path, subprotocol, frames, window), host, port
         )
         opened.append(stream)
     await asyncio.gather(*(stream.opened for stream in opened))

@@ -11,6 +11,7 @@ import argparse
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import threadpoolctl
@@ -29,6 +30,7 @@ NAMES = ["never", "1,000", "100", "last"]
 
 def score(stream: Stream, horizon: Horizon, average: bool) -> float:
     """Right in %, or the mean absolute error, of the samples after the first 128."""
+    task: Literal["classification", "regression"]
     task = "regression" if stream.regression else "classification"
 
     def build(gamma: float) -> Asset:

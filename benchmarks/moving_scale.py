@@ -86,7 +86,7 @@ def anew(X: Rows, y: list[bool]) -> list[Any]:
         part = slice(start, start + BLOCK)
         standardise(moments, X[part])
         if start <= 2 * BLOCK or (start % LOOK == 0 and _moved(basis, moments)):
-            basis = Moments(*(field.copy() for field in moments))
+            basis = Moments._make(field.copy() for field in moments)
             model, before = learner(None), slice(max(0, start - KEPT), start)
             learn(model, fixed(basis, X[before]), y[before])
         predicted += learn(model, fixed(basis, X[part]), y[part])

@@ -19,6 +19,7 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import OneClassSVM
 
 from benchmarks.datasets import load
+from solver.arrays import Float64Array
 from solver.kernels.bandwidth import gamma_from_rows
 from wolfstream import EnclosingBall, NoveltyDetector
 
@@ -53,7 +54,8 @@ def half_space_trees(known: Any, X_test: Any) -> Any:
 def table(folder: Path, name: str) -> None:
     """Print the mean AUC over the classes, and the seconds of processor time, of each detector."""
     data = load(folder, name)
-    X, X_test = np.asarray(data.X), np.asarray(data.X_test)
+    X: Float64Array = np.asarray(data.X)
+    X_test: Float64Array = np.asarray(data.X_test)
     found: dict[str, list[tuple[float, float]]] = {}
     for left_out in np.unique(data.y):
         known, truth = X[data.y != left_out], data.y_test != left_out

@@ -145,4 +145,4 @@ def mean_distance_gamma(X: Rows) -> float:
     n = X.shape[0]
     mean: NDArray[np.float64] = np.asarray(X.mean(axis=0))
     square = float((X.data**2).sum()) - n * float(mean @ mean)
-    return (n - 1) / (2.0 * square)
+    return float((n - 1) / (2.0 * square))

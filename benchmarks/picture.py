@@ -27,8 +27,9 @@ mpl.rcParams |= {"svg.hashsalt": "wolfstream", "svg.fonttype": "none"}
 
 def recent_accuracy(right: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Share of right ones among the last `WINDOW` predictions, from the first full window on."""
-    total = np.concatenate([[0], np.cumsum(right)])
-    return (total[WINDOW:] - total[:-WINDOW]) / WINDOW
+    total = np.concatenate([[0], np.cumsum(right)]).astype(np.float64)
+    recent: NDArray[np.float64] = (total[WINDOW:] - total[:-WINDOW]) / WINDOW
+    return recent
 
 
 def learned(X: NDArray[np.float64], y: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -35,7 +35,7 @@ def plain_sfw(
         g_k = 0.0
         for m in range(size):
             g_k -= 2.0 * alpha[m] * row[m]
-        p = np.argmax(g[:size])
+        p = int(np.argmax(g[:size]))
         if g_k >= g[p]:
             p = size
             S[p], alpha[p], g[p] = k, 0.0, g_k

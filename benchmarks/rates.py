@@ -7,6 +7,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -60,11 +61,8 @@ def kernel_rates() -> None:
             out = np.empty((BLOCK_ROWS, len(X)), np.float32)
             a, b = X[:BLOCK_ROWS].astype(np.float32), X.astype(np.float32)
             flop = 2.0 * d * out.size
-            bare = flop / seconds_of(lambda a=a, b=b, out=out: np.matmul(a, b.T, out=out)) / 1e9
-            block = flop / seconds_of(
-                lambda left=left, rows=rows, out=out: kernel_block(kernel, left, rows, out=out)
-            )
-            block /= 1e9
+            bare = flop / seconds_of(partial(np.matmul, a, b.T, out=out)) / 1e9
+            block = flop / seconds_of(partial(kernel_block, kernel, left, rows, out)) / 1e9
             print(f"| {d} | {bare:.0f} | {block:.0f} | {block / bare:.2f} |", flush=True)
     print()
 
@@ -94,13 +92,7 @@ def two_threads(folder: Path) -> None:
                 rows = prepare_rows(learner.kernel, X, X[0].copy(), *learner.precision)
                 left = prepare_rows(learner.kernel, X[:BLOCK_ROWS], X[0].copy(), *learner.precision)
                 out = np.empty((BLOCK_ROWS, size), np.float32)
-                blocks.append(
-                    seconds_of(
-                        lambda left=left, rows=rows, out=out, kernel=learner.kernel: kernel_block(
-                            kernel, left, rows, out=out
-                        )
-                    )
-                )
+                blocks.append(seconds_of(partial(kernel_block, learner.kernel, left, rows, out)))
         print(
             f"| {name} | {passes[0]:.2f} | {passes[1]:.2f} | {passes[0] / passes[1]:.2f} | "
             f"{blocks[0] / blocks[1]:.2f} |",

@@ -20,7 +20,7 @@ from benchmarks.datasets import MissingSet
 from benchmarks.machine import machine_line
 from benchmarks.paper_tables import CACHE_BYTES, METHODS, Task, accuracy_of, compile_all, task_of
 from benchmarks.paper_tables import run as run_full
-from solver.frank_wolfe.driver import Solution, solve
+from solver.frank_wolfe.driver import Method, Solution, solve
 from solver.frank_wolfe.sampled_search import SampledSearch
 from solver.frank_wolfe.solve_dual import initial_ball
 from solver.kernels.blocks import kernel_block
@@ -80,12 +80,12 @@ def table(name: str, task: Task, runs: int) -> None:
     for method, paper in zip(METHODS, papers, strict=True):
         whole, seconds = run_full(task, method, _TOL, CACHE_BYTES)
         found = [run(task, method, seed) for seed in range(runs)]
-        iterations = np.mean([one.solution.n_iter for one in found])
-        gap = np.mean([one.solution.gap for one in found]) / _TOL
+        iterations = float(np.mean([one.solution.n_iter for one in found]))
+        distance = float(np.mean([one.solution.gap for one in found])) / _TOL
         share = np.mean([one.seconds for one in found]) / seconds
         print(
             f"| {method} | {whole.n_iter:,}, {accuracy_of(task, whole)} | {iterations:,.0f} | "
-            f"{accuracy_of(task, found[0].solution)} | {gap:.2f} | {share:.2f} | {paper} |",
+            f"{accuracy_of(task, found[0].solution)} | {distance:.2f} | {share:.2f} | {paper} |",
             flush=True,
         )
     steps, gap = fixed_steps(task)
@@ -95,7 +95,7 @@ def table(name: str, task: Task, runs: int) -> None:
     )
 
 
-def run(task: Task, method: str, seed: int) -> Sampled:
+def run(task: Task, method: Method, seed: int) -> Sampled:
     """Solve by samples of vertices, from a ball of 20 random ones."""
     began = time.process_time()
     random = np.random.default_rng(seed)

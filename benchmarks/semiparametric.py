@@ -11,6 +11,7 @@ least processor time of several runs that take turns, on one thread, after compi
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -152,7 +153,7 @@ def training_sizes(sizes: Sequence[int]) -> list[list[Run]]:
     table = []
     for M in sizes:
         data = mexican_hat(M)
-        tasks = [lambda v=v, data=data: run(data, v) for v in VARIANTS]
+        tasks = [partial(run, data, v) for v in VARIANTS]
         runs = best(tasks, 9 if M <= 2000 else 3 if M <= 8000 else 2)
         table.append(runs)
         ratios = " | ".join(f"{one.seconds / runs[0].seconds:.2f}" for one in runs[1:])
@@ -214,7 +215,7 @@ def components() -> list[list[Run]]:
     table: list[list[Run]] = []
     for K in COMPONENTS:
         data = waves(M_MIDDLE, K)
-        table.append(best([lambda v=v, data=data: run(data, v) for v in VARIANTS], 7))
+        table.append(best([partial(run, data, v) for v in VARIANTS], 7))
         unit = table[0][2].seconds
         ratios = " | ".join(f"{one.seconds / unit:.2f}" for one in table[-1])
         print(f"| {K} | {ratios} | {table[-1][2].point.steps} |", flush=True)

@@ -7,11 +7,10 @@ from typing import Any
 import httpx
 import msgpack
 
-from benchmarks.bodies import MSGPACK, batch_requests, two_classes
+from benchmarks.bodies import MSGPACK, Samples, batch_requests, two_classes
 from benchmarks.load import Load, post_all, post_request
 from benchmarks.processes import wolfstream
 from benchmarks.service_rates import ROUNDS, middle, print_rates
-from service.samples.validation import Samples
 
 SIZE, CONNECTIONS, SAMPLES = 64, 4, 20_480
 SPECS: dict[str, dict[str, Any]] = {

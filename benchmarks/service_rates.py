@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -87,7 +88,7 @@ def singles_and_streams(folder: Path) -> None:
         print(f"### Single samples as JSON, a working set of {FULL:,}\n")
         for connections in CONNECTIONS:
             contenders: dict[str, Contender] = {
-                name: lambda n, url=url, made=made, c=connections: post_all(url, made[:n], c)
+                name: partial(_post, url, made, connections)
                 for name, (url, made) in prepared.items()
             }
             found = interleaved(contenders, REQUESTS[connections])
@@ -99,14 +100,22 @@ def singles_and_streams(folder: Path) -> None:
 def _streams(url: str, path: str, requests: list[bytes]) -> None:
     samples = two_classes(len(requests), 1)
     contenders: dict[str, Contender] = {
-        f"learn over HTTP, {STREAMS} connections": lambda n: post_all(url, requests[:n], STREAMS)
+        f"learn over HTTP, {STREAMS} connections": partial(_post, url, requests, STREAMS)
     }
     for name, packed in (("json", False), ("msgpack", True)):
         frames = learn_frames(samples, packed)
-        contenders[f"learn over websocket, {name}"] = lambda n, frames=frames, name=name: (
-            stream_all(url, f"{path}/stream", f"wolfstream.v1.{name}", frames[:n], STREAMS, WINDOW)
+        contenders[f"learn over websocket, {name}"] = partial(
+            _stream, url, f"{path}/stream", f"wolfstream.v1.{name}", frames
         )
     print_rates("durable", "samples/s", interleaved(contenders, len(requests)))
+
+
+def _post(url: str, requests: list[bytes], connections: int, n: int) -> Load:
+    return post_all(url, requests[:n], connections)
+
+
+def _stream(url: str, path: str, subprotocol: str, frames: list[bytes], n: int) -> Load:
+    return stream_all(url, path, subprotocol, frames[:n], STREAMS, WINDOW)
 
 
 def batches(folder: Path, in_process: float) -> None:

@@ -31,7 +31,8 @@ X = np.random.default_rng(0).standard_normal((200, 5))
 print(time.perf_counter() - began)
 """
 _ESTIMATORS = ("SFWClassifier", "AssetClassifier", "FrankWolfeClassifier")
-_SAMPLES = {"x": [[0.1, 0.2], [0.9, 0.8], [0.2, 0.1]], "y": [0, 1, 0]}
+_ROWS = [[0.1, 0.2], [0.9, 0.8], [0.2, 0.1]]
+_SAMPLES = {"x": _ROWS, "y": [0, 1, 0]}
 
 
 def starts(folder: Path, python: str) -> None:
@@ -44,7 +45,7 @@ def starts(folder: Path, python: str) -> None:
         with httpx.Client(base_url=server.url, timeout=300) as client:
             _first_sample(client, "m", {}, _SAMPLES)
             _print("the same: the first sample is learned and predicted", began)
-            named = [{"a": row[0], "b": row[1]} for row in _SAMPLES["x"]]
+            named = [{"a": row[0], "b": row[1]} for row in _ROWS]
             _first_sample(client, "named", {}, _SAMPLES | {"x": named})
             _print("the same: of named numbers", began)
             while "compiling" in client.get("/readyz").json():

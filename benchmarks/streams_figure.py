@@ -1,6 +1,7 @@
 """How good each learner is from window to window, as one SVG a stream."""
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -24,8 +25,10 @@ def draw(path: Path, results: list[Result]) -> None:
         windows = as_arrays(results, name)
         rows = WINDOW * (1 + np.arange(len(windows)))
         named = name in (BANK, LAST, best)
-        style = {"label": name, "linewidth": 1.8 if name == BANK else 1.0} if named else {}
-        panel.plot(rows, windows, **(style or {"color": "0.85", "linewidth": 0.6, "zorder": 1}))
+        style: dict[str, Any] = {"color": "0.85", "linewidth": 0.6, "zorder": 1}
+        if named:
+            style = {"label": name, "linewidth": 1.8 if name == BANK else 1.0}
+        panel.plot(rows, windows, **style)
     stream = results[0].stream
     panel.set(
         title=f"{stream}: windows of {WINDOW}, mean of the seeds",

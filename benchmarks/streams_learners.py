@@ -44,13 +44,19 @@ def _bank(stream: Stream, seconds: float) -> NDArray[np.float64]:
     else:
         columns = stream.X.shape[1]
         preparation = Preparation(layout_of(["number"] * columns))
-    learner = (AdaptiveRegressor if stream.regression else AdaptiveClassifier)(columns)
-    began, answers = time.process_time(), []
+    regressor, classifier = AdaptiveRegressor(columns), AdaptiveClassifier(columns)
+    began, answers = time.process_time(), list[NDArray[np.float64]]()
     for start in range(0, len(stream.y), BLOCK):
         part = slice(start, start + BLOCK)
         rows = take_rows(X, part)
-        answer = learner.absorb(preparation.absorb(rows) if preparation else rows, stream.y[part])
-        answers.append(answer if stream.regression else answer.prediction.astype(np.float64))
+        if preparation is not None:
+            assert isinstance(rows, np.ndarray)
+            rows = preparation.absorb(rows)
+        if stream.regression:
+            answers.append(regressor.absorb(rows, stream.y[part]))
+        else:
+            answer = classifier.absorb(rows, stream.y[part])
+            answers.append(answer.prediction.astype(np.float64))
         if time.process_time() - began > seconds:
             break
     return np.concatenate(answers)

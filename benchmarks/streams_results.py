@@ -111,7 +111,8 @@ def verdict(results: Iterable[Result]) -> Verdict | None:
     if len(seeds) > 1:
         differences = [of[BANK][seed].score - of[best][seed].score for seed in seeds]
     else:
-        differences = np.subtract(of[BANK][seeds[0]].windows, of[best][seeds[0]].windows)
+        pairs = zip(of[BANK][seeds[0]].windows, of[best][seeds[0]].windows, strict=True)
+        differences = [ours - theirs for ours, theirs in pairs]
     error = np.std(differences, ddof=1) / np.sqrt(len(differences))
     return Verdict(best, float(mean[BANK] - mean[best]), float(error))
 
