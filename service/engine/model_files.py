@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from service.engine.saved_arrays import WrongArrays, check_norms, check_state
+from service.engine.array_checks import WrongArrays
+from service.engine.saved_arrays import check_norms, check_state
 from service.engine.saved_bank import check_bank
 from service.engine.saved_calibration import check_calibrations
 from service.errors import InDoubt, WolfstreamError

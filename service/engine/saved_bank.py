@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.saved_arrays import Arrays, WrongArrays, arrays_of
+from service.engine.array_checks import Arrays, WrongArrays
+from service.engine.saved_arrays import arrays_of
 from service.heads.adaptive import AdaptiveLearner
 from service.heads.calibration import without_calibration
 from service.heads.classification import ClassificationHead

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from service.engine.saved_arrays import Arrays, WrongArrays, arrays_of
+from service.engine.array_checks import Arrays, WrongArrays
+from service.engine.saved_arrays import arrays_of
 from service.heads.calibration import of_calibration
 
 _GROWING = {"recent", "waiting", "waiting_codes", "codes", "scores"}

@@ -1,0 +1,101 @@
+"""Checks of single arrays of a saved state: types, shapes, and numbers that name something.
+
+Arrays are named as the learners name them; every check raises WrongArrays.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class WrongArrays(ValueError):
+    """The arrays of a state do not belong together; the message says which."""
+
+
+def rows_of(name: str, arrays: Arrays) -> int:
+    """Return the number of rows, dense or sparse, that are saved under a name."""
+    if name in arrays:
+        return len(arrays[name])
+    require(f"{name}_indptr" in arrays, name, "is missing")
+    return len(arrays[f"{name}_indptr"]) - 1
+
+
+def check_numbers(name: str, arrays: Arrays, below: int | None, least: int = 0) -> None:
+    """Check for whole numbers of at least zero, or `least`, and below a bound if there is one."""
+    array = arrays[name]
+    whole = array.dtype.kind == "i"
+    require(whole and (array.size == 0 or array.min() >= least), name, "has numbers below zero")
+    if below is not None and array.size:
+        require(array.max() < below, name, f"has numbers above {below - 1}")
+
+
+def check_floats(name: str, arrays: Arrays) -> None:
+    """Check for 64-bit floats."""
+    require(name in arrays, name, "is missing")
+    require(is_double(name, arrays), name, "is not of 64-bit floats")
+
+
+def is_double(name: str, arrays: Arrays) -> bool:
+    """Whether an array is of 64-bit floats."""
+    return bool(arrays[name].dtype == np.float64)
+
+
+def check_shape(name: str, arrays: Arrays, shape: tuple[int | None, ...]) -> None:
+    """Check a shape; None stands for any length, such as of a dimension that is not known yet."""
+    given = shape_of(name, arrays)
+    fits = len(given) == len(shape) and all(
+        wanted is None or length == wanted for length, wanted in zip(given, shape, strict=True)
+    )
+    require(fits, name, f"has the shape {given}")
+
+
+def shape_of(name: str, arrays: Arrays) -> tuple[int, ...]:
+    """Return the shape of an array."""
+    require(name in arrays, name, "is missing")
+    return arrays[name].shape
+
+
+def require(holds: bool | np.bool_, name: str, what: str) -> None:
+    """Raise WrongArrays, which says `what` of the array, unless something holds."""
+    if not holds:
+        raise WrongArrays(f"its array {name} {what}")
+
+
+def check_weights(name: str, arrays: Arrays, samples: int) -> None:
+    """Check for a number above zero for each of so many samples."""
+    check_shape(name, arrays, (samples,))
+    check_floats(name, arrays)
+    weight = arrays[name]
+    require(bool((np.isfinite(weight) & (weight > 0.0)).all()), name, "is not above zero")
+
+
+def check_counts(arrays: Arrays, n: int, n_classes: int | None) -> None:
+    """Check the array `counts`: n numbers, the first that of the classes, if there are classes."""
+    check_shape("counts", arrays, (n,))
+    check_numbers("counts", arrays, None)
+    same = n_classes is None or int(arrays["counts"][0]) == n_classes
+    require(same, "counts", "does not have the number of classes")
+
+
+def check_sparse(name: str, arrays: Arrays, dimension: int | None) -> None:
+    """Check rows in compressed form: where each begins and ends, its columns and its numbers."""
+    ends, indices = arrays[f"{name}_indptr"], arrays.get(f"{name}_indices")
+    require(indices is not None, f"{name}_indices", "is missing")
+    assert indices is not None
+    check_shape(f"{name}_width", arrays, (1,))
+    check_numbers(f"{name}_width", arrays, None)
+    width = int(arrays[f"{name}_width"][0])
+    require(width <= (dimension or 0), f"{name}_width", "is more than the model has")
+    check_shape(f"{name}_indptr", arrays, (None,))
+    check_numbers(f"{name}_indptr", arrays, len(indices) + 1)
+    ordered = len(ends) > 0 and ends[0] == 0 and bool((np.diff(ends) >= 0).all())
+    require(ordered and ends[-1] <= len(indices), f"{name}_indptr", "is not in order")
+    check_shape(f"{name}_indices", arrays, (None,))
+    require(indices.dtype == np.int32, f"{name}_indices", "is not of 32-bit integers")
+    check_numbers(f"{name}_indices", arrays, width)
+    check_shape(f"{name}_data", arrays, (len(indices),))
+    check_floats(f"{name}_data", arrays)

@@ -1,0 +1,80 @@
+"""Checks of saved iterates on features, those of ASSET, and of the map to the features."""
+
+import numpy as np
+
+from service.engine.array_checks import (
+    Arrays,
+    check_counts,
+    check_floats,
+    check_numbers,
+    check_shape,
+    is_double,
+    require,
+    rows_of,
+    shape_of,
+)
+
+_MACHINE_SUMS = ("rest", "before")
+_MACHINE_NUMBERS = (
+    *("scale", "square_norm", "b", "scale_sum", "b_sum", "b_before", "moved", "factor"),
+)
+_PROGRESS = tuple(f"progress_{name}" for name in ("steps", "square_norms", "loss", "target"))
+# Earlier versions had no weights.
+_PROGRESS_OF_WEIGHTS = ("progress_weight", "progress_square_weight")
+
+
+def check_machines(
+    arrays: Arrays, empty: Arrays, n_classes: int | None, dimension: int | None
+) -> None:
+    """Check iterates on features, a machine for each class, and the map to the features."""
+    check_counts(arrays, 1, n_classes if n_classes is not None else 0)
+    require(shape_of("direction", arrays)[:1] != (), "direction", "has no machines")
+    machines, width = (*shape_of("direction", arrays), 0)[:2]
+    require(machines > int(arrays["counts"][0]), "direction", "has too few machines")
+    courses = [name.removesuffix("direction") for name in empty if name.endswith("direction")]
+    for course in courses:
+        _check_course(course, arrays, empty, (machines, width))
+    if "lost" in empty:
+        check_shape("lost", arrays, (len(courses),))
+        check_floats("lost", arrays)
+    check_shape("target_scale", arrays, (2,))
+    check_floats("target_scale", arrays)
+    if "frequency" in arrays:
+        # It has room for features that are still to be met.
+        check_shape("frequency", arrays, (None, width))
+        check_shape("phase", arrays, (width,))
+    if "whitening" in arrays:
+        landmarks = rows_of("landmarks", arrays)
+        check_shape("whitening", arrays, (landmarks, width))
+        # An estimator's `fit` makes it of numbers half as long.
+        single = arrays["whitening"].dtype == np.float32
+        require(single or is_double("whitening", arrays), "whitening", "is not of floats")
+    if "width" in arrays:
+        check_shape("width", arrays, (2,))
+        check_numbers("width", arrays, None)
+        columns, sparse = (int(number) for number in arrays["width"])
+        require(columns == width and sparse < 2, "width", "is not that of the machines")
+    for name in ("frequency", "phase", "origin"):
+        if name in arrays:
+            check_floats(name, arrays)
+    if "origin" in arrays and arrays["origin"].size:
+        check_shape("origin", arrays, (dimension,))
+
+
+def _check_course(course: str, arrays: Arrays, empty: Arrays, shape: tuple[int, int]) -> None:
+    """The iterates of one rule of steps, in arrays whose names begin so."""
+    averages = len(empty[f"{course}rest"]) == len(empty[f"{course}direction"])
+    check_shape(f"{course}direction", arrays, shape)
+    for name in _MACHINE_SUMS:
+        check_shape(course + name, arrays, (shape[0] if averages else 0, shape[1]))
+    for name in _MACHINE_NUMBERS:
+        check_shape(course + name, arrays, (shape[0],))
+    for name in _PROGRESS:
+        check_shape(course + name, arrays, (1,))
+    for name in _PROGRESS_OF_WEIGHTS:
+        if course + _PROGRESS_OF_WEIGHTS[0] in arrays:
+            check_shape(course + name, arrays, (1,))
+            check_floats(course + name, arrays)
+    check_shape(f"{course}weight", arrays, (2,))
+    for name in ("direction", *_MACHINE_SUMS, *_MACHINE_NUMBERS, *_PROGRESS, "weight"):
+        check_floats(course + name, arrays)

@@ -1,0 +1,115 @@
+"""Checks of a saved working set: its samples and problems, and how its widths are found."""
+
+import math
+
+import numpy as np
+
+from service.engine.array_checks import (
+    Arrays,
+    check_counts,
+    check_floats,
+    check_numbers,
+    check_shape,
+    require,
+    rows_of,
+    shape_of,
+)
+
+# The code of a slot from which a sample was removed.
+_FREE = -1
+_OF_PROBLEMS = ("sizes", "q", "steps")
+_OF_MEMBERS = ("alpha", "gradient", "sign", "column")
+
+
+def check_stored_samples(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
+    """Check a set of samples, and the problem on them for each pair of classes.
+
+    Earlier versions kept kernel values, "gram", which are not read.
+    """
+    check_counts(arrays, 3, n_classes)
+    sparse = "rows_indptr" in arrays
+    check_shape("origin", arrays, (0 if sparse else dimension,))
+    classes, _, added = (int(count) for count in arrays["counts"])
+    used = rows_of("rows", arrays)
+    for name in ("codes", "entered"):
+        check_shape(name, arrays, (used,))
+    if "numbers" in arrays:  # earlier versions did not keep them
+        check_shape("numbers", arrays, (used,))
+        seen = int(arrays["counts"][0 if n_classes is None else 1])
+        check_numbers("numbers", arrays, seen, least=_FREE)
+    check_numbers("codes", arrays, classes, least=_FREE)
+    check_numbers("entered", arrays, added)
+    taken = arrays["codes"] != _FREE
+    require(
+        len(np.unique(arrays["entered"][taken])) == taken.sum(), "entered", "has a number twice"
+    )
+    problems = math.comb(max(classes, 2), 2)
+    for name in _OF_PROBLEMS:
+        check_shape(name, arrays, (problems,))
+    if "indefinite" in arrays:  # earlier versions did not keep it
+        check_shape("indefinite", arrays, (problems,))
+    check_numbers("sizes", arrays, used + 1)
+    check_numbers("steps", arrays, None)
+    members = int(arrays["sizes"].sum())
+    for name in _OF_MEMBERS:
+        check_shape(name, arrays, (members,))
+    check_numbers("column", arrays, used)
+    require(taken[arrays["column"]].all(), "column", "has a slot that is free")
+    for name in ("origin", "q", "alpha", "gradient", "sign"):
+        check_floats(name, arrays)
+    ends = np.cumsum(arrays["sizes"])
+    for column in np.split(arrays["column"], ends[:-1]):
+        require(len(np.unique(column)) == len(column), "column", "has a slot twice")
+
+
+def check_widths(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
+    """Check a kernel's widths, and the past samples from which they are found."""
+    check_shape("widths", arrays, (3,))
+    check_floats("widths", arrays)
+    gamma, horizon, centre = arrays["widths"].tolist()
+    require(gamma > 0.0 and horizon > 0.0 and centre >= 0.0, "widths", "has numbers below zero")
+    check_shape("past_seen", arrays, (1,))
+    check_numbers("past_seen", arrays, None)
+    check_shape("past_X", arrays, (None, dimension))
+    check_floats("past_X", arrays)
+    for name in ("past_time", "past_codes"):
+        check_shape(name, arrays, (len(arrays["past_X"]),))
+    check_numbers("past_codes", arrays, n_classes)
+    check_numbers("past_time", arrays, None)
+    time, seen = arrays["past_time"], int(arrays["past_seen"][0])
+    require(bool((np.diff(time) > 0).all()), "past_time", "is not in order")
+    last = int(time[-1]) + 1 if len(time) else 0
+    require(last == seen, "past_seen", "is not one more than the last number of past_time")
+
+
+def check_search(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
+    """Check the samples of a search for widths that goes on, and what it has computed."""
+    check_shape("search_X", arrays, (None, dimension))
+    for name in ("search_time", "search_codes"):
+        check_shape(name, arrays, (len(arrays["search_X"]),))
+        check_numbers(name, arrays, None)
+    check_numbers("search_codes", arrays, n_classes)
+    seen = int(arrays["past_seen"][0])
+    check_numbers("search_time", arrays, seen)
+    check_shape("search_errors", arrays, (None,))
+    for name in ("search_X", "search_errors"):
+        check_floats(name, arrays)
+
+
+def check_moves(arrays: Arrays, n_classes: int | None) -> None:
+    """Check what a set predicted of late, and what the labels were."""
+    check_shape("moved_seen", arrays, (1,))
+    check_numbers("moved_seen", arrays, None)
+    seen = int(arrays["past_seen"][0])
+    require(int(arrays["moved_seen"][0]) == seen, "moved_seen", "is not that of past_seen")
+    check_shape("moved_table", arrays, (None, None))
+    classes, labels = shape_of("moved_table", arrays)
+    require(classes == labels, "moved_table", "is not square")
+    check_shape("moved_advantage", arrays, (1,))
+    for name in ("moved_table", "moved_advantage"):
+        check_floats(name, arrays)
+    require(classes <= (n_classes or 0), "moved_table", "has too many classes")
+    check_shape("moved_said", arrays, (None,))
+    check_shape("moved_y", arrays, shape_of("moved_said", arrays))
+    check_numbers("moved_said", arrays, n_classes, least=-1)
+    check_numbers("moved_y", arrays, n_classes)
