@@ -18,6 +18,7 @@ from service.model.live import Model
 from service.storage.data_directory import open_storage
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.sqlite_journal import SqliteJournal
+from tests.service.engine.test_history import refused
 from tests.service.engine.test_recovery import GRID, SPEC
 from tests.service.heads.test_refit_served import ENDLESS, ask, ended, refitted, running
 from tests.service.process import ServerProcess
@@ -556,13 +557,6 @@ def test_a_refit_that_runs_is_ended_and_the_next_one_is_not(
 
 
 # -- refused ----------------------------------------------------------------------------
-
-
-def refused(answer: httpx.Response, status: int, slug: str) -> str:
-    told = answer.json()
-    assert (answer.status_code, told["type"]) == (status, f"urn:wolfstream:{slug}"), told
-    detail: str = told["detail"]
-    return detail
 
 
 def test_a_snapshot_that_there_is_not(client: httpx.Client, name: str) -> None:
