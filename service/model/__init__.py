@@ -3,5 +3,5 @@
 It may import `service.heads`, `service.samples`, `service.spec`, `service.diagnostics`,
 `solver.stream`, `solver.prepare`, `solver.rows`.
 It is imported by `service.notebook`, `service.web.routes`, `service.web.metrics`,
-`service.web.formats`, `service.monitor`, `service.training`, `service.engine`.
+`service.web.formats`, `service.monitor`, `service.training`, `service.engine`, `service.views`.
 """

@@ -1,0 +1,65 @@
+"""Names of features beside a published view, as bytes to which those of new names are appended.
+
+A table of names only grows, and views of different sequences share it. Its bytes grow likewise, so
+that of a hundred thousand names only the new ones are written, sent and read.
+"""
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+from service.model.published import Published
+from solver.prepare.named_rows import NameTable
+
+Written = NDArray[np.uint8]
+
+
+class NamesWriter:
+    """Takes the names out of the views of one model."""
+
+    def __init__(self) -> None:
+        self._table: NameTable | None = None
+        self._known = 0
+        self._written = bytearray()
+
+    def take(self, published: Published) -> tuple[Published, Written | None]:
+        """A view without names, and those that it knew; None where its rows have none."""
+        table, known = published.rows.names, published.rows.dimension or 0
+        if table is None:
+            return published, None
+        if table is not self._table or known < self._known:
+            self._table, self._known, self._written = table, 0, bytearray()
+        if known > self._known:
+            new = table.names()[self._known : known]
+            self._written += b"".join(map(msgpack.packb, new))
+            self._known = known
+        return _with_names(published, None), np.frombuffer(bytes(self._written), np.uint8)
+
+
+class NamesReader:
+    """Gives the views of one model their names back."""
+
+    def __init__(self) -> None:
+        self._table = NameTable()
+        self._read = b""
+
+    def give(self, published: Published, written: Written) -> Published:
+        """A view with its names, in the table of the view before if they begin as those.
+
+        Raises ValueError for bytes that are no names.
+        """
+        content = written.tobytes()
+        if not content.startswith(self._read):
+            self._table, self._read = NameTable(), b""
+        unpacker = msgpack.Unpacker(max_buffer_size=len(content) + 1)
+        unpacker.feed(content[len(self._read) :])
+        names = list(unpacker)
+        if not all(isinstance(name, str) for name in names):
+            raise ValueError("names of features are texts")
+        self._table.add(names)
+        self._read = content
+        return _with_names(published, self._table)
+
+
+def _with_names(published: Published, names: NameTable | None) -> Published:
+    return published._replace(rows=published.rows._replace(names=names))

@@ -1,0 +1,77 @@
+"""What of an array's bytes has changed, stretch by stretch.
+
+Rows of a stored sample stay where they are while others come and go, and a ring overwrites its
+oldest column: most bytes of the next version of an array are those of the one before, in the same
+places. So versions are compared as bytes, whatever is in them, and equal bits stay equal bits.
+"""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bytes: TypeAlias = NDArray[np.uint8]
+
+# Bytes that are compared, and sent, together.
+_BLOCK = 256
+_WORD = 8
+# Where more than this share of the blocks has changed, the whole is shorter to write.
+_MOST_CHANGED = 0.75
+
+
+class WrongDifference(ValueError):
+    """A difference is not one of the bytes that it is applied to."""
+
+
+def difference(old: Bytes | None, new: Bytes) -> list[Any] | None:
+    """What makes one array's bytes of another's, as plain data; None where nothing does.
+
+    old: None without any. [bytes] are all bytes of the new one; [length, starts, stops, bytes] its
+    length, and the stretches that are not those of the old one.
+    """
+    if old is None:
+        return [new.tobytes()]
+    common = min(len(old), len(new)) // _BLOCK * _BLOCK
+    words = [array[:common].view(np.uint64).reshape(-1, _BLOCK // _WORD) for array in (old, new)]
+    changed = (words[0] != words[1]).any(axis=1)
+    if changed.sum() > _MOST_CHANGED * len(changed):
+        return [new.tobytes()]
+    edges = np.flatnonzero(np.diff(changed, prepend=False, append=False)) * _BLOCK
+    starts, stops = edges[0::2].tolist(), edges[1::2].tolist()
+    if not np.array_equal(old[common:], new[common:]):
+        starts.append(common)
+        stops.append(len(new))
+    if not starts:
+        return None
+    stretches = [new[start:stop] for start, stop in zip(starts, stops, strict=True)]
+    return [len(new), starts, stops, np.concatenate(stretches).tobytes()]
+
+
+def changed(old: Bytes | None, plain: Any) -> Bytes:
+    """A new array of the bytes that a difference makes of others. Raises WrongDifference."""
+    match plain:
+        case [bytes() as whole]:
+            return np.frombuffer(whole, np.uint8).copy()
+        case [int() as length, list() as starts, list() as stops, bytes() as data] if length >= 0:
+            return _patched(old, length, starts, stops, data)
+    raise WrongDifference("it is no difference of arrays")
+
+
+def _patched(
+    old: Bytes | None, length: int, starts: list[Any], stops: list[Any], data: bytes
+) -> Bytes:
+    if old is None or len(starts) != len(stops) or length > len(old) + len(data):
+        raise WrongDifference("it is not one of these bytes")
+    new = np.zeros(length, np.uint8)
+    kept = min(length, len(old))
+    new[:kept] = old[:kept]
+    taken = 0
+    for start, stop in zip(starts, stops, strict=True):
+        if not 0 <= start <= stop <= length:
+            raise WrongDifference("a stretch lies outside of the array")
+        part = np.frombuffer(data, np.uint8)[taken : taken + stop - start]
+        if len(part) != stop - start:
+            raise WrongDifference("its stretches are longer than its bytes")
+        new[start:stop] = part
+        taken += stop - start
+    return new

@@ -1,0 +1,63 @@
+"""A view that follows that of a model which learns elsewhere."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgpack
+
+from service.model.feature_names import NamesReader
+from service.model.published import Published
+from service.views.differences import Bytes, changed
+from service.views.tree import TreeReader
+from service.views.versions import FORMAT, NAMES, Position
+
+
+class OutOfStep(Exception):
+    """What came is no version that follows the one that is held; ask for everything."""
+
+
+class Follower:
+    """The view of one model, version after version. Used by one thread at a time.
+
+    held: the version that it has; None before the first.
+    """
+
+    def __init__(self) -> None:
+        self.held: Position | None = None
+        self._names = NamesReader()
+        self._arrays: dict[str, Bytes] = {}
+
+    def take(self, newer: bytes) -> Published:
+        """The view in what `Versions.newer` gave for `held`: the same bits as the leader's.
+
+        Views of before stay as they were. Raises OutOfStep, which leaves all as it was.
+        """
+        try:
+            kind, life, number, base, named, tree, differences = msgpack.unpackb(newer)
+            if kind != FORMAT:
+                raise OutOfStep(f"it is of format {kind}, this version reads {FORMAT}")
+            if base is not None and self.held != Position(life, base):
+                raise OutOfStep(f"it follows version {base}, {self.held} is held")
+            arrays = self._changed(differences, None if base is None else self._arrays)
+            reader = TreeReader(arrays)
+            view = reader.read(tree)
+            if named and isinstance(view, Published):
+                view = self._names.give(view, arrays[NAMES])
+        except (ValueError, TypeError, KeyError, msgpack.UnpackException) as error:
+            raise OutOfStep(f"it cannot be read: {error}") from None
+        if not isinstance(view, Published):
+            raise OutOfStep("it is not the view of a model")
+        used = reader.used | {NAMES} if named else reader.used
+        self._arrays = {path: arrays[path] for path in used}
+        self.held = Position(life, number)
+        return view
+
+    def _changed(
+        self, steps: list[Mapping[str, Any]], held: dict[str, Bytes] | None
+    ) -> dict[str, Bytes]:
+        """The bytes of the arrays after all steps. Raises WrongDifference."""
+        arrays = dict(held or {})
+        for step in steps:
+            for path, plain in step.items():
+                arrays[path] = changed(arrays.get(path), plain)
+        return arrays

@@ -1,0 +1,115 @@
+"""The versions of a model's view, for those who follow it.
+
+A follower asks for what is newer than the version that it holds. It gets the differences since
+then, while these are kept, or else everything. A version has a number, because a refit changes
+what a model serves and leaves its sequence: that alone would not tell.
+"""
+
+import secrets
+from collections import deque
+from typing import Any, NamedTuple
+
+import msgpack
+
+from service.model.feature_names import NamesWriter
+from service.model.published import Published
+from service.views.differences import Bytes, difference
+from service.views.tree import TreeWriter
+
+# Followers may run another version of the program.
+FORMAT = 1
+# The path of the names, which is that of no array in a tree.
+NAMES = "names"
+
+
+class Position(NamedTuple):
+    """A version of a view. life: of the numbers, anew whenever these begin again."""
+
+    life: str
+    number: int
+
+
+class _Step(NamedTuple):
+    """How a version comes out of the one before it. n_bytes: of the differences, about."""
+
+    number: int
+    differences: dict[str, list[Any]]
+    n_bytes: int
+
+
+class Versions:
+    """The versions of one model's view. Used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._life, self._number = secrets.token_hex(8), 0
+        self._names = NamesWriter()
+        self._published: Published | None = None
+        self._tree: Any = None
+        self._arrays: dict[str, Bytes] = {}
+        self._steps: deque[_Step] = deque()
+
+    @property
+    def latest(self) -> Position:
+        """The version that was noted last."""
+        return Position(self._life, self._number)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the arrays of the latest version, and of the differences that are kept."""
+        steps = sum(step.n_bytes for step in self._steps)
+        return sum(array.nbytes for array in self._arrays.values()) + steps
+
+    def note(self, published: Published) -> bool:
+        """Note what a model publishes; whether it is another version than the latest one.
+
+        Arrays are copied: rows that a model stores next come into the same memory.
+        """
+        if published is self._published:
+            return False
+        writer = TreeWriter()
+        nameless, names = self._names.take(published)
+        self._tree = writer.write(nameless)
+        if names is not None:
+            writer.arrays[NAMES] = names
+        arrays, differences = {}, {}
+        for path, flat in writer.arrays.items():
+            arrays[path] = flat.copy()
+            found = difference(self._arrays.get(path), arrays[path])
+            if found is not None:
+                differences[path] = found
+        self._published, self._arrays = published, arrays
+        self._number += 1
+        self._keep(differences)
+        return True
+
+    def newer(self, held: Position | None) -> bytes:
+        """The latest version, for a follower that holds another one; see `Follower.take`.
+
+        held: None where it holds none.
+        """
+        differences = self._since(held)
+        everything = differences is None
+        if differences is None:
+            differences = [{path: [flat.tobytes()] for path, flat in self._arrays.items()}]
+        base = None if everything or held is None else held.number
+        packed: bytes = msgpack.packb(
+            [FORMAT, self._life, self._number, base, NAMES in self._arrays, self._tree, differences]
+        )
+        return packed
+
+    def _since(self, held: Position | None) -> list[dict[str, list[Any]]] | None:
+        """The differences since a version; None where they are no longer kept."""
+        if held is None or held.life != self._life or held.number > self._number:
+            return None
+        steps = [step for step in self._steps if step.number > held.number]
+        if len(steps) != self._number - held.number:
+            return None
+        return [step.differences for step in steps]
+
+    def _keep(self, differences: dict[str, list[Any]]) -> None:
+        """Keep the differences to the version before, and together fewer than everything takes."""
+        n_bytes = sum(len(part[-1]) for part in differences.values())
+        self._steps.append(_Step(self._number, differences, n_bytes))
+        most = sum(array.nbytes for array in self._arrays.values())
+        while len(self._steps) > 1 and sum(step.n_bytes for step in self._steps) > most:
+            self._steps.popleft()
