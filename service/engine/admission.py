@@ -38,6 +38,7 @@ class LearnRequest(NamedTuple):
     submitted: time of the monotonic clock, in seconds. key: of `engine.idempotency`. durable:
         done as soon as the samples are on disk, if a client wants to know; never of a duplicate.
     expected: the states of the model in which it is to be learned; nothing for any.
+    record: of the samples, which are as a record has them, where they came as one.
     """
 
     model: Model
@@ -48,6 +49,7 @@ class LearnRequest(NamedTuple):
     key: bytes | None = None
     durable: "asyncio.Future[Answer] | None" = None
     expected: tuple[Moment, ...] = ()
+    record: bytes | None = None
 
     @property
     def size(self) -> int:
@@ -250,8 +252,9 @@ def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> _Acc
     if key is None:
         draft.check(request.expected)
         draft.add(head, samples)
-        return _Accepted(request, draft.sequence, [Run(samples, to_record(samples))])
-    record = to_record(samples)
+        record = request.record or to_record(samples)
+        return _Accepted(request, draft.sequence, [Run(samples, record)])
+    record = request.record or to_record(samples)
     digest = body_digest(head, record)
     if duplicates.recognise(model.id, key, digest, request.answer):
         model.counts[head].count_duplicates(len(samples.y))

@@ -7,7 +7,7 @@ Everything here runs on the event loop.
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ from service.errors import (
 from service.heads.fit import Fit, Window
 from service.model.live import Model
 from service.model.moment import Moment
+from service.model.published import Published
 from service.samples.ids import LateLabels, RowId
 from service.samples.validation import Samples
 from service.settings import Settings
@@ -90,6 +91,7 @@ class Engine:
         self._thread = WriterThread(
             self._writer, self._queue, self._phase, loads, warm_up, self._fail
         )
+        self._watchers: list[Callable[[Sequence[Model]], None]] = []
         self.ready = self._thread.ready
         self.ready.add_done_callback(lambda _: self._open())
 
@@ -144,6 +146,13 @@ class Engine:
         """Counts and durations."""
         return self._writer.metrics
 
+    def watch(self, watcher: Callable[[Sequence[Model]], None]) -> None:
+        """Have a function called with the models whose views may be new, before their answers.
+
+        It is called as well after a model was made or deleted.
+        """
+        self._watchers.append(watcher)
+
     def waiting(self) -> Waiting:
         """What waits to be learned."""
         return self._queue.waiting()
@@ -183,19 +192,20 @@ class Engine:
         key: bytes | None = None,
         durable: "asyncio.Future[Answer] | None" = None,
         expected: tuple[Moment, ...] = (),
+        record: bytes | None = None,
     ) -> "asyncio.Future[Answer]":
         """Queue samples; the future is done once they are on disk, learned and published.
 
         key: a request that came under it before is not learned again, but gets the first answer
         with `"replayed": true`. durable: done, with the sequence, once the samples are on disk.
-        expected: see `LearnRequest`.
+        expected, record: see `LearnRequest`.
 
         Requests are learned in the order of these calls. Raises NotReady, QueueFull and
         ModelBroken at once; the future raises what the writer finds.
         """
         answer: asyncio.Future[Answer] = self._loop.create_future()
         now = time.monotonic()
-        request = LearnRequest(model, head, samples, answer, now, key, durable, expected)
+        request = LearnRequest(model, head, samples, answer, now, key, durable, expected, record)
         size = n_bytes(samples.X) + _LABEL_BYTES * len(samples.y)
         size += 0 if samples.weight is None else samples.weight.nbytes
         # A broken model knows what was sent before under the key.
@@ -368,6 +378,27 @@ class Engine:
         self.refits.rolled_back(model)
         return description
 
+    async def compiled(self, model: Model, rows: Rows | None, seconds: float | None = None) -> None:
+        """Wait until what a model runs on such rows is compiled; see `Readiness.compiled`."""
+        await self.readiness.compiled(model, rows, seconds)
+
+    async def view(
+        self, model: Model, head: HeadName, rows: Rows | None, awaited: Moment | None = None
+    ) -> Published:
+        """The published view to predict rows with, once what they run is compiled.
+
+        awaited: what the view must have reached. Raises NotReady, AnotherState, NotReached.
+        """
+        del head  # all are here
+        await self.readiness.compiled(model, rows)
+        if awaited is not None:
+            await self.reached(model, awaited)
+        return model.published
+
+    async def moment(self, model: Model) -> Moment:
+        """The epoch and sequence that a model has now."""
+        return Moment(model.published.epoch, model.published.sequence)
+
     async def reached(self, model: Model, awaited: Moment) -> None:
         """Wait until the published view of a model has a sequence.
 
@@ -428,6 +459,8 @@ class Engine:
         self._loop.call_soon_threadsafe(self._deliver, replies, list(changed))
 
     def _deliver(self, replies: list[Reply], changed: list[Model]) -> None:
+        for watcher in self._watchers:
+            watcher(changed)
         for answer, result in replies:
             if answer.done():  # the client is gone
                 continue

@@ -289,7 +289,9 @@ class Writer:
             unknown = InDoubt(f"the server failed: {failure!r}; look at the model before you go on")
             self._acknowledge([(order.answer, unknown)], ())
         else:
-            self._acknowledge([(order.answer, result)], ())
+            self._acknowledge(
+                [(order.answer, result)], () if order.model is None else [order.model]
+            )
 
     def _learn(self, requests: list[LearnRequest | LabelRequest | RememberRequest]) -> None:
         if not requests:

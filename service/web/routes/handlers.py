@@ -15,6 +15,7 @@ from service.diagnostics import tracing
 from service.engine.admission import Answer
 from service.engine.facade import Engine
 from service.engine.refits import Job
+from service.engine.serving import Serving
 from service.errors import (
     Invalid,
     ModelBroken,
@@ -49,7 +50,7 @@ _VALUES_OF_REASON = 24
 
 
 def learn(
-    engine: Engine,
+    engine: Serving,
     grant: Grant,
     model: Model,
     call: LearningCall,
@@ -73,7 +74,7 @@ def learn(
 
 
 async def predict(
-    engine: Engine,
+    engine: Serving,
     grant: Grant,
     model: Model,
     head: str | None,
@@ -106,10 +107,7 @@ async def predict(
     _check_intact(model)
     taken = n_bytes(rows)
     lease.keep(taken)
-    await engine.readiness.compiled(model, rows)
-    if awaited is not None:
-        await engine.reached(model, awaited)
-    published = model.published
+    published = await engine.view(model, name, rows, awaited)
     if name not in published.heads:  # it was promoted meanwhile
         raise NoSuchHead(f"model {model.name!r} has another spec by now, which lacks {name}")
     _hold_answer(lease, taken, published.heads[name].classes, question)
@@ -132,7 +130,7 @@ async def predict(
 
 
 def label(
-    engine: Engine,
+    engine: Serving,
     grant: Grant,
     model: Model,
     labels: LateLabels,
@@ -162,11 +160,11 @@ def _hold_answer(
         lease.hold(taken + answer)
 
 
-async def check_predicts(engine: Engine, model: Model, row: Rows, lease: Lease) -> None:
+async def check_predicts(engine: Serving, model: Model, row: Rows, lease: Lease) -> None:
     """Raise MemoryFull, ModelBroken or Untrained unless the served head can predict a row."""
     _check_intact(model)
-    await engine.readiness.compiled(model, row)
-    await _predictions(model, model.published, model.spec.serve, Question(row), lease)
+    published = await engine.view(model, model.spec.serve, row)
+    await _predictions(model, published, model.spec.serve, Question(row), lease)
 
 
 async def _predictions(

@@ -10,6 +10,7 @@ import numpy as np
 from fastapi import FastAPI, Path, Request, Response
 
 from service.engine.facade import Engine
+from service.engine.serving import Serving
 from service.errors import (
     AnotherState,
     MemoryFull,
@@ -60,6 +61,13 @@ def add_inference(
     """Add the protocol's routes; those endpoints by path that carry the traffic."""
     _add_server(app, engine)
     _add_models(app, engine, memory)
+    return add_predictions(app, engine, settings, memory)
+
+
+def add_predictions(
+    app: FastAPI, engine: Serving, settings: Settings, memory: MemoryBudget
+) -> dict[str, Endpoint]:
+    """Add the routes that predict; those endpoints by path that carry the traffic."""
     of_predicting = INFERRED | refusals(
         *BODY_REFUSALS,
         *(UnknownModel, NoSuchHead, Untrained, QuotaExceeded, NotReached, ModelBroken),
@@ -79,7 +87,7 @@ def add_inference(
 
     async def _infer(request: Request, model: Model) -> Response:
         check_query(request.scope["query_string"], ())
-        named = _has_names(model.published)
+        named = _has_names(await engine.view(model, model.spec.serve, None))
         with memory.lease() as lease:
             wanted = await receive_inference(request, settings, named, lease)
             grant, question = request.state.grant, Question(wanted.rows)
@@ -173,7 +181,7 @@ def _of(kind: str) -> Responses:
     return {200: answer(f"Inference{kind}", "Done.", (JSON.media_type,))}
 
 
-def _of_version(engine: Engine, name: str, version: str) -> Model:
+def _of_version(engine: Serving, name: str, version: str) -> Model:
     """A version of a model. Raises NotReady, UnknownModel."""
     model = engine.model(name)
     if version != VERSION:

@@ -8,8 +8,8 @@ import asyncio
 from fastapi import FastAPI, Request, Response
 from starlette.datastructures import QueryParams
 
-from service.engine.facade import Engine
 from service.engine.idempotency import header_key
+from service.engine.serving import Serving
 from service.errors import (
     AnotherState,
     Follows,
@@ -62,7 +62,7 @@ _OF_LEARN, _OF_PREDICT, _OF_LABELS = declared(LEARN), declared(PREDICT), declare
 
 
 def add_learning(
-    app: FastAPI, engine: Engine, settings: Settings, memory: MemoryBudget
+    app: FastAPI, engine: Serving, settings: Settings, memory: MemoryBudget
 ) -> dict[str, Endpoint]:
     """Add the routes; their endpoints by path."""
     kinds = (UnknownModel, Follows, NoSuchHead, QuotaExceeded, ModelBroken, MemoryFull)
@@ -96,7 +96,7 @@ def add_learning(
             model = engine.model(name)
             samples = await decode_samples(request, body_format, data, settings, model.spec, lease)
             del data  # the samples are counted in the queue
-            await engine.readiness.compiled(model, samples.X, preference and preference.wait)
+            await engine.compiled(model, samples.X, preference and preference.wait)
         durable = asyncio.get_running_loop().create_future() if preference else None
         waiting = handlers.learn(engine, grant, model, call, samples, key, durable, expected)
         learned = await acknowledged(waiting, durable, preference)
@@ -137,7 +137,7 @@ def add_learning(
             model = engine.model(name)
             labels = await decode_late_labels(body_format, data, settings, model.spec, lease)
             del data
-            await engine.readiness.compiled(model, None)
+            await engine.compiled(model, None)
         learned = await handlers.label(engine, request.state.grant, model, labels, expected)
         return respond(request, body_format, learned, lease=lease)
 

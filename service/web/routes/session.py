@@ -20,8 +20,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from service.access.key_ring import Grant
 from service.engine.admission import Answer
-from service.engine.facade import Engine
 from service.engine.idempotency import frame_key
+from service.engine.serving import Serving
 from service.errors import Refusal, Unavailable
 from service.model.live import Model
 from service.model.moment import Moment, read_awaited, read_expected
@@ -59,7 +59,7 @@ class Session:
     def __init__(
         self,
         websocket: WebSocket,
-        engine: Engine,
+        engine: Serving,
         model: Model,
         grant: Grant,
         settings: Settings,
@@ -95,7 +95,7 @@ class Session:
             return
         self._format = SUBPROTOCOLS[chosen] if chosen else JSON
         try:
-            await self._write(self._greeting())
+            await self._write(await self._greeting())
             await self._serve()
         except WebSocketDisconnect:
             pass
@@ -173,7 +173,7 @@ class Session:
                 samples = await beside_the_loop(
                     lambda: samples_for(model.spec, _fields(frame, _SAMPLES)), n_bytes, lease
                 )
-                await self._engine.readiness.compiled(model, samples.X)
+                await self._engine.compiled(model, samples.X)
                 expected = read_expected(frame.get("if_match"))
                 call: LearningCall = "asset" if op == "asset" else "samples"
                 self._learn(of_frame, model, samples, call, expected)
@@ -207,7 +207,7 @@ class Session:
             n_bytes,
             lease,
         )
-        await self._engine.readiness.compiled(model, None)
+        await self._engine.compiled(model, None)
         expected = read_expected(frame.get("if_match"))
         answer = handlers.label(self._engine, self.grant, model, labels, expected)
         answer.add_done_callback(lambda done: self._learned(of_frame, done))
@@ -275,8 +275,8 @@ class Session:
         else:
             await self._websocket.send_bytes(encoded)
 
-    def _greeting(self) -> dict[str, Any]:
-        sequence, epoch, *_ = self._model.published
+    async def _greeting(self) -> dict[str, Any]:
+        epoch, sequence = await self._engine.moment(self._model)
         told = {"model": self._model.name, "window": self._window}
         return {"hello": {**told, "sequence": sequence, "epoch": epoch}}
 

@@ -5,8 +5,8 @@ import asyncio
 from fastapi import FastAPI, WebSocket
 
 from service.access.key_ring import KeyRing
-from service.engine.facade import Engine
 from service.engine.idempotency import read_producer
+from service.engine.serving import Serving
 from service.errors import Refusal
 from service.settings import Settings
 from service.web.formats.memory import MemoryBudget
@@ -47,7 +47,7 @@ class Streams:
 
 
 def add_stream(
-    app: FastAPI, engine: Engine, settings: Settings, streams: Streams, memory: MemoryBudget
+    app: FastAPI, engine: Serving, settings: Settings, streams: Streams, memory: MemoryBudget
 ) -> None:
     """Add the route, which needs the scope predict; frames that are learned need learn."""
 

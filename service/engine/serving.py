@@ -1,0 +1,66 @@
+"""What the routes that carry the traffic need of an engine, in this process or in another one."""
+
+import asyncio
+from typing import Protocol
+
+from service.diagnostics.metrics import Metrics
+from service.engine.admission import Answer
+from service.model.live import Model
+from service.model.moment import Moment
+from service.model.published import Published
+from service.samples.ids import LateLabels, RowId
+from service.samples.validation import Samples
+from service.spec.heads import HeadName
+from solver.prepare.named_rows import Rows
+
+
+class Serving(Protocol):
+    """Models that learn and predict; see `engine.facade.Engine`. Used on the event loop."""
+
+    @property
+    def metrics(self) -> Metrics:
+        """Counts and durations."""
+
+    def is_model(self, name: str) -> bool:
+        """Whether there is a model of this name, in any phase."""
+
+    def model(self, name: str) -> Model:
+        """The live model of this name. Raises NotReady, UnknownModel."""
+
+    async def compiled(self, model: Model, rows: Rows | None, seconds: float | None = None) -> None:
+        """Wait until what a model runs to learn such rows is compiled. Raises NotReady."""
+
+    async def view(
+        self, model: Model, head: HeadName, rows: Rows | None, awaited: Moment | None = None
+    ) -> Published:
+        """The published view to predict such rows with, and with this head.
+
+        rows: None for those of the kind that the model has learned. awaited: what the view must
+        have reached. Raises NotReady, AnotherState, NotReached, UnknownModel.
+        """
+
+    async def moment(self, model: Model) -> Moment:
+        """The epoch and sequence that a model has now."""
+
+    def submit(
+        self,
+        model: Model,
+        head: HeadName,
+        samples: Samples,
+        key: bytes | None = None,
+        durable: "asyncio.Future[Answer] | None" = None,
+        expected: tuple[Moment, ...] = (),
+    ) -> "asyncio.Future[Answer]":
+        """Queue samples; the future is done once they are on disk, learned and published."""
+
+    def label(
+        self,
+        model: Model,
+        head: HeadName,
+        labels: LateLabels,
+        expected: tuple[Moment, ...] = (),
+    ) -> "asyncio.Future[Answer]":
+        """Queue labels of predicted rows; the future is done once they are learned or settled."""
+
+    async def remember(self, model: Model, ids: list[RowId], rows: Rows, told: Answer) -> Answer:
+        """Let predicted rows wait for their labels; the prediction's answer, once durable."""
