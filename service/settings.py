@@ -109,6 +109,12 @@ class Settings(BaseSettings):
     webhook_private: bool = Field(
         False, description="Let the webhook's address be private, or this machine's own."
     )
+    workers: int = Field(
+        0,
+        ge=0,
+        description="Processes that answer requests beside the one that learns, on Linux; 0: one "
+        "process does both.",
+    )
     threads: int = Field(1, ge=1, description="Threads of a matrix product.")
     queue_samples: int = Field(65_536, ge=1, description="Samples that may wait to be learned.")
     queue_bytes: int = Field(

@@ -78,6 +78,13 @@ def test_the_page_of_late_labels_is_one_session(tmp_path: Path):
     assert joined == "4"
 
 
+def test_the_page_of_workers_is_one_session(tmp_path: Path):
+    session = run("docs/workers.md", tmp_path)
+    served = session.output("wolfstream serve")
+    assert [answer["sequence"] for answer in served.responses[-2:]] == [2, 2]
+    assert "wolfstream_workers 2.0" in served.text
+
+
 def test_the_page_of_models_is_one_session(tmp_path: Path):
     session = run("docs/models.md", tmp_path)
     ready, created, learned, predicted, job, refitted = session.output("refit").responses

@@ -1,6 +1,7 @@
 """The API keys that a running server accepts, and what each of them grants."""
 
 import hmac
+from collections.abc import Callable
 from typing import NamedTuple
 
 from service.access.keys import ApiKeys, Key, Scope, digest
@@ -71,11 +72,13 @@ class Grant(NamedTuple):
 class KeyRing:
     """The keys of a running server, as they were when it last looked.
 
+    spent: called with the id of a key and the samples that were admitted here under its quota.
     Raises KeysError where they cannot be read.
     """
 
     def __init__(self, keys: ApiKeys) -> None:
         self._source = keys
+        self.spent: Callable[[str, int], None] = _keep_to_itself
         self._version = keys.version()
         self._required = False
         self._keys: dict[str, Key] = {}
@@ -118,6 +121,12 @@ class KeyRing:
             raise Unauthenticated("the key is not known here; it may have been revoked")
         return self._grants[found.id]
 
+    def spent_elsewhere(self, key_id: str, samples: int) -> None:
+        """Note samples that another process of the server has admitted under a key's quota."""
+        grant = self._grants.get(key_id)
+        if grant is not None and grant.quota is not None:
+            grant.quota.spent_elsewhere(samples)
+
     def holds(self, grant: Grant) -> bool:
         """Whether a grant is still in force."""
         if not self._required:
@@ -130,12 +139,17 @@ class KeyRing:
         before, grants = self._keys, self._grants
         self._keys = {key.id: key for key in keys or []}
         self._grants = {
-            key.id: grants[key.id] if before.get(key.id) == key else _grant_of(key)
+            key.id: grants[key.id] if before.get(key.id) == key else self._grant_of(key)
             for key in self._keys.values()
         }
 
+    def _grant_of(self, key: Key) -> Grant:
+        scopes = frozenset[Scope]().union(*(_IMPLIED[scope] for scope in key.scopes))
+        quota = None
+        if key.samples_per_second is not None:
+            quota = Quota(key.samples_per_second, tell=lambda n: self.spent(key.id, n))
+        return Grant(key.id, key.name, scopes, key.prefix, quota)
 
-def _grant_of(key: Key) -> Grant:
-    scopes = frozenset[Scope]().union(*(_IMPLIED[scope] for scope in key.scopes))
-    quota = None if key.samples_per_second is None else Quota(key.samples_per_second)
-    return Grant(key.id, key.name, scopes, key.prefix, quota)
+
+def _keep_to_itself(key_id: str, samples: int) -> None:
+    """A process that has no others tells nobody what it spends."""

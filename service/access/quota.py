@@ -13,12 +13,20 @@ class Quota:
     The number of samples in a request is known only once it was read. So a request is admitted
     while there is any credit, and what it takes beyond that is paid back before the next one. A
     batch of any size passes, and the body of a client in debt is not read.
+
+    Where several processes admit requests, each has such a bucket, and is told what the others
+    spend: tell is called with what is spent here.
     """
 
-    def __init__(self, per_second: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        per_second: float,
+        clock: Callable[[], float] = time.monotonic,
+        tell: Callable[[int], None] | None = None,
+    ) -> None:
         self._per_second = per_second
         self._most = max(per_second, 1.0)
-        self._clock = clock
+        self._clock, self._tell = clock, tell
         self._credit = self._most
         self._at = clock()
 
@@ -35,5 +43,11 @@ class Quota:
             )
 
     def spend(self, samples: int) -> None:
-        """Note samples that were admitted."""
+        """Note samples that were admitted here."""
+        self._credit -= samples
+        if self._tell is not None:
+            self._tell(samples)
+
+    def spent_elsewhere(self, samples: int) -> None:
+        """Note samples that another process of the server has admitted."""
         self._credit -= samples

@@ -36,6 +36,7 @@ _ON_THE_COMMAND_LINE = (
         "tls_key",
         "data",
         "fleet",
+        "workers",
         "advertise",
         "threads",
         "log_format",
@@ -139,6 +140,7 @@ def _other_settings() -> str:
 @_setting("tls_cert")
 @_setting("tls_key")
 @_setting("data")
+@_setting("workers")
 @_setting("fleet")
 @_setting("advertise")
 @_setting("threads")
@@ -175,6 +177,7 @@ def serve(loads: dict[str, Path], recover: bool, **options: str | bool | None) -
       wolfstream serve --load rooms.model --load mail=/srv/spam.model
       wolfstream serve --host 0.0.0.0 --port 8080 --data /var/lib/wolfstream \\
           --tls-cert server.crt --tls-key server.key
+      wolfstream serve --workers 4
       WOLFSTREAM_THREADS=4 wolfstream serve
     """  # noqa: D301  (click wants the control character)
     given = {name: value for name, value in options.items() if value is not None}

@@ -3,5 +3,5 @@
 It may import nothing of the other packages.
 It is imported by `service.web`, `service.web.routes`, `service.web.metrics`,
 `service.web.layers`, `service.web.formats`, `service.engine`, `service.model`,
-`service.monitor`.
+`service.monitor`, `service.workers`.
 """

@@ -169,6 +169,16 @@ class Engine:
         """All models that exist so far, in any phase; on any thread."""
         return self._writer.models.all()
 
+    @property
+    def model_changes(self) -> int:
+        """How often a model was added or deleted, in any phase."""
+        return self._writer.models.changes
+
+    @property
+    def accepting(self) -> bool:
+        """Whether requests are taken, which may have to wait until what they need is compiled."""
+        return self._phase.accepting
+
     def model(self, name: str) -> Model:
         """The live model of this name. Raises NotReady, UnknownModel, NotLeader."""
         self._phase.check_readable()

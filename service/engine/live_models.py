@@ -39,7 +39,8 @@ logger = logging.getLogger(__name__)
 class LiveModels:
     """The models by name. Only the writer's thread changes them; any thread may read.
 
-    most: how many models may exist before another one is created.
+    most: how many models may exist before another one is created. changes: how often one was added,
+    deleted or given up.
     """
 
     def __init__(self, storage: Storage, keys: RememberedKeys, most: int) -> None:
@@ -47,6 +48,7 @@ class LiveModels:
         self._keys = keys
         self._most = most
         self._learners: dict[str, Learner] = {}
+        self.changes = 0
         # Names of models that were learned here until another replica of the fleet had them.
         self._released = set[str]()
 
@@ -94,7 +96,7 @@ class LiveModels:
         n_models = len(self._storage.catalogue.models())
         report(f"recovering: 0 of {n_models} models done" if n_models else "recovering")
         for learner in recover(self._storage, use_threads, room):
-            self._learners[learner.model.name] = learner
+            self._register(learner.model.name, learner)
             report(f"recovering: {len(self)} of {n_models} models done")
         self._recover_followers()
         for model in self.all():
@@ -119,7 +121,7 @@ class LiveModels:
         """Learn for a model from now on, whose term has begun. Raises StartupError."""
         self._keys.load(learner.model.id)
         self._released.discard(learner.model.name)
-        self._learners[learner.model.name] = learner
+        self._register(learner.model.name, learner)
 
     def release(self, model: Model) -> None:
         """Learn no more for a model, which another replica of the fleet has, or will have."""
@@ -128,6 +130,7 @@ class LiveModels:
             self._released.add(model.name)
             self._keys.forget(model.id)
             del self._learners[model.name]
+            self.changes += 1
 
     def is_released(self, name: str) -> bool:
         """Whether a model was learned here, and is learned elsewhere since."""
@@ -150,7 +153,7 @@ class LiveModels:
             loaded = add_model(name, path, self._storage)
         except (ModelFileError, StorageFailed, OSError) as error:
             raise StartupError(f"--load: {error}") from None
-        self._learners[name] = loaded.learner
+        self._register(name, loaded.learner)
         logger.info("model %s: loaded %s, %s", name, path, describe(loaded))
 
     def create(self, name: str, spec: ModelSpec, *others: ModelSpec) -> tuple[Model, bool]:
@@ -165,7 +168,7 @@ class LiveModels:
             epoch = new_epoch()
             with self._storage.catalogue.creating(name, spec.plain(), epoch) as model_id:
                 learner = Learner(Model(model_id, name, spec), epoch)
-            self._learners[name] = learner
+            self._register(name, learner)
             return learner.model, True
         if model.spec not in (spec, *others):
             raise ModelExists(
@@ -208,7 +211,11 @@ class LiveModels:
         except OSError as error:
             reason = error.strerror or error
             raise StorageFailed(f"the state could not be written: {reason}") from None
-        self._learners[name] = loaded.learner
+        self._register(name, loaded.learner)
+
+    def _register(self, name: str, learner: Learner) -> None:
+        self._learners[name] = learner
+        self.changes += 1
 
     def state(self, model: Model) -> State:
         """A copy of what a model has learned. Raises UnknownModel, ModelBroken."""
@@ -228,6 +235,7 @@ class LiveModels:
         self._storage.catalogue.delete(model.id)
         self._keys.forget(model.id)
         del self._learners[model.name]
+        self.changes += 1
         self._storage.snapshots.delete(model.id)
 
     def check(self, model: Model, expected: Collection[Moment]) -> None:

@@ -54,7 +54,7 @@ class Readiness:
         if self._phase.ready and self._warm_up.ended:
             return
         known = model.published.rows.form.sparse
-        sparse = known if rows is None else _become_sparse(model, rows)
+        sparse = known if rows is None else become_sparse(model, rows)
         await self.compiled_for(model.spec, sparse, seconds)
 
     async def compiled_for(
@@ -77,7 +77,7 @@ class Readiness:
         self._phase.check_readable()
 
 
-def _become_sparse(model: Model, rows: Rows) -> bool:
+def become_sparse(model: Model, rows: Rows) -> bool:
     """Whether heads get the rows sparse, as far as is known before they have their turn."""
     try:
         return model.published.rows.form.after(rows).sparse

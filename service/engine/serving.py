@@ -1,7 +1,7 @@
 """What the routes that carry the traffic need of an engine, in this process or in another one."""
 
 import asyncio
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from service.diagnostics.metrics import Metrics
 from service.engine.admission import Answer
@@ -12,6 +12,9 @@ from service.samples.ids import LateLabels, RowId
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
 from solver.prepare.named_rows import Rows
+
+# Rows of a request, in any of the forms that requests have.
+AskedRows: TypeAlias = Rows
 
 
 class Serving(Protocol):
@@ -27,11 +30,13 @@ class Serving(Protocol):
     def model(self, name: str) -> Model:
         """The live model of this name. Raises NotReady, UnknownModel."""
 
-    async def compiled(self, model: Model, rows: Rows | None, seconds: float | None = None) -> None:
+    async def compiled(
+        self, model: Model, rows: AskedRows | None, seconds: float | None = None
+    ) -> None:
         """Wait until what a model runs to learn such rows is compiled. Raises NotReady."""
 
     async def view(
-        self, model: Model, head: HeadName, rows: Rows | None, awaited: Moment | None = None
+        self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Moment | None = None
     ) -> Published:
         """The published view to predict such rows with, and with this head.
 
@@ -62,5 +67,7 @@ class Serving(Protocol):
     ) -> "asyncio.Future[Answer]":
         """Queue labels of predicted rows; the future is done once they are learned or settled."""
 
-    async def remember(self, model: Model, ids: list[RowId], rows: Rows, told: Answer) -> Answer:
+    async def remember(
+        self, model: Model, ids: list[RowId], rows: AskedRows, told: Answer
+    ) -> Answer:
         """Let predicted rows wait for their labels; the prediction's answer, once durable."""

@@ -3,5 +3,5 @@
 The directory that keeps machine code, and the number of threads of a matrix product.
 
 It may import nothing of the other packages.
-It is imported by `service.cli`, `service.engine`.
+It is imported by `service.cli`, `service.web`, `service.workers`, `service.engine`.
 """

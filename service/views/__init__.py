@@ -5,5 +5,5 @@ are bytes, whatever carries them. `tree` takes a view apart into its structure a
 `differences` says what of an array has changed.
 
 It may import `service.model`.
-It is imported by nothing yet.
+It is imported by `service.workers`.
 """

@@ -38,12 +38,15 @@ class _Step(NamedTuple):
 
 
 class Versions:
-    """The versions of one model's view. Used by one thread at a time."""
+    """The versions of one model's view. Used by one thread at a time.
+
+    published: the view that was noted last.
+    """
 
     def __init__(self) -> None:
         self._life, self._number = secrets.token_hex(8), 0
         self._names = NamesWriter()
-        self._published: Published | None = None
+        self.published: Published | None = None
         self._tree: Any = None
         self._arrays: dict[str, Bytes] = {}
         self._steps: deque[_Step] = deque()
@@ -64,7 +67,7 @@ class Versions:
 
         Arrays are copied: rows that a model stores next come into the same memory.
         """
-        if published is self._published:
+        if published is self.published:
             return False
         writer = TreeWriter()
         nameless, names = self._names.take(published)
@@ -77,7 +80,7 @@ class Versions:
             found = difference(self._arrays.get(path), arrays[path])
             if found is not None:
                 differences[path] = found
-        self._published, self._arrays = published, arrays
+        self.published, self._arrays = published, arrays
         self._number += 1
         self._keep(differences)
         return True

@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import functools
 import gc
-import ipaddress
 import logging
 import os
 import signal
@@ -12,11 +10,10 @@ import socket
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import uvicorn
 
-from service.access.key_file import KeyFile
 from service.access.key_ring import KeyRing
 from service.access.keys import KeysError
 from service.diagnostics.logging_setup import set_up_logging
@@ -32,12 +29,19 @@ from service.monitor.webhook import Webhook, deliver
 from service.settings import Settings
 from service.storage.data_directory import open_storage, owned, side_path
 from service.web.formats.memory import MemoryBudget
-from service.web.formats.problems import problem_response
-from service.web.layers.connections import BoundedProtocol, watch_connections
-from service.web.layers.stream_connections import BoundedStream
+from service.web.http_server import (
+    PATIENCE_SECONDS,
+    configuration,
+    configuration_of_leader,
+    read_ring,
+    watch_keys,
+)
+from service.web.layers.connections import watch_connections
+from service.web.listening import listening
 from service.web.routes.app import create_app
 from service.web.routes.stream import Streams
 from service.web.tls import check_tls
+from service.web.workers import Workers, check_workers
 
 if TYPE_CHECKING:
     from service.fleet.opening import Fleet
@@ -45,12 +49,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# How long a stop waits for clients that do not read their responses.
-_PATIENCE_SECONDS = 5
 # How long the writer's thread may run Python before the event loop gets its turn.
 _SWITCH_SECONDS = 0.001
-# How long it takes at most until a revoked or added key is noticed.
-_KEYS_SECONDS = 0.5
 
 
 def serve(
@@ -67,37 +67,20 @@ def serve(
     """
     set_up_logging(settings.log_format)
     check_tls(settings.tls_cert, settings.tls_key)
+    check_workers(settings)
     webhook = _webhook(settings)
     with owned(settings.data), contextlib.ExitStack() as stack:
         if recover and not settings.fleet:
             recover_directory(settings.data)
         fleet = _join(settings, loads, recover, stack) if settings.fleet else None
         ring = _read_ring(settings, fleet)
-        listener = stack.enter_context(_listening(settings, ring.required))
-        # uvicorn's type asks for a class, but it only calls this.
-        protocol: Any = functools.partial(BoundedProtocol, settings, problem_response)
+        listeners = stack.enter_context(listening(settings, ring.required))
         memory = MemoryBudget(settings.memory)
-        streams: Any = functools.partial(BoundedStream, settings, memory)
-        config = uvicorn.Config(
-            lambda: None,
-            http=protocol,
-            ws=streams,
-            # At level INFO it logs the query of each stream, where somebody might put a key.
-            log_level="warning",
-            lifespan="off",
-            access_log=False,
-            log_config=None,
-            ws_max_size=settings.body_bytes,
-            server_header=False,
-            # The address of a client is not used.
-            proxy_headers=False,
-            timeout_graceful_shutdown=_PATIENCE_SECONDS,
-            ssl_certfile=settings.tls_cert,
-            ssl_keyfile=settings.tls_key,
-        )
+        leads = settings.workers > 0
+        config = configuration_of_leader() if leads else configuration(settings, memory)
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             runner.run(
-                _serve(settings, loads, compiling, config, listener, ring, memory, webhook, fleet)
+                _serve(settings, loads, compiling, config, listeners, ring, memory, webhook, fleet)
             )
 
 
@@ -106,7 +89,7 @@ async def _serve(
     loads: Mapping[str, Path],
     compiling: Process | None,
     config: uvicorn.Config,
-    listener: socket.socket,
+    listeners: list[socket.socket],
     ring: KeyRing,
     memory: MemoryBudget,
     webhook: Webhook | None,
@@ -118,17 +101,22 @@ async def _serve(
     noted = alerts.Alerts(side_file, posted=webhook is not None)
     monitor = Monitor(engine, points.Points(side_file), noted)
     roles = _begin_roles(engine, fleet, settings) if fleet else None
-    config.app = create_app(engine, monitor, settings, streams, ring, memory, roles)
-    server = _Server(config, engine, streams, monitor, roles)
+    workers = Workers(settings, engine, ring, memory, listeners) if settings.workers else None
+    leader = None if workers is None else workers.leader
+    config.app = create_app(engine, monitor, settings, streams, ring, memory, roles, leader)
+    server = _Server(config, engine, streams, monitor, roles, workers)
     engine.ready.add_done_callback(lambda _: server.recovery_ended())
     watching = [
         asyncio.create_task(monitor.run()),
-        asyncio.create_task(_watch_keys(ring, streams)),
+        asyncio.create_task(watch_keys(ring, streams)),
         asyncio.create_task(watch_connections(server.server_state, settings.patience_seconds)),
     ]
     if webhook is not None:
         watching.append(asyncio.create_task(deliver(webhook, noted)))
-    await server.serve(sockets=[listener])
+    if workers is not None:
+        watching.append(asyncio.create_task(workers.run()))
+        listeners = [workers.listener]
+    await server.serve(sockets=listeners)
     for task in watching:
         task.cancel()
     if roles is not None:
@@ -171,29 +159,12 @@ def _begin_roles(engine: Engine, fleet: "Fleet", settings: Settings) -> "Roles":
 def _read_ring(settings: Settings, fleet: "Fleet | None") -> KeyRing:
     try:
         if fleet is None:
-            return KeyRing(KeyFile(settings.data))
+            return read_ring(settings)
         from service.web.joining import keys_of
 
         return KeyRing(keys_of(fleet))
     except KeysError as error:
         raise StartupError(str(error)) from None
-
-
-async def _watch_keys(ring: KeyRing, streams: Streams) -> None:
-    """Apply changes of the keys, and end the streams of revoked ones."""
-    logged = ""
-    while True:
-        await asyncio.sleep(_KEYS_SECONDS)
-        try:
-            if ring.refresh():
-                logged = ""
-                logger.info("the keys have changed")
-        except KeysError as error:
-            if str(error) != logged:
-                logged = str(error)
-                logger.error("%s; the keys stay as they were", logged)
-        # Every time: a stream may have been opening while its key was revoked.
-        streams.end_revoked(ring)
 
 
 class _Server(uvicorn.Server):
@@ -206,10 +177,11 @@ class _Server(uvicorn.Server):
         streams: Streams,
         monitor: Monitor,
         roles: "Roles | None",
+        workers: Workers | None,
     ) -> None:
         super().__init__(config)
         self._engine, self._monitor, self._roles = engine, monitor, roles
-        self._streams = streams
+        self._streams, self._workers = streams, workers
 
     def recovery_ended(self) -> None:
         """Log that the server is ready, or exit if recovery failed."""
@@ -252,13 +224,15 @@ class _Server(uvicorn.Server):
         """
         if self._roles is not None:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._roles.hand_over(), _PATIENCE_SECONDS)
+                await asyncio.wait_for(self._roles.hand_over(), PATIENCE_SECONDS)
         self._engine.refuse()
+        self._monitor.close()
+        if self._workers is not None:
+            await self._workers.stop()  # they need this process until they are gone
         for listener in self.servers:
             listener.close()
-        self._monitor.close()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._streams.drain(), _PATIENCE_SECONDS)
+            await asyncio.wait_for(self._streams.drain(), PATIENCE_SECONDS)
         await super().shutdown(sockets)
 
 
@@ -266,38 +240,3 @@ def _leave(code: int) -> NoReturn:
     """End the process, whatever its threads are doing."""
     logging.shutdown()
     os._exit(code)
-
-
-@contextlib.contextmanager
-def _listening(settings: Settings, has_keys: bool) -> Iterator[socket.socket]:
-    """The bound socket, which exists before recovery begins."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    try:
-        listener = socket.create_server((settings.host, settings.port), family=family)
-    except OSError as error:
-        raise StartupError(
-            f"cannot listen on {settings.host} port {settings.port}: {_reason(error)}; "
-            "choose another address with --host and --port"
-        ) from error
-    with listener:
-        if not (_is_loopback(listener) or has_keys or settings.insecure):
-            raise StartupError(
-                f"other machines reach {settings.host}, and there are no keys in {settings.data}: "
-                "anybody could use this server; add a key with `wolfstream keys add --data "
-                f"{settings.data} --name NAME --scope admin`, or use --insecure"
-            )
-        if has_keys and not (_is_loopback(listener) or settings.tls_cert):
-            logger.warning("keys cross the network unencrypted: use --tls-cert, or a proxy")
-        logger.info("listening on %s port %d", *listener.getsockname()[:2])
-        yield listener
-
-
-def _reason(error: OSError) -> str:
-    """The system's words; those of asyncio and socket repeat the address."""
-    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-
-
-def _is_loopback(listener: socket.socket) -> bool:
-    """Whether a socket is bound to loopback; a host's name would have to be resolved first."""
-    address, *_ = listener.getsockname()
-    return ipaddress.ip_address(address.partition("%")[0]).is_loopback

@@ -5,7 +5,7 @@ take a byte each, nor the views that predictions read, which learning replaces m
 to be learned has a bound of its own, in the queue.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -26,12 +26,14 @@ VALUE_BYTES = 64
 class MemoryBudget:
     """What all requests hold, in bytes. Used on the event loop.
 
+    elsewhere: what requests to other processes of the server hold.
     most_bytes: the bound; 0 stands for a quarter of the memory that the process may use. A request
         that exceeds it by itself is taken while no other holds anything.
     """
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, elsewhere: Callable[[], int] = lambda: 0) -> None:
         self._most_bytes = most_bytes or usable_bytes() // 4
+        self.elsewhere = elsewhere
         self._read: dict[int, _Read] = {}
         self.held = 0
 
@@ -41,7 +43,7 @@ class MemoryBudget:
 
     def take(self, n_bytes: int, already: int) -> None:
         """Let a request that holds some bytes already hold more. Raises MemoryFull."""
-        held = self.held + self._replaced_bytes()
+        held = self.held + self._replaced_bytes() + self.elsewhere()
         if held > already and held + n_bytes > self._most_bytes:
             raise MemoryFull(
                 f"requests take {held} bytes of memory, at most {self._most_bytes} may; try "

@@ -41,12 +41,20 @@ class BoundedProtocol(HttpToolsProtocol):
 
     refuse: makes the response to a request that did not arrive in time, for its path, which is ""
         if that did not arrive either.
+    elsewhere: how many connections are open to other processes of the server. changed: called when
+        one was opened or closed here.
     """
 
     def __init__(
-        self, settings: Settings, refuse: Callable[[Refusal, str], Response], **of_uvicorn: Any
+        self,
+        settings: Settings,
+        refuse: Callable[[Refusal, str], Response],
+        elsewhere: Callable[[], int] = lambda: 0,
+        changed: Callable[[], None] = lambda: None,
+        **of_uvicorn: Any,
     ) -> None:
         super().__init__(**of_uvicorn)
+        self._elsewhere, self._changed = elsewhere, changed
         self._most_connections = settings.connections
         self._patience = settings.patience_seconds
         self._bytes_a_second = settings.upload_bytes_per_second
@@ -64,13 +72,19 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Put all `connections` into the state of requests, and `crowded` if there are too many."""
-        others = len(self.connections)
+        others = len(self.connections) + self._elsewhere()
         super().connection_made(transport)
         self.app_state = self.app_state | {"connections": self.connections}
         if others >= self._most_connections:
             self.app_state = self.app_state | {"crowded": True}
         if others >= self._most_connections + _REFUSED_CONNECTIONS:
             transport.abort()
+        self._changed()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Say that it was closed."""
+        super().connection_lost(exc)
+        self._changed()
 
     def data_received(self, data: bytes) -> None:
         """Parse, and count the bytes of a request that has not fully arrived."""

@@ -3,7 +3,7 @@
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,32 +26,31 @@ from service.web.metrics.families import (
 class ServerCollector(Collector):
     """Metrics that exist once per server.
 
-    streams: the open ones, of which only the number counts.
     fleet: tells what a replica knows of its fleet, as `GET /v1/fleet`; None without one.
-    connections: number of open connections; set it before `collect`.
+    connections, streams: how many are open; set them before `collect`. workers: processes that
+        answer requests beside this one.
     """
 
     def __init__(
         self,
         engine: Engine,
         data: Path,
-        streams: Sized,
         requests: Requests,
         fleet: Callable[[], dict[str, Any]] | None = None,
     ) -> None:
         self._engine = engine
         self._fleet = fleet
         self._data = data
-        self._streams = streams
         self._requests = requests
-        self.connections = 0
+        self.connections = self.streams = self.workers = 0
 
     def collect(self) -> Iterator[Metric]:
         """All families."""
         yield _build()
         yield gauge("ready", "1 while the server is ready, else 0.", self._engine.readiness.reached)
         yield gauge("connections", "Open connections, including streams.", self.connections)
-        yield gauge("streams", "Open websocket streams.", len(self._streams))
+        yield gauge("streams", "Open websocket streams.", self.streams)
+        yield gauge("workers", "Processes that answer requests beside the leader.", self.workers)
         yield from _of_requests(self._requests)
         yield from self._of_queue()
         yield from self._of_stages()

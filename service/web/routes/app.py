@@ -3,12 +3,14 @@
 from importlib.metadata import version
 from typing import Any
 
+import httpx
 from fastapi import Depends, FastAPI
 from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.access.key_ring import KeyRing
 from service.engine.facade import Engine
+from service.engine.serving import Serving
 from service.monitor.producer import Monitor
 from service.settings import Settings
 from service.web.formats.memory import MemoryBudget
@@ -19,6 +21,7 @@ from service.web.layers.guard import Guard
 from service.web.layers.observer import Observer, Requests
 from service.web.layers.origins import Origins
 from service.web.layers.shortcut import Shortcut
+from service.web.layers.to_leader import ToLeader
 from service.web.openapi.document import DESCRIPTION, TAGS, completed
 from service.web.routes.challengers import add_challengers
 from service.web.routes.console_page import add_console
@@ -28,12 +31,14 @@ from service.web.routes.exposition import add_metrics
 from service.web.routes.fleet import add_fleet
 from service.web.routes.health import add_health
 from service.web.routes.history import add_history
-from service.web.routes.inference import add_inference
+from service.web.routes.inference import add_inference, add_predictions
 from service.web.routes.learning import add_learning
 from service.web.routes.models import add_models
 from service.web.routes.refits import add_refits
 from service.web.routes.state import add_state
 from service.web.routes.stream import Streams, add_stream
+from service.workers.follower_engine import FollowerEngine
+from service.workers.leader import Leader
 
 
 class Application(FastAPI):
@@ -63,12 +68,62 @@ def create_app(
     ring: KeyRing,
     memory: MemoryBudget,
     director: Director | None = None,
+    leader: Leader | None = None,
 ) -> FastAPI:
     """The ASGI application over an engine and its monitor, which the caller starts and stops.
 
     director: knows which replica of a fleet leads a model; None where all models are here.
+    leader: of workers; None where this process answers all requests.
     """
-    app = Application(
+    app = _application()
+    requests: Requests = {} if leader is None else leader.requests
+    hot = add_learning(app, engine, settings, memory) | add_inference(app, engine, settings, memory)
+    add_refits(app, engine)
+    add_health(app, engine)
+    add_metrics(app, engine, settings, streams, requests, director, leader)
+    add_models(app, engine, settings)
+    add_state(app, engine, settings, memory)
+    add_history(app, engine)
+    add_challengers(app, engine)
+    add_events(app, engine, monitor, ring)
+    add_stream(app, engine, settings, streams, memory)
+    add_docs(app)
+    add_console(app)
+    inner: ASGIApp = Shortcut(super(Application, app).__call__, hot)
+    if director is not None:
+        add_fleet(app, director)
+        most_bytes = max(settings.body_bytes, settings.state_bytes)
+        inner = Forwarding(inner, director, problem_response, most_bytes)
+    app.layers = _layers(app, inner, engine, settings, ring, requests)
+    return app
+
+
+def create_worker_app(
+    engine: FollowerEngine,
+    settings: Settings,
+    streams: Streams,
+    ring: KeyRing,
+    memory: MemoryBudget,
+    requests: Requests,
+    leader: httpx.AsyncBaseTransport,
+) -> FastAPI:
+    """The ASGI application of a worker: the calls that carry the traffic, and all others sent on.
+
+    requests: to be filled with those that it answers. leader: takes requests to the leader.
+    """
+    app = _application()
+    hot = add_learning(app, engine, settings, memory)
+    hot |= add_predictions(app, engine, settings, memory)
+    add_stream(app, engine, settings, streams, memory)
+    shortcut = Shortcut(super(Application, app).__call__, hot)
+    layers = _layers(app, shortcut, engine, settings, ring, requests)
+    is_warm = engine.warm.is_set
+    app.layers = ToLeader(layers, settings, leader, engine.is_model, is_warm, problem_response)
+    return app
+
+
+def _application() -> Application:
+    return Application(
         title="wolfstream",
         version=version("wolfstream"),
         description=DESCRIPTION,
@@ -80,30 +135,21 @@ def create_app(
         docs_url=None,
         redoc_url=None,
     )
-    requests: Requests = {}
-    hot = add_learning(app, engine, settings, memory) | add_inference(app, engine, settings, memory)
-    add_refits(app, engine)
-    add_health(app, engine)
-    add_metrics(app, engine, settings, streams, requests, director)
-    add_models(app, engine, settings)
-    add_state(app, engine, settings, memory)
-    add_history(app, engine)
-    add_challengers(app, engine)
-    add_events(app, engine, monitor, ring)
-    add_stream(app, engine, settings, streams, memory)
-    add_docs(app)
-    add_console(app)
+
+
+def _layers(
+    app: Application,
+    inner: ASGIApp,
+    engine: Serving,
+    settings: Settings,
+    ring: KeyRing,
+    requests: Requests,
+) -> ASGIApp:
+    """What is around all routes, and around the innermost layers."""
     add_problems(app)
-    shortcut = Shortcut(super(Application, app).__call__, hot)
-    inner: ASGIApp = shortcut
-    if director is not None:
-        add_fleet(app, director)
-        most_bytes = max(settings.body_bytes, settings.state_bytes)
-        inner = Forwarding(shortcut, director, problem_response, most_bytes)
     guard = Guard(inner, ring, problem_response)
     origins = Origins(guard, settings, ring, problem_response)
     observer = Observer(
         origins, requests, settings.log_requests, lambda name: engine.is_model(name)
     )
-    app.layers = ServerErrorMiddleware(observer, app.exception_handlers[Exception])
-    return app
+    return ServerErrorMiddleware(observer, app.exception_handlers[Exception])

@@ -16,6 +16,7 @@ from service.web.layers.observer import Requests
 from service.web.metrics.of_models import ModelCollector
 from service.web.metrics.of_server import ServerCollector
 from service.web.routes.stream import Streams
+from service.workers.leader import Leader
 
 
 def add_metrics(
@@ -25,11 +26,12 @@ def add_metrics(
     streams: Streams,
     requests: Requests,
     director: Director | None,
+    leader: Leader | None,
 ) -> None:
-    """Add the route, which needs a key for all models. director: see `create_app`."""
+    """Add the route, which needs a key for all models. director, leader: see `create_app`."""
     registry = CollectorRegistry(auto_describe=False)
     server = ServerCollector(
-        engine, settings.data, streams, requests, director.describe if director else None
+        engine, settings.data, requests, director.describe if director else None
     )
     for collector in (server, ModelCollector(engine)):
         registry.register(collector)
@@ -48,7 +50,12 @@ def add_metrics(
         needs one for all models, with the scope predict.
         """
         encode, media_type = choose_encoder(request.headers.get("accept", ""))
-        server.connections = len(request.state.connections)
+        if leader is None:
+            server.connections, server.streams = len(request.state.connections), len(streams)
+        else:
+            await leader.report()
+            server.connections, server.streams, _ = leader.use
+            server.workers = len(leader)
         # A thousand models have a hundred thousand lines.
         content = await asyncio.to_thread(encode, registry)
         return Response(content, headers={"Content-Type": media_type})

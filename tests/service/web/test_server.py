@@ -1,6 +1,7 @@
 """Starting: what keeps a server from it is said in one line."""
 
 import socket
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +13,8 @@ from service.access.key_file import KeyFile
 from service.access.keys import add_key
 from service.errors import StartupError
 from service.settings import Settings
-from service.web.server import _listening
+from service.web.listening import listening
+from service.web.workers import check_workers
 from tests.service.process import ServerProcess
 
 
@@ -61,7 +63,7 @@ def test_a_wrong_setting_is_named(
 @pytest.mark.parametrize("host", ["0.0.0.0", ""])
 def test_without_keys_it_is_for_this_machine_only(tmp_path: Path, host: str) -> None:
     settings = Settings(host=host, port=0, data=tmp_path)
-    with pytest.raises(StartupError) as refused, _listening(settings, has_keys=False):
+    with pytest.raises(StartupError) as refused, listening(settings, has_keys=False):
         pass
     assert f"wolfstream keys add --data {tmp_path}" in str(refused.value)
     assert "--insecure" in str(refused.value)
@@ -69,15 +71,34 @@ def test_without_keys_it_is_for_this_machine_only(tmp_path: Path, host: str) -> 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost"])
 def test_this_machine_has_several_names(tmp_path: Path, host: str) -> None:
-    with _listening(Settings(host=host, port=0, data=tmp_path), has_keys=False) as listener:
+    with listening(Settings(host=host, port=0, data=tmp_path), has_keys=False) as (listener,):
         assert listener.getsockname()[1]
 
 
 @pytest.mark.parametrize(("has_keys", "insecure"), [(True, False), (False, True)])
 def test_ways_to_answer_other_machines(tmp_path: Path, has_keys: bool, insecure: bool) -> None:
     settings = Settings(host="0.0.0.0", port=0, data=tmp_path, insecure=insecure)
-    with _listening(settings, has_keys) as listener:
+    with listening(settings, has_keys) as (listener,):
         assert listener.getsockname()[0] == "0.0.0.0"
+
+
+def test_workers_share_a_port_that_nobody_else_has(tmp_path: Path) -> None:
+    settings = Settings(port=0, data=tmp_path, workers=3)
+    with listening(settings, has_keys=False) as listeners:
+        ports = {listener.getsockname()[1] for listener in listeners}
+        assert len(listeners) == 3
+        assert len(ports) == 1
+        taken = Settings(port=ports.pop(), data=tmp_path, workers=3)
+        with pytest.raises(StartupError, match="in use"), listening(taken, has_keys=False):
+            pass
+
+
+def test_workers_are_refused_where_ports_are_not_shared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(StartupError, match="on Linux only"):
+        check_workers(Settings(data=tmp_path, workers=2))
 
 
 def test_a_key_made_before_the_start_counts(tmp_path: Path) -> None:

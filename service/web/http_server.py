@@ -1,0 +1,99 @@
+"""uvicorn as every process of a server runs it, and what it does beside answering."""
+
+import asyncio
+import functools
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+
+from service.access.key_file import KeyFile
+from service.access.key_ring import KeyRing
+from service.access.keys import KeysError
+from service.errors import StartupError
+from service.settings import Settings
+from service.web.formats.memory import MemoryBudget
+from service.web.formats.problems import problem_response
+from service.web.layers.connections import BoundedProtocol
+from service.web.layers.stream_connections import BoundedStream
+from service.web.routes.stream import Streams
+
+logger = logging.getLogger(__name__)
+
+# How long a stop waits for clients that do not read their responses.
+PATIENCE_SECONDS = 5
+# How long it takes at most until a revoked or added key is noticed.
+_KEYS_SECONDS = 0.5
+
+
+def configuration(
+    settings: Settings,
+    memory: MemoryBudget,
+    elsewhere: Callable[[], int] = lambda: 0,
+    changed: Callable[[], None] = lambda: None,
+) -> uvicorn.Config:
+    """For connections of clients. elsewhere, changed: as of `BoundedProtocol`."""
+    # uvicorn's type asks for a class, but it only calls this.
+    protocol: Any = functools.partial(
+        BoundedProtocol, settings, problem_response, elsewhere, changed
+    )
+    streams: Any = functools.partial(BoundedStream, settings, memory)
+    return uvicorn.Config(
+        lambda: None,
+        http=protocol,
+        ws=streams,
+        # At level INFO it logs the query of each stream, where somebody might put a key.
+        log_level="warning",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        ws_max_size=settings.body_bytes,
+        server_header=False,
+        # The address of a client is not used.
+        proxy_headers=False,
+        timeout_graceful_shutdown=PATIENCE_SECONDS,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
+    )
+
+
+def configuration_of_leader() -> uvicorn.Config:
+    """For connections of workers, which have checked what clients may do to connections."""
+    return uvicorn.Config(
+        lambda: None,
+        log_level="warning",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        # A worker says which scheme its client used.
+        proxy_headers=True,
+        forwarded_allow_ips="*",
+        timeout_graceful_shutdown=PATIENCE_SECONDS,
+    )
+
+
+def read_ring(settings: Settings) -> KeyRing:
+    """The keys of a server. Raises StartupError."""
+    try:
+        return KeyRing(KeyFile(settings.data))
+    except KeysError as error:
+        raise StartupError(str(error)) from None
+
+
+async def watch_keys(ring: KeyRing, streams: Streams) -> None:
+    """Apply changes of the keys, and end the streams of revoked ones."""
+    logged = ""
+    while True:
+        await asyncio.sleep(_KEYS_SECONDS)
+        try:
+            if ring.refresh():
+                logged = ""
+                logger.info("the keys have changed")
+        except KeysError as error:
+            if str(error) != logged:
+                logged = str(error)
+                logger.error("%s; the keys stay as they were", logged)
+        # Every time: a stream may have been opening while its key was revoked.
+        streams.end_revoked(ring)

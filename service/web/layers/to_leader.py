@@ -1,0 +1,137 @@
+"""The outermost layer of a worker: what the leader has to answer goes there as it came.
+
+A worker answers the calls that carry the traffic, of models that it knows. Everything else, and
+every model that it has not heard of yet, is the leader's: the request is sent on over the leader's
+own socket, and the response comes back as it is written.
+"""
+
+from collections.abc import AsyncIterator, Callable, Collection
+
+import httpx
+from starlette.background import BackgroundTask
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response, StreamingResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from service.errors import NotReady, Refusal, TooLarge, TooManyConnections
+from service.settings import Settings
+from service.web.formats.paths import INFERENCE_PREFIX, is_open
+
+READY = ("/readyz", f"{INFERENCE_PREFIX}/health/ready")
+_CALLS = {("v1", call) for call in ("samples", "asset", "predict", "labels")} | {("v2", "infer")}
+# Of one connection, or said by whoever sends to the leader: this layer.
+_NOT_SENT_ON = frozenset(
+    {
+        *(b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te", b"trailer"),
+        *(b"x-forwarded-for", b"x-forwarded-proto", b"expect"),
+    }
+)
+
+
+class ToLeader:
+    """ASGI middleware.
+
+    settings: their bounds on bodies. leader: requests to the leader. is_model: whether this process
+    knows a model of a name. is_warm: whether it can answer at once. refuse: makes the response to a
+    refused request for a path.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        leader: httpx.AsyncBaseTransport,
+        is_model: Callable[[str], bool],
+        is_warm: Callable[[], bool],
+        refuse: Callable[[Refusal, str], Response],
+    ) -> None:
+        self._app, self._settings, self._leader = app, settings, leader
+        self._is_model, self._is_warm = is_model, is_warm
+        self._refuse = refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a call here, or have the leader answer it."""
+        if scope["type"] != "http" or self._is_answered_here(scope):
+            await self._app(scope, receive, send)
+            return
+        try:
+            response = await self._answer_of_leader(scope, receive)
+        except Refusal as error:
+            response = self._refuse(error, scope["path"])
+        except ClientDisconnect:
+            return
+        await response(scope, receive, send)
+
+    def _is_answered_here(self, scope: Scope) -> bool:
+        if scope["method"] != "POST":
+            return False
+        parts = scope["path"].split("/")
+        if len(parts) != 5 or parts[2] != "models" or (parts[1], parts[4]) not in _CALLS:
+            return False
+        return self._is_model(parts[3])
+
+    async def _answer_of_leader(self, scope: Scope, receive: Receive) -> Response:
+        """The leader's response.
+
+        Raises NotReady, TooLarge, TooManyConnections, ClientDisconnect.
+        """
+        path = scope["path"]
+        if "crowded" in scope["state"] and not is_open(path):
+            raise TooManyConnections("the server has reached its limit of connections; try again")
+        if path in READY and not self._is_warm():
+            raise NotReady("the server is loading compiled code")
+        self._check_length(scope)
+        try:
+            response = await self._leader.handle_async_request(_request(scope, receive))
+        except httpx.TransportError:
+            raise NotReady("the process that learns does not respond; try again") from None
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        answer = StreamingResponse(
+            response.stream, response.status_code, background=BackgroundTask(response.aclose)
+        )
+        answer.raw_headers = _sent_on(response.headers.raw)
+        return answer
+
+    def _check_length(self, scope: Scope) -> None:
+        """Refuse a body at its head, which the leader would refuse: it is sent before it answers.
+
+        Raises TooLarge.
+        """
+        settings = self._settings
+        is_state = scope["path"].endswith("/state")
+        most = settings.state_bytes if is_state else settings.body_bytes
+        lengths = [value for name, value in scope["headers"] if name == b"content-length"]
+        if any(not length.isdigit() or int(length) > most for length in lengths):
+            raise TooLarge(f"a body may have at most {most} bytes; send smaller batches")
+
+
+def _request(scope: Scope, receive: Receive) -> httpx.Request:
+    """A request to the leader like the one that came."""
+    target: bytes = scope["raw_path"]
+    if scope["query_string"]:
+        target += b"?" + scope["query_string"]
+    headers = _sent_on(scope["headers"])
+    names = {name for name, _ in scope["headers"]}
+    has_body = bool(names & {b"content-length", b"transfer-encoding"})
+    scheme = scope["scheme"].encode()
+    return httpx.Request(
+        scope["method"],
+        httpx.URL(scheme="http", host="leader", raw_path=target),
+        headers=[*headers, (b"x-forwarded-proto", scheme)],
+        content=_body(receive) if has_body else None,
+    )
+
+
+async def _body(receive: Receive) -> AsyncIterator[bytes]:
+    """The body as it comes. Raises ClientDisconnect."""
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        yield message.get("body", b"")
+        more = message.get("more_body", False)
+
+
+def _sent_on(headers: Collection[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    return [(name, value) for name, value in headers if name.lower() not in _NOT_SENT_ON]

@@ -1,0 +1,32 @@
+"""A worker process: `python -m service.web.worker CHANNEL LISTENER`, two inherited sockets.
+
+It ends with its leader, whatever becomes of that.
+"""
+
+import ctypes
+import signal
+import socket
+import sys
+
+from service.native.compile_cache import use_compile_cache
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    """Serve until SIGTERM, or until the leader is gone."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    use_compile_cache()
+    # numba reads the cache's place when it is imported.
+    from service.diagnostics.logging_setup import set_up_logging
+    from service.web.worker_server import serve_worker
+    from service.workers.processes import read_settings
+
+    channel, listener = (socket.socket(fileno=int(number)) for number in sys.argv[1:3])
+    settings, forward = read_settings(channel)
+    set_up_logging(settings.log_format)
+    serve_worker(settings, channel, listener, forward)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""The server of a worker process: it accepts clients, and is connected with the leader."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import uvicorn
+
+from service.settings import Settings
+from service.web.formats.memory import MemoryBudget
+from service.web.http_server import PATIENCE_SECONDS, configuration, read_ring, watch_keys
+from service.web.layers.connections import watch_connections
+from service.web.routes.app import create_worker_app
+from service.web.routes.stream import Streams
+from service.workers.channel import Channel, Kind, open_channel
+from service.workers.follower_engine import FollowerEngine
+from service.workers.messages import Use
+from service.workers.reports import Counted
+
+logger = logging.getLogger(__name__)
+
+# Between two looks at what requests use.
+_USE_SECONDS = 0.05
+_REPORT_SECONDS = 1.0
+
+
+def serve_worker(
+    settings: Settings, channel: socket.socket, listener: socket.socket, forward: str
+) -> None:
+    """Answer clients until SIGTERM.
+
+    channel: to the leader. forward: path of the socket on which the leader answers requests.
+    """
+    worker = _Worker(settings)
+    loop_factory = worker.config.get_loop_factory()
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(worker.run(channel, listener, forward))
+
+
+class _Worker:
+    """What a worker has: connections of clients, and what it knows of the other processes."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._elsewhere = Use()
+        self._ring = read_ring(settings)
+        self._memory = MemoryBudget(settings.memory, lambda: self._elsewhere.held_bytes)
+        self._streams = Streams()
+        self._use_changed = asyncio.Event()
+        self.config = configuration(
+            settings,
+            self._memory,
+            lambda: self._elsewhere.connections,
+            self._use_changed.set,
+        )
+        self._counted: Counted
+        self._server: _Server
+        self._channel: Channel
+        self._engine: FollowerEngine
+
+    async def run(self, connection: socket.socket, listener: socket.socket, forward: str) -> None:
+        """Serve until SIGTERM, then answer what was accepted."""
+        settings, ring = self._settings, self._ring
+        self._engine = engine = FollowerEngine(settings)
+        self._counted = Counted(engine)
+        leader = httpx.AsyncHTTPTransport(
+            uds=forward, limits=httpx.Limits(max_connections=None, max_keepalive_connections=16)
+        )
+        self.config.app = create_worker_app(
+            engine, settings, self._streams, ring, self._memory, self._counted.requests, leader
+        )
+        self._server = server = _Server(self.config, self._streams)
+        self._channel = await open_channel(connection, self._take, self._lost)
+        engine.connect(self._channel)
+        ring.spent = lambda key_id, n: self._channel.send(Kind.SPENT, key_id, n)
+        beside = [
+            asyncio.create_task(self._load()),
+            asyncio.create_task(self._tell_use()),
+            asyncio.create_task(self._tell_counts()),
+            asyncio.create_task(watch_keys(ring, self._streams)),
+            asyncio.create_task(watch_connections(server.server_state, settings.patience_seconds)),
+        ]
+        await server.serve(sockets=[listener])
+        for task in beside:
+            task.cancel()
+        self._channel.send(Kind.REPORT, self._counted.since_last())
+        self._channel.close()
+
+    def _take(self, _: Channel, frame: list[Any]) -> None:
+        if self._engine.take(frame):
+            return
+        match frame:
+            case [Kind.USE, *elsewhere]:
+                self._elsewhere = Use(*elsewhere)
+            case [Kind.SPENT, key_id, samples]:
+                self._ring.spent_elsewhere(key_id, samples)
+            case [Kind.REPORT]:
+                self._channel.send(Kind.REPORT, self._counted.since_last())
+
+    def _lost(self, _: Channel) -> None:
+        """End at once where the leader is gone: nothing could be answered."""
+        if not self._server.should_exit:
+            logger.error("the process that learns is gone; so this one ends")
+            logging.shutdown()
+            os._exit(1)
+
+    async def _load(self) -> None:
+        await self._engine.load()
+        # As in the leader: each full collection that visited what exists now would stop requests.
+        gc.collect()
+        gc.freeze()
+
+    async def _tell_use(self) -> None:
+        """Tell the leader what requests use here, when it has changed."""
+        told = Use()
+        while True:
+            connections = len(self._server.server_state.connections)
+            use = Use(connections, len(self._streams), self._memory.held)
+            if use != told:
+                self._channel.send(Kind.USE, *use)
+                told = use
+            # Connections may come and go by the thousand.
+            await asyncio.sleep(_USE_SECONDS / 10)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._use_changed.wait(), _USE_SECONDS)
+            self._use_changed.clear()
+
+    async def _tell_counts(self) -> None:
+        """Tell the leader now and then what was counted, of which it is told less if this dies."""
+        while True:
+            await asyncio.sleep(_REPORT_SECONDS)
+            self._channel.send(Kind.REPORT, self._counted.since_last())
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which responds to all it accepted before it closes streams and exits."""
+
+    def __init__(self, config: uvicorn.Config, streams: Streams) -> None:
+        super().__init__(config)
+        self._streams = streams
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Exit on SIGTERM."""
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._exit)
+        yield
+
+    def _exit(self) -> None:
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop accepting, respond to what was accepted, close streams with 1001."""
+        for listener in self.servers:
+            listener.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._streams.drain(), PATIENCE_SECONDS)
+        await super().shutdown(sockets)

@@ -1,0 +1,69 @@
+"""The workers of a server, as the process that learns has them."""
+
+import socket
+import sys
+import tempfile
+from pathlib import Path
+
+from service.access.key_ring import KeyRing
+from service.engine.facade import Engine
+from service.errors import StartupError
+from service.settings import Settings
+from service.web.formats.memory import MemoryBudget
+from service.workers.leader import Leader
+from service.workers.processes import WorkerProcesses
+
+
+def check_workers(settings: Settings) -> None:
+    """Raise StartupError where workers are wanted that the system cannot have."""
+    if settings.workers and sys.platform != "linux":
+        raise StartupError(
+            f"--workers {settings.workers}: processes share a port evenly on Linux only, this is "
+            f"{sys.platform}; start without --workers"
+        )
+    if settings.workers and settings.fleet:
+        raise StartupError(
+            "--workers is for a server of its own: a replica of a fleet answers in one process; "
+            "start without --workers, or more replicas"
+        )
+
+
+class Workers:
+    """Worker processes, and the socket on which this process answers what they send on.
+
+    leader: what they ask. Raises StartupError where no such socket can be made.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        engine: Engine,
+        ring: KeyRing,
+        memory: MemoryBudget,
+        listeners: list[socket.socket],
+    ) -> None:
+        self.leader = Leader(engine, ring.spent_elsewhere, lambda: memory.held)
+        ring.spent = self.leader.tell_spent
+        memory.elsewhere = lambda: self.leader.use.held_bytes
+        # Only this user can reach what is in it.
+        self._directory = tempfile.TemporaryDirectory(prefix="wolfstream-")
+        path = Path(self._directory.name) / "leader"
+        self.listener = socket.socket(socket.AF_UNIX)
+        try:
+            self.listener.bind(str(path))
+        except OSError as error:
+            raise StartupError(
+                f"no socket can be made in {path.parent}: {error.strerror}; let TMPDIR name "
+                "another directory, or start without --workers"
+            ) from None
+        self._processes = WorkerProcesses(settings, listeners, self.leader, str(path))
+
+    async def run(self) -> None:
+        """Start the workers, and do what they ask until cancelled."""
+        self._processes.start()
+        await self.leader.run()
+
+    async def stop(self) -> None:
+        """Wait until the workers have answered what they have accepted, and are gone."""
+        await self._processes.stop()
+        self._directory.cleanup()

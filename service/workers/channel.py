@@ -1,0 +1,129 @@
+"""Frames between a worker and the leader, over a pair of connected sockets.
+
+A frame is its length in four bytes and a MessagePack array, which begins with a `Kind`. What is
+sent in one turn of the event loop leaves in one system call: with many small requests in flight,
+system calls would cost more than the requests.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, cast
+
+import msgpack
+
+_LENGTH_BYTES = 4
+# No request and no view is so large.
+_MOST_BYTES = 1 << 31
+
+
+class Kind(IntEnum):
+    """What a frame is.
+
+    A worker sends: LEARN, LABEL, REMEMBER, COMPILED, REACHED, NEWER and REPORT, which are calls
+    with a number that one answer names; USE and SPENT. The leader sends: ANSWER, DURABLE and
+    REFUSED to calls; STATE, MODELS, USE, SPENT, and a REPORT that it wants.
+    """
+
+    LEARN = 0
+    LABEL = 1
+    REMEMBER = 2
+    COMPILED = 3
+    REACHED = 4
+    NEWER = 5
+    ANSWER = 6
+    DURABLE = 7
+    REFUSED = 8
+    STATE = 9
+    MODELS = 10
+    USE = 11
+    SPENT = 12
+    REPORT = 13
+
+
+class Channel(asyncio.Protocol):
+    """One end. Used on the event loop.
+
+    received: called with each frame. lost: called once the other end is gone.
+    """
+
+    def __init__(
+        self, received: Callable[["Channel", list[Any]], None], lost: Callable[["Channel"], None]
+    ) -> None:
+        self._received, self._lost = received, lost
+        self._transport: asyncio.Transport | None = None
+        self._loop = asyncio.get_running_loop()
+        self._buffer = bytearray()
+        self._out: list[bytes] = []
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes that the other end has not taken yet."""
+        if self._transport is None:
+            return 0
+        return self._transport.get_write_buffer_size() + sum(map(len, self._out))
+
+    @property
+    def open(self) -> bool:
+        """Whether the other end is there."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def send(self, *frame: Any) -> None:
+        """Send a frame; nothing happens once the other end is gone."""
+        packed = msgpack.packb(frame)
+        if not self._out:
+            self._loop.call_soon(self._flush)
+        self._out.append(len(packed).to_bytes(_LENGTH_BYTES, "little"))
+        self._out.append(packed)
+
+    def _flush(self) -> None:
+        out, self._out = self._out, []
+        if self.open:
+            assert self._transport is not None
+            self._transport.writelines(out)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass the frames on that are complete."""
+        buffer = self._buffer
+        buffer += data
+        start, view = 0, memoryview(buffer)
+        frames = []
+        while len(buffer) - start >= _LENGTH_BYTES:
+            begin = start + _LENGTH_BYTES
+            stop = begin + int.from_bytes(view[start:begin], "little")
+            if len(buffer) < stop:
+                break
+            frames.append(msgpack.unpackb(view[begin:stop], strict_map_key=False))
+            start = stop
+        view.release()
+        del buffer[:start]
+        for frame in frames:
+            self._received(self, frame)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Say that the other end is gone."""
+        del exc
+        self._lost(self)
+
+    def close(self) -> None:
+        """End the channel, once what was sent has left."""
+        if self._transport is not None:
+            self._flush()
+            self._transport.close()
+
+
+async def open_channel(
+    connection: socket.socket,
+    received: Callable[[Channel, list[Any]], None],
+    lost: Callable[[Channel], None],
+) -> Channel:
+    """A channel over one of a pair of connected sockets."""
+    connection.setblocking(False)
+    loop = asyncio.get_running_loop()
+    _, channel = await loop.create_unix_connection(lambda: Channel(received, lost), sock=connection)
+    return channel

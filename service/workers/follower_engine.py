@@ -1,0 +1,242 @@
+"""An engine as a worker has it: it predicts with views that it follows, and hands samples on."""
+
+import asyncio
+import logging
+from typing import Any
+
+from service.diagnostics.metrics import Metrics
+from service.engine.admission import Answer
+from service.engine.compiled_parts import Part, collecting_seldom, needed_first, parts_of
+from service.engine.readiness import become_sparse
+from service.engine.serving import AskedRows
+from service.errors import NotReached, NotReady, QueueFull, UnknownModel
+from service.model.live import Model
+from service.model.moment import Moment, check_moment
+from service.model.published import Published
+from service.native.compile_cache import is_complete
+from service.samples.ids import LateLabels, RowId
+from service.samples.predicted import rows_record
+from service.samples.record import to_record
+from service.samples.validation import Samples
+from service.settings import Settings
+from service.spec.heads import HeadName
+from service.spec.stored import read_stored_spec
+from service.views.versions import Position
+from service.workers.calls import Calls
+from service.workers.channel import Channel, Kind
+from service.workers.held_views import HeldViews
+from service.workers.messages import State, labels_to_plain
+
+logger = logging.getLogger(__name__)
+
+
+class FollowerEngine:
+    """Live models whose learner is in another process; an `engine.serving.Serving`.
+
+    warm: done once the code of the default model's predictions is loaded.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.metrics = Metrics()
+        self.warm = asyncio.Event()
+        self._state = State()
+        self._state_changed = asyncio.Event()
+        self._models: dict[str, Model] = {}
+        self._calls = Calls()
+        self._views = HeldViews(self._calls, settings.wait_seconds)
+        self._loaded: set[tuple[Model, bool]] = set()
+        self._parts: set[str] = set()
+        self._loading = asyncio.Lock()
+
+    def connect(self, channel: Channel) -> None:
+        """Begin to call the leader."""
+        self._calls.channel = channel
+
+    def take(self, frame: list[Any]) -> bool:
+        """Take a frame of the leader, if it is for the engine."""
+        kind, *given = frame
+        match kind:
+            case Kind.ANSWER | Kind.REFUSED | Kind.DURABLE:
+                self._calls.answered(Kind(kind), *given)
+            case Kind.STATE:
+                self._state = State(*given)
+                self._state_changed.set()
+                self._state_changed = asyncio.Event()
+            case Kind.MODELS:
+                self._take_models(*given)
+            case _:
+                return False
+        return True
+
+    async def load(self) -> None:
+        """Load the code of the default model's predictions, once it is compiled."""
+        while not (self._state.ready or is_complete()):
+            await self._state_changed.wait()
+        async with self._loading:
+            await asyncio.to_thread(self._load, needed_first())
+        self.warm.set()
+
+    @property
+    def phase(self) -> str:
+        """What the server is doing: ready, or what keeps it from that."""
+        return self._state.text
+
+    def models(self) -> list[Model]:
+        """All models, in any phase."""
+        return list(self._models.values())
+
+    def is_model(self, name: str) -> bool:
+        """Whether there is a model of this name, in any phase."""
+        return name in self._models
+
+    def model(self, name: str) -> Model:
+        """The model of this name. Raises NotReady, UnknownModel."""
+        if not self._state.readable:
+            raise NotReady(f"the server is {self._state.text}")
+        model = self._models.get(name)
+        if model is None:
+            raise UnknownModel(f"there is no model {name!r}; create it with PUT /v1/models/{name}")
+        return model
+
+    async def compiled(
+        self, model: Model, rows: AskedRows | None, seconds: float | None = None
+    ) -> None:
+        """Wait until what a model runs to learn such rows is compiled. Raises NotReady.
+
+        The leader knows what it still compiles; while it does, rows of an unknown kind take part
+        of a view, which says what they become.
+        """
+        if self._state.compiled:
+            return
+        await self._views.hold(model)
+        await self._compiled_for(model, rows, seconds)
+
+    async def view(
+        self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Moment | None = None
+    ) -> Published:
+        """The view that is held; see `Serving.view`.
+
+        A head that cannot predict yet may have learned enough a moment ago, and one that is missing
+        may come with another spec: so the leader is asked.
+        """
+        await self._views.hold(model)
+        if awaited is not None:
+            await self._reach(model, awaited)
+        elif head not in model.published.heads or model.published.heads[head].lacks:
+            await self._reach(model, Moment(None, None))
+        await self._load_for(model, rows)
+        return model.published
+
+    async def moment(self, model: Model) -> Moment:
+        """The epoch and sequence that a model has now."""
+        epoch, sequence, _ = await self._calls.answer(Kind.REACHED, model.id, None, None, False)
+        return Moment(epoch, sequence)
+
+    def submit(
+        self,
+        model: Model,
+        head: HeadName,
+        samples: Samples,
+        key: bytes | None = None,
+        durable: "asyncio.Future[Answer] | None" = None,
+        expected: tuple[Moment, ...] = (),
+    ) -> "asyncio.Future[Answer]":
+        """Hand samples on; see `Engine.submit`. Raises NotReady, QueueFull."""
+        self._check_room()
+        given = (model.id, head, to_record(samples), key, durable is not None, expected)
+        return self._calls.begin(Kind.LEARN, *given, durable=durable)
+
+    def label(
+        self,
+        model: Model,
+        head: HeadName,
+        labels: LateLabels,
+        expected: tuple[Moment, ...] = (),
+    ) -> "asyncio.Future[Answer]":
+        """Hand labels on; see `Engine.label`. Raises NotReady, QueueFull."""
+        self._check_room()
+        return self._calls.begin(Kind.LABEL, model.id, head, labels_to_plain(labels), expected)
+
+    async def remember(
+        self, model: Model, ids: list[RowId], rows: AskedRows, told: Answer
+    ) -> Answer:
+        """Let predicted rows wait for their labels; see `Engine.remember`."""
+        self._check_room()
+        given = (model.id, ids, rows_record(rows), told)
+        answer: Answer = await self._calls.answer(Kind.REMEMBER, *given)
+        return answer
+
+    def _check_room(self) -> None:
+        """Raise NotReady where nothing is learned, and QueueFull where the leader lags behind."""
+        if not self._state.accepting:
+            raise NotReady(f"the server is {self._state.text}")
+        waiting = 0 if self._calls.channel is None else self._calls.channel.waiting_bytes
+        if waiting > self._settings.queue_bytes:
+            raise QueueFull(
+                f"{waiting} bytes of samples wait to be learned, at most "
+                f"{self._settings.queue_bytes} may; try again"
+            )
+
+    def _take_models(self, told: list[list[Any]], gone: list[int]) -> None:
+        changed = {model for model in self._models.values() if model.id in set(gone)}
+        for model in changed:
+            del self._models[model.name]
+            self._views.drop(model)
+        for model_id, name, spec in told:
+            if name in self._models:
+                self._models[name].take_spec(read_stored_spec(spec))
+                changed.add(self._models[name])
+            else:
+                self._models[name] = Model(model_id, name, read_stored_spec(spec))
+        self._loaded = {item for item in self._loaded if item[0] not in changed}
+
+    async def _reach(self, model: Model, awaited: Moment) -> None:
+        """Hold a view that has reached a moment, about which the leader decides."""
+        if _has_reached(model.published, awaited):
+            return
+        given = (model.id, awaited.epoch, awaited.sequence, True)
+        _, _, position = await self._calls.answer(Kind.REACHED, *given)
+        try:
+            await self._views.reach(model, Position(*position))
+        except TimeoutError:
+            raise NotReached(
+                f"model {model.name!r} is at sequence {model.published.sequence} here, "
+                f"{awaited} was asked for"
+            ) from None
+        if awaited.epoch is not None:
+            epoch, sequence = model.published.epoch, model.published.sequence
+            check_moment(model.name, epoch, sequence, [awaited._replace(sequence=None)])
+
+    async def _load_for(self, model: Model, rows: AskedRows | None) -> None:
+        """Have the code in this process that a prediction for rows runs."""
+        sparse = model.published.rows.form.sparse if rows is None else become_sparse(model, rows)
+        if (model, sparse) in self._loaded:
+            return
+        await self._compiled_for(model, rows, None)
+        async with self._loading:
+            if (model, sparse) not in self._loaded:
+                await asyncio.to_thread(self._load, parts_of(model.spec, sparse))
+                self._loaded.add((model, sparse))
+
+    async def _compiled_for(
+        self, model: Model, rows: AskedRows | None, seconds: float | None
+    ) -> None:
+        if not self._state.compiled:
+            known = model.published.rows.form.sparse
+            sparse = known if rows is None else become_sparse(model, rows)
+            await self._calls.answer(Kind.COMPILED, model.id, sparse, seconds)
+
+    def _load(self, parts: list[Part]) -> None:
+        """Load compiled code, on any thread; compile what the cache lacks."""
+        with collecting_seldom():
+            for part in parts:
+                if part.key not in self._parts:
+                    part.compile()
+                    self._parts.add(part.key)
+
+
+def _has_reached(published: Published, awaited: Moment) -> bool:
+    if awaited.sequence is None or published.sequence < awaited.sequence:
+        return False
+    return awaited.epoch in (None, published.epoch)

@@ -1,0 +1,146 @@
+"""The views that workers follow, on the side that learns.
+
+A view is looked at when somebody asks for a newer one, at most twenty times a second: then the
+changes since the last look are written once, for all who follow it. Writing takes the event loop
+no more than a quarter of its time, however many views are followed.
+"""
+
+import asyncio
+from typing import NamedTuple
+
+from service.errors import Refusal, UnknownModel
+from service.model.live import Model
+from service.views.versions import Position, Versions
+from service.workers.channel import Channel, Kind
+from service.workers.messages import refused
+
+_BETWEEN_SECONDS = 0.05
+# Of the time that writing took, before the next view is written.
+_REST = 3.0
+# Writing the view of a larger model takes longer than requests should wait for the event loop.
+_INLINE_BYTES = 4 << 20
+# Until what nobody asks for is forgotten.
+_FORGET_SECONDS = 60.0
+
+
+class _Asking(NamedTuple):
+    channel: Channel
+    call: int
+    held: Position | None
+
+
+class _Followed:
+    """The view of a model that somebody follows. due: when it may be looked at again."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.versions = Versions()
+        self.asking: list[_Asking] = []
+        self.noting: list[asyncio.Future[Position]] = []
+        self.due = 0.0
+        self.asked = 0.0
+
+
+class Followings:
+    """All views that workers follow. Used on the event loop; `run` does the work."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._followed: dict[Model, _Followed] = {}
+        self._waiting: dict[_Followed, None] = {}
+        self._wake = asyncio.Event()
+
+    def ask(self, channel: Channel, call: int, model: Model, held: Position | None) -> None:
+        """Answer a call once there is a newer view of a model than the one that is held."""
+        followed = self._follow(model)
+        followed.asking.append(_Asking(channel, call, held))
+        if followed.model.published is not followed.versions.published or (
+            held != followed.versions.latest
+        ):
+            self._look_soon(followed)
+
+    async def noted(self, model: Model) -> Position:
+        """The version that a model's present view is, once it can be asked for."""
+        followed = self._follow(model)
+        if model.published is followed.versions.published:
+            return followed.versions.latest
+        waiting: asyncio.Future[Position] = self._loop.create_future()
+        followed.noting.append(waiting)
+        self._look_soon(followed)
+        return await waiting
+
+    def changed(self, model: Model) -> None:
+        """Note that a model's view may be another one."""
+        followed = self._followed.get(model)
+        if followed is not None and followed.asking:
+            self._look_soon(followed)
+
+    def forget(self, channel: Channel) -> None:
+        """Answer nobody at the other end of a channel any more."""
+        for followed in self._followed.values():
+            followed.asking = [one for one in followed.asking if one.channel is not channel]
+
+    def look(self, living: set[Model]) -> None:
+        """Notice views that nobody has told of, and forget those that nobody asks for any more."""
+        now = self._loop.time()
+        for model, followed in list(self._followed.items()):
+            if model not in living:
+                self._refuse(followed, UnknownModel(f"model {model.name!r} was deleted"))
+            elif followed.asking or now - followed.asked < _FORGET_SECONDS:
+                if followed.asking and model.published is not followed.versions.published:
+                    self._look_soon(followed)
+                continue
+            del self._followed[model]
+            self._waiting.pop(followed, None)
+
+    async def run(self) -> None:
+        """Look at views that are due, until cancelled."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                followed = min(self._waiting, key=lambda one: one.due)
+                await asyncio.sleep(max(0.0, followed.due - self._loop.time()))
+                self._waiting.pop(followed, None)
+                began = self._loop.time()
+                await self._look(followed)
+                ended = self._loop.time()
+                followed.due = ended + _BETWEEN_SECONDS
+                await asyncio.sleep(_REST * (ended - began))
+
+    def _follow(self, model: Model) -> _Followed:
+        followed = self._followed.setdefault(model, _Followed(model))
+        followed.asked = self._loop.time()
+        return followed
+
+    def _look_soon(self, followed: _Followed) -> None:
+        self._waiting[followed] = None
+        self._wake.set()
+
+    async def _look(self, followed: _Followed) -> None:
+        """Note the present view, and answer those who hold another one."""
+        versions, published = followed.versions, followed.model.published
+        if published.n_bytes > _INLINE_BYTES:
+            await asyncio.to_thread(versions.note, published)
+        else:
+            versions.note(published)
+        noting, followed.noting = followed.noting, []
+        for waiting in noting:
+            if not waiting.done():
+                waiting.set_result(versions.latest)
+        asking, followed.asking = followed.asking, []
+        answers: dict[Position | None, bytes] = {}
+        for one in asking:
+            if one.held == versions.latest:
+                followed.asking.append(one)
+                continue
+            if one.held not in answers:
+                answers[one.held] = versions.newer(one.held)
+            one.channel.send(Kind.ANSWER, one.call, answers[one.held])
+
+    def _refuse(self, followed: _Followed, error: Refusal) -> None:
+        for one in followed.asking:
+            one.channel.send(Kind.REFUSED, one.call, *refused(error))
+        for waiting in followed.noting:
+            if not waiting.done():
+                waiting.set_exception(error)

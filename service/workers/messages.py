@@ -1,0 +1,106 @@
+"""Values in frames as plain data: refusals, moments, samples and the numbers of a report."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from service.diagnostics.metrics import Histogram
+from service.errors import QuotaExceeded, Refusal
+from service.model.moment import Moment
+from service.samples.ids import LateLabels
+
+
+def _kinds(kind: type[Refusal]) -> Iterator[tuple[str, type[Refusal]]]:
+    yield kind.__name__, kind
+    for other in kind.__subclasses__():
+        yield from _kinds(other)
+
+
+_REFUSALS = dict(_kinds(Refusal))
+
+
+class State(NamedTuple):
+    """What a leader is doing.
+
+    text: as of `engine.phase.Phase`. readable: whether what is published is served. accepting:
+    whether samples are taken. ready: whether they are worked on at once. compiled: whether there
+    is nothing left to compile.
+    """
+
+    text: str = "starting"
+    readable: bool = False
+    accepting: bool = False
+    ready: bool = False
+    compiled: bool = False
+
+
+class Use(NamedTuple):
+    """What the requests to some processes of a server use now.
+
+    connections, streams: that are open. held_bytes: of the memory for requests.
+    """
+
+    connections: int = 0
+    streams: int = 0
+    held_bytes: int = 0
+
+    def plus(self, other: "Use") -> "Use":
+        """Of both."""
+        return Use(*(one + two for one, two in zip(self, other, strict=True)))
+
+    def minus(self, other: "Use") -> "Use":
+        """Without the others."""
+        return Use(*(one - two for one, two in zip(self, other, strict=True)))
+
+
+def refused(error: Refusal) -> list[Any]:
+    """A refusal as plain data."""
+    retry = error.retry_after_seconds if isinstance(error, QuotaExceeded) else None
+    return [type(error).__name__, error.detail, error.errors, retry]
+
+
+def refusal(plain: list[Any]) -> Refusal:
+    """Inverse of `refused`."""
+    name, detail, errors, retry = plain
+    kind = _REFUSALS[name]
+    if retry is not None:
+        return QuotaExceeded(detail, errors, retry)
+    return kind(detail, errors)
+
+
+def moments(plain: list[list[Any]]) -> tuple[Moment, ...]:
+    """Moments that were packed as lists."""
+    return tuple(Moment(*one) for one in plain)
+
+
+def labels_to_plain(labels: LateLabels) -> list[Any]:
+    """Labels for ids as plain data."""
+    y = labels.y
+    return [labels.ids, y if isinstance(y, list) else y.tobytes()]
+
+
+def labels_from_plain(plain: list[Any]) -> LateLabels:
+    """Inverse of `labels_to_plain`."""
+    import numpy as np
+
+    ids, y = plain
+    return LateLabels(ids, np.frombuffer(y, "<f8").copy() if isinstance(y, bytes) else y)
+
+
+def counted_since(histogram: Histogram, before: list[Any] | None) -> list[Any]:
+    """What a histogram has counted since it was [counts, total]."""
+    counts, total = list(histogram.counts), histogram.total
+    if before is None:
+        return [counts, total]
+    more = [now - then for now, then in zip(counts, before[0], strict=True)]
+    return [more, total - before[1]]
+
+
+def count_more(histogram: Histogram, plain: list[Any]) -> None:
+    """Add what `counted_since` gave of another histogram."""
+    counts, total = plain
+    for k, number in enumerate(counts):
+        histogram.counts[k] += number
+    histogram.total += total
+
+
+Report = Mapping[str, Any]

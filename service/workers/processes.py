@@ -1,0 +1,125 @@
+"""The worker processes: started, started again where they die, and ended before the leader ends."""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import sys
+import time
+from asyncio.subprocess import DEVNULL, Process
+from collections.abc import Sequence
+
+import msgpack
+
+from service.settings import Settings
+from service.workers.channel import Channel, open_channel
+from service.workers.leader import Leader
+
+logger = logging.getLogger(__name__)
+
+# What a worker runs; it is given the numbers of its two sockets.
+COMMAND = ("-m", "service.web.worker")
+# A worker that dies so soon is started again later and later.
+_YOUNG_SECONDS = 10.0
+_LATEST_SECONDS = 10.0
+# For workers to answer what they have accepted, beyond their own patience with clients.
+_PATIENCE_SECONDS = 12.0
+
+
+class WorkerProcesses:
+    """One process for each listener. Used on the event loop.
+
+    leader: serves their channels. forward: path of the socket on which the leader answers what
+    they send on.
+    """
+
+    def __init__(
+        self, settings: Settings, listeners: Sequence[socket.socket], leader: Leader, forward: str
+    ) -> None:
+        self._settings, self._listeners = settings, listeners
+        self._leader, self._forward = leader, forward
+        self._living: set[Process] = set()
+        self._keeping: list[asyncio.Task[None]] = []
+        self._ending = False
+
+    def start(self) -> None:
+        """Start all, and keep them running until `stop`."""
+        self._keeping = [
+            asyncio.create_task(self._keep(number, listener))
+            for number, listener in enumerate(self._listeners, 1)
+        ]
+
+    async def stop(self) -> None:
+        """Accept no more connections, and wait until all have answered what they accepted."""
+        self._ending = True
+        for listener in self._listeners:
+            listener.close()
+        for process in self._living:
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
+        _, late = await asyncio.wait(self._keeping, timeout=_PATIENCE_SECONDS)
+        for process in self._living:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        if late:
+            await asyncio.wait(late)
+
+    async def _keep(self, number: int, listener: socket.socket) -> None:
+        """Run a worker, and another one whenever it dies."""
+        wait = 0.0
+        while not self._stopping():
+            began = time.monotonic()
+            code = await self._run(listener)
+            young = time.monotonic() - began < _YOUNG_SECONDS
+            wait = min(2.0 * wait + 0.1, _LATEST_SECONDS) if young else 0.0
+            if not self._stopping():
+                logger.warning("worker %d ended with %d; another one starts", number, code)
+                await asyncio.sleep(wait)
+
+    def _stopping(self) -> bool:
+        return self._ending
+
+    async def _run(self, listener: socket.socket) -> int:
+        """Run a worker to its end; its exit code."""
+        ours, theirs = socket.socketpair()
+        files = theirs.fileno(), listener.fileno()
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *COMMAND,
+                *map(str, files),
+                pass_fds=files,
+                stdin=DEVNULL,
+                # A Ctrl-C is for the leader, which ends its workers in order.
+                start_new_session=True,
+            )
+        self._living.add(process)
+        try:
+            self._leader.add(await self._open(ours))
+            return await process.wait()
+        finally:
+            self._living.discard(process)
+
+    async def _open(self, ours: socket.socket) -> Channel:
+        """The channel to a worker, over which its settings have been sent."""
+        channel = await open_channel(ours, self._leader.take, self._leader.lose)
+        unneeded = {"webhook", "webhook_secret"}
+        channel.send(self._settings.model_dump_json(exclude=unneeded), self._forward)
+        return channel
+
+
+def read_settings(connection: socket.socket) -> tuple[Settings, str]:
+    """The first frame of a channel, on the worker's side: settings, and the leader's socket."""
+    length = int.from_bytes(_read(connection, 4), "little")
+    settings, forward = msgpack.unpackb(_read(connection, length))
+    return Settings.model_validate_json(settings), forward
+
+
+def _read(connection: socket.socket, n_bytes: int) -> bytes:
+    content = b""
+    while len(content) < n_bytes:
+        more = connection.recv(n_bytes - len(content))
+        if not more:
+            raise SystemExit("the leader is gone")
+        content += more
+    return content

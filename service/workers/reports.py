@@ -1,0 +1,46 @@
+"""What a worker counts, for the leader, which has the metrics of the whole server."""
+
+from typing import Any
+
+from service.diagnostics.metrics import Histogram
+from service.workers.follower_engine import FollowerEngine
+from service.workers.messages import counted_since
+
+
+class Counted:
+    """What one worker has counted since it told the leader. requests: as of `leader.Leader`."""
+
+    def __init__(self, engine: FollowerEngine) -> None:
+        self.requests: dict[tuple[str, str, str], Histogram] = {}
+        self._engine = engine
+        self._told: dict[Any, list[Any]] = {}
+        self._predicted: dict[tuple[int, str], int] = {}
+
+    def since_last(self) -> dict[str, Any]:
+        """The counts since the last call, as plain data."""
+        return {
+            "requests": [
+                [*labels, more]
+                for labels, histogram in self.requests.items()
+                if any((more := self._since(labels, histogram))[0])
+            ],
+            "predict": self._since("predict", self._engine.metrics.predict),
+            "predicted": self._rows(),
+        }
+
+    def _since(self, name: Any, histogram: Histogram) -> list[Any]:
+        more = counted_since(histogram, self._told.get(name))
+        self._told[name] = [list(histogram.counts), histogram.total]
+        return more
+
+    def _rows(self) -> list[list[Any]]:
+        """Rows that were predicted, by model and head."""
+        told, self._predicted = self._predicted, {}
+        rows = []
+        for model in self._engine.models():
+            for head, counts in model.counts.items():
+                key = model.id, head
+                self._predicted[key] = counts.predicted
+                if more := counts.predicted - told.get(key, 0):
+                    rows.append([model.id, head, more])
+        return rows
