@@ -29,6 +29,8 @@ _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _ANOTHER_END = frozenset({10071, 10164})
 # How long an append is sent again before it is in doubt, and how long each time waits.
 PATIENCE_SECONDS, _ANSWER_SECONDS = 10.0, 2.0
+# How long a doubt is looked into at a time: other models wait meanwhile.
+_RESOLVE_SECONDS = 1.0
 # How long it is tried to read.
 _READ_SECONDS = 10.0
 _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.01, 0.2
@@ -147,7 +149,8 @@ class ChainedSubject:
             return
         try:
             # With this in its place, the commit in doubt can no longer be stored.
-            await self._store(secrets.token_bytes(_COMMIT_BYTES), [], event=True)
+            void = secrets.token_bytes(_COMMIT_BYTES)
+            await self._store(void, [], event=True, patience=_RESOLVE_SECONDS)
         except _Overtaken as error:
             if error.commit != doubt.commit or doubt.event:
                 raise self._not_leader() from None
@@ -155,9 +158,12 @@ class ChainedSubject:
             self._doubt = doubt
             raise StorageFailed(f"{error.detail}; an earlier commit is in doubt") from None
 
-    async def _store(self, commit: bytes, rows: Sequence[LogRow], event: bool) -> None:
+    async def _store(
+        self, commit: bytes, rows: Sequence[LogRow], event: bool, patience: float | None = None
+    ) -> None:
         messages = encode(self._model, self.last, commit, rows, self._nats.max_payload)
-        deadline, pause, sent = time.monotonic() + PATIENCE_SECONDS, _PAUSE_SECONDS, False
+        seconds = PATIENCE_SECONDS if patience is None else patience
+        deadline, pause, sent = time.monotonic() + seconds, _PAUSE_SECONDS, False
         while True:
             try:
                 last = await self._send_or_find(commit, messages)

@@ -107,6 +107,8 @@ async def _make(nats: NatsConnection, name: str, subject: str, limits: dict[str,
     while True:
         try:
             found = await nats.call(f"STREAM.INFO.{name}", {})
+            # One that was just made is not read yet by all servers.
+            await nats.get(name, {"seq": 1})
             return int(found["config"]["num_replicas"])
         except (Refused, Unanswered):
             wanted = await _try_to_make(nats, wanted, deadline)

@@ -114,6 +114,8 @@ class Roles:
             if self._engine.readiness.reached and not self._draining and self.members.settled:
                 try:
                     await self._look()
+                except Refusal as error:
+                    logger.warning("the roles of this replica were not reviewed: %s", error)
                 except Exception:  # the next look may succeed
                     logger.exception("the roles of this replica were not reviewed")
 
