@@ -135,7 +135,7 @@ def rollback(model: str, sequence: int, url: str) -> None:
 def _how_well(stats: dict[str, Any]) -> str:
     """A head's scores and size, in words."""
     scores, words = stats["prequential"], []
-    if scores["samples"]:
+    if scores.get("samples"):
         if scores.get("accuracy") is not None:
             words.append(f"{scores['accuracy']:.2%} of {scores['samples']:,} predictions correct")
             words.append(f"{scores['recent_accuracy']:.2%} of the last 1,000")

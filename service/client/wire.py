@@ -35,6 +35,7 @@ LEARNING_CALLS = {
     "semiparametric": "samples",
     "adaptive": "samples",
     "asset": "asset",
+    "novelty": "samples",
 }
 Verify: TypeAlias = bool | str | Path | ssl.SSLContext
 

@@ -29,6 +29,8 @@ from solver.stream.reasons import Gradient
 from solver.stream.votes import Answer
 
 NAME: HeadName = "adaptive"
+# Heads that tell it nothing: itself, and one that predicts nothing.
+_SILENT: tuple[HeadName, ...] = (NAME, "novelty")
 _STATS: dict[str, Any] = {"learners": 0, "bytes": 0, "work_per_sample": 0}
 
 
@@ -77,7 +79,9 @@ class AdaptiveLearner:
     """A bank as the spec has it; a `ClassLearner` and an `OnlineLearner`."""
 
     def __init__(self, spec: ModelSpec) -> None:
-        self.voters: tuple[HeadName, ...] = tuple(n for n in spec.heads if n != NAME)
+        self.voters: tuple[HeadName, ...] = tuple(
+            name for name in spec.heads if name not in _SILENT
+        )
         self._bank = BankLearner(
             spec.task, self.voters, temporal=spec.temporal, seed=spec.seed, pins=_pins(spec)
         )

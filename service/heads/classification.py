@@ -278,7 +278,8 @@ class ClassificationHead(Generic[L]):
             self._score.count(codes, self._codes_of(foretold))
         decision = [value for part in said.parts for value in _decisions(part.decision)]
         labels = [self.classes[code] if code >= 0 else None for code in predicted.tolist()]
-        return Answers(labels, decision, said, **self.learner.columns(said.parts))
+        more = self.learner.columns(said.parts)
+        return Answers(labels, decision, said, more.get("admitted"), more.get("step"))
 
     def _codes_of(self, foretold: Sequence[Any]) -> NDArray[np.int64]:
         """The class numbers of predictions; -1 of a label that is no class, as of None."""

@@ -5,18 +5,27 @@ A new kind is a module with a `KIND`, a part of the spec of the same name, and a
 
 from typing import Any
 
-from service.heads import adaptive, asset, semiparametric, working_set
+from service.heads import adaptive, asset, novelty, semiparametric, working_set
 from service.heads.fit import Fit, Observe, Window
 from service.heads.protocol import Head, Kind
 from service.spec.heads import LEARNING_CALLS, HeadName, LearningCall
 from service.spec.model import ModelSpec
 
 KINDS: dict[HeadName, Kind[Any]] = {
-    kind.name: kind for kind in (working_set.KIND, asset.KIND, semiparametric.KIND, adaptive.KIND)
+    kind.name: kind
+    for kind in (
+        working_set.KIND,
+        asset.KIND,
+        semiparametric.KIND,
+        adaptive.KIND,
+        novelty.KIND,
+    )
 }
 
 # Those that are told what the others say.
 LISTENERS = frozenset(name for name, kind in KINDS.items() if kind.listens)
+# Those that predict nothing, and say something else of each row.
+BESIDE = frozenset(name for name, kind in KINDS.items() if kind.beside)
 
 
 def build(name: HeadName, spec: ModelSpec) -> Head:

@@ -36,7 +36,7 @@ H = TypeVar("H")
 class Answers:
     """Column by column what a head answers for each of n samples (the wire's `results`).
 
-    said: the same as arrays.
+    said: the same as arrays. beside: columns by name that are no prediction; see `Kind`.
     """
 
     prediction: list[Any]
@@ -44,6 +44,7 @@ class Answers:
     said: Said = field(compare=False)
     admitted: list[bool] | None = None
     step: list[str] | None = None
+    beside: dict[str, list[Any]] = field(default_factory=dict)
 
     @property
     def vote(self) -> Vote:
@@ -62,27 +63,33 @@ class Answers:
             "decision": self.decision,
             "admitted": self.admitted,
             "step": self.step,
+            **self.beside,
         }
 
 
 def one_column_after_another(parts: Sequence[Answers]) -> Answers:
     """The answers of one head to several blocks, as if they had been one."""
     columns = {
-        name: [value for part in parts for value in getattr(part, name)]
+        name: [value for part in parts for value in part.columns()[name] or []]
         for name, column in parts[0].columns().items()
         if column is not None
     }
+    beside = {name: columns.pop(name) for name in parts[0].beside}
     said = [answer for part in parts for answer in part.said.parts]
-    return Answers(**columns, said=Said(parts[-1].said.classes, said))
+    return Answers(**columns, said=Said(parts[-1].said.classes, said), beside=beside)
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """Column by column what a head predicts for each of n rows. said: the same as arrays."""
+    """Column by column what a head predicts for each of n rows.
+
+    said: the same as arrays. beside: as of `Answers`.
+    """
 
     prediction: list[Any]
     decision: list[Any]
     said: Said = field(compare=False)
+    beside: dict[str, list[Any]] = field(default_factory=dict)
 
     @property
     def vote(self) -> Vote:
@@ -308,6 +315,8 @@ class Kind(Generic[H]):
     reported: what a report of training takes from its description. outcome, summary: a report's
         result in a phrase, and in a few lines.
     passes, pairs, refitting: how it is trained in these ways; None where it is not.
+    beside: what its view says of rows beside another head's prediction, in a column of its name;
+        None for a head that predicts. One that has it predicts nothing.
     """
 
     name: HeadName
@@ -326,3 +335,4 @@ class Kind(Generic[H]):
     passes: Callable[[H, Matrix, Targets], Passes] | None = None
     pairs: Pairs[H] | None = None
     refitting: Refitting[H] | None = None
+    beside: Callable[[Any, Matrix], list[Any]] | None = None

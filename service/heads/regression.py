@@ -152,7 +152,8 @@ class RegressionHead:
         predicted = said.prediction
         self._score.count(y, predicted if foretold is None else np.array(foretold, np.float64))
         column = [value if value == value else None for value in predicted.tolist()]
-        return Answers(column, list(column), said, **self.learner.columns(said.parts))
+        more = self.learner.columns(said.parts)
+        return Answers(column, list(column), said, more.get("admitted"), more.get("step"))
 
     def passes(self, X: Matrix, y: Targets) -> "ValuePasses":
         """Learning these samples again and again."""

@@ -151,7 +151,10 @@ class Learner:
         assert isinstance(taught, Answers)
         blank: list[Any] = [None] * len(samples.y)
         prediction, decision = (served.prediction, served.decision) if served else (blank, blank)
-        return replace(taught, prediction=prediction, decision=decision)
+        beside = {
+            name: column for of_head in said.values() for name, column in of_head.beside.items()
+        }
+        return replace(taught, prediction=prediction, decision=decision, beside=beside)
 
     def _view(self, head: HeadName) -> HeadView:
         """A head's view, which is kept until the head changes."""

@@ -1,10 +1,11 @@
 """The published view of a model: what predictions and descriptions read."""
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from service.errors import InvalidSamples
-from service.heads.kinds import KINDS, LISTENERS
+from service.heads.kinds import BESIDE, KINDS, LISTENERS
 from service.heads.protocol import HeadView, Predictions
 from service.model.fitting_rows import fitting
 from service.model.reasons import explained, not_explained
@@ -39,19 +40,24 @@ class Published(NamedTuple):
     def predict(self, head: HeadName, X: Matrix) -> Predictions:
         """What a head predicts for rows, told what the others predict if it listens to them.
 
+        Beside it stands what heads say of the rows that predict nothing.
+
         Raises Untrained, InvalidSamples.
         """
-        return self.heads[head].predict(X, self._votes(head, X))
+        predictions = self.heads[head].predict(X, self._votes(head, X))
+        beside = {name: KINDS[name].beside for name in self.heads}
+        said = {str(name): of(self.heads[name], X) for name, of in beside.items() if of}
+        return replace(predictions, beside=said) if said else predictions
 
     def more(
         self, head: HeadName, question: Question, X: Matrix, predictions: Predictions
     ) -> dict[str, Any]:
-        """The fields of an answer that a question asks for besides the predictions.
+        """The fields of an answer besides the predictions: what is asked for, and what is beside.
 
         X: its rows in the form that the heads learned. Raises Untrained, Invalid.
         """
         view, said = self.heads[head], predictions.said
-        fields: dict[str, Any] = {}
+        fields: dict[str, Any] = {**predictions.beside}
         if question.probability:
             fields |= view.probabilities(said)
         if question.confidence is not None:
@@ -78,7 +84,7 @@ class Published(NamedTuple):
 
     def cost(self, head: HeadName, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""
-        heads = self.heads if KINDS[head].listens else (head,)
+        heads = self.heads if KINDS[head].listens else {head, *(BESIDE & self.heads.keys())}
         return sum(self.heads[name].cost(rows, entries) for name in heads)
 
     def matrix(self, rows: Rows) -> Matrix:

@@ -54,7 +54,7 @@ def values(
     drawn = _DRAWN[task]
     for head, stats in heads.items():
         scores = stats["prequential"]
-        found[f"{head}.{drawn}"] = scores[f"recent_{drawn}"]
+        found[f"{head}.{drawn}"] = scores.get(f"recent_{drawn}")
         found |= {f"{head}.{name}": stats[name] for name in _OF_HEADS if name in stats}
         if head == model.spec.serve:
             for rule in _RULES[task]:

@@ -5,7 +5,7 @@ Plain data that imports nothing: the command line offers these choices before it
 
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-HeadName: TypeAlias = Literal["working_set", "asset", "semiparametric", "adaptive"]
+HeadName: TypeAlias = Literal["working_set", "asset", "semiparametric", "adaptive", "novelty"]
 Task: TypeAlias = Literal["classification", "regression"]
 # The calls that bring samples, by their names under /v1/models/{name}.
 LearningCall: TypeAlias = Literal["samples", "asset"]
@@ -48,6 +48,7 @@ HEAD_OPTIONS: dict[HeadName, tuple[str, ...]] = {
     "asset": ("class_weight", "features", "dimension", "lambda", "epsilon", "horizon"),
     "semiparametric": ("C", "basis", "epsilon", "solver", "window"),
     "adaptive": (),
+    "novelty": (),
 }
 # Of the objective, where a batch solver stops; of the KKT conditions, where a fit does.
 TOLERANCE: dict[Way, float] = {"pairs": 0.1, "fit": 1e-4}

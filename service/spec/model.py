@@ -9,6 +9,7 @@ from service.spec.adaptive import AdaptiveSpec
 from service.spec.asset import AssetSpec, check_asset, of_streams, with_defaults
 from service.spec.heads import HEADS, HeadName, Task
 from service.spec.kernel import KernelSpec, Part, RbfSpec, contradiction, with_type
+from service.spec.novelty import NoveltySpec
 from service.spec.pending import PendingSpec
 from service.spec.prepare import PrepareSpec
 from service.spec.refusals import Refusals, parts_of
@@ -49,6 +50,9 @@ class ModelSpec(Part):
         default=AdaptiveSpec(),
         description="null by default where there is a semiparametric head, as is prepare: its "
         "basis is in the rows' own units.",
+    )
+    novelty: NoveltySpec | None = Field(
+        default=None, description="Says how new each row is, beside what is predicted for it."
     )
     pending: PendingSpec | None = Field(
         default=PendingSpec(), description="null: no predicted row waits for its label."
@@ -136,6 +140,9 @@ class ModelSpec(Part):
             check_working_set(own, self.kernel, self.task)
         if self.asset is not None:
             check_asset(self.asset, self.kernel.type, self.task)
+        if self.serve == "novelty":
+            detail = "the novelty head predicts nothing: name another head, or leave serve out"
+            raise contradiction("/serve", detail)
         if getattr(self, self.serve) is None:
             raise contradiction("/serve", f"the head {self.serve!r} is null")
         return self

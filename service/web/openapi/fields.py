@@ -153,6 +153,11 @@ FIELDS: dict[str, Schema] = {
         "that of the last 1,000 errors. Where the request to a model of regression asks for "
         "`probability`.",
     ),
+    "novelty": array_of(
+        _MAYBE_NUMBER,
+        description="How new each row is, by a model with the novelty head: below 0 inside the "
+        "ball of the rows so far, and below 1 however far it is; null of the first row.",
+    ),
     "admitted": array_of(FLAG),
     "step": array_of(TEXT),
     # Models and their heads.

@@ -166,7 +166,7 @@ COMPONENTS: dict[str, Schema] = {
     "Learned": object_of(
         "model sequence epoch learned results head",
         fields={
-            "results": object_of("", "prediction decision admitted step"),
+            "results": object_of("", "prediction decision admitted step novelty"),
             "head": object_of("name", _HEAD_FIELDS, _OF_HEAD),
         },
     ),
@@ -194,7 +194,7 @@ COMPONENTS: dict[str, Schema] = {
     "Prediction": object_of(
         "model sequence epoch head prediction decision",
         "classes fit ids probability standard_deviation prediction_set prediction_interval "
-        "explanation",
+        "explanation novelty",
         {
             **ANSWERS,
             "fit": object_of(

@@ -24,7 +24,7 @@ from service.errors import (
     UnknownModel,
     Untrained,
 )
-from service.heads.kinds import how_to_teach
+from service.heads.kinds import BESIDE, how_to_teach
 from service.heads.protocol import Predictions
 from service.model.live import Model
 from service.model.moment import Moment
@@ -102,6 +102,8 @@ async def predict(
     name = read_head(head) or model.spec.serve
     if name not in model.spec.heads:
         raise NoSuchHead(f"the spec of model {model.name!r} has null for {name}")
+    if name in BESIDE:
+        raise Invalid(f"the head {name} {model.published.heads[name].lacks}")
     if ids is not None and name != model.spec.serve:
         raise Invalid(f"rows wait for labels under the head that serves, {model.spec.serve}")
     _check_intact(model)

@@ -44,6 +44,7 @@ SETS = {
     f"working_set {kernel}": {"kernel": {"type": kernel}, "working_set": {"max_size": 300}}
     for kernel in ("rbf", "polynomial", "linear")
 }
+SETS |= {f"{name}, regression": spec | {"task": "regression"} for name, spec in SETS.items()}
 OTHERS = {
     "horizon": {"working_set": None, "asset": {"horizon": 300, "lambda": 1, "average_from": 5}},
     "regression, horizon": {"task": "regression", "asset": {"horizon": 300, "epsilon": 1}},

@@ -41,6 +41,7 @@ DEFAULTS = {
     },
     "semiparametric": None,
     "adaptive": {"horizons": None, "steps": None, "neighbours": None},
+    "novelty": None,
     "pending": {"max_rows": 100_000, "max_bytes": 67_108_864, "max_age_seconds": 2_592_000.0},
     "serve": "adaptive",
     "seed": 0,
@@ -260,6 +261,20 @@ class TestWhatFollows:
     def test_without_the_adaptive_head_the_first_other_one_serves(self):
         assert plain(adaptive=None)["serve"] == "working_set"
         assert plain(adaptive=None, working_set=None)["serve"] == "asset"
+
+    def test_the_novelty_head_serves_nothing(self):
+        own = plain(novelty={})["novelty"]
+        assert own == {
+            "algorithm": "msfw",
+            "C": 1.0,
+            "gamma": "auto",
+            "corrective_steps": 10,
+            "max_size": 1000,
+        }
+        assert pointers({"novelty": {}, "serve": "novelty"}) == {"/serve"}
+        assert pointers({"novelty": {"gamma": 0}}) == {"/novelty/gamma"}
+        alone = {"novelty": {}, "working_set": None, "asset": None, "adaptive": None}
+        assert pointers(alone) == {"/serve"}
 
     def test_the_adaptive_head_needs_prepared_rows(self):
         assert pointers({"prepare": None}) == {"/prepare"}

@@ -23,9 +23,13 @@ def regression(**own: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("given_spec", "pointer", "detail"),
     [
-        ({"C": 10}, "/C", 'unknown field "C"; it belongs to "working_set" or "semiparametric"'),
+        (
+            {"C": 10},
+            "/C",
+            'unknown field "C"; it belongs to "working_set", "semiparametric" or "novelty"',
+        ),
         ({"lambda": 1}, "/lambda", 'unknown field "lambda"; it belongs to "asset"'),
-        ({"gamma": 1}, "/gamma", 'unknown field "gamma"; it belongs to "kernel"'),
+        ({"gamma": 1}, "/gamma", 'unknown field "gamma"; it belongs to "kernel" or "novelty"'),
         (
             {"asset": {"kernel": {}}},
             "/asset/kernel",
@@ -34,7 +38,7 @@ def regression(**own: Any) -> dict[str, Any]:
         (
             {"asset": {"max_size": 9}},
             "/asset/max_size",
-            'unknown field "max_size"; it belongs to "working_set"',
+            'unknown field "max_size"; it belongs to "working_set" or "novelty"',
         ),
         (
             {"working_set": {"label": "a"}},
@@ -53,8 +57,8 @@ def regression(**own: Any) -> dict[str, Any]:
             "/colour",
             'unknown field "colour"; the fields of the spec are "task", "classes", "prepare", '
             '"temporal", '
-            '"kernel", "working_set", "asset", "semiparametric", "adaptive", "pending", "serve" '
-            'and "seed"',
+            '"kernel", "working_set", "asset", "semiparametric", "adaptive", "novelty", "pending", '
+            '"serve" and "seed"',
         ),
         (
             {"kernel": {"type": "linear", "gamma": 1}},

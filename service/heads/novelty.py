@@ -1,0 +1,235 @@
+"""The novelty head: how new each row is, beside what the other heads predict for it (P2).
+
+It is the enclosing ball of all rows that the model is sent. It predicts nothing itself.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.errors import Untrained
+from service.heads.certificate import NO_CERTIFICATE
+from service.heads.changes import Change
+from service.heads.cost import cost_of_expansion
+from service.heads.exercise import rows_of_kind
+from service.heads.kernel import check_norms, kernel_limit
+from service.heads.protocol import Answers, Asked, Head, Kind, Predictions
+from service.heads.set_view import set_stats
+from service.samples.targets import Label, Targets
+from service.samples.validation import Samples
+from service.spec.model import ModelSpec
+from solver.kernels.functions import Kernel
+from solver.rows.matrix import Matrix, n_rows, take_rows
+from solver.rows.sample_weights import Weights
+from solver.stream.labels import LabelKey
+from solver.stream.novelty_learner import NoveltyLearner
+from solver.stream.value_head import Values
+from solver.stream.votes import NO_VOTES, Said, Votes
+from solver.working_set.ball import OnlineBall, novelty_of
+from solver.working_set.view import WorkingSetView
+
+_LIMIT = kernel_limit(Kernel("rbf"))
+
+
+class NoveltyView(NamedTuple):
+    """An immutable picture of the ball. model: None before the first sample."""
+
+    model: WorkingSetView | None
+    own: dict[str, Any]
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """The ball's sizes and its certificate; no prediction is judged."""
+        return {**self.own, "prequential": {}}
+
+    @property
+    def classes(self) -> None:
+        """Labels are ignored."""
+        return
+
+    @property
+    def rare_classes(self) -> list[Label]:
+        """Labels are ignored."""
+        return []
+
+    @property
+    def gauges(self) -> dict[str, float | None]:
+        """The sizes of the ball."""
+        names = {"set_size": "size", "support_vectors": "support_vectors"}
+        names["head_memory_bytes"] = "bytes"
+        return {name: self.own.get(key) for name, key in names.items()}
+
+    @property
+    def calibration(self) -> dict[str, Any]:
+        """No prediction is judged."""
+        return {}
+
+    @property
+    def learners(self) -> list[dict[str, Any]]:
+        """It is one learner."""
+        return []
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """No prediction is judged."""
+        return ()
+
+    @property
+    def n_changes(self) -> int:
+        """No prediction is judged."""
+        return 0
+
+    def latest(self, _: int) -> list[tuple[Any, Any]]:
+        """No prediction is judged."""
+        return []
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """It predicts nothing."""
+        return {}
+
+    @property
+    def lacks(self) -> str:
+        """Why no other head can ask it for a prediction."""
+        return "predicts nothing: it says how new rows are, beside what another head predicts"
+
+    def predict(self, _: Matrix, _votes: Votes = NO_VOTES) -> Predictions:
+        """Raises Untrained."""
+        raise Untrained(f"the head {self.lacks}")
+
+    def probabilities(self, _: Said) -> dict[str, Any]:
+        """Raises Untrained."""
+        raise Untrained(f"the head {self.lacks}")
+
+    def covering(self, _: Said, _confidence: float) -> dict[str, Any]:
+        """Raises Untrained."""
+        raise Untrained(f"the head {self.lacks}")
+
+    def beside(self, X: Matrix) -> list[float | None]:
+        """How new each row is: below 0 inside of the ball, and below 1 however far it is."""
+        if self.model is None:
+            return [None] * n_rows(X)
+        check_norms(X, _LIMIT)
+        return [float(value) for value in novelty_of(self.model, X)]
+
+    def cost(self, rows: int, entries: int) -> int:
+        """Multiplications of a judgement; see `HeadView.cost`."""
+        return 0 if self.model is None else cost_of_expansion(self.model.rows.exact, rows, entries)
+
+
+class NoveltyHead:
+    """The ball of all rows so far."""
+
+    classes = None
+
+    def __init__(self, spec: ModelSpec) -> None:
+        assert spec.novelty is not None
+        own = self._own = spec.novelty
+        self._prepared = spec.prepare is not None
+        gamma = None if own.gamma == "auto" else float(own.gamma)
+        self._learner = NoveltyLearner(self._ball, gamma)
+
+    def _ball(self, kernel: Kernel) -> OnlineBall:
+        own = self._own
+        return OnlineBall(kernel, own.C, own.algorithm, own.corrective_steps, own.max_size)
+
+    @property
+    def ball(self) -> OnlineBall:
+        """The solver itself."""
+        return self._learner.ball
+
+    def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
+        """Refuse rows whose squares overflow; labels are ignored."""
+        del most_classes
+        if not self._prepared:
+            check_norms(samples.X, _LIMIT)
+        return drafted
+
+    def absorb(
+        self,
+        X: Matrix,
+        y: Targets,
+        votes: Votes = NO_VOTES,
+        weight: Weights = None,
+        foretold: Sequence[Any] | None = None,
+    ) -> Answers:
+        """Judge rows and learn them, in order; live and in replay."""
+        del votes, foretold
+        found = self._learner.judge(X, np.zeros(len(y)), weight)
+        column = [value if value == value else None for value in found.tolist()]
+        blank: list[Any] = [None] * len(y)
+        said = Said(None, [Values(np.full(len(y), np.nan))])
+        return Answers(blank, blank, said, beside={"novelty": column})
+
+    def date_changes(self, sequence: int) -> None:
+        """No prediction is judged."""
+
+    def keep_score(self, former: Self) -> None:
+        """No prediction is judged."""
+
+    def view(self) -> NoveltyView:
+        """What is read from now on."""
+        stats: dict[str, Any] = {"size": 0, "support_vectors": 0, **NO_CERTIFICATE}
+        found = self.ball.set
+        model = None
+        if found.seen:
+            model = found.view()
+            stats = set_stats(model, found.summary(model), 0)
+        return NoveltyView(model, {**stats, "gamma": found.kernel.gamma})
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Plain data and arrays from which `restore` goes on bit for bit."""
+        return self._learner.state()
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over a state."""
+        self._learner.restore(plain, arrays)
+
+
+def _build(spec: ModelSpec) -> Head:
+    return NoveltyHead(spec)
+
+
+def _specs() -> Iterator[ModelSpec]:
+    """A ball so small that rows leave it, at either precision."""
+    for C in (1.0, 1e6):
+        own = {"max_size": 64, "corrective_steps": 1, "C": C}
+        yield ModelSpec.model_validate({"novelty": own, "working_set": None, "asset": None})
+
+
+def _exercise(spec: ModelSpec, sparse: bool) -> None:
+    """Judge, learn, save and restore a little with rows of one kind."""
+    head, restored, X = NoveltyHead(spec), NoveltyHead(spec), rows_of_kind(sparse)
+    for rows in (slice(0, 1), slice(1, None)):
+        part = take_rows(X, rows)
+        head.absorb(part, np.zeros(n_rows(part)))
+    for rows in (slice(0, 1), slice(0, 5), slice(None)):
+        head.view().beside(take_rows(X, rows))
+    restored.restore(*head.state())
+    restored.absorb(take_rows(X, slice(0, 5)), np.zeros(5))
+
+
+def _spec_part(asked: Asked) -> dict[str, Any]:
+    return dict(asked.options)
+
+
+def _outcome(report: Mapping[str, Any]) -> str:
+    return f"{report['support_vectors']:,} support vectors"
+
+
+KIND: Kind[Any] = Kind(
+    name="novelty",
+    build=_build,
+    calls=(),
+    specs=_specs,
+    exercises={"all": _exercise},
+    code=lambda spec: NoveltyHead(spec).ball.set.precision.dtype.name,
+    spec_part=_spec_part,
+    reported=("size", "support_vectors"),
+    outcome=_outcome,
+    summary=lambda report: [_outcome(report)],
+    learns_all=True,
+    beside=NoveltyView.beside,
+)
