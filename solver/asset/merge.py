@@ -1,5 +1,6 @@
 """The average of ASSET learners that learned parts of a stream in parallel (P3, conclusion)."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -38,6 +39,28 @@ def merge(learners: Sequence[Asset]) -> Asset:
     lost = np.stack([other.courses.lost for other in learners])
     merged.courses.lost = steps @ lost / steps.sum()
     return merged
+
+
+def copy_of(learner: Asset) -> Asset:
+    """Another learner in the same state, to learn other samples or another order of them."""
+    other = Asset(**learner.parameters, class_weight=learner.class_weight)
+    other.restore({name: array.copy() for name, array in learner.state().items()})
+    return other
+
+
+def relative_variance(learners: Sequence[Asset]) -> float:
+    """sum_k ||gamma_k - m||^2 / ((K - 1) ||m||^2), m the mean: the variance of one of K runs.
+
+    gamma_k are the averaged models, intercepts included, of learners with the same features. The
+    mean of K independent runs has a K-th of it (P3: "reduce the variation of the final iterate
+    distribution, possibly by running several SA algorithms in parallel"). NaN where m is zero.
+    """
+    views = [learner.view() for learner in learners]
+    models = np.array([np.column_stack([view.gamma, view.b]).ravel() for view in views])
+    mean = models.mean(axis=0)
+    square = float(mean @ mean)
+    spread = float(((models - mean) ** 2).sum()) / (len(models) - 1)
+    return spread / square if square > 0.0 else math.nan
 
 
 def _width(learner: Asset) -> int:

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from solver.arrays import Float64Array
 from solver.asset.features import FeatureKind, dimension_of, takes_sparse, transform_all
 from solver.asset.learner import Asset
+from solver.asset.merge import copy_of, merge, relative_variance
 from solver.asset.subgradient import Algorithm
 from solver.asset.view import AssetView, Task
 from solver.estimators.base import KernelParameters, as_kind
@@ -33,6 +34,9 @@ class AssetEstimator(KernelParameters):
         gamma is that of the first call's rows.
     lam: lambda > 0. average, average_from, horizon: see `asset.learner.Asset`.
     epochs: the number of passes of `fit`.
+    n_parallel: `fit` learns so many times on the same features, each time in an order of its own,
+        and the model is the average of all (P3's conclusion, `asset.merge`), whose variance is that
+        of one run divided by their number. They are run one after another.
     random_state: that of landmarks or frequencies, and of the order of samples in `fit`.
 
     A sample's loss counts by its `sample_weight`; one of weight zero is left out. gamma, landmarks
@@ -45,7 +49,8 @@ class AssetEstimator(KernelParameters):
     Attributes: coef_: gamma of the averaged model, (D,) or for several classes (classes, D); a
     decision is phi(x)'coef_ + intercept_, and with identity features coef_ are the weights of the
     linear model; intercept_; dimension_: D; n_steps_: samples learned, each counted once in every
-    epoch; gamma_.
+    epoch and run; gamma_; variation_ (of several runs): the variance of one run's model as a share
+    of the square of the average, which itself has that share divided by n_parallel.
     """
 
     _learner: Asset
@@ -60,6 +65,7 @@ class AssetEstimator(KernelParameters):
     average_from: int | None
     horizon: int | None
     epochs: int
+    n_parallel: int
     random_state: Any
 
     @property
@@ -80,12 +86,17 @@ class AssetEstimator(KernelParameters):
         super()._check_parameters()
         check_choice("features", self.features, ("nystrom", "fourier", "identity"))
         check_choice("algorithm", self.algorithm, ("asset", "asset*"))
-        for name in ("dimension", "epochs"):
+        for name in ("dimension", "epochs", "n_parallel"):
             check_integer(name, getattr(self, name))
         for name in ("average_from", "horizon"):
             if getattr(self, name) is not None:
                 check_integer(name, getattr(self, name))
         check_positive("lam", self.lam)
+
+    def _check_single(self) -> None:
+        """Raise ValueError where several runs are asked for of samples that come once."""
+        if self.n_parallel != 1:
+            raise ValueError("n_parallel is of fit, which can shuffle: partial_fit takes 1")
 
     def _start(self, X: Matrix, random: np.random.Generator, **parameters: Any) -> None:
         """Make a new learner."""
@@ -108,29 +119,27 @@ class AssetEstimator(KernelParameters):
     def _run(
         self, X: Matrix, y: NDArray[Any], weight: Weights, random: np.random.Generator
     ) -> None:
-        """Learn all epochs of `fit`."""
+        """Learn all epochs of `fit`, as often as there are runs."""
         learner = self._learner
         landmarks = random.permutation(len(y))[: int(self.dimension)]
         first = take_rows(X, landmarks if self.features == "nystrom" else slice(0, 1))
         learner.begin(first, y, learner.kernel.dtype)
         learner.widen(X)
         V = self._kept_features(X)
-        for _ in range(self.epochs):
-            order = random.permutation(len(y))
-            for start in range(0, len(y), _PART):
-                part = order[start : start + _PART]
-                weights = weights_of(weight, part)
-                if V is not None:
-                    learner.step(V[part], None, y[part], weights)
-                else:
-                    learner.step(*learner.features_of(take_rows(X, part)), y[part], weights)
+        runs = [learner, *(copy_of(learner) for _ in range(self.n_parallel - 1))]
+        for one in runs:
+            for _ in range(self.epochs):
+                _pass(one, X, V, y, weight, random.permutation(len(y)))
+        if len(runs) > 1:
+            self.variation_ = relative_variance(runs)
+            self._learner = merge(runs)
 
     def _kept_features(self, X: Matrix) -> Float64Array | None:
         """Returns the features of all rows, or None where it does not pay to keep them."""
         n, features = n_rows(X), self._learner.features
         assert features is not None
         few = 8 * n * dimension_of(features) <= _KEPT_BYTES
-        if self.epochs == 1 or not few or self.features == "identity":
+        if self.epochs * self.n_parallel == 1 or not few or self.features == "identity":
             return None
         return transform_all(features, X)
 
@@ -151,3 +160,21 @@ class AssetEstimator(KernelParameters):
         rows = as_kind(takes_sparse(self._view.features), self._matrix(X, reset=False))
         check_norms(self._learner.kernel, rows)
         return rows
+
+
+def _pass(
+    learner: Asset,
+    X: Matrix,
+    V: Float64Array | None,
+    y: NDArray[Any],
+    weight: Weights,
+    order: NDArray[np.int64],
+) -> None:
+    """Learn the samples once in this order. V: the features of all rows, or None."""
+    for start in range(0, len(y), _PART):
+        part = order[start : start + _PART]
+        weights = weights_of(weight, part)
+        if V is not None:
+            learner.step(V[part], None, y[part], weights)
+        else:
+            learner.step(*learner.features_of(take_rows(X, part)), y[part], weights)

@@ -46,6 +46,7 @@ class AssetClassifier(ClassifierMixin, AssetEstimator):
         average_from: int | None = None,
         horizon: int | None = None,
         epochs: int = 10,
+        n_parallel: int = 1,
         class_weight: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -61,6 +62,7 @@ class AssetClassifier(ClassifierMixin, AssetEstimator):
         self.average_from = average_from
         self.horizon = horizon
         self.epochs = epochs
+        self.n_parallel = n_parallel
         self.class_weight = class_weight
         self.random_state = random_state
 
@@ -95,6 +97,7 @@ class AssetClassifier(ClassifierMixin, AssetEstimator):
         Raises ValueError for rows or labels that cannot be learned; nothing is learned then.
         """
         self._check_parameters()
+        self._check_single()
         first = not hasattr(self, "_learner")
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=first

@@ -47,6 +47,7 @@ class AssetRegressor(RegressorMixin, AssetEstimator):
         average_from: int | None = None,
         horizon: int | None = None,
         epochs: int = 10,
+        n_parallel: int = 1,
         random_state: Any = None,
     ) -> None:
         self.algorithm = algorithm
@@ -62,6 +63,7 @@ class AssetRegressor(RegressorMixin, AssetEstimator):
         self.average_from = average_from
         self.horizon = horizon
         self.epochs = epochs
+        self.n_parallel = n_parallel
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
@@ -88,6 +90,7 @@ class AssetRegressor(RegressorMixin, AssetEstimator):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit (n, d) rows to (n,) numbers in their order, on top of what was learned."""
         self._check_parameters()
+        self._check_single()
         first = not hasattr(self, "_learner")
         rows, y = self._rows_and_targets(X, y, reset=first)
         samples = counted(sample_weight, len(y))

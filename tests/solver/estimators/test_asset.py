@@ -333,3 +333,57 @@ def test_a_batch_scales_its_targets_by_all_of_them():
     made = AssetRegressor(dimension=100, gamma=2.0, random_state=0)
     assert made.fit(X, y).score(X, y) > 0.95
     assert made.fit(X[shuffled], y[shuffled]).score(X, y) > 0.95
+
+
+class TestParallelRuns:
+    """`n_parallel`: P3's average of runs over the same features."""
+
+    def few_epochs(self, estimator, **parameters):
+        return made(estimator, features="nystrom", epochs=1, **parameters)
+
+    @for_each
+    def test_their_average_is_that_of_runs_in_other_orders(self, estimator):
+        X, y = samples(estimator)
+        several = self.few_epochs(estimator, n_parallel=4).fit(X, y)
+        alone = self.few_epochs(estimator).fit(X, y)
+        assert several.n_steps_ == 4 * alone.n_steps_
+        assert several.variation_ > 0.0
+        assert not hasattr(alone, "variation_")
+        assert not np.allclose(several.coef_, alone.coef_)
+
+    def test_the_average_has_so_much_less_variance(self):
+        X, y = samples(AssetClassifier, 300)
+        parameters = {"kernel": "linear", "features": "identity", "epochs": 1}
+
+        def models(n_parallel):
+            return [
+                AssetClassifier(**parameters, n_parallel=n_parallel, random_state=seed).fit(X, y)
+                for seed in range(40)
+            ]
+
+        def of(fitted):
+            return np.array([np.append(model.coef_, model.intercept_) for model in fitted])
+
+        averages = models(8)
+        one, eight = (of(fitted).var(axis=0, ddof=1).sum() for fitted in (models(1), averages))
+        assert eight == pytest.approx(one / 8.0, rel=0.5)
+        # What one fit says of its own runs is what the seeds show.
+        mean = of(averages).mean(axis=0)
+        said = np.mean([model.variation_ for model in averages])
+        assert said == pytest.approx(one / (mean @ mean), rel=0.3)
+
+    @for_each
+    def test_a_stream_has_one_order_only(self, estimator):
+        X, y = samples(estimator)
+        with pytest.raises(ValueError, match="partial_fit takes 1"):
+            made(estimator, n_parallel=2).partial_fit(X, y)
+        with pytest.raises(ValueError, match="n_parallel is 0"):
+            made(estimator, n_parallel=0).fit(X, y)
+
+    @for_each
+    def test_an_average_goes_on_learning(self, estimator):
+        X, y = samples(estimator)
+        model = self.few_epochs(estimator, n_parallel=3).fit(X, y)
+        steps = model.n_steps_
+        model.set_params(n_parallel=1).partial_fit(X, y)
+        assert model.n_steps_ == steps + len(y)
