@@ -1,6 +1,6 @@
 """The service under load, on loopback: rates, latencies, River, and many streams for a while.
 
-    python -m benchmarks.service --parts singles,batches,later,latency,river,soak --seconds 60
+    python -m benchmarks.service --parts singles,batches,challengers,latency --seconds 60
 
 An answer of 200 means fsynced, learned and published. Server and client share the machine, and
 absolute figures move with it: the ratios are of one run, contenders in turn. All parts take about
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.machine import machine_line
+from benchmarks.service_challengers import challengers
 from benchmarks.service_latency import mixed_and_latency
 from benchmarks.service_later import labels_later
 from benchmarks.service_rates import batches, in_process, singles_and_streams
@@ -21,7 +22,7 @@ from benchmarks.service_river import beside_river
 from benchmarks.service_soak import soak
 from benchmarks.service_start import first_fits, starts
 
-PARTS = ("start", "singles", "batches", "later", "latency", "river", "soak")
+PARTS = ("start", "singles", "batches", "later", "challengers", "latency", "river", "soak")
 
 
 def start(folder: Path) -> None:
@@ -46,6 +47,7 @@ def main() -> None:
         "singles": singles_and_streams,
         "batches": lambda folder: batches(folder, in_process()),
         "later": labels_later,
+        "challengers": challengers,
         "latency": mixed_and_latency,
         "river": lambda folder: beside_river(folder, arguments.river_samples),
         "soak": lambda folder: soak(folder, arguments.seconds),

@@ -7,10 +7,12 @@ import click
 from service.cli.option_data import data_option, working
 from service.cli.option_server import server_option
 from service.cli.served_models import (
+    challengers,
     create,
     history,
     list_served,
     predict,
+    promote,
     rollback,
     show,
 )
@@ -92,5 +94,5 @@ def delete(data: Path, model: str) -> None:
     click.echo(f"{data}: {model} is deleted")
 
 
-for command in (show, create, predict, history, rollback, watch):
+for command in (show, create, predict, history, rollback, challengers, promote, watch):
     models.add_command(command)

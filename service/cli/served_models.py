@@ -132,6 +132,61 @@ def rollback(model: str, sequence: int, url: str) -> None:
     click.echo(f"{told['model']} at sequence {told['sequence']:,} is as it was at {sequence:,}")
 
 
+@click.command()
+@_model
+@server_option
+@_as_json
+def challengers(model: str, url: str, as_json: bool) -> None:
+    """Compare MODEL with those that follow it, on the same samples.
+
+    DIFFERENCE is above zero where the challenger is better; BETWEEN holds at all times together
+    with a probability of 95%.
+    """
+    with asking(url) as client:
+        told = client.challengers(model)
+    if as_json:
+        click.echo(json.dumps(told, indent=2))
+        return
+    head = (
+        "CHALLENGER",
+        "LAG",
+        "COMPARED",
+        "LOSS",
+        "CHAMPION'S",
+        "DIFFERENCE",
+        "BETWEEN",
+        "BETTER",
+    )
+    click.echo("\n".join(table([head, *map(_standing, told["challengers"])])))
+
+
+@click.command()
+@_model
+@click.argument("challenger")
+@click.confirmation_option(prompt="Exchange the two models?")
+@server_option
+def promote(model: str, challenger: str, url: str) -> None:
+    """Let CHALLENGER, which follows MODEL, take its place, and the other way round.
+
+    MODEL's snapshot of before is in its history: `rollback` to it undoes this.
+    """
+    with asking(url) as client:
+        told = client.promote(model, challenger)
+    at = told["rolled_back"]["at"]
+    click.echo(f"{model} is what {challenger} was; a rollback to {at} undoes it")
+
+
+def _standing(row: dict[str, Any]) -> tuple[str, ...]:
+    """A row of the scoreboard, in words."""
+    first = row["model"], f"{row['lag']:,}", f"{row['samples']:,}"
+    if row["interval"] is None:
+        return (*first, *["-"] * 4, row["better"] or "-")
+    low, high = row["interval"]
+    losses = f"{row['loss']:.4g}", f"{row['champion_loss']:.4g}"
+    between = f"{low:+.4f} {high:+.4f}"
+    return (*first, *losses, f"{row['difference']:+.4f}", between, row["better"] or "not known")
+
+
 def _how_well(stats: dict[str, Any]) -> str:
     """A head's scores and size, in words."""
     scores, words = stats["prequential"], []

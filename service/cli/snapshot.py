@@ -89,7 +89,13 @@ def export_(data: Path, model: str, out: Path, sequence: int | None, force: bool
             write_state(out, found.state)
     at, end = found.state.plain["sequence"], found.journal_end
     click.echo(f"{out}: {model} at sequence {at:,}, {_megabytes(out)}")
-    if end > at and sequence is None:
+    if end > at and sequence is None and not found.beside:
+        click.echo(
+            f"{model} follows another model, whose log goes on to {end:,}: start a server, let it "
+            "learn that, and export again to include it.",
+            err=True,
+        )
+    elif end > at and sequence is None:
         click.echo(
             f"A server runs, and was at {end:,}: POST /v1/models/{model}/snapshot and "
             "export again to include what it has learned since.",

@@ -9,7 +9,7 @@ import logging
 import math
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import takewhile
 from typing import NamedTuple
@@ -134,13 +134,16 @@ class Challengers:
         alike = takewhile(lambda block: block.entries[0].threads == threads, blocks)
         return Turn(list(alike), one.turns)
 
-    def learn(self, model: Model, turn: Turn) -> None:
-        """Learn what was handed out, block by block, unless it is void; on the worker's thread."""
+    def learn(self, model: Model, turn: Turn, go_on: Callable[[], bool]) -> None:
+        """Learn what was handed out, unless it is void; on the worker's thread.
+
+        go_on: whether the next block is to be learned, too.
+        """
         one = self._of.get(model)
         for block in turn.blocks if one else ():
             assert one is not None
             with one.lock:
-                if one.turns != turn.number or model.broken:
+                if one.turns != turn.number or model.broken or not go_on():
                     return
                 self._learn(one.learner, block)
 

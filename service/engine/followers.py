@@ -1,8 +1,12 @@
-"""Challengers beside requests: they learn in turns, when there is something for them to learn.
+"""Challengers beside requests: they learn in turns, when that delays nobody.
 
-    take what comes next (writer) -> learn it (worker) -> rest, where others are at work -> again
+    pause -> take what comes next (writer) -> learn it (worker) -> pause, and again
 
-One worker thread learns for all of them; everything else here runs on the event loop.
+While no requests are learned a challenger learns block by block, until one comes. Beside requests,
+with which it shares processors, memory and the interpreter's lock, it has a share of the time: so
+small that most requests meet no turn of it, and growing with its lag, so that it keeps up in the
+end with all that the processors are able to. One worker thread learns for all challengers;
+everything else here runs on the event loop.
 """
 
 import asyncio
@@ -17,22 +21,26 @@ from service.model.live import Model
 
 logger = logging.getLogger(__name__)
 
-# A turn beside requests is followed by a rest of so many times its length, so that most requests
-# meet none: a worker shares processors, memory and the interpreter's lock with them.
-_REST = 4.0
+# Requests that follow each other faster are no pause.
+_QUIET_SECONDS = 0.02
+# A turn beside requests ends with the block after so long. Then it rests for so many times the
+# length of the turn, and at least so long; at the lag it is half as many times.
+_TURN_SECONDS, _LEAST_REST_SECONDS = 0.2, 0.5
+_REST, _LAG = 9.0, 10_000
 
 
 class Followers:
     """The models that follow others, as the event loop sees them.
 
-    take: what a model learns next, once the writer comes to that. learn: learns it, on any thread.
-    busy: whether requests are being learned. changed: is called for a model that has learned.
+    take: what a model learns next, once the writer comes to that. learn: learns it, on any thread,
+    as long as the function given with it says so. busy: whether requests are being learned.
+    changed: is called for a model that has learned.
     """
 
     def __init__(
         self,
         take: Callable[[Model], Awaitable[Turn]],
-        learn: Callable[[Model, Turn], None],
+        learn: Callable[[Model, Turn, Callable[[], bool]], None],
         busy: Callable[[], bool],
         changed: Callable[[Model], None],
     ) -> None:
@@ -41,6 +49,7 @@ class Followers:
         self._worker = ThreadPoolExecutor(1, "challengers")
         self._news: dict[Model, asyncio.Event] = {}
         self._tasks: dict[Model, asyncio.Task[None]] = {}
+        self._stirred = 0.0
 
     def start(self, model: Model) -> None:
         """Let a model follow its champion from now on; nothing if it does already."""
@@ -51,6 +60,7 @@ class Followers:
 
     def wake(self, champion: Model) -> None:
         """Let those learn that follow a model which has learned."""
+        self._stirred = time.monotonic()
         for model, news in self._news.items():
             if model.champion is champion:
                 news.set()
@@ -63,23 +73,45 @@ class Followers:
         await asyncio.to_thread(self._worker.shutdown, wait=True, cancel_futures=True)
 
     async def _follow(self, model: Model, news: asyncio.Event) -> None:
+        rested = 0.0
         try:
             while True:
                 await news.wait()
                 news.clear()
-                while (turn := await self._take(model)).blocks:
-                    await self._learn_turn(model, turn)
+                while True:
+                    quiet = await self._pause(rested)
+                    turn = await self._take(model)
+                    if not turn.blocks:
+                        break
+                    seconds = await self._learn_turn(model, turn, quiet)
+                    rest = max(_LEAST_REST_SECONDS, seconds * _REST / (1.0 + model.lag / _LAG))
+                    rested = time.monotonic() + rest
         except Refusal as refusal:  # it was deleted, or its champion was
             logger.info("model %s: follows no longer: %s", model.name, refusal.detail)
         except Exception:
             logger.exception("model %s: follows no longer; restart the server", model.name)
         del self._tasks[model], self._news[model]
 
-    async def _learn_turn(self, model: Model, turn: Turn) -> None:
-        """Learn what was handed out, then rest as long as requests need."""
-        began, champion = time.monotonic(), model.champion
-        before = champion and champion.published.sequence
-        await asyncio.get_running_loop().run_in_executor(self._worker, self._learn, model, turn)
+    def _is_quiet(self) -> bool:
+        return not self._busy() and time.monotonic() - self._stirred >= _QUIET_SECONDS
+
+    async def _pause(self, rested: float) -> bool:
+        """Wait until no requests are learned, or until a time; whether it is the former."""
+        while not (quiet := self._is_quiet()) and time.monotonic() < rested:  # noqa: ASYNC110
+            await asyncio.sleep(_QUIET_SECONDS)
+        return quiet
+
+    async def _learn_turn(self, model: Model, turn: Turn, quiet: bool) -> float:
+        """Learn of what was handed out as much as there is time for; the seconds that it took.
+
+        quiet: whether it has all the time until requests come.
+        """
+        began = time.monotonic()
+
+        def goes_on() -> bool:
+            return not self._busy() if quiet else time.monotonic() - began < _TURN_SECONDS
+
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._worker, self._learn, model, turn, goes_on)
         self._changed(model)
-        if self._busy() or (champion and champion.published.sequence) != before:
-            await asyncio.sleep(_REST * (time.monotonic() - began))
+        return time.monotonic() - began

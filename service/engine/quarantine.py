@@ -66,6 +66,12 @@ def delete(data: Path, name: str) -> None:
     """
     with _stopped(data) as storage:
         model = _find(storage, name)
+        for other in storage.catalogue.models():
+            if other.follows == model.number:  # what it learned since its snapshot would be lost
+                raise QuarantineError(
+                    f"model {other.name!r} learns from the log of {name!r}: delete it first, or "
+                    f"start a server and DELETE {name!r} there, which keeps what both have learned"
+                )
         storage.catalogue.delete(model.number)
         storage.snapshots.delete(model.number)
 

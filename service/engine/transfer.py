@@ -44,6 +44,8 @@ def export_model(
 ) -> Exported:
     """A model as it was acknowledged; beside a running server, its newest whole snapshot.
 
+    So it is of a challenger, which a server lets learn from its champion's log.
+
     sequence: of the kept snapshot to take instead. watch: is called with the sequence that the
     replay of the journal has reached, and the one at which it ends. Nothing in the directory is
     changed. Raises TransferError, StartupError.
@@ -59,13 +61,13 @@ def export_model(
         else:
             check_journal_end(data)
         storage = stack.enter_context(closing(open_storage(data, read_only=True)))
-        learner = _empty_learner(data, storage.catalogue, name)
+        learner, champion = _empty_learner(data, storage.catalogue, name)
         model = learner.model
-        end, snapshots = storage.journal.end(model.id), storage.snapshots
+        end, snapshots = storage.journal.end(champion or model.id), storage.snapshots
         if sequence is not None:
             return Exported(_kept(model, snapshots, sequence), end, beside)
         restore_newest(learner, storage.journal, snapshots)
-        if not beside:
+        if not beside and champion is None:
             for _ in replay(learner, storage, Threads().using):
                 watch(learner.sequence, end)
         elif not learner.sequence:
@@ -100,11 +102,15 @@ def import_model(data: Path, path: Path, name: str) -> LoadedModel:
         ) from None
 
 
-def _empty_learner(data: Path, catalogue: Catalogue, name: str) -> Learner:
+def _empty_learner(data: Path, catalogue: Catalogue, name: str) -> tuple[Learner, int | None]:
+    """A learner of a model's spec, and the number of the model that it follows, if any."""
     models = catalogue.models()
+    there = {found.number for found in models}
     for found in models:
         if found.name == name:
-            return Learner(Model(found.number, name, read_stored_spec(found.spec)), found.epoch)
+            model = Model(found.number, name, read_stored_spec(found.spec))
+            champion = found.follows if found.follows in there else None
+            return Learner(model, found.epoch), champion
     names = ", ".join(found.name for found in models) or "none"
     raise TransferError(f"{data} has no model {name!r}; it has {names}")
 

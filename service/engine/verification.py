@@ -50,13 +50,18 @@ def _verify_directory(data: Path, watch: Watch) -> Iterator[str]:
             models = storage.catalogue.models()
             for fault in storage.journal.damage():
                 yield f"{path}: {fault}; restore the data directory from a backup"
-            for model, name, *_ in models:
-                yield from _verify_model(model, name, storage, watch)
+            there = {model.number for model in models}
+            for number, name, _, _, follows in models:
+                champion = follows if follows in there else None
+                yield from _verify_model(number, name, champion, storage, watch)
     except StartupError as error:
         yield str(error)
 
 
-def _verify_model(model: int, name: str, storage: Storage, watch: Watch) -> Iterator[str]:
+def _verify_model(
+    model: int, name: str, champion: int | None, storage: Storage, watch: Watch
+) -> Iterator[str]:
+    """The problems of a model. champion: the number of the one whose log it learns from, if any."""
     journal, snapshots = storage.journal, storage.snapshots
     kept, damaged = snapshots.sequences(model), set[int]()
     remedy = f"a start of model {name!r} falls back to the one before; restore it from a backup"
@@ -77,7 +82,7 @@ def _verify_model(model: int, name: str, storage: Storage, watch: Watch) -> Iter
     # The journal is kept for the newest snapshot and for the one before, to fall back on.
     bases = [sequence for sequence in kept[:2] if sequence not in damaged]
     bases = bases or [sequence for sequence in kept if sequence not in damaged][:1] or [0]
-    begins = journal.begin(model)
+    begins = journal.begin(model if champion is None else champion)
     if begins is not None and bases[-1] < begins <= bases[0]:
         yield (
             f"{journal.name}: model {name!r}: the journal begins at {begins}, so there is no "
@@ -85,7 +90,7 @@ def _verify_model(model: int, name: str, storage: Storage, watch: Watch) -> Iter
             f"POST /v1/models/{name}/snapshot"
         )
         bases = bases[:1]
-    for problem in _verify_entries(journal, model, bases[-1], watch):
+    for problem in _verify_entries(journal, model, bases[-1], champion is not None, watch):
         yield (
             f"{journal.name}: model {name!r}: {problem}; restore the data directory from a backup, "
             "or export a snapshot with --sequence"
@@ -107,13 +112,18 @@ def _verify_snapshot(
         watch(len(content))
 
 
-def _verify_entries(journal: Journal, model: int, first: int, watch: Watch) -> Iterator[str]:
-    """What is missing or unreadable after a snapshot."""
+def _verify_entries(
+    journal: Journal, model: int, first: int, follows: bool, watch: Watch
+) -> Iterator[str]:
+    """What is missing or unreadable after a snapshot.
+
+    follows: whether the samples between are in the log of another model.
+    """
     reached = first
     for block in journal.blocks(model, first):
         for entry in block:
             begins = entry.sequence - entry.samples
-            if begins != reached:
+            if begins != reached and not follows:
                 yield f"samples {reached + 1} to {begins} are missing in the journal"
             reached = entry.sequence
             watch(len(entry.record))

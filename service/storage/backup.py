@@ -33,7 +33,7 @@ from service.storage.interfaces import Storage
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.sqlite_catalogue import SqliteCatalogue
 from service.storage.sqlite_file import SqliteFile
-from service.storage.sqlite_point import Cut, cut_at_sequence, cut_at_time
+from service.storage.sqlite_point import Cut, cut_at_sequence, cut_at_time, cut_challenger
 
 _MANIFEST = "backup.json"
 _ATTEMPTS = 3
@@ -147,11 +147,15 @@ def _cut(data: Path, to: Point) -> dict[str, int]:
     """
     ends = dict[str, int]()
     with closing(SqliteFile(journal_path(data))) as file:
-        models = {model.name: model.number for model in SqliteCatalogue(file).models()}
+        there = SqliteCatalogue(file).models()
+        models = {model.name: model.number for model in there}
+        challengers = {one.number: one.follows for one in there if one.follows in models.values()}
         if to.time is None and to.model not in models:
             raise BackupError(f"the backup has no model {to.model!r}; it has {', '.join(models)}")
         for name, number in models.items():
             found: Cut | None
+            if number in challengers:
+                continue
             if to.time is not None:
                 found = cut_at_time(file, number, to.time)
             elif name == to.model:
@@ -161,7 +165,30 @@ def _cut(data: Path, to: Point) -> dict[str, int]:
             _forget_snapshots(data, number, found, to.time)
             if found is not None:
                 ends[name] = found.end
+        named = models.get(to.model)
+        for number, champion in challengers.items():
+            if to.time is not None or named in (number, champion):
+                of_champion = ends.get(to.model, to.sequence)
+                end = to.sequence if named == number else of_champion
+                _cut_challenger(data, file, number, end if to.time is None else None, to.time)
     return ends
+
+
+def _cut_challenger(
+    data: Path, file: SqliteFile, number: int, end: int | None, time: int | None
+) -> None:
+    """Forget what a model that follows another one has of after a sequence, or a time.
+
+    Raises StorageFailed.
+    """
+    snapshots = SnapshotFiles(snapshots_path(data))
+    if not cut_challenger(file, number, end, time):
+        snapshots.delete(number)
+    for sequence in snapshots.sequences(number):
+        path = Path(snapshots.name(number, sequence))
+        is_later = time is not None and path.stat().st_mtime * 1000 > time
+        if is_later or (end is not None and sequence > end):
+            path.unlink()
 
 
 def _forget_snapshots(data: Path, number: int, left: Cut | None, time: int | None) -> None:

@@ -57,14 +57,34 @@ def _ends(file: SqliteFile, model: int) -> Iterator[int]:
         yield from (block for block, *_ in (together[-1:] if in_parts else together))
 
 
+def cut_challenger(file: SqliteFile, model: int, sequence: int | None, time: int | None) -> bool:
+    """Forget what is in the own log of a model that follows another one, from after a point.
+
+    Those are fits, checkpoints and rollbacks after a sequence, or after a time. Whether the model
+    is there still; it may have been made after that time. Raises StorageFailed.
+    """
+    if time is not None and _made(file, model) > time:
+        return cut_at_time(file, model, time) is not None
+    if time is not None:
+        file.run(f"DELETE {_OF_MODEL} AND time > ?", (model, time))
+    if sequence is not None:
+        file.run(f"DELETE {_OF_MODEL} AND sequence > ?", (model, sequence))
+    return True
+
+
+def _made(file: SqliteFile, model: int) -> int:
+    """When a model was made."""
+    made = "SELECT time FROM log WHERE model = ? AND sequence = ?"
+    return int(file.db.execute(made, (OF_SERVER, model)).fetchone()[0])
+
+
 def cut_at_time(file: SqliteFile, model: int, time: int) -> Cut | None:
     """Forget what happened to a model after a time; None if it was made after it, and is gone.
 
     time: in milliseconds since 1970. Where the clock was set back, the first entry of a later time
     counts. Raises StorageFailed.
     """
-    made = "SELECT time FROM log WHERE model = ? AND sequence = ?"
-    if file.db.execute(made, (OF_SERVER, model)).fetchone()[0] > time:
+    if _made(file, model) > time:
         with file.transaction():
             file.run(f"DELETE {_OF_MODEL}", (model,))
             file.run(f"DELETE {_OF_MODEL} AND sequence = ?", (OF_SERVER, model))

@@ -47,7 +47,7 @@ def catch_up(bench: Bench, model: Model) -> None:
     """Let a challenger learn what its champion has, as the worker does."""
     challengers = bench.writer.challengers
     while (turn := challengers.next_turn(model)).blocks:
-        challengers.learn(model, turn)
+        challengers.learn(model, turn, lambda: True)
 
 
 def found(bench: Bench, name: str) -> Model:
