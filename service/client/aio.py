@@ -139,8 +139,57 @@ class AsyncClient:
     async def predict_proba(
         self, name: str, X: Any, *, head: str | None = None, min_sequence: int | None = None
     ) -> Predictions:
-        """Return predictions as `predict` does, with probabilities or standard deviations."""
+        """Return predictions as `predict` does, with probabilities or standard deviations.
+
+        Raises Refused for a head of which no label has told how sure it is.
+        """
         return await self._run(self._calls.predict(name, X, head, min_sequence, probability=True))
+
+    async def predict_set(
+        self,
+        name: str,
+        X: Any,
+        *,
+        confidence: float = 0.9,
+        head: str | None = None,
+        min_sequence: int | None = None,
+    ) -> Predictions:
+        """Return predictions as `predict` does, with sets that have the label so often.
+
+        Raises Refused as `predict_proba` does.
+        """
+        calls = self._calls
+        return await self._run(calls.predict(name, X, head, min_sequence, confidence=confidence))
+
+    async def predict_interval(
+        self,
+        name: str,
+        X: Any,
+        *,
+        confidence: float = 0.9,
+        head: str | None = None,
+        min_sequence: int | None = None,
+    ) -> Predictions:
+        """Return predictions as `predict` does, with intervals that have the target so often."""
+        return await self.predict_set(
+            name, X, confidence=confidence, head=head, min_sequence=min_sequence
+        )
+
+    async def explain(
+        self,
+        name: str,
+        X: Any,
+        *,
+        most: int = 5,
+        head: str | None = None,
+        min_sequence: int | None = None,
+    ) -> Predictions:
+        """Return predictions as `predict` does, with so many reasons for each at most.
+
+        They are features that move the prediction and, of the head "working_set", the samples that
+        pull for and against it. Raises Refused for rows that the head cannot explain.
+        """
+        return await self._run(self._calls.predict(name, X, head, min_sequence, explain=most))
 
     async def refit(self, name: str, *, wait_seconds: float = 600.0) -> dict[str, Any]:
         """Refit a semiparametric model, wait, and return the job when it is done."""

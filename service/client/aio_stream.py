@@ -89,11 +89,14 @@ class AsyncStream:
         head: str | None = None,
         min_sequence: int | str | None = None,
         probability: bool | None = None,
+        confidence: float | None = None,
+        explain: int | None = None,
         ids: Any = None,
     ) -> int:
         """Ask for predictions for rows, or for one row, and return the number of the request."""
         asked: dict[str, Any] = {"head": head, "min_sequence": min_sequence}
-        asked |= {"probability": probability, "ids": None if ids is None else ids_of(ids)}
+        asked |= {"probability": probability, "confidence": confidence, "explain": explain}
+        asked["ids"] = None if ids is None else ids_of(ids)
         return await self._run(self._session.predict(rows_of(X), **asked))
 
     async def label(self, ids: Any, y: Any) -> int:

@@ -156,14 +156,16 @@ class Calls:
         X: Any,
         head: str | None,
         min_sequence: int | str | None,
-        probability: bool = False,
+        **asked: Any,
     ) -> Steps[Predictions]:
-        """Predict batch by batch; again from the start if a class appeared between two batches."""
+        """Predict batch by batch; again from the start if a class appeared between two batches.
+
+        asked: `probability`, `confidence`, `explain`, as the server's query takes them.
+        """
         query = {} if head is None else {"head": head}
         if min_sequence is not None:
             query["min_sequence"] = str(min_sequence)
-        if probability:
-            query["probability"] = "true"
+        query |= {what: str(value).lower() for what, value in asked.items()}
         path = model_path(name, "predict")
         rows = rows_of(X)
         size = len(rows)

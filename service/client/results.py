@@ -58,6 +58,10 @@ class Predictions(NamedTuple):
     epoch: of the sequence; over several requests that of the last.
     probabilities: (n, classes) float64 of classes, None where they were not asked for.
     deviations: (n,) float64 standard deviations of targets, as probabilities of a regression.
+    sets: of each row the classes in its prediction set; None where they were not asked for.
+    intervals: (n, 2) float64 the ends of each row's prediction interval, infinite where nothing
+        bounds it yet; None where they were not asked for.
+    explanations: of each row why, as plain data of the server; None where it was not asked.
     ids: under which the rows wait for their labels; None of a call without. decisions are NaN
         where the server gave an answer that it had given before.
     """
@@ -71,6 +75,9 @@ class Predictions(NamedTuple):
     probabilities: Array | None = None
     deviations: Array | None = None
     ids: list[Any] | None = None
+    sets: list[list[Any]] | None = None
+    intervals: Array | None = None
+    explanations: list[dict[str, Any]] | None = None
 
     @property
     def state(self) -> str:
@@ -133,7 +140,10 @@ def predicted(responses: Sequence[Mapping[str, Any]]) -> Predictions:
             epoch=responses[-1].get("epoch", ""),
             probabilities=_numbers(responses, "probability"),
             deviations=_numbers(responses, "standard_deviation"),
-            ids=_joined(responses, "ids") if "ids" in responses[0] else None,
+            ids=_lists(responses, "ids"),
+            sets=_lists(responses, "prediction_set"),
+            intervals=_intervals(responses),
+            explanations=_lists(responses, "explanation"),
         )
     except (KeyError, TypeError) as error:
         raise ClientError(f"a response to predict lacks {error}: is this wolfstream?") from None
@@ -183,6 +193,16 @@ def _maybe(results: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.bool_]
 
 def _numbers(results: Sequence[Mapping[str, Any]], name: str) -> Array | None:
     return np.array(_joined(results, name), np.float64) if name in results[-1] else None
+
+
+def _lists(results: Sequence[Mapping[str, Any]], name: str) -> list[Any] | None:
+    return _joined(results, name) if name in results[0] else None
+
+
+def _intervals(results: Sequence[Mapping[str, Any]]) -> Array | None:
+    """(n, 2) ends; those that nothing bounds are infinite."""
+    ends = _numbers(results, "prediction_interval")
+    return None if ends is None else np.where(np.isnan(ends), [-np.inf, np.inf], ends)
 
 
 def _labels(values: list[Any]) -> Array:

@@ -248,17 +248,22 @@ class Stream:
         head: str | None = None,
         min_sequence: int | str | None = None,
         probability: bool | None = None,
+        confidence: float | None = None,
+        explain: int | None = None,
         ids: Any = None,
     ) -> int:
         """Ask for predictions for rows, or for one row, and return the number of the request.
 
         probability: whether probabilities or standard deviations are to come with them.
+        confidence: how often the sets or intervals are to have the truth that come with them.
+        explain: how many reasons are to come with them at most.
         ids: an id for each row, under which it waits for its label.
 
         Raises ClientError, ValueError, TypeError.
         """
         asked: dict[str, Any] = {"head": head, "min_sequence": min_sequence}
-        asked |= {"probability": probability, "ids": None if ids is None else ids_of(ids)}
+        asked |= {"probability": probability, "confidence": confidence, "explain": explain}
+        asked["ids"] = None if ids is None else ids_of(ids)
         return self._run(self._session.predict(rows_of(X), **asked))
 
     def label(self, ids: Any, y: Any) -> int:

@@ -6,7 +6,7 @@ from service.errors import Invalid
 from service.heads.protocol import HeadView
 from service.spec.heads import HeadName
 from solver.stream.explanations import Explanation
-from solver.stream.reasons import MemberPulls, NoGradient
+from solver.stream.reasons import NoGradient
 
 
 def not_explained(head: HeadName, error: NoGradient) -> Invalid:
@@ -31,7 +31,7 @@ def explained(view: HeadView, explanation: Explanation, most: int) -> dict[str, 
         **found,
     }
     if explanation.members is not None:
-        found["members"] = _members(view, explanation.members, most)
+        found["members"] = explanation.members.strongest(classes, most)
     return found
 
 
@@ -42,30 +42,3 @@ def _plain(influence: Any) -> dict[str, Any]:
     if influence.deviation is not None:
         told["deviation"] = influence.deviation
     return told
-
-
-def _members(view: HeadView, members: MemberPulls, most: int) -> dict[str, Any]:
-    """Decision, bias, and the members that pull most for and against."""
-    found, classes = members.pulls, view.classes
-    assert classes is not None
-    pull = found.weight * found.kernel
-    order = pull.argsort(kind="stable")
-
-    def told(places: list[int]) -> list[dict[str, Any]]:
-        return [
-            {
-                "sequence": int(members.sequence[m]) if members.sequence[m] > 0 else None,
-                "label": classes[members.code[m]],
-                "weight": float(found.weight[m]),
-                "kernel": float(found.kernel[m]),
-                "pull": float(pull[m]),
-            }
-            for m in places
-        ]
-
-    return {
-        "decision": found.decision,
-        "bias": found.bias,
-        "for": told([m for m in order[::-1][:most].tolist() if pull[m] > 0.0]),
-        "against": told([m for m in order[:most].tolist() if pull[m] < 0.0]),
-    }

@@ -1,7 +1,7 @@
 """Fitted estimators as models of a server, and back: `wolfstream.save` and `wolfstream.load`.
 
 It may import `service.engine`, `service.storage`, `service.model`, `service.heads`,
-`service.samples`, `service.spec`, `solver.estimators`, `solver.stream`, `solver.asset`,
-`solver.kernels`, `solver.prepare`, `solver.rows`.
+`service.samples`, `service.spec`, `solver.estimators`, `solver.stream`, `solver.calibration`,
+`solver.asset`, `solver.kernels`, `solver.prepare`, `solver.rows`.
 It is imported by `wolfstream`, `service.client`.
 """

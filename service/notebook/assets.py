@@ -21,6 +21,8 @@ from service.spec.heads import HEADS
 from service.spec.model import ModelSpec, read_spec
 from solver.asset.features import takes_sparse
 from solver.asset.learner import Asset
+from solver.calibration.classes import ClassCalibration
+from solver.calibration.values import ValueCalibration
 from solver.estimators.asset import AssetEstimator
 from solver.estimators.asset_classifier import AssetClassifier
 from solver.estimators.asset_regressor import AssetRegressor
@@ -40,6 +42,7 @@ def learner_of_asset(estimator: AssetEstimator) -> Learner:
     if isinstance(head, ClassificationHead):
         head.meet(labels)
     solver_of(head).restore({"features": features}, found.state())
+    calibration_of(head).restore(estimator.calibration.state())
     take_rows_of(estimator, learner, sparse=sparse)
     learner.sequence = found.steps
     return learner
@@ -60,8 +63,15 @@ def asset_of(learner: Learner) -> AssetClassifier | AssetRegressor:
     else:
         estimator = AssetRegressor(**_parameters(spec, own, found), epsilon=own.epsilon or 0.0)
         estimator.resume(found, features)
+    estimator.calibration.restore(calibration_of(head).state())
     name_columns(estimator, learner)
     return estimator
+
+
+def calibration_of(head: object) -> ClassCalibration | ValueCalibration:
+    """The calibration of a head of ASSET."""
+    assert isinstance(head, ClassificationHead | RegressionHead)
+    return head.calibration
 
 
 def solver_of(head: object) -> AssetLearner:

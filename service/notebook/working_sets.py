@@ -48,6 +48,7 @@ def learner_of_set(estimator: SFWClassifier) -> Learner:
     # Kernel values are computed anew, which the estimator goes on from as well.
     found.restore({name: array.copy() for name, array in state.items()})
     head.learner.restore({"features": features}, state)
+    head.calibration.restore(estimator.calibration.state())
     take_rows_of(estimator, learner, sparse=sparse)
     learner.sequence = found.seen
     return learner
@@ -100,6 +101,7 @@ def set_of(learner: Learner) -> SFWClassifier:
         class_weight=weights_of(own.class_weight),
     )
     estimator.resume(found, classes_of(head.classes), features)
+    estimator.calibration.restore(head.calibration.state())
     name_columns(estimator, learner)
     return estimator
 

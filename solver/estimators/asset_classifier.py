@@ -12,13 +12,16 @@ from solver.asset.features import FeatureKind, takes_sparse
 from solver.asset.learner import Asset
 from solver.asset.subgradient import Algorithm
 from solver.asset.view import predict
+from solver.calibration.classes import ClassCalibration
 from solver.estimators.asset import AssetEstimator
 from solver.estimators.base import as_kind, as_matrix, class_codes, class_weights, generator
+from solver.estimators.certainty import CalibratedClasses
 from solver.estimators.checks import check_norms, counted
 from solver.estimators.stream_labels import classes_after, codes_of, stream_class_weights
+from solver.rows.matrix import Matrix
 
 
-class AssetClassifier(ClassifierMixin, AssetEstimator):
+class AssetClassifier(ClassifierMixin, AssetEstimator, CalibratedClasses):
     """A kernel SVM by stochastic subgradient steps in the primal; many classes one-versus-rest.
 
         minimise  lam/2 ||gamma||^2 + 1/n sum max(1 - y (phi(x)'gamma + b), 0)      (P5 PL)
@@ -27,6 +30,7 @@ class AssetClassifier(ClassifierMixin, AssetEstimator):
         weight of its class times its own, for the machines of all classes.
 
     Other parameters and attributes: see `estimators.asset.AssetEstimator`; in addition classes_.
+    `predict_proba` and `predict_set` come from `partial_fit`; see `estimators.certainty`.
     """
 
     _task = "classification"
@@ -116,9 +120,14 @@ class AssetClassifier(ClassifierMixin, AssetEstimator):
             rows = as_kind(takes_sparse(self._view.features), rows)
             check_norms(self._learner.kernel, rows)
         self._meet_classes(met, weights)
-        self._learner.absorb(rows, codes_of(met, y), weight=samples.weight)
+        codes = codes_of(met, y)
+        self._take_note(self._learner.absorb(rows, codes, weight=samples.weight), codes)
         self._publish()
         return self
+
+    def _start(self, X: Matrix, random: np.random.Generator, **parameters: Any) -> None:
+        super()._start(X, random, **parameters)
+        self._calibration = ClassCalibration()
 
     def _meet_classes(self, classes: NDArray[Any], weights: Float64Array) -> None:
         """Make machines for the classes that follow the known ones, with their weights."""
@@ -134,6 +143,7 @@ class AssetClassifier(ClassifierMixin, AssetEstimator):
         classes: labels in the order of their numbers; more may come.
         """
         self._resume(learner, n_features)
+        self._calibration = ClassCalibration()
         self.classes_, self._declared = classes, False
         return self
 

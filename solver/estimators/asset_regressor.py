@@ -2,6 +2,7 @@
 
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import RegressorMixin
 
 from solver.arrays import Float64Array
@@ -9,12 +10,15 @@ from solver.asset.features import FeatureKind, takes_sparse
 from solver.asset.learner import Asset
 from solver.asset.subgradient import Algorithm
 from solver.asset.view import predict
+from solver.calibration.values import ValueCalibration
 from solver.estimators.asset import AssetEstimator
 from solver.estimators.base import as_kind, generator
+from solver.estimators.certainty import CalibratedValues
 from solver.estimators.checks import check_norms, counted, is_finite
+from solver.rows.matrix import Matrix
 
 
-class AssetRegressor(RegressorMixin, AssetEstimator):
+class AssetRegressor(RegressorMixin, AssetEstimator, CalibratedValues):
     """Support vector regression by stochastic subgradient steps in the primal.
 
         minimise  lam/2 ||gamma||^2 + 1/n sum max(|z - phi(x)'gamma - b| - epsilon, 0)
@@ -26,7 +30,7 @@ class AssetRegressor(RegressorMixin, AssetEstimator):
     epsilon: half the width of the tube in which deviations cost nothing.
 
     Other parameters and attributes: see `estimators.asset.AssetEstimator`; coef_ and intercept_
-    are in units of y.
+    are in units of y. `predict_interval` comes from `partial_fit`; see `estimators.certainty`.
     """
 
     _task = "regression"
@@ -71,6 +75,10 @@ class AssetRegressor(RegressorMixin, AssetEstimator):
         if not (is_finite(self.epsilon) and self.epsilon >= 0.0):
             raise ValueError(f"epsilon is {self.epsilon!r}; it must be a number, at least zero")
 
+    def _start(self, X: Matrix, random: np.random.Generator, **parameters: Any) -> None:
+        super()._start(X, random, **parameters)
+        self._calibration = ValueCalibration()
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit (n, d) rows, dense or scipy CSR, to (n,) numbers; earlier ones are dropped.
 
@@ -100,13 +108,15 @@ class AssetRegressor(RegressorMixin, AssetEstimator):
         else:
             rows = as_kind(takes_sparse(self._view.features), rows)
             check_norms(self._learner.kernel, rows)
-        self._learner.absorb(rows, y, weight=samples.weight)
+        said = self._learner.absorb(rows, y, weight=samples.weight)
+        self._calibration.absorb(said.prediction, y)
         self._publish()
         return self
 
     def resume(self, learner: Asset, n_features: int) -> Self:
         """Go on from a learner of these parameters that has learned samples elsewhere."""
         self._resume(learner, n_features)
+        self._calibration = ValueCalibration()
         return self
 
     def predict(self, X: Any) -> Float64Array:

@@ -64,7 +64,7 @@ class KernelParameters(BaseEstimator):
     def _forget(self) -> None:
         """Drop the results of an earlier fit, so that a failing one cannot mix with them."""
         fitted = [name for name in vars(self) if name.endswith("_")]
-        for name in (*fitted, "_view", "_learner"):
+        for name in (*fitted, "_view", "_learner", "_calibration"):
             self.__dict__.pop(name, None)
 
     def __sklearn_is_fitted__(self) -> bool:

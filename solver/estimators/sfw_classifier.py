@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solver.arrays import Float64Array
+from solver.calibration.classes import ClassCalibration
 from solver.estimators.base import as_matrix, class_codes, class_weights, generator, same_kind
+from solver.estimators.certainty import CalibratedClasses
 from solver.estimators.checks import check_choice, check_integer, check_norms, counted
 from solver.estimators.conditioning import (
     PROBED,
@@ -31,7 +33,7 @@ PART = 8192
 LEAST_BYTES = 32
 
 
-class SFWClassifier(OneVersusOneClassifier):
+class SFWClassifier(OneVersusOneClassifier, CalibratedClasses):
     """An L2-SVM by passes of SFW or MSFW; more than two classes one-versus-one.
 
     A sample is admitted to the working set when its gradient is above the best in the set. Each
@@ -59,6 +61,8 @@ class SFWClassifier(OneVersusOneClassifier):
     far it may be from its optimum over the working set, NaN for a pair without a sample so far
     or whose kernel matrix is indefinite;
     gamma_.
+
+    `predict_proba` and `predict_set` come from `partial_fit`; see `estimators.certainty`.
     """
 
     def __init__(
@@ -158,7 +162,8 @@ class SFWClassifier(OneVersusOneClassifier):
             check_norms(self._learner.kernel, rows)
             self._meet_classes(met, weights)
         warn_of_rounding(self._learner.kernel, rows, 0.5 / self.C)
-        self._learner.absorb(rows, codes_of(met, y), weight=samples.weight)
+        codes = codes_of(met, y)
+        self._take_note(self._learner.absorb(rows, codes, weight=samples.weight), codes)
         self._publish()
         self.__dict__.pop("support_", None)
         return self
@@ -179,6 +184,7 @@ class SFWClassifier(OneVersusOneClassifier):
         self.classes_, self._declared, self.n_features_in_ = classes, False, n_features
         self.pairs_ = pairs_of(max(len(classes), 2))
         self._learner, self.gamma_ = learner, learner.kernel.gamma
+        self._calibration = ClassCalibration()
         self._publish()
         return self
 
@@ -200,6 +206,7 @@ class SFWClassifier(OneVersusOneClassifier):
 
     def _start(self, X: Matrix, weights: Float64Array, of_samples: Weights) -> None:
         kernel = self._kernel_for(X)
+        self._calibration = ClassCalibration()
         self.gamma_ = kernel.gamma
         largest = 1.0 if of_samples is None else max(1.0, float(of_samples.max()))
         self._learner = WorkingSet(

@@ -8,7 +8,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from solver.arrays import Float64Array
+from solver.calibration.values import ValueCalibration
 from solver.estimators.base import KernelEstimator, as_given, generator, same_kind
+from solver.estimators.certainty import CalibratedValues
 from solver.estimators.checks import (
     check_choice,
     check_integer,
@@ -26,7 +28,7 @@ from solver.working_set.regression import RegressionSet
 from solver.working_set.view import expansion, pair_decisions
 
 
-class SFWRegressor(RegressorMixin, KernelEstimator):
+class SFWRegressor(RegressorMixin, KernelEstimator, CalibratedValues):
     """Support vector regression by passes of SFW or MSFW, with an epsilon-insensitive squared loss.
 
         minimise (||w||^2 + b^2) / 2 + C sum w_i max(|z_i - w'phi(x_i) - b| - epsilon, 0)^2
@@ -139,7 +141,8 @@ class SFWRegressor(RegressorMixin, KernelEstimator):
         else:
             rows = same_kind(self._view.rows.exact, rows)
             check_norms(self._learner.kernel, rows)
-        self._learner.absorb(rows, y, weight=samples.weight)
+        said = self._learner.absorb(rows, y, weight=samples.weight)
+        self._calibration.absorb(said.prediction, y)
         self._publish()
         self.__dict__.pop("support_", None)
         return self
@@ -158,6 +161,7 @@ class SFWRegressor(RegressorMixin, KernelEstimator):
     def _start(self, X: Matrix, weight: Weights) -> None:
         kernel = self._kernel_for(X)
         self.gamma_ = kernel.gamma
+        self._calibration = ValueCalibration()
         warn_of_rounding(kernel, X, 0.5 / self.C)
         self._learner = RegressionSet(
             kernel,

@@ -21,8 +21,10 @@ from solver.prepare.named_rows import Rows, n_rows, rows_between
 from solver.prepare.row_form import Missing, Preparing, RowForm
 from solver.rows.matrix import SparseRows, take_rows
 from solver.rows.sample_weights import Weights, weights_of
+from solver.stream.explanations import Explanation
 from solver.stream.model import StreamModel, Taught
 from solver.stream.parameters import Task
+from solver.stream.reasons import NoGradient
 from solver.stream.rows import StreamRows
 from solver.stream.votes import Said
 
@@ -223,6 +225,21 @@ class StreamEstimator(BaseEstimator):
         """What the model says of rows. Raises ValueError for those that do not fit."""
         with explaining():
             return self._model.view().predict(rows)
+
+    def _explained(self, X: Any, most: int) -> list[Explanation]:
+        """Why the model says what it says. Raises ValueError for rows it cannot explain."""
+        check_integer("most", most)
+        rows = self._rows(X)
+        with explaining():
+            try:
+                return self._model.view().explain(rows)
+            except NoGradient as error:
+                raise ValueError(f"these rows cannot be explained: {error}") from None
+
+
+def gradient_of(explanation: Explanation, most: int) -> list[dict[str, Any]]:
+    """The features that move an answer most: feature, category, gradient, deviation."""
+    return [influence._asdict() for influence in explanation.gradient[:most]]
 
 
 def _rows_in(rows: Rows | SparseRows, part: slice) -> Rows | SparseRows:

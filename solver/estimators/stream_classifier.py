@@ -10,14 +10,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from solver.arrays import Float64Array
 from solver.estimators.base import class_codes
+from solver.estimators.certainty import check_confidence
 from solver.estimators.checks import check_choice
 from solver.estimators.one_at_a_time import OneAtATime
-from solver.estimators.stream import StreamEstimator
+from solver.estimators.stream import StreamEstimator, gradient_of
 from solver.estimators.stream_labels import classes_after, codes_of
 from solver.prepare.named_rows import Rows
 from solver.prepare.row_form import Missing
 from solver.rows.matrix import SparseRows
-from solver.stream.model import StreamModel, Taught
+from solver.stream.class_head import ClassHeadView
+from solver.stream.explanations import Explanation
+from solver.stream.model import BANK, StreamModel, Taught
 
 # What a class has at least where probabilities become logarithms.
 _LEAST = 1e-300
@@ -123,6 +126,42 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
     def predict_proba(self, X: Any) -> Float64Array:
         """The probabilities (n, classes) of the classes in `classes_`."""
         return self._probability(self._rows(X))
+
+    def predict_set(self, X: Any, confidence: float = 0.9) -> NDArray[np.bool_]:
+        """Which classes, (n, classes), are in sets that have the label so often.
+
+        Raises ValueError for a confidence that is not between 0 and 1.
+        """
+        probability, asked = self.predict_proba(X), check_confidence(confidence)
+        head = self._model.view().heads[BANK]
+        assert isinstance(head, ClassHeadView)
+        return head.confidence.sets(probability, asked)
+
+    def explain(self, X: Any, most: int = 5) -> list[dict[str, Any]]:
+        """Why the label of each row is predicted, and not the likeliest other one.
+
+        "for", "against": the two labels. "log_odds": log(p_for / p_against). "gradient": the
+        features that move it most, each a dict of feature (name or place), category, gradient by
+        its unit, and its deviation so far. "members", with a working set: those that pull most
+        "for" and "against" in its own decision, each a dict of sequence (the place of the sample
+        in the stream, from 1), label, weight, kernel, and pull, which is weight times kernel.
+
+        Raises ValueError for wide and sparse rows, which the bank hashes.
+        """
+        return [self._plain(one, most) for one in self._explained(X, most)]
+
+    def _plain(self, explanation: Explanation, most: int) -> dict[str, Any]:
+        labels, contest = self.classes_[self._order()].tolist(), explanation.contest
+        assert contest is not None
+        found = {
+            "for": labels[contest.wanted],
+            "against": labels[contest.other],
+            "log_odds": contest.log_odds,
+            "gradient": gradient_of(explanation, most),
+        }
+        if explanation.members is not None:
+            found["members"] = explanation.members.strongest(labels, most)
+        return found
 
     def decision_function(self, X: Any) -> Float64Array:
         """log(p_1 / p_0) of two classes, (n,), positive for classes_[1]; else log p, (n, classes).

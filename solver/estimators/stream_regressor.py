@@ -7,11 +7,13 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from solver.arrays import Float64Array
+from solver.estimators.certainty import interval_of
 from solver.estimators.one_at_a_time import OneAtATime
-from solver.estimators.stream import StreamEstimator
+from solver.estimators.stream import StreamEstimator, gradient_of
 from solver.prepare.row_form import Missing
 from solver.rows.targets import LARGEST_TARGET
-from solver.stream.model import StreamModel
+from solver.stream.model import BANK, StreamModel
+from solver.stream.value_head import ValueHeadView
 
 
 class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
@@ -82,6 +84,23 @@ class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
         """
         said = self._said(self._rows(X))
         return (said.prediction, said.deviation) if return_std else said.prediction
+
+    def predict_interval(self, X: Any, confidence: float = 0.9) -> Float64Array:
+        """The ends (n, 2) of intervals that have the target so often; infinite at first.
+
+        Raises ValueError for a confidence that is not between 0 and 1.
+        """
+        said, head = self._said(self._rows(X)), self._model.view().heads[BANK]
+        assert isinstance(head, ValueHeadView)
+        return interval_of(head.confidence, said.prediction, confidence)
+
+    def explain(self, X: Any, most: int = 5) -> list[list[dict[str, Any]]]:
+        """Of each row the features that move its value most.
+
+        Each is a dict of feature (name or place), category, gradient by its unit, and its deviation
+        so far. Raises ValueError for wide and sparse rows, which the bank hashes.
+        """
+        return [gradient_of(one, most) for one in self._explained(X, most)]
 
     def learn_one(self, x: Mapping[Any, Any], y: float, w: float = 1.0) -> None:
         """Learn a row of named values that counts w. Raises ValueError, TypeError."""

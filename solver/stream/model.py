@@ -9,10 +9,11 @@ from solver.asset.view import AssetView
 from solver.kernels.functions import Kernel
 from solver.prepare.named_rows import NameTable, Rows
 from solver.prepare.row_form import Preparing
-from solver.rows.matrix import Matrix, SparseRows
+from solver.rows.matrix import Matrix, SparseRows, take_rows
 from solver.rows.sample_weights import Weights
 from solver.stream.bank import BankLearner
 from solver.stream.class_head import ClassHead, ClassHeadView, LearnerView
+from solver.stream.explanations import Contest, Explanation, explanations
 from solver.stream.kernel_learner import KernelLearner
 from solver.stream.labels import Label
 from solver.stream.paper_learners import (
@@ -22,10 +23,11 @@ from solver.stream.paper_learners import (
     new_working_set,
 )
 from solver.stream.parameters import AssetParameters, SetParameters, Task
+from solver.stream.reasons import MemberPulls
 from solver.stream.rows import Part, RowsView, StreamRows
 from solver.stream.turns import absorb_in_turn, votes_for
 from solver.stream.value_head import ValueHead, ValueHeadView
-from solver.stream.votes import Said
+from solver.stream.votes import Said, Votes
 from solver.working_set.learner import WorkingSet
 
 # The learner of the papers that learns the samples, too.
@@ -50,12 +52,33 @@ class StreamView(NamedTuple):
 
     def predict(self, rows: Rows | SparseRows) -> Said:
         """What the bank says of rows. Raises Misfit, AnotherKind for those that do not fit."""
-        X = rows if isinstance(rows, SparseRows) else self.rows.matrix(rows)
+        return self._predict(self._matrix(rows))[0]
 
-        def ask(name: str) -> Said:
-            return self.heads[name].predict(X)
+    def explain(self, rows: Rows | SparseRows) -> list[Explanation]:
+        """Why the bank says it; with the members of the working set that it listens to, if any.
 
-        return self.heads[BANK].predict(X, votes_for(BANK, self.heads, LISTENERS, ask))
+        Raises as `predict`, and NoGradient.
+        """
+        X = self._matrix(rows)
+        said, votes = self._predict(X)
+        found = explanations(BANK, self.heads, self.rows, rows, X, said, votes)
+        return [
+            one._replace(members=self._members(X, i, one.contest)) for i, one in enumerate(found)
+        ]
+
+    def _members(self, X: Matrix, row: int, contest: Contest | None) -> MemberPulls | None:
+        """The classes of all heads are the same: they learn the same samples."""
+        if contest is None or VOTERS["classification"][0] not in self.heads:
+            return None
+        one = take_rows(X, slice(row, row + 1))
+        return self.heads[VOTERS["classification"][0]].pulls(one, contest.wanted, contest.other)
+
+    def _matrix(self, rows: Rows | SparseRows) -> Matrix:
+        return rows if isinstance(rows, SparseRows) else self.rows.matrix(rows)
+
+    def _predict(self, X: Matrix) -> tuple[Said, Votes]:
+        votes = votes_for(BANK, self.heads, LISTENERS, lambda name: self.heads[name].predict(X))
+        return self.heads[BANK].predict(X, votes), votes
 
 
 class StreamModel:

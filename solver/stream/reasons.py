@@ -27,6 +27,27 @@ class MemberPulls(NamedTuple):
     code: NDArray[np.int64]
     sequence: NDArray[np.int64]
 
+    def strongest(self, classes: Sequence[Label], most: int) -> dict[str, Any]:
+        """Decision and bias, and the members that pull most "for" and "against", as plain data."""
+        pull = self.pulls.weight * self.pulls.kernel
+        order = np.argsort(pull, kind="stable")
+        return {
+            "decision": self.pulls.decision,
+            "bias": self.pulls.bias,
+            "for": [self._plain(m, classes) for m in order[::-1][:most].tolist() if pull[m] > 0.0],
+            "against": [self._plain(m, classes) for m in order[:most].tolist() if pull[m] < 0.0],
+        }
+
+    def _plain(self, m: int, classes: Sequence[Label]) -> dict[str, Any]:
+        weight, kernel = float(self.pulls.weight[m]), float(self.pulls.kernel[m])
+        return {
+            "sequence": int(self.sequence[m]) if self.sequence[m] > 0 else None,
+            "label": classes[self.code[m]],
+            "weight": weight,
+            "kernel": kernel,
+            "pull": weight * kernel,
+        }
+
 
 class Gradient(NamedTuple):
     """Of a sum of a learner's scores. of_row: (d,) in the row.

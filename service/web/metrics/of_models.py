@@ -36,6 +36,7 @@ class ModelCollector(Collector):
         yield from _heads(models)
         yield from _scores(models)
         yield from _changes(models)
+        yield from _calibrations(models)
 
 
 def _counts(models: list[Model]) -> Iterator[Metric]:
@@ -204,6 +205,39 @@ def _scores(models: list[Model]) -> Iterator[Metric]:
                         labels = (model, head, rule, over) if rules else (model, head, over)
                         family.add_metric(labels, shown)
         yield family
+
+
+# Metric: its text, and the number of a calibration that it shows.
+_OF_CALIBRATION = {
+    "log_loss": ("Mean of -log p of the true label", "log_loss"),
+    "brier_score": ("Mean square error of the probabilities", "brier_score"),
+    "calibration_error": ("Expected calibration error", "calibration_error"),
+}
+
+
+def _calibrations(models: list[Model]) -> Iterator[Metric]:
+    """How good probabilities were, and how often sets and intervals had the truth."""
+    found = [(model, head, view.calibration) for model, head, view in _views(models)]
+    over = {"all": "", "recent": "recent_"}
+    when = "just before learning: over all samples, or over the last 1,000."
+    for name, (text, key) in _OF_CALIBRATION.items():
+        family = gauges(f"calibration_{name}", f"{text} {when}", (*_HEAD, "over"))
+        for model, head, numbers in found:
+            for label, prefix in over.items():
+                if (value := numbers.get(f"{prefix}{key}")) is not None:
+                    family.add_metric((model, head, label), value)
+        yield family
+    family = gauges(
+        "calibration_coverage",
+        f"Share of sets or intervals of a confidence that had the truth {when}",
+        (*_HEAD, "confidence", "over"),
+    )
+    for model, head, numbers in found:
+        for one in numbers.get("sets") or numbers.get("intervals") or ():
+            for label, prefix in over.items():
+                if (value := one[f"{prefix}coverage"]) is not None:
+                    family.add_metric((model, head, str(one["confidence"]), label), value)
+    yield family
 
 
 def _views(models: list[Model]) -> Iterator[tuple[str, str, HeadView]]:

@@ -122,3 +122,76 @@ def test_a_remote_classifier_says_them_by_class(server: ServerProcess, name: str
         said = model.predict_proba_one({"a": 1.0})
         assert sum(said.values()) == pytest.approx(1.0)
         assert said["up"] > said["down"]
+
+
+def test_sets_hold_the_label_as_often_as_asked(client: httpx.Client, model: str):
+    fresh = two_classes(400, seed=9)
+    rows = np.asarray(fresh.X).tolist()
+    for head in ("adaptive", "working_set"):
+        asked = {"x": rows, "confidence": 0.9, "probability": True}
+        said = client.post(f"{model}/predict?head={head}", json=asked).json()
+        sets = said["prediction_set"]
+        likeliest = [said["classes"][int(np.argmax(p))] for p in said["probability"]]
+        assert all(label in own for label, own in zip(likeliest, sets, strict=True))
+        assert np.mean([label in own for label, own in zip(fresh.y, sets, strict=True)]) > 0.8
+        wider = client.post(f"{model}/predict?head={head}&confidence=0.99", json={"x": rows})
+        more = wider.json()["prediction_set"]
+        assert all(set(own) <= set(other) for own, other in zip(sets, more, strict=True))
+
+
+def test_numbers_have_intervals(client: httpx.Client, name: str):
+    url = learned(client, name, {"task": "regression"}, "asset", NUMBERS)
+    rows = np.asarray(NUMBERS.X[:5]).tolist()
+    for head in ("adaptive", "asset"):
+        said = client.post(f"{url}/predict?head={head}&confidence=0.8", json={"x": rows}).json()
+        for value, (low, high) in zip(said["prediction"], said["prediction_interval"], strict=True):
+            assert low < value < high
+    nothing = client.post(f"{url}/predict?confidence=0.9999", json={"x": rows}).json()
+    assert nothing["prediction_interval"] == [[None, None]] * 5
+
+
+def test_a_description_and_metrics_say_how_good_they_were(client: httpx.Client, model: str):
+    heads = client.get(model).json()["heads"]
+    for head in ("adaptive", "working_set"):
+        found = heads[head]["calibration"]
+        assert found["samples"] > 100
+        assert 0.0 < found["log_loss"] < 1.0
+        assert 0.0 < found["brier_score"] < 1.0
+        assert 0.0 < found["recent_calibration_error"] < 0.5
+        assert [one["confidence"] for one in found["sets"]] == [0.5, 0.8, 0.9, 0.95, 0.99]
+    assert heads["asset"]["calibration"]["samples"] == 0
+    name = model.rpartition("/")[2]
+    text = client.get("/metrics").text
+    of_model = [line for line in text.splitlines() if f'model="{name}"' in line]
+    for metric in ("brier_score", "calibration_error", "coverage"):
+        assert any(f"wolfstream_calibration_{metric}{{" in line for line in of_model), metric
+
+
+def test_the_client_asks_for_sets_intervals_and_reasons(server: ServerProcess, model: str):
+    name = model.rpartition("/")[2]
+    with Client(server.url) as remote:
+        said = remote.predict_set(name, ROWS, confidence=0.9)
+        assert said.sets is not None
+        assert len(said.sets) == 5
+        assert said.intervals is None
+        why = remote.explain(name, ROWS[:2], most=2, head="working_set").explanations
+        assert why is not None
+        assert [len(one["members"]["for"]) for one in why] == [2, 2]
+        with remote.stream(name) as stream:
+            stream.predict(ROWS, confidence=0.9, explain=1)
+            streamed = stream.receive()
+            assert streamed.sets == said.sets
+            assert [len(one["gradient"]) for one in streamed.explanations] == [1] * 5
+
+
+def test_the_client_makes_arrays_of_intervals(
+    server: ServerProcess, client: httpx.Client, name: str
+):
+    learned(client, name, {"task": "regression"}, "asset", NUMBERS)
+    with Client(server.url) as remote:
+        rows = np.asarray(NUMBERS.X[:5])
+        found = remote.predict_interval(name, rows, confidence=0.8).intervals
+        assert found.shape == (5, 2)
+        assert (found[:, 0] < found[:, 1]).all()
+        none = remote.predict_interval(name, rows, confidence=0.9999).intervals
+        np.testing.assert_array_equal(none, [[-np.inf, np.inf]] * 5)
