@@ -85,6 +85,25 @@ def test_the_page_of_workers_is_one_session(tmp_path: Path):
     assert "wolfstream_workers 2.0" in served.text
 
 
+def test_the_page_of_probabilities_is_one_session(tmp_path: Path):
+    session = run("docs/probabilities.md", tmp_path)
+    *_, sure, why, of_bank, described = session.output("wolfstream serve").responses
+    assert sum(sure["probability"][0]) == pytest.approx(1.0)
+    assert sure["prediction"][0] in sure["prediction_set"][0]
+    (explained,) = why["explanation"]
+    assert explained["for"] == why["prediction"][0]
+    assert all(1 <= one["sequence"] <= 400 for one in explained["members"]["for"])
+    assert {one["feature"] for one in of_bank["explanation"][0]["gradient"]} <= {
+        *("celsius", "percent", "window"),
+    }
+    assert described["heads"]["adaptive"]["calibration"]["samples"] == 384
+    one, sets, label = session.output("client.predict_proba").lines
+    assert float(one) == pytest.approx(1.0)
+    assert "humid" in sets
+    assert len(set(label.split())) == 1
+    assert session.output("predict_interval").lines == ["True 0", "True"]
+
+
 def test_the_page_of_models_is_one_session(tmp_path: Path):
     session = run("docs/models.md", tmp_path)
     ready, created, learned, predicted, job, refitted = session.output("refit").responses

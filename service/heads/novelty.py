@@ -20,11 +20,13 @@ from service.heads.set_view import set_stats
 from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
 from service.spec.model import ModelSpec
+from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix, n_rows, take_rows
 from solver.rows.sample_weights import Weights
 from solver.stream.labels import LabelKey
 from solver.stream.novelty_learner import NoveltyLearner
+from solver.stream.reasons import Slope
 from solver.stream.value_head import Values
 from solver.stream.votes import NO_VOTES, Said, Votes
 from solver.working_set.ball import OnlineBall, novelty_of
@@ -104,6 +106,16 @@ class NoveltyView(NamedTuple):
         raise Untrained(f"the head {self.lacks}")
 
     def covering(self, _: Said, _confidence: float) -> dict[str, Any]:
+        """Raises Untrained."""
+        raise Untrained(f"the head {self.lacks}")
+
+    def contests(self, _: Said) -> None:
+        """It predicts nothing."""
+
+    def pulls(self, _: Matrix, wanted: int, other: int) -> None:
+        """It predicts nothing."""
+
+    def slope(self, x: Float64Array, direction: Float64Array, _: Votes = NO_VOTES) -> Slope:
         """Raises Untrained."""
         raise Untrained(f"the head {self.lacks}")
 
