@@ -115,7 +115,7 @@ class NoveltyView(NamedTuple):
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
         """It predicts nothing."""
 
-    def slope(self, x: Float64Array, direction: Float64Array, _: Votes = NO_VOTES) -> Slope:
+    def slope(self, _: Float64Array, _direction: Float64Array, _votes: Votes = NO_VOTES) -> Slope:
         """Raises Untrained."""
         raise Untrained(f"the head {self.lacks}")
 
