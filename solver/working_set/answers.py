@@ -14,7 +14,8 @@ class Absorbed(NamedTuple):
 
     prediction: (n,) class numbers, -1 while fewer than two classes were known.
     decision: (n,) decision values where at most two classes are known after the last sample,
-        otherwise (n, classes) scores; NaN where there was no model yet.
+        otherwise (n, classes) scores, -f/2 and f/2 of a decision f while two were known; NaN where
+        there was no model yet.
     admitted: (n,) whether any problem admitted the sample to its working set.
     step: (n,) bit 1 << kind for each kind of step that the problems took for the sample.
     entered: (n,) the number under which the sample was stored, now or in an earlier pass; -1
@@ -80,6 +81,10 @@ def _answers(piece: BlockTrace, n_classes: int) -> tuple[NDArray[np.int64], Floa
         if n_classes <= 2:
             prediction[part] = margin[:, 0] > 0.0
             decision[part] = piece.decision[part, 0]
+            continue
+        if known == 2:
+            prediction[part] = margin[:, 0] > 0.0
+            decision[part, :2] = piece.decision[part, :1] * (-0.5, 0.5)
             continue
         scores = one_versus_one_scores(margin, known)
         prediction[part] = np.argmax(scores, axis=1)

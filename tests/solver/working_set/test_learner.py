@@ -293,6 +293,13 @@ class TestAnswers:
         assert known.sum(axis=1).tolist() == [0, 0, 2, 2, 3, 3]
         assert known[2:4, :2].all()
 
+    def test_of_two_known_classes_do_not_depend_on_what_comes_later_in_the_call(self):
+        X, codes = clusters(seed=35, n=12)[0], np.array([0, 1] * 5 + [2, 2])
+        apart, together = WorkingSet(RBF), WorkingSet(RBF)
+        f = apart.absorb(X[:10], codes[:10]).decision
+        scores = together.absorb(X, codes).decision[:10, :2]
+        np.testing.assert_allclose(scores, np.stack([-0.5 * f, 0.5 * f], axis=1), atol=1e-9)
+
     def test_of_a_late_classs_first_sample_are_of_the_classes_before_it(self):
         X, _ = clusters(seed=33, n=121)
         learner = WorkingSet(RBF, dtype=FLOAT64)
