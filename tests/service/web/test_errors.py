@@ -22,12 +22,15 @@ STATUS = {
     "model-exists": 409,
     "state-exists": 409,
     "id-taken": 409,
+    "follows": 409,
+    "not-following": 409,
     "unusable-state": 422,
     "unusable-snapshot": 409,
     "no-such-head": 409,
     "untrained": 409,
     "too-slow": 408,
     "another-state": 412,
+    "not-leader": 421,
     "too-large": 413,
     "head-too-large": 431,
     "unsupported-format": 415,
@@ -44,6 +47,7 @@ STATUS = {
     "refit-stopped": 503,
     "not-ready": 503,
     "not-reached": 503,
+    "lags-behind": 503,
     "storage-failed": 503,
     "in-doubt": 503,
     "answer-missing": 503,
@@ -97,7 +101,7 @@ def test_status(kind: type[Refusal]):
 @each_refusal
 def test_only_what_may_succeed_later_says_when_to_try(kind: type[Refusal]):
     says_when = "retry_after_seconds" in problem(kind("detail"), 400)
-    assert says_when == issubclass(kind, Unavailable) == (STATUS[kind.slug] in (429, 503))
+    assert says_when == issubclass(kind, Unavailable) == (STATUS[kind.slug] in (421, 429, 503))
     if issubclass(kind, Unavailable):
         assert kind.retry_after_seconds >= 1
 

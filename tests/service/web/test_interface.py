@@ -10,6 +10,7 @@ from service.web.routes.stream import Streams
 PUBLIC = "431"
 KEY = "401 403 431 503"
 BODY = f"400 408 409 413 415 422 {KEY}"
+ASKED = "head min_sequence probability confidence explain"
 IDEMPOTENT = "Idempotency-Key Prefer If-Match"
 LENGTH = "Inference-Header-Content-Length"
 # Method and path, parameters that are not in the path, statuses.
@@ -23,7 +24,7 @@ INTERFACE = [
     ("DELETE /v1/models/{name}", "If-Match", f"204 404 412 422 {KEY}"),
     ("POST /v1/models/{name}/samples", IDEMPOTENT, f"200 202 404 412 429 {BODY}"),
     ("POST /v1/models/{name}/asset", IDEMPOTENT, f"200 202 404 412 429 {BODY}"),
-    ("POST /v1/models/{name}/predict", "head min_sequence probability", f"200 404 412 429 {BODY}"),
+    ("POST /v1/models/{name}/predict", ASKED, f"200 404 412 429 {BODY}"),
     ("POST /v1/models/{name}/labels", "If-Match", f"200 404 412 429 {BODY}"),
     ("POST /v1/models/{name}/refit", "", f"202 404 {BODY}"),
     ("GET /v1/models/{name}/jobs", "", f"200 404 {KEY}"),
