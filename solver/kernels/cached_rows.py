@@ -38,7 +38,7 @@ class Kept(NamedTuple):
 class KernelRows:
     """Kernel values of `rows` among themselves, computed row by row on demand.
 
-    rows: prepared by `kernels.functions.prepare_rows`.
+    rows: prepared by `kernels.prepared_rows.prepare_rows`.
     cache_bytes: the budget of cached rows; the least recently used rows are dropped beyond it.
 
     Raises ValueError where the budget does not hold two rows.

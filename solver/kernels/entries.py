@@ -25,7 +25,7 @@ def prepare_rbf(
     fast: Float64Array,
     far: NDArray[np.bool_],
 ) -> None:
-    """Compute `functions.Rows`' fast and far, with one rounding for any number of rows.
+    """Compute `prepared_rows.Rows`' fast and far, with one rounding for any number of rows.
 
     largest: a row is far where gamma ||x||^2 exceeds it.
     """

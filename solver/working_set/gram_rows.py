@@ -32,7 +32,7 @@ class GramRows:
         at least 64 rows are kept.
     capacity: the number of slots.
 
-    Values of far rows (`kernels.functions.Rows`) are computed from operands in float64 that are
+    Values of far rows (`kernels.prepared_rows.Rows`) are computed from operands in float64 that are
     kept with the samples: to make them for each product would take longer than the product.
 
     What is kept depends on the calls so far, and so does the rounding of values: a row that is
