@@ -45,9 +45,9 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator into a model file, whole or not at all.
 
     A server takes the file (`client.upload`, `wolfstream serve --load`), answers as the estimator
-    does, and goes on learning, in the bits in which this estimator does from now on.
+    does, and goes on learning as the estimator itself would from now on.
     StreamClassifier, StreamRegressor, SFWClassifier, AssetClassifier and AssetRegressor can be
-    saved, and FrankWolfeClassifier, whose solution MSFW goes on from.
+    saved, and FrankWolfeClassifier, from whose solution MSFW goes on.
 
     Raises NotFittedError, TypeError for anything else, ValueError for labels or parameters that
     no server's model may have, OSError.
@@ -56,11 +56,11 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The estimator in a model file, which goes on learning.
+    """Return the estimator in a model file, which goes on learning.
 
     A default model becomes a StreamClassifier or StreamRegressor, a working set alone an
-    SFWClassifier, ASSET alone an AssetClassifier or AssetRegressor. What is no part of a model, as
-    the number of `epochs`, has its default.
+    SFWClassifier, ASSET alone an AssetClassifier or AssetRegressor. Parameters that are no part of
+    a model, such as `epochs`, have their defaults.
 
     Raises ValueError for a model that is none of these, ModelFileError for a file that is damaged
     or of another version.
@@ -69,12 +69,12 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def encode(estimator: Any) -> bytes:
-    """The bytes of the file that `save` writes. Raises what it raises."""
+    """Return the bytes of the file that `save` writes. Raises what it raises."""
     return b"".join(encode_state(state_of(estimator)))
 
 
 def decode(content: bytes, source: str) -> Any:
-    """The estimator in the bytes of a file, which messages call `source`.
+    """Return the estimator in the bytes of a file, which messages call `source`.
 
     Raises what `load` raises.
     """
@@ -82,7 +82,7 @@ def decode(content: bytes, source: str) -> Any:
 
 
 def state_of(estimator: Any) -> State:
-    """The state of a model that answers as an estimator does. Raises what `save` raises."""
+    """Return the state of a model that answers as an estimator does. Raises what `save` raises."""
     makes = [make for kind, make in _LEARNERS.items() if isinstance(estimator, kind)]
     if not makes:
         raise TypeError(

@@ -1,4 +1,4 @@
-"""The labels of an estimator and their weights as those of a model, and back."""
+"""An estimator's labels and class weights as those of a model, and back."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from solver.stream.labels import key_of
 
 
 def labels_of(classes: NDArray[Any]) -> list[Label]:
-    """Labels of Python out of `classes_`. Raises NoCounterpart for those that no model takes."""
+    """Return `classes_` as labels of Python. Raises NoCounterpart for those that no model takes."""
     found = [k.item() if isinstance(k, np.generic) else k for k in classes.tolist()]
     try:
         return read_labels(found, single=False)
@@ -27,7 +27,7 @@ def labels_of(classes: NDArray[Any]) -> list[Label]:
 
 
 def classes_of(labels: Sequence[Label]) -> NDArray[Any]:
-    """`classes_` of labels. Raises NoCounterpart where scikit-learn has no such labels."""
+    """Return labels as `classes_`. Raises NoCounterpart for those that scikit-learn cannot have."""
     if len({type(label) for label in labels}) > 1:
         raise NoCounterpart("its labels are of several types, which scikit-learn does not know")
     return np.array(labels)
@@ -36,10 +36,11 @@ def classes_of(labels: Sequence[Label]) -> NDArray[Any]:
 def plain_weights(
     labels: Sequence[Label], weights: Sequence[float], given: Any
 ) -> list[dict[str, Any]]:
-    """The weights of classes that a spec names: others count 1.
+    """Return the class weights that a spec names, all those other than 1.
 
     labels, weights: of the classes that were met; no weights where all count 1. given: the
-    parameter `class_weight`, whose weights those have that may still come.
+        parameter `class_weight`, which has the weights of classes that may still come.
+
     Raises NoCounterpart.
     """
     found: dict[Any, float] = {}
@@ -51,5 +52,5 @@ def plain_weights(
 
 
 def weights_of(named: Sequence[ClassWeight]) -> dict[Label, float] | None:
-    """The parameter `class_weight` of the weights that a spec names."""
+    """Return the parameter `class_weight` for the weights that a spec names."""
     return {each.label: each.weight for each in named} or None

@@ -1,4 +1,4 @@
-"""The rows of an estimator as those of a model, and back.
+"""An estimator's rows as those of a model, and back.
 
 An estimator's rows are arrays, columns that a data frame names, or scipy CSR, whose columns are
 numbered; a model knows the columns of the last by names, which are the numbers.
@@ -17,7 +17,7 @@ class NoCounterpart(WolfstreamError, ValueError):
 
 
 def take_rows_of(estimator: Any, learner: Learner, *, sparse: bool) -> None:
-    """Let a fresh model without preparation have the rows that an estimator has learned."""
+    """Give a fresh model without preparation the form of the rows that an estimator learned."""
     rows = learner.rows
     if sparse:
         number_columns(learner, estimator.n_features_in_)
@@ -29,13 +29,13 @@ def take_rows_of(estimator: Any, learner: Learner, *, sparse: bool) -> None:
 
 
 def number_columns(learner: Learner, features: int) -> None:
-    """Let a model have sparse rows whose features are numbered from 0."""
+    """Make the rows of a model sparse, with features numbered from 0."""
     learner.rows.names = NameTable([str(number) for number in range(features)])
     learner.rows.form = learner.rows.form._replace(sparse=True)
 
 
 def name_columns(estimator: Any, learner: Learner) -> None:
-    """Let an estimator have the names of the columns of a model, if it has names."""
+    """Give an estimator the names of a model's columns, if they have names."""
     schema = learner.rows.form.schema
     if schema is not None and schema.named:
         import numpy as np
@@ -44,7 +44,7 @@ def name_columns(estimator: Any, learner: Learner) -> None:
 
 
 def features_of(learner: Learner) -> int:
-    """The number of columns of a model that has learned. Raises NoCounterpart.
+    """Return the number of columns of a model that has learned. Raises NoCounterpart.
 
     Sparse rows must be those of numbered columns, as files have them.
     """
@@ -61,7 +61,7 @@ def features_of(learner: Learner) -> int:
 
 
 def check_settled(settled: bool) -> None:
-    """Raise NoCounterpart while a model still looks for the width of its kernel."""
+    """Raise NoCounterpart while the width of a model's kernel is still being found."""
     if not settled:
         raise NoCounterpart(
             "its gamma is still being found: let it learn more samples, or give gamma as a number"
@@ -69,7 +69,7 @@ def check_settled(settled: bool) -> None:
 
 
 def are_numbers(names: list[str]) -> bool:
-    """Whether names are numbers that follow each other, as those of columns do."""
+    """Whether names are consecutive numbers, as those of numbered columns are."""
     if not names or not names[0].isdecimal():
         return False
     first = int(names[0])
