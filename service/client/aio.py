@@ -125,9 +125,7 @@ class AsyncClient:
     ) -> Predictions:
         """Return predictions for rows, or for one row; with ids the rows wait for their labels."""
         if ids is not None:
-            if head is not None:
-                raise ValueError("rows wait for labels under the head that serves: leave head out")
-            return await self._run(self._calls.predict_later(name, X, ids, min_sequence))
+            return await self._run(self._calls.predict_later(name, X, head, ids, min_sequence))
         return await self._run(self._calls.predict(name, X, head, min_sequence))
 
     async def label(

@@ -188,9 +188,11 @@ class Calls:
                 size = -(-size // 2)
 
     def predict_later(
-        self, name: str, X: Any, ids: Any, min_sequence: int | str | None
+        self, name: str, X: Any, head: str | None, ids: Any, min_sequence: int | str | None
     ) -> Steps[Predictions]:
         """Predict rows that wait for their labels, batch by batch, each once."""
+        if head is not None:
+            raise ValueError("rows wait for labels under the head that serves: leave head out")
         query = {} if min_sequence is None else {"min_sequence": str(min_sequence)}
         path, rows = model_path(name, "predict"), rows_of(X)
         if isinstance(ids, str):

@@ -176,9 +176,7 @@ class Client:
             with the same rows and ids gets its first result. Only the head that serves takes ids.
         """
         if ids is not None:
-            if head is not None:
-                raise ValueError("rows wait for labels under the head that serves: leave head out")
-            return self._run(self._calls.predict_later(name, X, ids, min_sequence))
+            return self._run(self._calls.predict_later(name, X, head, ids, min_sequence))
         return self._run(self._calls.predict(name, X, head, min_sequence))
 
     def label(
