@@ -4,7 +4,6 @@ What is admitted is learned whatever happens: it is written to the journal next,
 holds no refusals. Duplicates are recognised here, too.
 """
 
-import asyncio
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
@@ -15,6 +14,7 @@ from service.engine.idempotency import body_digest
 from service.engine.late_labels import Found, Joining, LabelRequest, Run
 from service.engine.live_models import not_yet_learned
 from service.engine.predictions import Remembered, Remembering, RememberRequest
+from service.engine.waiter import Waiter
 from service.errors import ModelBroken, Refusal
 from service.model.draft import Draft, Limits
 from service.model.learner import Learner
@@ -29,7 +29,7 @@ from service.storage.entries import PART_BYTES, PART_SAMPLES, Entry, KeyedReques
 from solver.prepare.named_rows import form_of
 
 Answer: TypeAlias = dict[str, Any]
-Reply: TypeAlias = tuple["asyncio.Future[Any]", Any]
+Reply: TypeAlias = tuple[Waiter, Any]
 
 
 class LearnRequest(NamedTuple):
@@ -44,10 +44,10 @@ class LearnRequest(NamedTuple):
     model: Model
     head: HeadName
     samples: Samples
-    answer: "asyncio.Future[Answer]"
+    answer: Waiter
     submitted: float
     key: bytes | None = None
-    durable: "asyncio.Future[Answer] | None" = None
+    durable: Waiter | None = None
     expected: tuple[Moment, ...] = ()
     record: bytes | None = None
 

@@ -1,18 +1,18 @@
 """Duplicates in a group of requests: recognised by their keys, and answered as the first was."""
 
-from asyncio import Future
 from typing import Any, NamedTuple
 
 import msgpack
 
 from service.engine.remembered_keys import RememberedKeys
+from service.engine.waiter import Waiter
 from service.errors import AnswerMissing, KeyReused, Refusal, StorageFailed
 from service.storage.entries import KeyedRequest
 
 
 class _Repeat(NamedTuple):
-    waiter: Future[Any]
-    first: Future[Any]
+    waiter: Waiter
+    first: Waiter
     same: bool
 
 
@@ -25,11 +25,11 @@ class Duplicates:
     def __init__(self, keys: RememberedKeys) -> None:
         self.new: list[KeyedRequest] = []
         self._keys = keys
-        self._firsts: dict[tuple[int, bytes], tuple[bytes, Future[Any]]] = {}
+        self._firsts: dict[tuple[int, bytes], tuple[bytes, Waiter]] = {}
         self._repeats: list[_Repeat] = []
-        self._replies: list[tuple[Future[Any], Any]] = []
+        self._replies: list[tuple[Waiter, Any]] = []
 
-    def recognise(self, model: int, key: bytes, digest: bytes, waiter: Future[Any]) -> bool:
+    def recognise(self, model: int, key: bytes, digest: bytes, waiter: Waiter) -> bool:
         """Whether a request is a duplicate, which is answered and not learned.
 
         This is the one place where duplicates are recognised. Raises StorageFailed.
@@ -47,12 +47,12 @@ class Duplicates:
         """Whether a request was written under a key, whatever became of it then."""
         return key is not None and self._keys.holds(model, key)
 
-    def add(self, keyed: KeyedRequest, waiter: Future[Any]) -> None:
+    def add(self, keyed: KeyedRequest, waiter: Waiter) -> None:
         """Take the key of a request that will be written."""
         self._firsts[keyed.model, keyed.key] = keyed.digest, waiter
         self.new.append(keyed)
 
-    def replies(self, others: list[tuple[Future[Any], Any]]) -> list[tuple[Future[Any], Any]]:
+    def replies(self, others: list[tuple[Waiter, Any]]) -> list[tuple[Waiter, Any]]:
         """The replies to the duplicates of what has a reply by now, each of them once.
 
         others: replies to the group's other requests. A duplicate of a request that could not be

@@ -202,25 +202,27 @@ class Engine:
         key: bytes | None = None,
         durable: "asyncio.Future[Answer] | None" = None,
         expected: tuple[Moment, ...] = (),
-        record: bytes | None = None,
     ) -> "asyncio.Future[Answer]":
         """Queue samples; the future is done once they are on disk, learned and published.
 
         key: a request that came under it before is not learned again, but gets the first answer
         with `"replayed": true`. durable: done, with the sequence, once the samples are on disk.
-        expected, record: see `LearnRequest`.
+        expected: see `LearnRequest`.
 
         Requests are learned in the order of these calls. Raises NotReady, QueueFull and
         ModelBroken at once; the future raises what the writer finds.
         """
         answer: asyncio.Future[Answer] = self._loop.create_future()
         now = time.monotonic()
-        request = LearnRequest(model, head, samples, answer, now, key, durable, expected, record)
-        size = n_bytes(samples.X) + _LABEL_BYTES * len(samples.y)
-        size += 0 if samples.weight is None else samples.weight.nbytes
-        # A broken model knows what was sent before under the key.
-        self._queue_samples(request, size, even_broken=key is not None)
+        self.queue(LearnRequest(model, head, samples, answer, now, key, durable, expected))
         return answer
+
+    def queue(self, request: LearnRequest) -> None:
+        """Queue samples of a request, whoever waits for its answer; otherwise as `submit`."""
+        X, y, weight = request.samples
+        size = n_bytes(X) + _LABEL_BYTES * len(y) + (0 if weight is None else weight.nbytes)
+        # A broken model knows what was sent before under the key.
+        self._queue_samples(request, size, even_broken=request.key is not None)
 
     def label(
         self,

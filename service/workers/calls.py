@@ -47,8 +47,8 @@ class Calls:
                 durable.set_result(*given)
             return
         self._durable.pop(call, None)
-        answer = self._answers.pop(call)
-        if answer.done():
+        answer = self._answers.pop(call, None)
+        if answer is None or answer.done():
             return
         if kind == Kind.REFUSED:
             answer.set_exception(refusal(list(given)))

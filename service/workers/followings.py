@@ -6,13 +6,16 @@ no more than a quarter of its time, however many views are followed.
 """
 
 import asyncio
+import logging
 from typing import NamedTuple
 
-from service.errors import Refusal, UnknownModel
+from service.errors import Refusal, ServerFailed, UnknownModel
 from service.model.live import Model
 from service.views.versions import Position, Versions
 from service.workers.channel import Channel, Kind
 from service.workers.messages import refused
+
+logger = logging.getLogger(__name__)
 
 _BETWEEN_SECONDS = 0.05
 # Of the time that writing took, before the next view is written.
@@ -120,10 +123,15 @@ class Followings:
     async def _look(self, followed: _Followed) -> None:
         """Note the present view, and answer those who hold another one."""
         versions, published = followed.versions, followed.model.published
-        if published.n_bytes > _INLINE_BYTES:
-            await asyncio.to_thread(versions.note, published)
-        else:
-            versions.note(published)
+        try:
+            if published.n_bytes > _INLINE_BYTES:
+                await asyncio.to_thread(versions.note, published)
+            else:
+                versions.note(published)
+        except Exception as failure:  # the views of other models are followed
+            logger.exception("model %s: its view cannot be written", followed.model.name)
+            self._refuse(followed, ServerFailed(f"the view cannot be written: {failure!r}"))
+            return
         noting, followed.noting = followed.noting, []
         for waiting in noting:
             if not waiting.done():
@@ -139,8 +147,10 @@ class Followings:
             one.channel.send(Kind.ANSWER, one.call, answers[one.held])
 
     def _refuse(self, followed: _Followed, error: Refusal) -> None:
-        for one in followed.asking:
+        asking, followed.asking = followed.asking, []
+        for one in asking:
             one.channel.send(Kind.REFUSED, one.call, *refused(error))
-        for waiting in followed.noting:
+        noting, followed.noting = followed.noting, []
+        for waiting in noting:
             if not waiting.done():
                 waiting.set_exception(error)

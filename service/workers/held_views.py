@@ -2,7 +2,7 @@
 
 import asyncio
 
-from service.errors import NotReady, UnknownModel
+from service.errors import NotReady, Refusal, UnknownModel
 from service.model.live import Model
 from service.model.published import Published
 from service.views.follower import Follower, OutOfStep
@@ -81,7 +81,7 @@ class HeldViews:
                 if held.first.done() and self._loop.time() - held.used > _DROP_SECONDS:
                     break
                 await self._take(held, newer)
-        except (UnknownModel, NotReady) as error:
+        except Refusal as error:
             self._fail(held, error)
         finally:
             if self._held.get(model) is held:

@@ -5,14 +5,15 @@ that a connection's samples are learned in their order. Everything runs on the e
 """
 
 import asyncio
+import logging
+import time
 from collections.abc import Callable, Coroutine, Sequence
-from functools import partial
 from typing import Any
 
 from service.diagnostics.metrics import Histogram
-from service.engine.admission import Answer
+from service.engine.admission import Answer, LearnRequest
 from service.engine.facade import Engine
-from service.errors import InDoubt, ModelBroken, Refusal, UnknownModel
+from service.errors import InDoubt, ModelBroken, Refusal, ServerFailed, UnknownModel
 from service.model.live import Model
 from service.model.moment import Moment
 from service.samples.predicted import rows_of
@@ -29,6 +30,8 @@ from service.workers.messages import (
     moments,
     refused,
 )
+
+logger = logging.getLogger(__name__)
 
 # Between two looks at what nobody is told of: phases, models during recovery.
 _LOOK_SECONDS = 0.05
@@ -67,6 +70,7 @@ class Leader:
         self._models: dict[int, Model] = {}
         self._specs: dict[int, ModelSpec] = {}
         self._changes = -1
+        self._told_held = 0
         self._state = State()
         self._followings = Followings()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -116,6 +120,10 @@ class Leader:
                 self._calls[kind](channel, call, *rest)
             except Refusal as error:
                 channel.send(Kind.REFUSED, call, *refused(error))
+            except Exception as failure:  # the others on this channel are served
+                logger.exception("a call of a worker failed")
+                unexpected = ServerFailed(f"{failure!r}; nothing was learned")
+                channel.send(Kind.REFUSED, call, *refused(unexpected))
         elif kind == Kind.USE:
             self._workers[channel].use = Use(*given)
             self._tell_use()
@@ -138,6 +146,8 @@ class Leader:
         try:
             while True:
                 self._look()
+                if self._held() != self._told_held:
+                    self._tell_use()
                 self._followings.look(set(self._models.values()))
                 await asyncio.sleep(_LOOK_SECONDS)
         finally:
@@ -212,7 +222,8 @@ class Leader:
 
     def _tell_use(self) -> None:
         """Tell each worker what the others use."""
-        total = self.use._replace(held_bytes=self.use.held_bytes + self._held())
+        use, self._told_held = self.use, self._held()
+        total = use._replace(held_bytes=use.held_bytes + self._told_held)
         for worker in self._workers.values():
             worker.channel.send(Kind.USE, *total.minus(worker.use))
 
@@ -234,13 +245,13 @@ class Leader:
         expected: list[list[Any]],
     ) -> None:
         model, samples = self._model(model_id), from_record(record)
-        durable: asyncio.Future[Answer] | None = None
-        if wants_durable:
-            durable = asyncio.get_running_loop().create_future()
-            durable.add_done_callback(partial(self._answered, channel, call, Kind.DURABLE))
-        answer = self._engine.submit(model, head, samples, key, durable, moments(expected), record)
+        answer = _Reply(channel, call, Kind.ANSWER)
+        durable = _Reply(channel, call, Kind.DURABLE) if wants_durable else None
+        states, now = moments(expected), time.monotonic()
+        self._engine.queue(
+            LearnRequest(model, head, samples, answer, now, key, durable, states, record)
+        )
         model.last_row.note(samples.X)
-        answer.add_done_callback(partial(self._answered, channel, call, Kind.ANSWER))
 
     def _label(
         self,
@@ -253,7 +264,8 @@ class Leader:
     ) -> None:
         model = self._model(model_id)
         answer = self._engine.label(model, head, labels_from_plain(labels), moments(expected))
-        answer.add_done_callback(partial(self._answered, channel, call, Kind.ANSWER))
+        reply = _Reply(channel, call, Kind.ANSWER)
+        answer.add_done_callback(lambda done: _settle(reply, done))
 
     async def _remember(self, model_id: int, ids: list[Any], rows: bytes, told: Answer) -> Answer:
         return await self._engine.remember(self._model(model_id), ids, rows_of(rows), told)
@@ -300,14 +312,37 @@ class Leader:
         else:
             channel.send(Kind.ANSWER, call, result)
 
-    def _answered(
-        self, channel: Channel, call: int, kind: Kind, done: "asyncio.Future[Answer]"
-    ) -> None:
-        error = done.exception()
-        if error is None:
-            channel.send(kind, call, done.result())
-        elif isinstance(error, Refusal):
-            channel.send(Kind.REFUSED, call, *refused(error))
-        else:
-            unknown = InDoubt(f"the server failed: {error!r}; look at the model before you go on")
-            channel.send(Kind.REFUSED, call, *refused(unknown))
+
+class _Reply:
+    """Who waits at a worker: what it is told goes into the channel at once.
+
+    A future would take a turn of the event loop for each request, and the leader has many.
+    """
+
+    __slots__ = ("_call", "_channel", "_kind")
+
+    def __init__(self, channel: Channel, call: int, kind: Kind) -> None:
+        self._channel, self._call, self._kind = channel, call, kind
+
+    def done(self) -> bool:
+        """Whether the worker is gone."""
+        return not self._channel.open
+
+    def set_result(self, result: Any) -> None:
+        """Answer."""
+        self._channel.send(self._kind, self._call, result)
+
+    def set_exception(self, error: Exception) -> None:
+        """Refuse."""
+        if not isinstance(error, Refusal):
+            error = InDoubt(f"the server failed: {error!r}; look at the model before you go on")
+        self._channel.send(Kind.REFUSED, self._call, *refused(error))
+
+
+def _settle(reply: _Reply, done: "asyncio.Future[Answer]") -> None:
+    """Tell a worker what a future was told."""
+    error = done.exception()
+    if isinstance(error, Exception):
+        reply.set_exception(error)
+    else:
+        reply.set_result(done.result())

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service.heads.kinds import KINDS
 from service.model.learner import Learner
 from service.model.live import Model
 from service.model.published import Published
@@ -97,6 +98,24 @@ def test_a_follower_that_misses_versions_has_the_bits_of_the_latest(kind: str):
         assert written(view) == written(stream.published)
         rows = stream.rows(9)
         assert said(view, rows, prepared) == said(stream.published, rows, prepared)
+
+
+EVERY_KIND = [spec for kind in KINDS.values() for spec in kind.specs()]
+
+
+@pytest.mark.parametrize("spec", EVERY_KIND, ids=lambda spec: "-".join([*spec.heads, spec.task]))
+def test_the_view_of_every_kind_of_head_can_be_followed(spec: ModelSpec):
+    model = Model(1, "m", spec)
+    learner, versions, follower = Learner(model, "first"), Versions(), Follower()
+    random = np.random.default_rng(1)
+    for _ in range(2):
+        X = random.normal(size=(12, 3))
+        y = X[:, 0].tolist() if spec.task == "regression" else ["a", "b", "c"] * 4
+        samples = read_samples({"x": X.tolist(), "y": y}, spec.task)
+        learner.absorb(model.head_of["samples"], samples)
+        learner.publish()
+        versions.note(model.published)
+        assert written(follower.take(versions.newer(follower.held))) == written(model.published)
 
 
 def test_a_view_that_is_held_does_not_change_when_the_next_one_comes():
