@@ -1,10 +1,12 @@
 """The sockets on which a server accepts connections, bound before it recovers anything."""
 
 import contextlib
+import errno
 import ipaddress
 import logging
 import os
 import socket
+import time
 from collections.abc import Iterator
 
 from service.errors import StartupError
@@ -13,6 +15,7 @@ from service.settings import Settings
 logger = logging.getLogger(__name__)
 
 _BACKLOG = 1024
+_GONE_SECONDS = 2.0
 
 
 @contextlib.contextmanager
@@ -24,7 +27,7 @@ def listening(settings: Settings, has_keys: bool) -> Iterator[list[socket.socket
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with contextlib.ExitStack() as stack:
         try:
-            listener = socket.create_server((settings.host, settings.port), family=family)
+            listener = _bound(settings, family)
             listeners = [stack.enter_context(listener)]
             if settings.workers:
                 # Bound alone, it has shown that no other server has the port.
@@ -40,6 +43,18 @@ def listening(settings: Settings, has_keys: bool) -> Iterator[list[socket.socket
             ) from error
         _check_reach(listeners[0], settings, has_keys)
         yield listeners
+
+
+def _bound(settings: Settings, family: socket.AddressFamily) -> socket.socket:
+    """A socket that has the port alone; workers of a killed server may have it for a moment."""
+    deadline = time.monotonic() + (_GONE_SECONDS if settings.workers else 0.0)
+    while True:
+        try:
+            return socket.create_server((settings.host, settings.port), family=family)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() >= deadline:
+                raise
+        time.sleep(0.05)
 
 
 def _sharing(address: tuple[str, int], family: socket.AddressFamily) -> socket.socket:

@@ -82,7 +82,10 @@ def test_ways_to_answer_other_machines(tmp_path: Path, has_keys: bool, insecure:
         assert listener.getsockname()[0] == "0.0.0.0"
 
 
-def test_workers_share_a_port_that_nobody_else_has(tmp_path: Path) -> None:
+def test_workers_share_a_port_that_nobody_else_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.web.listening._GONE_SECONDS", 0.0)
     settings = Settings(port=0, data=tmp_path, workers=3)
     with listening(settings, has_keys=False) as listeners:
         ports = {listener.getsockname()[1] for listener in listeners}
