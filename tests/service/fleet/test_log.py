@@ -79,7 +79,8 @@ def replicas(servers: NatsServers, tmp_path: Path) -> Iterator[tuple[Replica, Re
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chained_subject, "PATIENCE_SECONDS", 0.0)
+    for name in ("PATIENCE_SECONDS", "_RESOLVE_SECONDS"):
+        monkeypatch.setattr(chained_subject, name, 0.0)
 
 
 @pytest.fixture
