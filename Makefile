@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: lock locked sbom audit demo test test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-bound bench-streams clean
+.PHONY: lock locked sbom audit demo demo-fleet test test-fleet test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-bound bench-streams clean
 
 # What the server, the command and the demo run on; the tools of development come after it.
 .venv/runtime: pyproject.toml
@@ -58,6 +58,14 @@ audit: .venv/supply
 
 demo: .venv/runtime
 	$(BIN)/python -m benchmarks.demo --data $(DATA)
+
+# Three replicas and three servers of NATS, some of which are killed on the way.
+demo-fleet: .venv/installed
+	$(BIN)/python -m benchmarks.demo_fleet
+
+# Faults of replicas and servers of NATS, FLEET_FAULTS (50) of them; some fifteen minutes.
+test-fleet: .venv/installed
+	$(BIN)/python -m pytest -n 0 -m 'hard or not hard' tests/hard/test_fleet.py tests/service/fleet
 
 test: .venv/installed
 	$(BIN)/python -m pytest -n 2

@@ -6,7 +6,7 @@ from typing import Any
 
 from service.engine.facade import Engine
 from service.errors import NotReady, Refusal, StartupError, StorageFailed
-from service.fleet.members import BEAT_SECONDS, Led, Members, Replica, ranked
+from service.fleet.members import BEAT_SECONDS, MAX_LAG_SECONDS, Led, Members, Replica, ranked
 from service.fleet.opening import Fleet
 from service.web.layers.forwarding import Target
 
@@ -48,8 +48,17 @@ class Roles:
     def _here(self) -> Replica:
         return Replica(self._url, True, {}, {})
 
+    def check(self) -> None:
+        """Raise NotReady where no server of NATS has been connected for too long."""
+        if self.members.lag_seconds > MAX_LAG_SECONDS:
+            raise NotReady(
+                f"no server of NATS has been reached for {self.members.lag_seconds:.0f} s: other "
+                "replicas may lead the models by now"
+            )
+
     def responsible(self, name: str) -> Replica:
         """The replica that leads a model, or is to lead it. Raises NotReady."""
+        self.check()
         leader, own = self.members.leader_of(name), self._engine.recovered_model(name)
         if own is not None:
             term = self._fleet.term_of(own.id)

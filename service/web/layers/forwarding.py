@@ -48,6 +48,9 @@ class Target(Protocol):
 class Director(Protocol):
     """Who knows which replica leads a model."""
 
+    def check(self) -> None:
+        """Raise NotReady where this replica knows too little of its fleet to answer."""
+
     def responsible(self, name: str) -> Target:
         """The replica that leads a model, or is to lead it. Raises NotReady."""
 

@@ -79,7 +79,7 @@ def create_app(
     requests: Requests = {} if leader is None else leader.requests
     hot = add_learning(app, engine, settings, memory) | add_inference(app, engine, settings, memory)
     add_refits(app, engine)
-    add_health(app, engine)
+    add_health(app, engine, director)
     add_metrics(app, engine, settings, streams, requests, director, leader)
     add_models(app, engine, settings)
     add_state(app, engine, settings, memory)

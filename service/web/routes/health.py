@@ -6,11 +6,12 @@ from service.engine.facade import Engine
 from service.errors import NotReady, ServerFailed
 from service.web.formats.body import respond_json
 from service.web.formats.wire import JSON
+from service.web.layers.forwarding import Director
 from service.web.openapi.operations import answer, refusals
 
 
-def add_health(app: FastAPI, engine: Engine) -> None:
-    """Add the routes, which need no key."""
+def add_health(app: FastAPI, engine: Engine, director: Director | None = None) -> None:
+    """Add the routes, which need no key. director: see `create_app`."""
     json_only = (JSON.media_type,)
     alive = answer("Status", "The process responds.", json_only)
     ready = answer("Status", "The server is ready.", json_only)
@@ -31,6 +32,8 @@ def add_health(app: FastAPI, engine: Engine) -> None:
         Before and after, 503 says what the server is doing.
         """
         check_ready(engine)
+        if director is not None:
+            director.check()
         progress = engine.readiness.progress
         rest = {"compiling": progress} if progress else {}
         return respond_json({"status": "ready", **rest})

@@ -22,7 +22,7 @@ from service.access.key_ring import Grant
 from service.engine.admission import Answer
 from service.engine.idempotency import frame_key
 from service.engine.serving import Serving
-from service.errors import Refusal, Unavailable
+from service.errors import NotLeader, NotReady, Refusal, Unavailable
 from service.model.live import Model
 from service.model.moment import Moment, read_awaited, read_expected
 from service.samples.validation import Samples
@@ -244,6 +244,9 @@ class Session:
             self._order.note(of_frame, error)
 
     def _refuse(self, of_frame: FrameId | None, error: Refusal) -> None:
+        if isinstance(error, NotLeader):  # the client comes again, and is led to that replica
+            self.end(GOING_AWAY, "another replica leads the model")
+            error = NotReady("another replica leads the model by now; nothing was learned")
         answer = {"error": problem_of(error)}
         named = answer if of_frame is None else {"id": of_frame, **answer}
         self._answer(named, self._memory.lease())
