@@ -1,4 +1,4 @@
-"""`make demo-fleet`: three replicas over three servers of NATS learn a real stream; some are killed.
+"""`make demo-fleet`: three replicas over three servers of NATS learn a real stream under kills.
 
 elec2 is in the order of time and drifts. Each request has a key, so that it is learned once,
 whatever happens to it. On the way the replica that leads the model is killed, then a server of
@@ -102,7 +102,7 @@ def learn(fleet: Fleet, model: str, X: np.ndarray, y: np.ndarray, number: int) -
 
 
 def stream(fleet: Fleet, console: Console, X: np.ndarray, y: np.ndarray) -> tuple[int, float]:
-    """Stream the set, and kill on the way; the last sequence, and the share of right predictions."""
+    """Stream the set, and kill on the way; the last sequence, and the accuracy until then."""
     right, sequence, n_batches = 0, 0, len(y) // BATCH
     for number in range(n_batches):
         if number == n_batches // 3:
