@@ -10,7 +10,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import nats.errors
-from nats.js.errors import APIError, KeyDeletedError, KeyNotFoundError, KeyWrongLastSequenceError
+from nats.js.errors import (
+    APIError,
+    InvalidKeyError,
+    KeyDeletedError,
+    KeyNotFoundError,
+    KeyWrongLastSequenceError,
+)
 from nats.js.kv import KeyValue
 
 from service.errors import InDoubt, StartupError, StorageFailed
@@ -72,8 +78,8 @@ class JetStreamCatalogue:
             raise StorageFailed(f"no server of NATS is connected at {self._nats.servers}")
         try:
             entry = self._nats.run(self._bucket.get(_MODEL + encoded(name)), _SECONDS)
-        except (KeyNotFoundError, KeyDeletedError):
-            return None
+        except (KeyNotFoundError, KeyDeletedError, InvalidKeyError):
+            return None  # the last for what can be no model's name
         except (nats.errors.Error, Unanswered) as error:
             raise StorageFailed(f"the catalogue could not be read: {error}") from None
         return _read(entry.value)

@@ -33,6 +33,9 @@ _LIST, _LIST_SECONDS = ["", "v1", "models"], 5.0
 _OF_MODELS = (["", "v1", "models"], ["", "v2", "models"])
 # Of one connection, and said anew by each.
 _OF_A_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te"})
+# Checked here, and answered here: the leader would say it once more.
+_OF_A_BROWSER = (b"origin", b"sec-fetch")
+_SAID_HERE = frozenset({b"date", b"x-request-id", b"traceparent"})
 _OF_A_HANDSHAKE = frozenset({b"host", b"origin"})
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
@@ -196,7 +199,7 @@ class Forwarding:
         headers = [
             (name, value)
             for name, value in scope["headers"]
-            if name not in _OF_A_HOP and name != b"content-length"
+            if name not in _OF_A_HOP | {b"content-length"} and not name.startswith(_OF_A_BROWSER)
         ]
         content = await body.read()
         request = self._client.build_request(
@@ -214,7 +217,7 @@ class Forwarding:
                 await response.aclose()
                 return False
             begun = True
-            await _send_on(response, send)
+            await _send_while_read(response, body.receive, send)
         except _NOT_SENT:
             raise _Unreachable from None
         except httpx.TransportError as error:
@@ -292,9 +295,30 @@ def _is_safe(scope: Scope) -> bool:
     return keyed or scope["path"].rpartition("/")[2] in calls
 
 
+async def _send_while_read(response: httpx.Response, receive: Receive, send: Send) -> None:
+    """Send a response as it comes, until its end or until the client leaves."""
+    sending = asyncio.create_task(_send_on(response, send))
+    leaving = asyncio.create_task(_left(receive))
+    try:
+        await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if sending.done():
+            sending.result()
+    finally:
+        sending.cancel()
+        leaving.cancel()
+        await response.aclose()
+
+
+async def _left(receive: Receive) -> None:
+    """Wait until the client has left."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 async def _send_on(response: httpx.Response, send: Send) -> None:
     """Send a response as it comes, packed as it is."""
-    headers = [(k.lower(), v) for k, v in response.headers.raw if k.lower() not in _OF_A_HOP]
+    left_out = _OF_A_HOP | _SAID_HERE
+    headers = [(k.lower(), v) for k, v in response.headers.raw if k.lower() not in left_out]
     start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
     await send(start)
     pieces: AsyncIterator[bytes] = response.aiter_raw()

@@ -130,6 +130,22 @@ class TestEveryReplica:
                 stream.send(json.dumps({"id": 1, "op": "learn", "x": X, "y": Y}))
                 assert json.loads(stream.recv())["sequence"] == 40 * (number + 1)
 
+    def test_passes_on_what_has_no_end(self, trio: Trio, name: str):
+        learn(trio.clients[0], name)
+        for client in trio.clients:
+            asked = {"X-Request-ID": "abc"}
+            with client.stream("GET", f"/v1/models/{name}/events", headers=asked) as events:
+                lines = events.iter_lines()
+                told = next(line for line in lines if line.startswith("data:"))
+            assert json.loads(told.removeprefix("data:"))["sequence"] == 40
+            assert events.headers.get_list("x-request-id") == ["abc"]
+        # All have left: nothing keeps a replica from answering.
+        assert learn(trio.clients[0], name).json()["sequence"] == 80
+
+    def test_knows_what_no_model_can_be_called(self, trio: Trio):
+        answers = [client.get("/v1/models/a b/history") for client in trio.clients]
+        assert [answer.status_code for answer in answers] == [404] * 3
+
     def test_says_who_is_not_to_be_asked(self, trio: Trio, name: str):
         leader = trio.leader(name)
         marked = {"Wolfstream-Forwarded": "1"}
