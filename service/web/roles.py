@@ -49,7 +49,9 @@ class Roles:
         return Replica(self._url, True, {}, {})
 
     def check(self) -> None:
-        """Raise NotReady where no server of NATS has been connected for too long."""
+        """Raise NotReady where the other replicas are not known: not yet, or not for long."""
+        if not self.members.settled:
+            raise NotReady("the fleet's other replicas are not known yet; try again")
         if self.members.lag_seconds > MAX_LAG_SECONDS:
             raise NotReady(
                 f"no server of NATS has been reached for {self.members.lag_seconds:.0f} s: other "
@@ -66,8 +68,6 @@ class Roles:
                 return self._here
         if leader is not None:
             return leader
-        if not self.members.settled:
-            raise NotReady("the fleet's other replicas are not known yet; try again")
         if self.members.lag_seconds:
             raise NotReady(f"no server of NATS is connected; model {name!r} cannot be led now")
         order = ranked(name, self.members.living())
