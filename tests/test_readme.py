@@ -104,6 +104,21 @@ def test_the_page_of_probabilities_is_one_session(tmp_path: Path):
     assert session.output("predict_interval").lines == ["True 0", "True"]
 
 
+def test_the_page_of_challengers_is_one_session(tmp_path: Path):
+    session = run("docs/challengers.md", tmp_path)
+    *_, said, board = session.output("wolfstream serve").responses
+    assert said["sequence"] == 6
+    (row,) = board["challengers"]
+    assert (row["model"], row["lag"], row["better"]) == ("rooms-bank", 0, None)
+    exchanged = session.output("/promote -d")
+    promoted, back = exchanged.responses
+    assert promoted["rolled_back"]["of"] == "rooms-bank"
+    assert promoted["spec"]["adaptive"] is not None
+    assert "rooms-bank" in exchanged.text
+    assert back["spec"]["adaptive"] is None
+    assert session.output("client.promote").lines[-1] == "{'type': 'linear'}"
+
+
 def test_the_page_of_models_is_one_session(tmp_path: Path):
     session = run("docs/models.md", tmp_path)
     ready, created, learned, predicted, job, refitted = session.output("refit").responses

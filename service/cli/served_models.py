@@ -157,7 +157,7 @@ def challengers(model: str, url: str, as_json: bool) -> None:
         "BETWEEN",
         "BETTER",
     )
-    click.echo("\n".join(table([head, *map(_standing, told["challengers"])])))
+    click.echo(table([head, *map(_standing, told["challengers"])]))
 
 
 @click.command()

@@ -2,10 +2,10 @@
 
 | call | scope |
 |---|---|
-| GET (also `history`), `predict`, `infer`, opening a stream | predict |
+| GET (also `history`, `challengers`), `predict`, `infer`, opening a stream | predict |
 | `samples`, `asset`, `labels`, `refit`; learning on a stream; `predict` with ids (by its \
 body) | learn, which implies predict |
-| all others: create, delete, `snapshot`, `rollback`, `state` | admin, which implies both |
+| all others: create, delete, `snapshot`, `rollback`, `promote`, `state` | admin, implies both |
 
 GET of `state` is among the latter: it gives away samples.
 
