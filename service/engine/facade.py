@@ -86,7 +86,7 @@ class Engine:
         self.leading = self._writer.leading(self._in_order)
         self.refits = Refits(self._take_window, self._keep_fit, settings.refits)
         self._followers = Followers(
-            self._next_turn, self._writer.challengers.learn, self._is_busy, self._waiters.wake
+            self._next_turn, self._writer.challengers.learn, self._is_busy, self._learned_beside
         )
         self._thread = WriterThread(
             self._writer, self._queue, self._phase, loads, warm_up, self._fail
@@ -469,6 +469,12 @@ class Engine:
     def _acknowledge(self, replies: list[Reply], changed: Iterable[Model]) -> None:
         """Deliver a group's replies: one wake-up of the event loop for all of them."""
         self._loop.call_soon_threadsafe(self._deliver, replies, list(changed))
+
+    def _learned_beside(self, model: Model) -> None:
+        """Tell of a model that has learned from another one's log."""
+        for watcher in self._watchers:
+            watcher([model])
+        self._waiters.wake(model)
 
     def _deliver(self, replies: list[Reply], changed: list[Model]) -> None:
         for watcher in self._watchers:

@@ -6,6 +6,7 @@ from typing import Any
 
 from service.diagnostics.metrics import Metrics
 from service.model.live import Model
+from service.model.scoreboard import scoreboard
 from service.monitor.meters import Meter, ratio
 
 # By task: the score that is drawn, and the rules that know no features, whose scores are drawn too.
@@ -62,8 +63,13 @@ def values(
     return {name: _short(value) for name, value in found.items()}
 
 
-def picture(model: Model, meter: Meter, waiting_samples: int) -> dict[str, Any]:
-    """The model as it is now. waiting_samples: how many the server's queue holds."""
+def picture(
+    model: Model, meter: Meter, waiting_samples: int, challengers: list[Model]
+) -> dict[str, Any]:
+    """The model as it is now.
+
+    waiting_samples: how many the server's queue holds. challengers: those that follow the model.
+    """
     description = model.describe()
     heads = description["heads"]
     served = model.published.heads.get(model.spec.serve)
@@ -77,6 +83,8 @@ def picture(model: Model, meter: Meter, waiting_samples: int) -> dict[str, Any]:
         **{name: description[name] for name in ("rows", "features", "columns", "warning")},
         "snapshot_sequence": model.snapshot_sequence,
         "rolled_back": model.rolled_back,
+        "follows": description["follows"],
+        "challengers": scoreboard(model, challengers)["challengers"],
         "queue_samples": waiting_samples,
         "values": values(model, heads, meter),
         "heads": heads,

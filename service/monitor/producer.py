@@ -127,7 +127,8 @@ class Monitor:
     def _look(self, model: Model, watched: _Watched) -> None:
         read_counters(watched.meter, time.monotonic(), model, self._engine.metrics)
         waiting = self._engine.waiting().samples
-        watched.channel.publish("state", picture(model, watched.meter, waiting))
+        followers = self._engine.followers(model)
+        watched.channel.publish("state", picture(model, watched.meter, waiting, followers))
 
     def _write_points(self) -> None:
         """Write a point of each model that has changed. On a thread of its own."""

@@ -124,6 +124,27 @@ def test_numbers_are_learned_and_predicted(page: Any, server: ServerProcess, nam
     page.locator("#head-columns th", has_text="Mean error").first.wait_for()
 
 
+def test_a_challenger_is_compared_and_promoted(page: Any, server: ServerProcess, model: str):
+    challenger = f"{model}-b"
+    sent = {"follows": model, "start": "samples", "adaptive": None}
+    httpx.put(f"{server.url}/v1/models/{challenger}", json=sent).raise_for_status()
+    page.goto(f"{server.url}/#/{model}")
+    learn(server, model, 200, seed=1)
+    mine = page.locator("#challenger-rows tr", has_text=challenger)
+    mine.locator("td", has_text=" and ").wait_for()
+    page.screenshot(path=SCREENSHOTS / "challengers.png", full_page=True)
+    mine.get_by_role("button", name="Promote").click()
+    page.get_by_role("button", name="Leave them as they are").click()
+    mine.get_by_role("button", name="Promote").click()
+    page.locator("#promote-dialog").get_by_role("button", name="Promote").click()
+    page.locator("#head-rows tr", has_text=re.compile(r"^working.set \(answers\)")).wait_for()
+    told = httpx.get(f"{server.url}/v1/models/{model}").json()
+    assert told["rolled_back"]["of"] == challenger
+    page.goto(f"{server.url}/#/{challenger}")
+    fact(page, "Follows").locator("dd", has_text=model).wait_for()
+    httpx.delete(f"{server.url}/v1/models/{challenger}")
+
+
 def test_the_form_stays_while_rows_of_other_names_come(page: Any, server: ServerProcess, name: str):
     def learn_words(*texts: str) -> None:
         x = [dict.fromkeys(text.split(), 1.0) for text in texts]

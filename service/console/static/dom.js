@@ -44,6 +44,20 @@ export function headRow(names) {
 }
 
 /**
+ * Whether a dialog, which is shown, is closed with yes.
+ * @param {HTMLDialogElement} dialog
+ * @returns {Promise<boolean>}
+ */
+export function confirmed(dialog) {
+  dialog.returnValue = "no";
+  dialog.showModal();
+  return new Promise((resolve) => {
+    const answer = () => resolve(dialog.returnValue === "yes");
+    dialog.addEventListener("close", answer, { once: true });
+  });
+}
+
+/**
  * Replace what is in an element, unless it would look the same: what is focused or selected stays.
  * @param {HTMLElement} place
  * @param {Node[]} children

@@ -2,6 +2,7 @@
 
 import { Problem, call, listen, modelPath } from "./api.js";
 import { byId, element, fill, row } from "./dom.js";
+import { Challengers } from "./challengers.js";
 import { Heads } from "./heads.js";
 import { LearnForm } from "./learn.js";
 import { duration, shown } from "./numbers.js";
@@ -23,6 +24,7 @@ export class ModelView {
     this.heads = new Heads(report.fail);
     this.predicting = new PredictForm(report.fail);
     this.learning = new LearnForm(report.fail);
+    this.challengers = new Challengers(report.fail);
     this.snapshots = new Snapshots(report.fail);
     this.listening = new AbortController();
     this.heard = 0;
@@ -39,7 +41,8 @@ export class ModelView {
     title.textContent = name;
     title.focus({ preventScroll: true });
     this.plotted.reset();
-    for (const part of [this.heads, this.predicting, this.learning, this.snapshots]) part.reset(name);
+    const parts = [this.heads, this.predicting, this.learning, this.challengers, this.snapshots];
+    for (const part of parts) part.reset(name);
     byId("facts", HTMLElement).replaceChildren();
     byId("latest-rows", HTMLElement).replaceChildren();
     const { signal } = (this.listening = new AbortController());
@@ -94,6 +97,7 @@ export class ModelView {
     this.plotted.add(state);
     this.heads.show(state);
     this.predicting.show(state);
+    this.challengers.show(state);
     this.snapshots.show(state);
   }
 }
@@ -112,6 +116,7 @@ function showFacts(state) {
     ["To predict", duration(values.predict_seconds)],
     ["Waiting to be learned", shown(state.queue_samples)],
   ];
+  if (state.follows) facts.push(["Follows", `${state.follows.model}, ${shown(state.follows.lag)} behind`]);
   if (set) {
     const { size, gap } = /** @type {any} */ (set);
     facts.push(["Samples kept", shown(size)], ["Duality gap", shown(gap)]);

@@ -1,7 +1,7 @@
 // The snapshots of a model, and the way back to one.
 
 import { Problem, call, modelPath } from "./api.js";
-import { byId, element, row } from "./dom.js";
+import { byId, confirmed, element, row } from "./dom.js";
 import { score, shown } from "./numbers.js";
 
 export class Snapshots {
@@ -74,7 +74,7 @@ export class Snapshots {
     byId("rollback-text", HTMLElement).textContent =
       `The model ${this.name} becomes what it was at ${shown(snapshot.sequence)}, and forgets what ` +
       `the ${shown(forgotten)} samples since taught it. A snapshot made now would be the way back.`;
-    if (!(await this.#confirmed())) return;
+    if (!(await confirmed(this.dialog))) return;
     try {
       const body = JSON.stringify({ sequence: snapshot.sequence });
       // Another rollback in the meantime would make this one go somewhere else.
@@ -84,15 +84,5 @@ export class Snapshots {
     } catch (error) {
       this.fail(error);
     }
-  }
-
-  /** @returns {Promise<boolean>} */
-  #confirmed() {
-    this.dialog.returnValue = "no";
-    this.dialog.showModal();
-    return new Promise((resolve) => {
-      const answer = () => resolve(this.dialog.returnValue === "yes");
-      this.dialog.addEventListener("close", answer, { once: true });
-    });
   }
 }

@@ -17,13 +17,13 @@ from service.errors import (
     UnknownModel,
     pointer_to,
 )
+from service.model.scoreboard import scoreboard
 from service.web.formats.body import read_body, respond
 from service.web.formats.bounds import Bounds
 from service.web.formats.moments import read_if_match
 from service.web.formats.wire import JSON, format_of_body
 from service.web.openapi.operations import BODY_REFUSALS, IF_MATCH, answer, body, refusals
 from service.web.routes import handlers
-from service.web.routes.scoreboard import scoreboard
 
 _BODY_BYTES = 1 << 12
 _BOUNDS = Bounds(_BODY_BYTES, _BODY_BYTES)
