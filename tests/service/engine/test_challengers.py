@@ -8,6 +8,7 @@ import pytest
 
 from service.errors import Invalid, ModelExists, NotFollowing
 from service.model.live import Model
+from service.native.threads import Threads
 from service.samples.validation import Samples
 from service.spec.following import Start
 from tests.service.engine.test_late_labels import label, predict
@@ -159,6 +160,50 @@ class TestRestart:
         bench = bench.restarted()
         assert "no whole snapshot" in found(bench, "b").broken
         assert not found(bench, "a").broken
+
+    def test_its_blocks_are_learned_with_the_threads_that_the_champion_had(
+        self, tmp_path: Path
+    ) -> None:
+        """Which a matrix product's last bits depend on; another number is set for them alone."""
+        bench = Bench(tmp_path / "threads", threads=2)
+        champion = bench.create(SPEC, "a")
+        follow(bench, champion)
+        learn(bench, champion, 0, 50, 25)
+        bench = bench.restarted()
+        learn(bench, found(bench, "a"), 50, 100, 25)
+        used = list[int]()
+        threads = bench.writer.challengers._threads
+        bench.writer.challengers._threads = Noting(threads, used)
+        catch_up(bench, found(bench, "b"))
+        assert found(bench, "b").lag == 0
+        assert used == [2, 1, 2, 1]
+
+    def test_ahead_of_its_champion_it_is_broken(self, bench: Bench, champion: Model) -> None:
+        """As where the journal has lost its end, which was given up."""
+        challenger = follow(bench, champion)
+        learn(bench, champion, 0, 100, 25)
+        catch_up(bench, challenger)
+        bench.snapshot(challenger)
+        bench.storage.journal._file.run("DELETE FROM log WHERE model = ?", (champion.id,))
+        bench.storage.journal._high_water.note(champion.id, 0)
+        bench = bench.restarted()
+        assert "only to 0" in found(bench, "b").broken
+        assert bench.writer.challengers.next_turn(found(bench, "b")).blocks == []
+
+
+class Noting:
+    """Notes the numbers of threads that are set."""
+
+    def __init__(self, threads: Threads, used: list[int]) -> None:
+        self._threads, self._used = threads, used
+
+    def use(self, count: int) -> None:
+        self._used.append(count)
+        self._threads.use(count)
+
+    def using(self, count: int) -> Any:
+        self._used.append(count)
+        return self._threads.using(count)
 
 
 class TestChampions:

@@ -5,13 +5,13 @@ The journal of these tests is in memory: the writer works with any that keeps th
 
 from collections.abc import Iterator
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from service.engine.admission import LearnRequest
 from service.engine.writer import Writer
-from service.errors import InDoubt, StorageFailed
+from service.errors import InDoubt, SnapshotFailed, StorageFailed
 from service.model.live import Model
 from service.settings import Settings
 from service.web.formats.problems import problem_of
@@ -160,3 +160,29 @@ def test_who_waits_beside_a_large_request_is_answered_before_it(server: Server) 
     server.writer.handle(list(group))
     assert answered == [[5], [3000], [3007]]
     assert sequences(server.memory, server.a) == [1024, 2048, 3000, 3007]
+
+
+@pytest.mark.parametrize("fate", ["lost", "written"])
+def test_a_challenger_waits_until_it_is_known_whether_its_checkpoint_was_written(
+    server: Server, fate: Literal["lost", "written"]
+) -> None:
+    """Else a restart would go on from a checkpoint that it had passed without one."""
+    follower, _ = server.writer.follow("c", server.a, SPEC, "empty")
+    challengers, memory = server.writer.challengers, server.memory
+    server.send((server.a, 0, None), (server.a, 1, None))
+    challengers.catch_up(follower)
+    memory.fate[follower.id], memory.unsettled = fate, {follower.id}
+    with pytest.raises(SnapshotFailed):
+        server.writer.snapshots.start(follower)
+    server.send((server.a, 2, None))
+    assert challengers.next_turn(follower).blocks == []
+    memory.unsettled = set()
+    server.send((server.a, 3, None))
+    challengers.catch_up(follower)
+    assert follower.published.sequence == 40
+    assert sequences(memory, follower) == ([20] if fate == "written" else [])
+    said = server.predictions(follower)
+    server.start()
+    follower = server.writer.models.with_id(follower.id).model
+    server.writer.challengers.catch_up(follower)
+    assert server.predictions(follower) == said

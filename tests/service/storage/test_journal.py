@@ -502,6 +502,18 @@ class TestRollbacks:
     def test_there_is_none_at_first(self, storage: Storage, model: int):
         assert storage.journal.rolled_back_at(model) is None
 
+    def test_an_exchange_is_written_for_all_of_its_models_or_for_none(
+        self, storage: Storage, model: int
+    ):
+        other = create(storage, "other", {})
+        pair = {model: Rollback(self.told(3), "d", "e"), other: Rollback(self.told(3), "f", "g")}
+        storage.journal.append_exchange(pair)
+        assert [storage.journal.rollbacks(one) for one in pair] == [[one] for one in pair.values()]
+        unwritable = Rollback(self.told(5) | {"of": object()}, "d", "e")
+        with pytest.raises(TypeError):
+            storage.journal.append_exchange({model: pair[model], other: unwritable})
+        assert [len(storage.journal.rollbacks(one)) for one in pair] == [1, 1]
+
     def test_the_last_one_comes_first_of_each_model(self, storage: Storage, model: int):
         other = create(storage, "other", {})
         written = list[Rollback]()

@@ -1,12 +1,16 @@
 """Challengers over HTTP, against a real server."""
 
+import asyncio
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 
+from service.access.key_ring import Grant
 from service.client.errors import Refused
+from service.errors import Forbidden
+from service.web.routes import handlers
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, part, plain_rows, three_classes
@@ -196,6 +200,14 @@ class TestRefusals:
             assert refusal(answer) == (409, "model-exists", "")
         circle = client.put(f"/v1/models/{champion}", json=SPEC | {"follows": challenger})
         assert refusal(circle) == (422, "invalid", "/follows")
+
+
+def test_a_key_follows_only_models_that_it_is_for() -> None:
+    """What a challenger learns is its champion's."""
+    engine: Any = None
+    grant = Grant("k", "client", frozenset({"admin"}), "mine-", None)
+    with pytest.raises(Forbidden):
+        asyncio.run(handlers.create(engine, grant, "mine-b", {"follows": "theirs"}))
 
 
 def test_a_deletion_frees_it(client: httpx.Client, pair: tuple[str, str]) -> None:
