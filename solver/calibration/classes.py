@@ -51,7 +51,9 @@ class ClassConfidence:
         """The scaling with an offset for so many classes; that of one that came since is 0."""
         if self.scaling is None:
             return identity(classes)
-        missing = max(0, classes - len(self.scaling.offset))
+        missing = classes - len(self.scaling.offset)
+        if missing <= 0:
+            return self.scaling
         return Scaling(self.scaling.slope, np.pad(self.scaling.offset, (0, missing)))
 
     def sets(self, probability: Float64Array, confidence: float) -> NDArray[np.bool_]:

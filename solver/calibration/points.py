@@ -1,10 +1,19 @@
-"""When a calibration takes its waiting decisions in: at counts of them, whatever the calls."""
+"""When a calibration takes its waiting decisions in: at counts of them, whatever the calls.
 
-PERIOD = 64
+Each time takes about 0.3 ms, whose share in what learning takes must be small. At 256 in the place
+of 64 the log loss is 0.8% larger in the mean over `benchmarks.calibration`'s streams, at 1,024 5%.
+"""
+
+# The period, and from how many decisions on another one.
+_FIRST, _MANY, _LAST = 64, 1024, 256
 
 
 def until_next(seen: int) -> int:
-    """How many decisions after `seen` are taken in next: at 1, 2, 4, ... 64, 128, 192, ..."""
-    if seen >= PERIOD:
-        return PERIOD - seen % PERIOD
-    return max(1 << seen.bit_length(), 1) - seen
+    """How many decisions after `seen` are taken in next.
+
+    At 1, 2, 4, ... 64, then each 64 up to 1,024, and each 256 from there on.
+    """
+    if seen < _FIRST:
+        return max(1 << seen.bit_length(), 1) - seen
+    period = _FIRST if seen < _MANY else _LAST
+    return period - seen % period

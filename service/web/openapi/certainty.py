@@ -85,7 +85,8 @@ CALIBRATION: Schema = OBJECT | {
     "learning: over all samples, and, as recent_..., over the last 1,000.",
     "required": ["samples"],
     "properties": {
-        "samples": COUNT | {"description": "Those that are counted, a multiple of 64 after 64."},
+        "samples": COUNT
+        | {"description": "That had been predicted; new ones count 64 or 256 at a time."},
         **{
             f"{over}{name}": _NUMBER_OR_NULL
             for over in ("", "recent_")
