@@ -24,7 +24,8 @@ def add(store, X, codes, chosen):
     rows = rows_of(X)
     against_stored = kernel_block(LINEAR, rows, store.used_rows())
     block = np.concatenate([against_stored, kernel_block(LINEAR, rows, rows)], axis=1)
-    return store.add(rows, np.array(codes), block, np.array(chosen), np.ones(len(codes)))
+    numbers = np.arange(len(codes))
+    return store.add(rows, np.array(codes), block, np.array(chosen), np.ones(len(codes)), numbers)
 
 
 def store_like(like, bounds):
