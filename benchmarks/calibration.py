@@ -28,7 +28,7 @@ from solver.calibration.values import ValueCalibration
 from solver.prepare.columns import Preparation, layout_of
 from solver.prepare.row_form import Preparing
 from solver.stream.class_head import ClassHead
-from solver.stream.model import StreamModel
+from solver.stream.model import StreamModel, Taught
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -36,6 +36,7 @@ Codes = NDArray[np.int64]
 Method = Callable[[Floats, Codes, Floats], Floats]
 SETS = ("pendigits", "elec2", "a9a", "ijcnn1", "usps", "covtype")
 REGRESSION = ("bike_hour", "cal_housing", "abalone")
+TAUGHT: tuple[Taught, ...] = ("working_set", "asset")
 BLOCK, FIRST, PERIOD, WINDOW, LEAST = 32, 256, 128, 1000, 1e-6
 
 
@@ -44,8 +45,8 @@ def platt(window: int) -> Method:
     last: list[Scaling | None] = [None]
 
     def method(scores: Floats, codes: Codes, asked: Floats) -> Floats:
-        last[0] = fitted(last[0], scores[-window:], codes[-window:])
-        return probabilities(last[0], asked)
+        found = last[0] = fitted(last[0], scores[-window:], codes[-window:])
+        return probabilities(found, asked)
 
     return method
 
@@ -56,9 +57,13 @@ def one_against_the_rest(fit: Callable[[Floats, Floats, Floats], Floats]) -> Met
     def method(scores: Floats, codes: Codes, asked: Floats) -> Floats:
         kept, y = scores[-WINDOW:], codes[-WINDOW:]
         if asked.shape[1] == 2:
-            of_one = fit(kept[:, 1] - kept[:, 0], np.float64(y == 1), asked[:, 1] - asked[:, 0])
+            of_one = fit(
+                kept[:, 1] - kept[:, 0], (y == 1).astype(np.float64), asked[:, 1] - asked[:, 0]
+            )
             return np.stack([1.0 - of_one, of_one], axis=1)
-        columns = [fit(kept[:, k], np.float64(y == k), asked[:, k]) for k in range(asked.shape[1])]
+        columns = [
+            fit(kept[:, k], (y == k).astype(np.float64), asked[:, k]) for k in range(asked.shape[1])
+        ]
         p = np.maximum(np.stack(columns, axis=1), 1e-9)
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
@@ -80,9 +85,11 @@ def venn_abers(scores: Floats, y: Floats, asked: Floats) -> Floats:
     """p1 / (1 - p0 + p1) of isotonic fits that hold the row to be of either class."""
     grid, found = np.unique(np.quantile(asked, np.linspace(0.0, 1.0, 24))), []
     for x in grid:
-        p0, p1 = (isotonic(np.append(scores, x), np.append(y, of), [x])[0] for of in (0.0, 1.0))
+        p0, p1 = (
+            isotonic(np.append(scores, x), np.append(y, of), np.array([x]))[0] for of in (0.0, 1.0)
+        )
         found.append(p1 / (1.0 - p0 + p1))
-    return np.interp(asked, grid, found)
+    return np.asarray(np.interp(asked, grid, found))
 
 
 METHODS: dict[str, Callable[[], Method]] = {
@@ -102,22 +109,22 @@ def streams(data: Path, rows: int) -> Iterator[tuple[str, Floats, Codes]]:
     X, late = random.standard_normal((rows, 6)), np.arange(rows) >= rows // 2
     angle = np.linspace(0.0, np.pi, rows)
     turning = X[:, 0] * np.cos(angle) + X[:, 1] * np.sin(angle)
-    yield "turning", X, np.int64(turning + 0.5 * random.standard_normal(rows) > 0.0)
+    yield "turning", X, (turning + 0.5 * random.standard_normal(rows) > 0.0).astype(np.int64)
     noise = random.random(rows) < np.where(late, 0.3, 0.02)
-    yield "noisier", X, np.int64((X[:, 0] + X[:, 1] * X[:, 2] > 0.0) ^ noise)
+    yield "noisier", X, ((X[:, 0] + X[:, 1] * X[:, 2] > 0.0) ^ noise).astype(np.int64)
     logits = X @ random.standard_normal((6, 5)) + np.array([0.0, 0.0, 0.0, -2.0, -3.0])
     logits[late] = logits[late][:, ::-1]
     yield "exchanged", X, np.argmax(logits + random.gumbel(size=logits.shape), axis=1)
 
 
-def decisions(X: Floats, y: Codes, taught: str) -> tuple[Floats, Codes]:
+def decisions(X: Floats, y: Codes, taught: Taught) -> tuple[Floats, Codes]:
     """Scores before each label, and the labels' numbers, of the rows where both are known."""
     model = StreamModel(
         "classification",
         taught,
         preparing=Preparing(),
         temporal=False,
-        seed=0,  # type: ignore[arg-type]
+        seed=0,
     )
     head = model._heads[taught]
     assert isinstance(head, ClassHead)
@@ -187,7 +194,7 @@ def main() -> None:
     print("|---|---|" + "---|" * len(METHODS), flush=True)
     sums: dict[str, list[tuple[float, float, float]]] = {name: [] for name in METHODS}
     for name, X, y in streams(given.data, given.rows):
-        for taught in ("working_set", "asset"):
+        for taught in TAUGHT:
             scores, codes = decisions(X, y, taught)
             cells = []
             for method, make in METHODS.items():

@@ -69,14 +69,12 @@ class Published(NamedTuple):
     def _explained(
         self, head: HeadName, question: Question, X: Matrix, predictions: Predictions
     ) -> list[dict[str, Any]]:
-        votes = self._votes(head, X)
+        votes, view = self._votes(head, X), self.heads[head]
+        found = explanations(head, self.heads, self.rows, question.rows, X, predictions.said, votes)
         try:
-            found = explanations(
-                head, self.heads, self.rows, question.rows, X, predictions.said, votes
-            )
+            return [explained(view, one, question.explain) for one in found]
         except NoGradient as error:
             raise not_explained(head, error) from None
-        return [explained(self.heads[head], one, question.explain) for one in found]
 
     def _votes(self, head: HeadName, X: Matrix) -> Votes:
         """What the others say of rows, if this head listens to them."""

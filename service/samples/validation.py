@@ -52,6 +52,8 @@ _ROWS = TypeAdapter(Annotated[list[_Row], FailFast()])
 # Fields of a prediction request besides its rows.
 _ASKED = {"probability", "confidence", "explain", "ids"}
 MOST_REASONS = 100
+# A row's reasons take as long as thousands of predictions.
+MOST_EXPLAINED = 1000
 
 
 class Samples(NamedTuple):
@@ -137,6 +139,12 @@ def read_explain(given: Any) -> int:
     if type(given) is not int or not 1 <= given <= MOST_REASONS:
         refuse("/explain", f"must be a whole number from 1 to {MOST_REASONS}")
     return int(given)
+
+
+def check_explained(question: Question) -> None:
+    """Refuse to give reasons for more rows than there is time for. Raises InvalidSamples."""
+    if question.explain and n_rows(question.rows) > MOST_EXPLAINED:
+        refuse("/explain", f"takes at most {MOST_EXPLAINED} rows; ask for some of them")
 
 
 def _fields(body: Any, names: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Any]:

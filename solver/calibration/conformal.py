@@ -9,10 +9,10 @@ with probability 1 - alpha at least (Vovk, Gammerman and Shafer 2005, section 2.
 al. 2002), so that what has a score up to it covers the truth so often. Streams drift: for some
 confidences 1 - alpha_0 it is therefore noted how often the truth was left out, and after m scores
 
-    alpha <- alpha + STEP (m alpha_0 - number left out)
+    alpha <- alpha + step (m alpha_0 - number left out),    step = min(LARGEST, SHARE alpha_0)
 
 (adaptive conformal inference, Gibbs and Candes 2021, eq. 2, with delayed feedback). Whatever the
-stream, the share left out comes near alpha_0, like 1 / (STEP number of scores). At confidences
+stream, the share left out comes near alpha_0, like 1 / (step number of scores). At confidences
 between these, alpha is interpolated.
 """
 
@@ -22,7 +22,9 @@ from solver.arrays import Float64Array
 
 # Whose coverage is counted.
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99)
-STEP = 0.002
+# With longer steps a few truths left out by chance would make small alphas negative, which leaves
+# nothing out until as many more have come.
+LARGEST, SHARE = 0.002, 0.02
 # The scores that thresholds are taken from.
 RECENT = 1000
 
@@ -32,13 +34,18 @@ def first_misses() -> Float64Array:
     return 1.0 - np.array(CONFIDENCES)
 
 
+def steps() -> Float64Array:
+    """(confidences,) how far one truth moves each alpha."""
+    return np.minimum(LARGEST, SHARE * first_misses())
+
+
 def adapted(misses: Float64Array, covered: Float64Array) -> Float64Array:
     """The next alpha (confidences,), once it is known which of m truths each one covered.
 
     covered: (confidences, m), 1 or 0.
     """
     allowed = first_misses() * covered.shape[1]
-    return np.asarray(misses + STEP * (allowed - (1.0 - covered).sum(axis=1)))
+    return np.asarray(misses + steps() * (allowed - (1.0 - covered).sum(axis=1)))
 
 
 def thresholds(ascending: Float64Array, misses: Float64Array) -> Float64Array:

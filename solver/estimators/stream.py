@@ -1,6 +1,6 @@
 """The base of the estimators that are a server's default model in process."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -226,13 +226,13 @@ class StreamEstimator(BaseEstimator):
         with explaining():
             return self._model.view().predict(rows)
 
-    def _explained(self, X: Any, most: int) -> list[Explanation]:
+    def _explained(self, X: Any, most: int) -> Iterator[Explanation]:
         """Why the model says what it says. Raises ValueError for rows it cannot explain."""
         check_integer("most", most)
         rows = self._rows(X)
         with explaining():
             try:
-                return self._model.view().explain(rows)
+                yield from self._model.view().explain(rows)
             except NoGradient as error:
                 raise ValueError(f"these rows cannot be explained: {error}") from None
 

@@ -1,6 +1,6 @@
 """Why a model predicts what it predicts: members of a working set, and gradients by feature."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -68,8 +68,8 @@ def explanations(
     X: Matrix,
     said: Said,
     votes: Votes,
-) -> list[Explanation]:
-    """One for each row.
+) -> Iterator[Explanation]:
+    """One for each row, made when it is asked for: the pulls of many members are large.
 
     rows, X: as they were given, and as heads see them. votes: as the head was told. Raises
     NoGradient where neither gradients nor members are known.
@@ -77,7 +77,6 @@ def explanations(
     own = heads[head]
     contests = own.contests(said)
     encoded = None if isinstance(X, SparseRows) else _encoded(view, rows, X)
-    found = []
     for i in range(n_rows(X)):
         contest = None if contests is None else contests[i]
         one = take_rows(X, slice(i, i + 1))
@@ -94,8 +93,7 @@ def explanations(
                 gradient = _of_present(view, x, slope)
             else:
                 gradient = influences(view.form, view.preparation, encoded[i], slope)
-        found.append(Explanation(contest, gradient, members))
-    return found
+        yield Explanation(contest, gradient, members)
 
 
 def contests_of(

@@ -1,6 +1,6 @@
 """A model of a stream in process: what a server's default model computes, in the same bits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -54,7 +54,7 @@ class StreamView(NamedTuple):
         """What the bank says of rows. Raises Misfit, AnotherKind for those that do not fit."""
         return self._predict(self._matrix(rows))[0]
 
-    def explain(self, rows: Rows | SparseRows) -> list[Explanation]:
+    def explain(self, rows: Rows | SparseRows) -> Iterator[Explanation]:
         """Why the bank says it; with the members of the working set that it listens to, if any.
 
         Raises as `predict`, and NoGradient.
@@ -62,9 +62,8 @@ class StreamView(NamedTuple):
         X = self._matrix(rows)
         said, votes = self._predict(X)
         found = explanations(BANK, self.heads, self.rows, rows, X, said, votes)
-        return [
-            one._replace(members=self._members(X, i, one.contest)) for i, one in enumerate(found)
-        ]
+        for i, one in enumerate(found):
+            yield one._replace(members=self._members(X, i, one.contest))
 
     def _members(self, X: Matrix, row: int, contest: Contest | None) -> MemberPulls | None:
         """The classes of all heads are the same: they learn the same samples."""

@@ -31,7 +31,7 @@ from service.model.moment import Moment
 from service.model.published import Published
 from service.samples.ids import LateLabels
 from service.samples.targets import Label
-from service.samples.validation import Question, Samples
+from service.samples.validation import Question, Samples, check_explained
 from service.spec.following import read_follows
 from service.spec.heads import HEADS, HeadName, LearningCall
 from service.spec.model import MODEL_NAME_PATTERN, ModelSpec
@@ -106,6 +106,7 @@ async def predict(
         raise Invalid(f"the head {name} {model.published.heads[name].lacks}")
     if ids is not None and name != model.spec.serve:
         raise Invalid(f"rows wait for labels under the head that serves, {model.spec.serve}")
+    check_explained(question)
     _check_intact(model)
     taken = n_bytes(rows)
     lease.keep(taken)

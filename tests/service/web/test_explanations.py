@@ -176,6 +176,12 @@ def test_sparse_rows_are_explained_by_their_words(client: httpx.Client, name: st
     assert "name another head" in refused.json()["detail"]
 
 
+def test_reasons_for_very_many_rows_are_refused(client: httpx.Client, model: str):
+    answer = client.post(f"{model}/predict?explain=1", json={"x": [ROW] * 1001})
+    assert answer.status_code == 422
+    assert "at most 1000 rows" in answer.text
+
+
 @pytest.mark.parametrize(
     ("query", "more", "pointer"),
     [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from solver.calibration.classes import ClassCalibration
-from solver.calibration.conformal import CONFIDENCES, STEP, first_misses, threshold, thresholds
+from solver.calibration.conformal import CONFIDENCES, first_misses, steps, threshold, thresholds
 from solver.calibration.values import ValueCalibration
 
 
@@ -59,9 +59,10 @@ def test_the_share_left_out_is_bounded_whatever_comes():
     # Each block is far beyond all before.
     for block in range(n // 64):
         calibration.absorb(np.zeros(64), np.full(64, 2.0 ** (block // 4)))
-    for confidence, covered in coverage_of(calibration.view().summary, "intervals").items():
+    found = coverage_of(calibration.view().summary, "intervals")
+    for (confidence, covered), step in zip(found.items(), steps().tolist(), strict=True):
         miss = 1.0 - confidence
-        bound = (max(miss, confidence) + 256 * STEP) / (STEP * n)
+        bound = (max(miss, confidence) + 256 * step) / (step * n)
         assert (1.0 - covered) - miss <= bound
 
 
