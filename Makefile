@@ -112,6 +112,10 @@ bench-solvers: .venv/peers
 	$(BIN)/python -m benchmarks.solvers --data $(DATA) --sets covtype --limit-seconds 1800
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.paper_tables --data $(DATA)
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.rates --data $(DATA)
+	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.sampled_table --data $(DATA)
+	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.series --data $(DATA)
+	$(BIN)/python -m benchmarks.regression --data $(DATA)
+	$(BIN)/python -m benchmarks.novelty --data $(DATA)
 
 bench-asset: .venv/peers
 	$(BIN)/python -m benchmarks.asset --data $(DATA)

@@ -11,21 +11,20 @@ in a form of its own is made with the clock stopped, and its seconds are reporte
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from benchmarks import memory
+from benchmarks import baselines, memory
 from benchmarks.datasets import Dataset, Rows
+from benchmarks.fitted import Clock, Codes, Fitted, Learning
 from benchmarks.papers import SEED, Parameters, load_problem
 
-Codes = NDArray[np.int64]
 WARM_ROWS = 200
 # The service's default, and what suits sets with more support vectors than that.
 MAX_SIZE, LARGER_MAX_SIZE = 5_000, 10_000
@@ -35,33 +34,6 @@ LARGEST_MAX_SIZE = 30_000
 # and so do the features of test rows.
 EXAMPLES = 1000
 PREDICTED_ROWS = 10_000
-
-
-class Clock:
-    """Seconds spent inside `running`."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Count what happens within."""
-        start = time.process_time()
-        yield
-        self.seconds += time.process_time() - start
-
-
-class Fitted(NamedTuple):
-    """A model: class codes of rows, and how many support vectors or features it has.
-
-    support: asked for after the predictions.
-    """
-
-    predict: Callable[[Rows, Clock], Codes]
-    support: Callable[[], int]
-
-
-Learning: TypeAlias = Callable[[Rows, Codes, Parameters, Clock], Fitted]
 
 
 class Outcome(NamedTuple):
@@ -276,6 +248,12 @@ CONTENDERS = {
     LIBSVM: Contender("LIBSVM", libsvm, True, True),
     "vowpal_wabbit": Contender("Vowpal Wabbit --ksvm", vowpal_wabbit, False, True),
     "nystroem": Contender("Nystroem + SGD", nystroem, True, True),
+    "squared": Contender(
+        "LIBSVM, squared hinge, precomputed", baselines.squared_hinge_smo, False, False
+    ),
+    "kernel_sgd": Contender("kernel SGD (Pegasos)", baselines.kernel_sgd, False, False),
+    "linear_sgd": Contender("linear SGD", baselines.linear_sgd, True, True),
+    "pegasos": Contender("Pegasos, linear, 5 passes", baselines.pegasos, True, True),
 }
 # What learns a set that is too large for the others.
 LARGEST = "largest"
