@@ -8,6 +8,7 @@ from solver.kernels.blocks import kernel_block
 from solver.kernels.functions import Kernel
 from solver.kernels.precision import FINEST
 from solver.kernels.prepared_rows import prepare_rows
+from solver.simplex.steps import STEP_NAMES
 from solver.working_set.regression import RegressionSet
 from solver.working_set.store import Bounds
 from solver.working_set.tube import TubeSet
@@ -62,10 +63,11 @@ def certificate_of(learner, inverse_weight=1.0):
 
 
 def plain_pass(X, y, kernel, C, epsilon, away, steps):
-    """The algorithm written down without blocks: values before learning, admitted, beta."""
+    """The algorithm written down without blocks: values before learning, admitted, beta, kinds."""
     K, ridge = exact_kernel(kernel, X), 0.5 / C
     n = len(y)
     beta, admitted, values = np.zeros(n), np.zeros(n, bool), np.empty(n)
+    kinds = ["none"] * n
 
     def best(m):
         alone = y[m] - K[m] @ beta + K[m, m] * beta[m]
@@ -112,11 +114,14 @@ def plain_pass(X, y, kernel, C, epsilon, away, steps):
                 break
             found = [(*pair(p, m), m) for m in members if m != p and beta[m] and taken]
             more, fits, change, m = max(found, key=lambda one: one[0], default=(0.0, False, 0, p))
+            if taken == 0:
+                grows = abs(best(p)) > abs(beta[p])
+                kinds[k] = "toward" if grows else "away" if best(p) else "drop"
             if more > 1e-15 and fits:
                 beta = moved((p, change[0]), (m, change[1]))
             else:
                 beta = moved((p, best(p) - beta[p]))
-    return values, admitted, beta
+    return values, admitted, beta, kinds
 
 
 @pytest.mark.parametrize("away", [False, True], ids=["sfw", "msfw"])
@@ -126,7 +131,9 @@ def test_a_pass_is_the_algorithm_written_down_without_blocks(away, steps):
     kernel = KERNELS["polynomial"]  # its values are float64
     learner = tube(kernel, away=away, steps=steps)
     found = learner.absorb(X, y)
-    values, admitted, beta = plain_pass(X, y, kernel, 5.0, 0.1, away, steps)
+    values, admitted, beta, kinds = plain_pass(X, y, kernel, 5.0, 0.1, away, steps)
+    assert [STEP_NAMES[kind] for kind in found.step] == kinds
+    assert ("away" in kinds) == (away and steps > 0)
     np.testing.assert_array_equal(found.admitted, admitted)
     np.testing.assert_allclose(found.value, values, atol=1e-9)
     np.testing.assert_allclose(held(learner)[1], beta[admitted], atol=1e-9)
@@ -244,6 +251,18 @@ def test_a_weight_counts_as_so_many_equal_samples():
     np.testing.assert_allclose(
         weighted.certificate(), certificate_of(weighted, 1.0 / 3.0), rtol=1e-3, atol=1e-6
     )
+
+
+def test_values_are_as_exact_as_the_heaviest_sample_asks_for():
+    rule, bounds = TubeRule(0.1, True, 3), Bounds(None, 1 << 30)
+    small = TubeSet(RBF, 1e3, rule, bounds)
+    heavy = TubeSet(RBF, 1e3, rule, bounds, largest_weight=100.0)
+    assert small.precision.dtype == np.float32
+    assert heavy.precision.dtype == np.float64
+    # In float32 a weight counts as far as values bear it.
+    X, y = curve(20)
+    small.absorb(X, y, weight=np.full(20, 100.0))
+    assert 0.5 / 1e3 / 100.0 < small.members.ridge[0] < 0.5 / 1e3
 
 
 def test_a_further_pass_stores_no_sample_twice():
