@@ -58,7 +58,8 @@ def linear_sgd(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitte
 
     def classes(Z: Rows, clock: Clock) -> Codes:
         with clock.running():
-            return model.predict(Z)
+            codes: Codes = model.predict(Z)
+            return codes
 
     return Fitted(classes, lambda: X.shape[1])
 
@@ -99,6 +100,7 @@ def squared_hinge_smo(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -
         with clock.running():
             values = kernel_block(kernel, prepare_rows(kernel, Z, origin, dtype), support)
             # Decisions of pairs of classes are votes; of two classes the sum decides alone.
-            return (values @ model.dual_coef_[0] + model.intercept_[0] > 0.0).astype(np.int64)
+            decision = np.asarray(values @ model.dual_coef_[0] + model.intercept_[0], np.float64)
+            return (decision > 0.0).astype(np.int64)
 
     return Fitted(classes, lambda: len(model.support_))

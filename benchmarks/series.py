@@ -19,10 +19,11 @@ from scipy.stats import wilcoxon
 
 from benchmarks.datasets import Dataset, MissingSet, load
 from benchmarks.machine import machine_line
+from solver.frank_wolfe.driver import Method
 from wolfstream import FrankWolfeClassifier
 
 ADULT = (1605, 2265, 3185, 4781, 6414, 11_220, 16_100, 22_696, 32_561)
-METHODS = ("fw", "mfw", "smo")
+METHODS: tuple[Method, ...] = ("fw", "mfw", "smo")
 COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 OTHERS = ("svmguide1", "w3a", "pendigits", "usps")
 MOST_TESTED = 5000

@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,15 +96,16 @@ def _predicting(bare: Server, servers: dict[int, Server], requests: int) -> None
         contenders = {"bare FastAPI, the same body": _posting(bare, "/samples", samples)}
         for n, server in servers.items():
             made = predict_requests(_path(name, "predict"), samples)
-            contenders[_named(n)] = lambda k, made=made, url=server.url: post_all(
-                url, made[:k], CONNECTIONS
-            )
+            contenders[_named(n)] = partial(_post, server, made)
         print_rates(f"spec: {name}", "requests/s", interleaved(contenders, requests))
 
 
 def _posting(server: Server, path: str, samples: Any) -> Callable[[int], Load]:
-    made = learn_requests(path, samples)
-    return lambda n: post_all(server.url, made[:n], CONNECTIONS)
+    return partial(_post, server, learn_requests(path, samples))
+
+
+def _post(server: Server, requests: list[bytes], n: int) -> Load:
+    return post_all(server.url, requests[:n], CONNECTIONS)
 
 
 def _predicting_while_learning(servers: dict[int, Server]) -> None:
