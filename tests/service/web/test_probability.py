@@ -1,5 +1,6 @@
 """Probabilities and standard deviations beside predictions, over every transport."""
 
+import asyncio
 import json
 
 import httpx
@@ -11,7 +12,7 @@ from websockets.typing import Subprotocol
 from service.samples.validation import Samples
 from tests.service.process import ServerProcess
 from tests.service.streams import body, curve, two_classes
-from wolfstream import Client, Refused, RemoteClassifier
+from wolfstream import AsyncClient, Client, Refused, RemoteClassifier
 
 SAMPLES = two_classes(200)
 NUMBERS = curve(200)
@@ -195,3 +196,19 @@ def test_the_client_makes_arrays_of_intervals(
         assert (found[:, 0] < found[:, 1]).all()
         none = remote.predict_interval(name, rows, confidence=0.9999).intervals
         np.testing.assert_array_equal(none, [[-np.inf, np.inf]] * 5)
+
+
+def test_the_asynchronous_client_asks_for_the_same(server: ServerProcess, model: str):
+    name = model.rpartition("/")[2]
+
+    async def asked() -> None:
+        async with AsyncClient(server.url) as remote:
+            said = await remote.predict_set(name, ROWS, confidence=0.9)
+            why = await remote.explain(name, ROWS, most=1)
+            async with remote.stream(name) as stream:
+                await stream.predict(ROWS, confidence=0.9, explain=1)
+                streamed = await stream.receive()
+            assert streamed.sets == said.sets
+            assert streamed.explanations == why.explanations
+
+    asyncio.run(asked())
