@@ -9,9 +9,8 @@
 
 River is not imported, so these classes are not subclasses of its own. Its metrics check models by
 `isinstance`: if River has been imported when a remote model is made, the class is registered as a
-virtual subclass. `predict_proba_one` needs a model that serves its adaptive head, as the default
-one does: decisions of a support vector machine are not probabilities. Every sample takes two
-round trips, and is durable after `learn_one`; `Client.stream` and `learn_many` are faster.
+virtual subclass. Every sample takes two round trips, and is durable after `learn_one`;
+`Client.stream` and `learn_many` are faster.
 """
 
 import sys
