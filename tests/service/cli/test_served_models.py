@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 import wolfstream
 from service.cli.main import main
+from service.cli.tables import table
 from tests.service.process import ServerProcess, free_port
 from tests.service.specs import PAPERS
 from tests.service.streams import body, three_classes
@@ -127,3 +128,7 @@ def test_rows_that_are_none(server: ServerProcess, learned: str):
     refused = run(server, "predict", learned, '[["a", "b"]]')
     assert refused.exit_code in (1, 2)
     assert "Error: " in refused.stderr
+
+
+def test_a_table_has_columns_as_wide_as_their_widest_cells():
+    assert table([("A", "B", "C"), ("aaa", "b", "c")]) == "A    B  C\naaa  b  c"
