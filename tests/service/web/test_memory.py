@@ -31,6 +31,16 @@ BODY = json.dumps({"x": [[0.5] * 10] * 6_000, "y": [0, 1] * 3_000}).encode()
 
 
 class TestBudget:
+    def test_what_other_processes_hold_counts_too(self) -> None:
+        elsewhere = 90
+        budget = MemoryBudget(100, lambda: elsewhere)
+        with budget.lease() as lease:
+            lease.hold(10)
+            with pytest.raises(MemoryFull):
+                lease.hold(11)
+            elsewhere = 0
+            lease.hold(100)
+
     def test_what_is_given_back_can_be_held_again(self):
         budget = MemoryBudget(100)
         for _ in range(3):

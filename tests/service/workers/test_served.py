@@ -1,6 +1,7 @@
 """A server with workers: whichever process answers, it is one server."""
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import signal
@@ -326,8 +327,8 @@ def test_sigterm_answers_what_was_accepted_and_leaves_no_process(tmp_path: Path,
         server.close()
 
 
-def test_keys_and_quotas_are_those_of_the_whole_server(tmp_path: Path, name: str):
-    server = ServerProcess(tmp_path / "data", workers=2)
+def test_keys_and_limits_are_those_of_the_whole_server(tmp_path: Path, name: str):
+    server = ServerProcess(tmp_path / "data", workers=2, connections=6)
     keys = KeyFile(server.data)
     server.data.mkdir()
     key = add_key(keys, "ops", ("admin",))
@@ -352,5 +353,11 @@ def test_keys_and_quotas_are_those_of_the_whole_server(tmp_path: Path, name: str
         until(lambda: statuses(own) == {429}, 5.0)
         revoke_key(keys, "sensors")
         until(lambda: statuses(own) == {401}, 3.0)
+        with contextlib.ExitStack() as stack:
+            for _ in range(6):
+                held = stack.enter_context(httpx.Client(timeout=30))
+                assert held.get(url, headers=headers).status_code == 200
+            until(lambda: statuses(headers) == {503}, 5.0)
+        until(lambda: statuses(headers) == {200}, 5.0)
     finally:
         server.close()
