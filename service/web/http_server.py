@@ -38,7 +38,7 @@ def configuration(
     protocol: Any = functools.partial(
         BoundedProtocol, settings, problem_response, elsewhere, changed
     )
-    streams: Any = functools.partial(BoundedStream, settings, memory)
+    streams: Any = functools.partial(BoundedStream, settings, memory, changed)
     return uvicorn.Config(
         lambda: None,
         http=protocol,

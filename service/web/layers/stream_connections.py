@@ -4,6 +4,7 @@ A message is kept until its last fragment has come. websockets bounds its size; 
 fragments' objects, the time that it takes and the sum over all connections are bounded here.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -18,10 +19,17 @@ _FRAGMENT_BYTES = 64
 
 
 class BoundedStream(WebSocketsSansIOProtocol):
-    """uvicorn's websocket connection."""
+    """uvicorn's websocket connection. closed: called when it is."""
 
-    def __init__(self, settings: Settings, memory: MemoryBudget, **of_uvicorn: Any) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        memory: MemoryBudget,
+        closed: Callable[[], None] = lambda: None,
+        **of_uvicorn: Any,
+    ) -> None:
         super().__init__(**of_uvicorn)
+        self._closed = closed
         self._patience = settings.patience_seconds
         self._bytes_a_second = settings.upload_bytes_per_second
         self._most_bytes = settings.body_bytes
@@ -50,6 +58,7 @@ class BoundedStream(WebSocketsSansIOProtocol):
         """Give back what was held."""
         super().connection_lost(exc)
         self._lease.release()
+        self._closed()
 
     def handle_text(self, event: Frame) -> None:
         """Take a message or its first fragment."""
