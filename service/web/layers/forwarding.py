@@ -162,8 +162,11 @@ class Forwarding:
             if self._director.is_here(target):
                 await self._director.lead(name)
                 return await self._answer_here(scope, body, send, forwarded)
-            if forwarded:
+            if forwarded and await _listens(target.url):
                 raise NotLeader(f"this replica does not lead model {name!r}")
+            if forwarded:  # the sender knew already that it is gone
+                self._director.suspect(target)
+                return False
         except NotLeader:
             if forwarded:
                 raise
@@ -280,6 +283,19 @@ class _Body:
                 raise TooLarge(f"a body may have {self._most_bytes} bytes")
             if not message.get("more_body"):
                 return b"".join(pieces)
+
+
+async def _listens(url: str) -> bool:
+    """Whether somebody accepts connections at an address."""
+    address = httpx.URL(url)
+    port = address.port or (443 if address.scheme == "https" else 80)
+    try:
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            _, writer = await asyncio.open_connection(address.host, port)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
 
 
 def _is_forwarded(scope: Scope) -> bool:
