@@ -114,10 +114,16 @@ class JetStreamSnapshots:
 
     def pinned(self, model: int, digest: str) -> State:
         """The state in the bytes that were pinned. Raises DamagedSnapshot."""
-        content, name = self._content(model, ("pinned", digest)), states_of(model, "pinned", digest)
+        name = states_of(model, "pinned", digest)
+        return decode_state(self.pinned_content(model, digest), name)
+
+    def pinned_content(self, model: int, digest: str) -> bytes:
+        """The bytes that were pinned under a digest. Raises DamagedSnapshot."""
+        content = self._content(model, ("pinned", digest))
         if hashlib.sha256(content).hexdigest()[:_DIGITS] != digest:
+            name = states_of(model, "pinned", digest)
             raise DamagedSnapshot(name, "does not match its digest")
-        return decode_state(content, name)
+        return content
 
     def unpin_others(self, model: int, digests: set[str]) -> None:
         """Forget what is pinned of a model, but for these."""

@@ -40,6 +40,7 @@ class Fleet(NamedTuple):
 
     nats: NatsConnection
     logs: ModelLogs
+    snapshots: JetStreamSnapshots
     storage: Storage
 
     def term_of(self, model: int) -> int:
@@ -58,7 +59,9 @@ def open_fleet(nats: NatsConnection, data: Path, snapshots_kept: int = 4) -> Fle
     )
     catalogue = JetStreamCatalogue(nats, logs)
     snapshots = JetStreamSnapshots(nats, snapshots_kept)
-    return Fleet(nats, logs, Storage(journal, catalogue, JetStreamAnswers(logs), snapshots))
+    return Fleet(
+        nats, logs, snapshots, Storage(journal, catalogue, JetStreamAnswers(logs), snapshots)
+    )
 
 
 @contextmanager

@@ -106,6 +106,34 @@ def test_a_directory_is_brought_in_with_its_sequences_and_keys(
     assert "the fleet has models of these names already: moved" in refused.output
 
 
+def test_a_fleet_is_copied_into_a_directory_on_which_a_server_runs(
+    replica: Replica, servers: NatsServers, tmp_path: Path
+):
+    url = f"{replica.url}/v1/models/copied"
+    call(url, "PUT", json=PAPERS)
+    key = {"Idempotency-Key": "k"}
+    first = call(f"{url}/samples", json={"x": X, "y": Y}, headers=key)
+    call(f"{url}/snapshot")
+    call(f"{url}/samples", json={"x": X, "y": [1 - y for y in Y]})
+    call(f"{url}/rollback", json={"sequence": 40})
+    call(f"{url}/samples", json={"x": X[:7], "y": Y[:7]})
+    before = call(f"{url}/predict", json={"x": X})
+    copying = ["fleet", "export", str(tmp_path / "copy"), "--fleet", ",".join(servers.addresses)]
+    told = CliRunner().invoke(main, copying)
+    assert "copied: 87 samples\n" in told.output
+    assert CliRunner().invoke(main, copying).exit_code == 1
+    embedded = ServerProcess(tmp_path / "copy")
+    embedded.start()
+    try:
+        url = f"{embedded.url}/v1/models/copied"
+        after = call(f"{url}/predict", json={"x": X})
+        assert (after["decision"], after["sequence"]) == (before["decision"], 87)
+        again = call(f"{url}/samples", json={"x": X, "y": Y}, headers=key)
+        assert (again["sequence"], again["results"]) == (40, first["results"])
+    finally:
+        embedded.close()
+
+
 def test_its_metrics_tell_of_the_fleet(replica: Replica):
     text = httpx.get(f"{replica.url}/metrics").text
     assert "wolfstream_fleet_replicas 1.0" in text

@@ -1,0 +1,132 @@
+"""A fleet's models as a data directory: a backup, or the way back to a server of its own.
+
+    snapshots are copied -> the log is read to its end -> rows are written
+
+The models may learn meanwhile: what is written is each model as it was when its log was read.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from service.fleet.commit_messages import LogRow
+from service.fleet.log_index import ENTRIES, WITH_SAMPLES, KnownKey
+from service.fleet.model_log import ModelLog
+from service.fleet.moving import Moved, MovingError
+from service.fleet.opening import Fleet
+from service.storage.data_directory import journal_path, owned, snapshots_path
+from service.storage.entries import CatalogueEntry
+from service.storage.snapshot_files import SnapshotFiles
+from service.storage.snapshot_format import DamagedSnapshot
+from service.storage.sqlite_catalogue import SqliteCatalogue
+from service.storage.sqlite_file import SqliteFile, now
+from service.storage.sqlite_rows import LATER, SAMPLES, Row, answer_row, key_row, sealed
+
+# So many times a model is read again whose leader purged its log meanwhile.
+_ATTEMPTS = 3
+# Rows that are written with one statement.
+_ROWS = 256
+
+
+def take_out(fleet: Fleet, data: Path) -> Iterator[Moved]:
+    """Make a data directory of all models of a fleet, each of which is there once it is yielded.
+
+    data: does not exist or is empty. Raises MovingError, StartupError, StorageFailed, OSError.
+    """
+    if data.exists() and any(data.iterdir()):
+        raise MovingError(f"{data} is not empty; name a directory that is not there yet")
+    with owned(data), closing(SqliteFile(journal_path(data))) as file:
+        catalogue, files = SqliteCatalogue(file), SnapshotFiles(snapshots_path(data), kept=1 << 20)
+        for model in fleet.storage.catalogue.models():
+            yield _take_out(model, fleet, file, catalogue, files)
+
+
+def _take_out(
+    model: CatalogueEntry,
+    fleet: Fleet,
+    file: SqliteFile,
+    catalogue: SqliteCatalogue,
+    files: SnapshotFiles,
+) -> Moved:
+    for _ in range(_ATTEMPTS):
+        with catalogue.creating(model.name, model.spec, model.epoch) as number:
+            bases = [0, *_copy_snapshots(model, fleet, files, number)]
+            fleet.storage.journal.reread(model.number)
+            log = fleet.logs.of(model.number)
+            bases += _copy_pinned(model, fleet, files, number)
+            begin = log.index.begin()
+            whole = begin is None or any(begin <= base for base in bases)
+            if whole:
+                _write(file, number, log)
+                return Moved(model.name, max(log.index.end, *bases))
+        catalogue.delete(number)
+        files.delete(number)
+    raise MovingError(f"model {model.name!r} learns faster than it can be copied; try again")
+
+
+def _copy_snapshots(
+    model: CatalogueEntry, fleet: Fleet, files: SnapshotFiles, number: int
+) -> Iterator[int]:
+    """Copy the snapshots that are whole; their sequences."""
+    snapshots = fleet.storage.snapshots
+    for sequence in snapshots.sequences(model.number):
+        try:
+            files.save(number, snapshots.load(model.number, sequence))
+        except DamagedSnapshot:  # or one that was deleted meanwhile
+            continue
+        yield sequence
+
+
+def _copy_pinned(
+    model: CatalogueEntry, fleet: Fleet, files: SnapshotFiles, number: int
+) -> Iterator[int]:
+    """Copy what rollbacks went back to; the sequences at which they are."""
+    for rollback in fleet.storage.journal.rollbacks(model.number):
+        try:
+            content = fleet.snapshots.pinned_content(model.number, rollback.digest)
+        except DamagedSnapshot as error:
+            raise MovingError(f"model {model.name!r}: {error}") from None
+        files.pin(number, content)
+        yield int(rollback.description["at"])
+
+
+def _write(file: SqliteFile, number: int, log: ModelLog) -> None:
+    """Write a log's rows, in the transaction of the model's making."""
+    rows = [
+        *_event_and_entry_rows(number, log),
+        *(row for key in log.index.keys.values() for row in _key_rows(number, log, key)),
+    ]
+    for start in range(0, len(rows), _ROWS):
+        file.insert("INSERT INTO log", rows[start : start + _ROWS])
+
+
+def _event_and_entry_rows(number: int, log: ModelLog) -> Iterator[Row]:
+    places, at = count(LATER), -1
+    for commit in log.chain.read(0):
+        for row in commit.rows:
+            if row.kind not in ENTRIES | {"rollback", "epoch"}:
+                continue
+            if row.sequence != at:
+                places, at = count(LATER), row.sequence
+            place = SAMPLES if row.kind in WITH_SAMPLES else next(places)
+            yield sealed(_row(number, place, row))
+
+
+def _row(number: int, place: int, row: LogRow) -> Row:
+    kind, sequence, time, samples, block, head, threads, record = row
+    if kind == "rollback":
+        told: dict[str, Any] = json.loads(record)
+        del told["learned"]  # keys that it made void are known no more
+        record = json.dumps(told).encode()
+    return Row(number, sequence, place, kind, time, samples, block, head, threads, record)
+
+
+def _key_rows(number: int, log: ModelLog, key: KnownKey) -> Iterator[Row]:
+    request, time = key.request._replace(model=number), now()
+    yield key_row(request, time)
+    answer = log.answer(key)
+    if answer is not None:
+        yield answer_row(request._replace(answer=answer), time)
