@@ -28,10 +28,15 @@ MAX_LAG_SECONDS = 10.0
 
 
 class Led(NamedTuple):
-    """A model that a replica leads. term: where it began in the log; 0 of a new model."""
+    """A model that a replica leads.
+
+    term: where it began in the log; 0 of a new model. sequence: that is durable. number: the
+    model's; 0 where an older version does not tell it.
+    """
 
     term: int
     sequence: int
+    number: int = 0
 
 
 class Replica(NamedTuple):
@@ -135,7 +140,7 @@ def ranked(name: str, living: Sequence[Replica]) -> list[Replica]:
 
 def _read(told: Any) -> Replica:
     url, ready, leads, follows = told[:4]
-    return Replica(url, ready, {name: Led(*one[:2]) for name, one in leads.items()}, follows)
+    return Replica(url, ready, {name: Led(*one[:3]) for name, one in leads.items()}, follows)
 
 
 def _weight(url: str, name: str) -> bytes:

@@ -40,6 +40,7 @@ class Fleet(NamedTuple):
 
     nats: NatsConnection
     logs: ModelLogs
+    high_water: HighWater
     snapshots: JetStreamSnapshots
     storage: Storage
 
@@ -47,20 +48,27 @@ class Fleet(NamedTuple):
         """Where this replica's term of a model begins in the model's log; 0 of a new model."""
         return self.logs.known(model).term
 
+    def note_acknowledged(self, model: int, sequence: int) -> None:
+        """Remember that a leader has acknowledged a sequence: the log must not end before it."""
+        if model and self.high_water.of(model) < sequence:
+            self.high_water.note(model, sequence)
+
 
 def open_fleet(nats: NatsConnection, data: Path, snapshots_kept: int = 4) -> Fleet:
     """The fleet behind a connection. Raises StartupError.
 
     data: the replica's own directory, which may be empty: it is held by this process.
     """
-    logs = ModelLogs(nats)
-    journal = JetStreamJournal(
-        logs, HighWater(high_water_path(data)), ReplayMarks(replays_path(data))
-    )
+    logs, high_water = ModelLogs(nats), HighWater(high_water_path(data))
+    journal = JetStreamJournal(logs, high_water, ReplayMarks(replays_path(data)))
     catalogue = JetStreamCatalogue(nats, logs)
     snapshots = JetStreamSnapshots(nats, snapshots_kept)
     return Fleet(
-        nats, logs, snapshots, Storage(journal, catalogue, JetStreamAnswers(logs), snapshots)
+        nats,
+        logs,
+        high_water,
+        snapshots,
+        Storage(journal, catalogue, JetStreamAnswers(logs), snapshots),
     )
 
 

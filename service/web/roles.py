@@ -35,7 +35,7 @@ class Roles:
         """What this replica tells of itself; on any thread."""
         ready = self._engine.readiness.reached and not self._draining
         leads = {
-            model.name: Led(self._fleet.term_of(model.id), model.published.sequence)
+            model.name: Led(self._fleet.term_of(model.id), model.published.sequence, model.id)
             for model in self._engine.recovered()
         }
         return Replica(self._url, ready, leads, self._engine.leading.followed)
@@ -139,6 +139,7 @@ class Roles:
                     handed_over += 1
                     await self._release(name)
                 continue
+            self._fleet.note_acknowledged(leader.leads[name].number, leader.leads[name].sequence)
             if self._engine.leading.leads(name):  # the other one leads since a later term
                 await self._release(name)
             if self._url in [url for url in order if url != leader.url][:1]:

@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from service.cli.main import main
+from service.storage.high_water import HighWater
 from tests.service.fleet.conftest import Replica
 from tests.service.nats import NatsServers
 from tests.service.process import ServerProcess
@@ -60,6 +62,21 @@ def test_goes_on_from_the_log_alone(replica: Replica):
     assert again["results"] == first["results"]
     assert call(f"{url}/samples", json={"x": X, "y": Y})["sequence"] == 120
     assert [one["sequence"] for one in call(f"{url}/history", "GET")["snapshots"]] == [40]
+
+
+def test_a_log_that_has_lost_its_end_takes_no_samples(replica: Replica):
+    url = f"{replica.url}/v1/models/lost-end"
+    call(url, "PUT", json=PAPERS)
+    call(f"{url}/samples", json={"x": X, "y": Y})
+    told = httpx.get(f"{replica.url}/v1/fleet").json()["replicas"][0]
+    number = told["leads"]["lost-end"]["number"]
+    replica.kill()
+    with closing(HighWater(replica.data / "high-water")) as heard:
+        heard.note(number, 41)
+    replica.start()
+    answer = httpx.post(f"{url}/samples", json={"x": X, "y": Y}, timeout=30)
+    assert answer.status_code == 503
+    assert "41 samples were acknowledged" in answer.json()["detail"]
 
 
 def test_a_rollback_stays_one(replica: Replica):
