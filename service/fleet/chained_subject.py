@@ -47,15 +47,16 @@ class _Doubt(NamedTuple):
     """A commit without an answer. event: whether it is no commit of entries."""
 
     commit: bytes
+    rows: list[LogRow]
     event: bool
 
 
 class _Overtaken(Exception):
-    """Another commit stands where one was to be written."""
+    """Another commit stands where one was to be written. first, last: its messages."""
 
-    def __init__(self, commit: bytes) -> None:
+    def __init__(self, commit: bytes, first: int, last: int) -> None:
         super().__init__()
-        self.commit = commit
+        self.commit, self.first, self.last = commit, first, last
 
 
 class ChainedSubject:
@@ -63,6 +64,9 @@ class ChainedSubject:
 
     name: what messages call it. take: is handed each commit, once and in order, when it is first
     read or is written. last: the last message that is known.
+
+    Once it has written, nothing is read behind its own end, until an append finds that another
+    replica writes: else who was replaced would read past the other's term and go on behind it.
     """
 
     def __init__(
@@ -78,6 +82,7 @@ class ChainedSubject:
         self._model, self._stream, self._subject = model, stream, subject
         self._nats, self._hand_on = nats, take
         self._doubt: _Doubt | None = None
+        self._writes = False
 
     def read(self, after: int) -> Iterator[Commit]:
         """All commits after a message, which is one that a commit ends with, or 0.
@@ -94,6 +99,8 @@ class ChainedSubject:
                 if following is None or following[:4] != (*part[:3], len(parts)):
                     raise self._gap(sequence, sequence)
                 parts.append(following)
+            if self._writes and first > self.last:
+                return
             commit = Commit(part.previous, first, sequence, joined(parts))
             before = sequence
             if first > self.last:
@@ -132,15 +139,16 @@ class ChainedSubject:
             if not self._doubt.event:
                 raise StorageFailed(f"an earlier commit of the {self.name} is in doubt")
             await self.resolve()
+        self._writes = True
         try:
             await self._store(secrets.token_bytes(_COMMIT_BYTES), rows, event)
         except _Overtaken:
             raise self._not_leader() from None
 
     async def resolve(self) -> None:
-        """End the doubt about a commit; on the connection's loop.
+        """End the doubt about a commit, which is known from then on; on the connection's loop.
 
-        What proves to be written is read by the next `read`. Raises StorageFailed while it cannot
+        Raises StorageFailed while it cannot
         be known, and NotLeader where an event was written after all, which nobody has applied, or
         where another replica has written.
         """
@@ -154,6 +162,7 @@ class ChainedSubject:
         except _Overtaken as error:
             if error.commit != doubt.commit or doubt.event:
                 raise self._not_leader() from None
+            self._take(Commit(self.last, error.first, error.last, doubt.rows))
         except StorageFailed as error:
             self._doubt = doubt
             raise StorageFailed(f"{error.detail}; an earlier commit is in doubt") from None
@@ -179,7 +188,7 @@ class ChainedSubject:
                     raise StorageFailed(self._refusal(error)) from None
                 problem = str(error)
             if time.monotonic() > deadline:
-                self._doubt = _Doubt(commit, event)
+                self._doubt = _Doubt(commit, list(rows), event)
                 raise InDoubt(f"the {self.name} has not answered: {problem}")
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
@@ -204,11 +213,13 @@ class ChainedSubject:
             part = self._decoded(found[0])
         except StartupError as error:
             raise Unanswered(str(error)) from None
+        first, last = found[0].sequence, found[0].sequence + part.parts - 1
         if part.commit != commit:
-            raise _Overtaken(part.commit)
-        return found[0].sequence + part.parts - 1
+            raise _Overtaken(part.commit, first, last)
+        return last
 
     def _not_leader(self) -> NotLeader:
+        self._writes = False
         return NotLeader(f"another replica writes the {self.name}; nothing was learned here")
 
     def _refusal(self, error: Refused) -> str:

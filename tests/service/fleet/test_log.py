@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from service.errors import InDoubt, NotLeader, StartupError, StorageFailed
-from service.storage.entries import Entry
+from service.storage.entries import Entry, KeyedRequest
 from tests.service.nats import MISSING, NatsServers
 
 if MISSING:
@@ -17,6 +17,7 @@ if MISSING:
 
 from service.fleet import chained_subject
 from service.fleet.connection import NatsConnection, Refused, Unanswered
+from service.fleet.jetstream_answers import JetStreamAnswers
 from service.fleet.jetstream_journal import JetStreamJournal
 from service.fleet.model_log import ModelLogs
 from service.fleet.streams import log_of, make_streams
@@ -61,8 +62,11 @@ class Replica:
             raise Unanswered("no answer, says the test")
         return answer
 
+    def entry(self, model: int, sequence: int, record: bytes = b"r") -> Entry:
+        return Entry(model, sequence, 1, sequence, "asset", 1, record)
+
     def append(self, model: int, *sequences: int, record: bytes = b"r") -> StorageFailed | None:
-        entries = [Entry(model, at, 1, at, "asset", 1, record) for at in sequences]
+        entries = [self.entry(model, at, record) for at in sequences]
         return self.journal.append(entries).get(model)
 
     def told(self, model: int, after: int = 0) -> list[int]:
@@ -155,6 +159,32 @@ class TestDoubt:
         assert leader.told(model, 1) == written
         assert leader.append(model, 3) is None
         assert reader.told(model) == [1, *written, 3]
+
+    @pytest.mark.usefixtures("impatient")
+    def test_a_key_whose_commit_was_in_doubt_is_known(self, replicas: Pair, model: int):
+        leader, _ = replicas
+        leader.append(model, 1)
+        leader.fate = ["unheard"]
+        entry, key = leader.entry(model, 2), KeyedRequest(model, 2, b"k", b"d", None, 1)
+        assert isinstance(leader.journal.append([entry], [key])[model], InDoubt)
+        leader.journal.settle(model)
+        assert JetStreamAnswers(leader.logs).unanswered(model, 1) == [key]
+
+    @pytest.mark.usefixtures("impatient")
+    def test_that_ends_well_does_not_make_a_leader_of_who_was_replaced(
+        self, replicas: Pair, model: int
+    ):
+        old, new = replicas
+        old.append(model, 1)
+        old.fate = ["unheard"]
+        assert isinstance(old.append(model, 2), InDoubt)
+        assert new.told(model) == [1, 2]
+        new.journal.append_epoch(model, 2, "term of new")
+        assert new.append(model, 3) is None
+        old.journal.settle(model)
+        assert old.told(model, 1) == [2]
+        assert isinstance(old.append(model, 3), NotLeader)
+        assert old.told(model, 1) == [2, 3]
 
     @pytest.mark.usefixtures("impatient")
     def test_stays_while_the_log_does_not_answer(self, replicas: Pair, model: int):
