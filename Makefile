@@ -119,6 +119,7 @@ bench-solvers: .venv/peers
 
 bench-asset: .venv/peers
 	$(BIN)/python -m benchmarks.asset --data $(DATA)
+	$(BIN)/python -m benchmarks.asset_parallel --data $(DATA)
 
 bench-bound: .venv/installed
 	$(BIN)/python -m benchmarks.bound --data $(DATA)

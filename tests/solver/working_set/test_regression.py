@@ -305,6 +305,14 @@ def test_targets_of_other_units_give_the_same_model_in_these_units():
     )
 
 
+def test_a_member_that_others_explain_loses_its_weight():
+    learner = tube(C=1e6, steps=0)
+    found = learner.absorb(np.zeros((3, 1)), np.array([0.3, 0.55, 0.45]))
+    assert [STEP_NAMES[kind] for kind in found.step] == ["toward", "toward", "drop"]
+    assert learner.members.beta[0] == 0.0
+    assert learner.store.size == 2
+
+
 def test_a_view_predicts_what_the_learner_would_say_next():
     X, y = curve(300)
     learner = RegressionSet(RBF)
