@@ -49,7 +49,7 @@ class Followers:
         self._worker = ThreadPoolExecutor(1, "challengers")
         self._news: dict[Model, asyncio.Event] = {}
         self._tasks: dict[Model, asyncio.Task[None]] = {}
-        self._stirred = 0.0
+        self._stirred, self._ended = 0.0, False
 
     def start(self, model: Model) -> None:
         """Let a model follow its champion from now on; nothing if it does already."""
@@ -66,7 +66,8 @@ class Followers:
                 news.set()
 
     async def stop(self) -> None:
-        """Let nobody learn any more, once what is being learned is."""
+        """Let nobody learn any more, once the blocks that are being learned are."""
+        self._ended = True
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
@@ -109,7 +110,8 @@ class Followers:
         began = time.monotonic()
 
         def goes_on() -> bool:
-            return not self._busy() if quiet else time.monotonic() - began < _TURN_SECONDS
+            in_time = not self._busy() if quiet else time.monotonic() - began < _TURN_SECONDS
+            return in_time and not self._ended
 
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._worker, self._learn, model, turn, goes_on)
