@@ -4,7 +4,7 @@
 
 An answer of 200 means fsynced, learned and published. Server and client share the machine, and
 absolute figures move with it: the ratios are of one run, contenders in turn. All parts take about
-six minutes on two cores.
+eight minutes on two cores.
 """
 
 import argparse
