@@ -244,3 +244,7 @@ class TestRealServer:
     def test_no_such_model(self, client: Client, name: str):
         with pytest.raises(Refused, match="404"), client.stream(name):
             pass
+
+    def test_rows_that_wait_for_labels_take_no_head(self, client: Client, name: str):
+        with pytest.raises(ValueError, match="leave head out"):
+            client.predict(name, [[1.0]], head="asset", ids=["a"])
