@@ -16,8 +16,8 @@ CRASHES = int(os.environ.get("HARD_CRASHES", "100"))
 
 @pytest.mark.parametrize("exchanges", [False, True])
 def test_kills(tmp_path: Path, report: Report, exchanges: bool) -> None:
-    server, owner = campaign(tmp_path, CRASHES // 2, SEED, exchanges, snapshot_samples=200)
-    try:
+    kills = CRASHES // 2
+    with campaign(tmp_path, kills, SEED, exchanges, snapshot_samples=200) as (server, owner):
         if not exchanges:
             assert owner.said("b")[0] == owner.said("twin")[0]
             assert owner.scores("b") == owner.scores("twin") == owner.compared()
@@ -26,6 +26,4 @@ def test_kills(tmp_path: Path, report: Report, exchanges: bool) -> None:
         server.start()
         owner.caught_up()
         assert (owner.said("a"), owner.said("b"), owner.compared()) == before
-    finally:
-        server.close()
-    report(seed=SEED, crashes=CRASHES // 2, samples=owner.learned, promotions=owner.promoted)
+    report(seed=SEED, crashes=kills, samples=owner.learned, promotions=owner.promoted)

@@ -11,6 +11,8 @@ is answered, or has the two exchanged now and then. Whatever is killed when, it 
 import random
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,10 @@ class Owner:
         self.samples = three_classes(20_000, seed)
         self.learned = self.promoted = 0
         self.spec_of = {"a": SPECS[0], "b": SPECS[1]}
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._client.close()
 
     def begin(self) -> None:
         for name, spec in (("a", SPECS[0]), ("twin", SPECS[1])):
@@ -127,9 +133,10 @@ class Owner:
         return counted
 
 
+@contextmanager
 def campaign(
     folder: Path, kills: int, seed: int, exchanges: bool, **settings: object
-) -> tuple[ServerProcess, Owner]:
+) -> Iterator[tuple[ServerProcess, Owner]]:
     """A server that was killed so often, and is up again; its challenger has caught up."""
     moments = random.Random(seed)
     server = ServerProcess(folder / "data", **settings).start()
@@ -143,32 +150,30 @@ def campaign(
             server.kill()
             server.start()
         time.sleep(0.3)
+        stop.set()
+        running.join(120)
+        owner.caught_up()
+        yield server, owner
     finally:
         stop.set()
         running.join(120)
-    owner.caught_up()
-    return server, owner
+        owner.close()
+        server.close()
 
 
 def test_kill_9_leaves_it_what_a_model_is_that_was_sent_the_same(tmp_path: Path) -> None:
     """Bit for bit; without snapshots, whose places would be others in the twin."""
-    server, owner = campaign(tmp_path, 2, 20261122, exchanges=False, snapshot_samples=10**9)
-    try:
+    with campaign(tmp_path, 2, 20261122, False, snapshot_samples=10**9) as (_, owner):
         assert owner.learned > 50
         assert owner.said("b") == owner.said("twin")
         assert owner.scores("b") == owner.compared()
-    finally:
-        server.close()
 
 
 def test_kill_9_leaves_no_half_of_an_exchange(tmp_path: Path) -> None:
-    server, owner = campaign(tmp_path, 2, 20261123, exchanges=True, snapshot_samples=60)
-    try:
+    with campaign(tmp_path, 2, 20261123, True, snapshot_samples=60) as (server, owner):
         assert owner.promoted
         before = owner.said("a"), owner.said("b"), owner.compared()
         server.kill()
         server.start()
         owner.caught_up()
         assert (owner.said("a"), owner.said("b"), owner.compared()) == before
-    finally:
-        server.close()
