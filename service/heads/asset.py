@@ -144,9 +144,9 @@ class AssetLearner:
     def relearning(self, _: int) -> Relearn:
         """Learns parts of a stream, whether or not they were learned before."""
 
-        def relearn(_: NDArray[np.int64], X: Matrix, y: NDArray[Any]) -> Any:
+        def relearn(_: NDArray[np.int64], X: Matrix, y: NDArray[Any]) -> Answer:
             (answers,) = self._learner.absorb(X, y)
-            return answers.prediction
+            return answers
 
         return relearn
 

@@ -27,7 +27,7 @@ from solver.stream.votes import NO_VOTES, Answer, Said, Votes
 
 # Learns some of the samples: their numbers, rows, and class numbers or targets. Returns what was
 # predicted before each was learned.
-Relearn: TypeAlias = Callable[[NDArray[np.int64], Matrix, NDArray[Any]], NDArray[Any]]
+Relearn: TypeAlias = Callable[[NDArray[np.int64], Matrix, NDArray[Any]], Answer]
 
 
 class LearnerView(Protocol):
@@ -334,12 +334,18 @@ class ClassPasses:
         self.score = Hits()
         self._head, self._X, self._labels = head, X, labels
         self._relearn: Relearn = head.learner.relearning(n_rows(X))
+        self._new = n_rows(X)  # samples that no pass has learned
         self.standing: Callable[[], dict[str, Any]] = head.learner.standing
 
     def learn(self, part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
         """Learn samples; returns labels and predictions, as class numbers."""
         codes = np.array(self._head.meet(self._labels[i] for i in part), np.int64)
-        return codes, self._relearn(part, take_rows(self._X, part), codes)
+        answer = self._relearn(part, take_rows(self._X, part), codes)
+        if self._new > 0:
+            self._new -= len(part)
+            said = Said(tuple(self._head.classes), [answer])
+            self._head.calibration.absorb(said.vote.scores, codes)
+        return codes, answer.prediction
 
 
 def _decisions(decision: Float64Array) -> list[Any]:

@@ -158,7 +158,7 @@ class RegressionHead:
     def passes(self, X: Matrix, y: Targets) -> "ValuePasses":
         """Learning these samples again and again."""
         assert not isinstance(y, list)
-        return ValuePasses(self.learner, X, y)
+        return ValuePasses(self, X, y)
 
     def date_changes(self, sequence: int) -> None:
         """As of `Head`."""
@@ -195,13 +195,18 @@ class RegressionHead:
 class ValuePasses:
     """Passes over rows with targets; see `Passes`."""
 
-    def __init__(self, learner: OnlineLearner, X: Matrix, y: Float64Array) -> None:
+    def __init__(self, head: RegressionHead, X: Matrix, y: Float64Array) -> None:
         self.score = Errors()
-        self._X, self._y = X, y
-        self._relearn: Relearn = learner.relearning(n_rows(X))
-        self.standing: Callable[[], dict[str, Any]] = learner.standing
+        self._head, self._X, self._y = head, X, y
+        self._relearn: Relearn = head.learner.relearning(n_rows(X))
+        self._new = n_rows(X)  # samples that no pass has learned
+        self.standing: Callable[[], dict[str, Any]] = head.learner.standing
 
     def learn(self, part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
         """Learn samples; returns targets and what was predicted before."""
         y = self._y[part]
-        return y, self._relearn(part, take_rows(self._X, part), y)
+        predicted = self._relearn(part, take_rows(self._X, part), y).prediction
+        if self._new > 0:
+            self._new -= len(part)
+            self._head.calibration.absorb(predicted, y)
+        return y, predicted

@@ -79,10 +79,10 @@ class RegressionSetLearner:
         """Learns parts of so many samples; one that is still in the set is not stored again."""
         entered = np.full(samples, -1, np.int64)
 
-        def relearn(part: NDArray[np.int64], X: Matrix, y: NDArray[Any]) -> Any:
+        def relearn(part: NDArray[np.int64], X: Matrix, y: NDArray[Any]) -> Answer:
             answers = self.current.absorb(X, y, entered[part])
             entered[part] = answers.entered
-            return answers.prediction
+            return answers
 
         return relearn
 

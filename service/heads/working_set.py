@@ -108,10 +108,10 @@ class SetLearner:
         """Learns parts of so many samples; one that is still in the set is not stored again."""
         entered = np.full(samples, -1, np.int64)
 
-        def relearn(part: NDArray[np.int64], X: Matrix, codes: NDArray[np.int64]) -> Any:
+        def relearn(part: NDArray[np.int64], X: Matrix, codes: NDArray[np.int64]) -> Answer:
             answers = self.current.absorb(X, codes, entered[part])
             entered[part] = answers.entered
-            return answers.prediction
+            return answers
 
         return relearn
 

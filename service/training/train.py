@@ -62,6 +62,8 @@ def train(data: Data, plan: Plan, observe: Observe) -> tuple[State, dict[str, An
         assert kind.passes is not None
         passes = kind.passes(learner.heads[plan.head], learner.rows.prepared(X), y)
         report = learn_in_passes(passes, n_rows(X), plan, observe)
+        if plan.epochs == 1 and not plan.shuffle:  # else no sequence is that of one sample
+            learner.heads[plan.head].date_changes(report["samples"])
     elif way == "fit":
         report = fit_samples(learner, Samples(np.asarray(X), y), plan, observe)
     else:

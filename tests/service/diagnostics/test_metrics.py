@@ -175,13 +175,24 @@ def test_names_follow_the_rules_of_the_ecosystem(client: httpx.Client, used: str
         )
         assert not name.endswith(("_count", "_sum", "_bucket"))
         assert kind not in name
-        if "duration" in name or "age" in name or "busy" in name:
+        if re.search(r"_(duration|age|busy)(_|$)", name):
             assert name.endswith("_seconds")
         if kind == "histogram":
             assert name.endswith("_duration_seconds")
         assert helps[name].strip().endswith(".")
     labels = {key for family in families(text) for s in family.samples for key in s.labels}
-    told = {"model", "head", "rule", "over", "part", "route", "method", "status", "le"}
+    told = {
+        "model",
+        "head",
+        "rule",
+        "over",
+        "part",
+        "route",
+        "method",
+        "status",
+        "le",
+        "confidence",
+    }
     assert labels - told == {"version", "python", "numpy", "numba"}
 
 

@@ -144,7 +144,7 @@ class TestView:
         asset = told["heads"]["asset"]
         assert asset.keys() == {
             "algorithm", "features", "dimension", "steps", "bytes", "gamma", "prequential",
-            "changes",
+            "changes", "calibration",
         }  # fmt: skip
         assert (asset["steps"], asset["dimension"]) == (200, 32)
         assert asset["bytes"] > 32 * 8

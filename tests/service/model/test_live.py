@@ -167,6 +167,7 @@ class TestCheck:
             "asset": {(str, "b")},
             "semiparametric": set(),
             "adaptive": set(),
+            "novelty": set(),
         }
         assert (draft.sequence, draft._form.features) == (4, 2)
         assert learner.model.describe() == before
