@@ -17,8 +17,11 @@ from tests.solver.streams import clusters
 X, CODES = clusters(0, 600, 3, 3, noise=0.2)
 Y = np.array(["a", "b", "c"])[CODES]
 TARGETS = 50.0 + 3.0 * X[:, 0] + np.random.default_rng(1).standard_normal(len(X))
-CLASSIFIERS = [SFWClassifier(), AssetClassifier(features="fourier", dimension=64)]
-REGRESSORS = [SFWRegressor(), AssetRegressor(features="fourier", dimension=64)]
+CLASSIFIERS = [
+    SFWClassifier(),
+    AssetClassifier(features="fourier", dimension=64, random_state=0),
+]
+REGRESSORS = [SFWRegressor(), AssetRegressor(features="fourier", dimension=64, random_state=0)]
 
 
 def taught(estimator, y):
