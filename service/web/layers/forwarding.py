@@ -160,7 +160,7 @@ class Forwarding:
         target = self._director.responsible(name)
         try:
             if self._director.is_here(target):
-                await self._director.lead(name)
+                await self._lead(name)
                 return await self._answer_here(scope, body, send, forwarded)
             if forwarded and await _listens(target.url):
                 raise NotLeader(f"this replica does not lead model {name!r}")
@@ -178,6 +178,15 @@ class Forwarding:
         except _Unreachable:
             self._director.suspect(target)
             return False
+
+    async def _lead(self, name: str) -> None:
+        """Lead a model from now on. Raises Refusal."""
+        try:
+            await self._director.lead(name)
+        except asyncio.CancelledError:  # only a server that stops cancels what it has accepted
+            raise NotReady(
+                f"this replica stops, and could not take over model {name!r} before; try again"
+            ) from None
 
     async def _answer_here(self, scope: Scope, body: "_Body", send: Send, forwarded: bool) -> bool:
         """Whether this replica has answered, as it leads the model."""
