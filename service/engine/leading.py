@@ -16,7 +16,7 @@ from typing import Any
 from service.engine.live_models import LiveModels
 from service.engine.recovery import bring_back, check_complete, replay
 from service.engine.remembered_keys import RememberedKeys
-from service.errors import NotLeader, StartupError
+from service.errors import NotLeader, NotReady, StartupError
 from service.model.learner import Learner
 from service.model.live import Model
 from service.spec.stored import read_stored_spec
@@ -162,7 +162,7 @@ class Leading:
     async def lead(self, name: str) -> bool:
         """Learn a model from now on, unless there is none of its name; whether there is one.
 
-        Raises NotLeader, StorageFailed.
+        Raises NotLeader, StorageFailed, NotReady.
         """
         if self.leads(name):
             return True
@@ -183,6 +183,8 @@ class Leading:
                 await self._in_order(None, lambda: self._begin(follower))
             except StartupError as error:
                 raise NotLeader(f"model {name!r} cannot be read: {error}") from None
+            except OSError as error:  # of snapshots: nothing was learned
+                raise NotReady(f"model {name!r} cannot be read: {error}; try again") from None
             return True
 
     def _begin(self, follower: Follower) -> None:

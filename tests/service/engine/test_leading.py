@@ -1,0 +1,36 @@
+"""Leading models of a fleet whose storage does not answer."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from service.engine.leading import Leading
+from service.errors import NotReady
+from service.spec.model import ModelSpec
+from service.storage.entries import CatalogueEntry
+
+
+def test_a_model_whose_snapshots_cannot_be_listed_is_to_be_tried_again():
+    """As 503, which says that nothing was learned; a 500 would leave that open."""
+
+    def sequences(_: int) -> list[int]:
+        raise OSError("no answer from NATS")
+
+    entry = CatalogueEntry(1, "m", ModelSpec().plain(), "first")
+    storage: Any = SimpleNamespace(
+        catalogue=SimpleNamespace(find=lambda _: entry),
+        snapshots=SimpleNamespace(sequences=sequences),
+        journal=SimpleNamespace(
+            reread=lambda _: None, begin_replay=lambda *_: 0, rolled_back_at=lambda _: None
+        ),
+    )
+    models: Any = SimpleNamespace(get=lambda _: None)
+    unused: Any = None
+
+    async def lead() -> None:
+        await Leading(storage, models, unused, unused, unused).lead("m")
+
+    with pytest.raises(NotReady, match="no answer from NATS; try again"):
+        asyncio.run(lead())
