@@ -89,7 +89,7 @@ class Followers:
                     rested = time.monotonic() + rest
         except Refusal as refusal:  # it was deleted, or its champion was
             logger.info("model %s: follows no longer: %s", model.name, refusal.detail)
-        except Exception:
+        except Exception:  # the other challengers, and their champions, go on
             logger.exception("model %s: follows no longer; restart the server", model.name)
         del self._tasks[model], self._news[model]
 

@@ -4,6 +4,7 @@
 may be; `fit`, which shuffles samples and passes over them again, says nothing of that kind.
 """
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,9 @@ class CalibratedClasses:
         """What decisions before their labels tell; AttributeError before the first call."""
         return self._calibration
 
+    @abstractmethod
     def _predict(self, X: Any) -> tuple[NDArray[Any], Float64Array]:
-        raise NotImplementedError
+        """The estimator's class numbers and decisions of rows."""
 
     @available_if(_judged)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Float64Array:
@@ -101,9 +103,9 @@ class CalibratedValues:
         """What predictions before their targets tell; AttributeError before the first call."""
         return self._calibration
 
+    @abstractmethod
     def predict(self, X: Any) -> Any:
         """As of the estimator."""
-        raise NotImplementedError
 
     @available_if(_judged)  # type: ignore[untyped-decorator]
     def predict_interval(self, X: Any, confidence: float = 0.9) -> Float64Array:
