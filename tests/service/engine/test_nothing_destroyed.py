@@ -52,6 +52,7 @@ def learn(writer: Writer, name: str, start: int, stop: int) -> None:
     for i in range(start, stop):
         one = part(SAMPLES, i, i + 1)
         writer.handle([LearnRequest(model, "working_set", one, loop.create_future(), 0.0)])
+        writer.snapshots.finish(wait=True)  # a slow disk would put the next one off
     loop.close()
 
 
