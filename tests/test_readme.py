@@ -296,7 +296,7 @@ def test_the_defaults_that_the_pages_name_are_those_of_the_settings():
     models = " ".join(TEXTS["docs/models.md"].split())
     assert f"at most {settings.classes} different" in models
     assert f"at most {settings.features:,} different names" in models
-    assert "5,000 unless the spec says otherwise" in models
+    assert "(5,000 by default" in models
     assert WorkingSetSpec.model_fields["max_size"].default == 5000
 
 
@@ -323,7 +323,7 @@ def test_the_table_of_limits_has_each_limit_with_its_default():
 
 
 def test_each_promise_names_tests_that_exist():
-    table = TEXTS["docs/guarantees.md"].partition("| promise | kept by")[2].partition("\n\n")[0]
+    table = TEXTS["docs/guarantees.md"].partition("| promise | verified by")[2].partition("\n\n")[0]
     named = re.findall(r"`(tests/[\w/]+/test_\w+\.py)`(?: `(test_\w+)`)?", table)
     assert len(named) > 12
     for file, function in named:
