@@ -8,6 +8,7 @@ that has grown too old is refused its label at once, and leaves with the next en
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgpack
@@ -31,12 +32,16 @@ _NAME = "pending"
 _ROW_BYTES = 320
 # Decoded requests that are kept: labels often come one by one for rows that came together.
 _DECODED_BYTES = 8 << 20
+# Rows of each kind that are told one by one.
+_LATEST = 5
 
 
 class PendingCounts(NamedTuple):
     """How many rows wait, their bytes, and how many have been joined with labels or have expired.
 
     since: the time of the oldest prediction that waits, in ms since 1970; None if none does.
+    newest: the rows that came last and wait, newest first. settled: those that had their label or
+        left last, newest first, as of `Pending.find`; None of one that left.
     """
 
     rows: int = 0
@@ -44,6 +49,8 @@ class PendingCounts(NamedTuple):
     joined: int = 0
     expired: int = 0
     since: int | None = None
+    newest: tuple[tuple[RowId, "Request"], ...] = ()
+    settled: tuple[tuple[RowId, "Labelled | None"], ...] = ()
 
 
 class Labelled(NamedTuple):
@@ -105,8 +112,15 @@ class Pending:
         """How many rows wait now, and how many have waited."""
         oldest = next(iter(self._requests.values()), None)
         since = None if oldest is None else oldest.time
-        n = len(self._waiting)
-        return PendingCounts(n, self._n_bytes, self._joined, self._expired, since)
+        return PendingCounts(
+            len(self._waiting),
+            self._n_bytes,
+            self._joined,
+            self._expired,
+            since,
+            tuple(islice(reversed(self._waiting.items()), _LATEST)),
+            tuple(islice(reversed(self._settled.items()), _LATEST)),
+        )
 
     def find(self, row_id: RowId, time: int) -> Waiting | Labelled | Status:
         """The row that waits under an id, its label if that has come, or why there is neither."""

@@ -1,11 +1,13 @@
 """A model at one moment as plain data: everything that the console shows of it."""
 
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from service.diagnostics.metrics import Metrics
-from service.model.live import Model
+from service.model.foretold import latest_foretold
+from service.model.live import Model, rfc3339
 from service.model.scoreboard import scoreboard
 from service.monitor.meters import Meter, ratio
 
@@ -89,13 +91,28 @@ def picture(
         "values": values(model, heads, meter),
         "heads": heads,
         "latest": [{"prediction": said, "label": label} for said, label in latest],
+        "pending": description["pending"],
+        "foretold": _foretold(model),
         "last_row": model.last_row.plain,
     }
 
 
+def _foretold(model: Model) -> list[dict[str, Any]]:
+    """The last rows that were predicted under ids; the time of those that wait as text."""
+    counts, spec = model.pending, model.spec.pending
+    if counts is None or spec is None:
+        return []
+    rows = latest_foretold(counts, round(1000 * time.time()), spec.max_age_seconds)
+    return [row._asdict() | {"since": row.since and _as_text(row.since / 1000.0)} for row in rows]
+
+
 def now_as_text() -> str:
     """The present time in the format of RFC 3339."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return rfc3339(datetime.now(UTC))
+
+
+def _as_text(seconds: float) -> str:
+    return rfc3339(datetime.fromtimestamp(seconds, UTC))
 
 
 def _short(value: float | None) -> float | None:

@@ -95,7 +95,8 @@ def added(totals: Totals, columns: Float64Array) -> Totals:
 def summary(totals: Totals, recent: Float64Array) -> dict[str, Any]:
     """The scores as plain data, of all rows and of the recent columns; None of none at all."""
     over_all = _scores(totals.samples, totals.sums, totals.bins)
-    lately = _scores(recent.shape[1], recent.sum(axis=1), _bins(recent))
+    recent_bins = _bins(recent)
+    lately = _scores(recent.shape[1], recent.sum(axis=1), recent_bins)
     n, last = max(totals.samples, 1), max(recent.shape[1], 1)
     coverage = [
         {
@@ -110,6 +111,11 @@ def summary(totals: Totals, recent: Float64Array) -> dict[str, Any]:
         "samples": totals.samples,
         **over_all,
         **{f"recent_{name}": value for name, value in lately.items()},
+        "recent_reliability": [
+            {"samples": int(samples), "probability": top / samples, "right": right / samples}
+            for samples, top, right in recent_bins.T.tolist()
+            if samples
+        ],
         "sets": coverage,
     }
 

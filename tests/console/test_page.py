@@ -80,9 +80,12 @@ def test_a_newcomer_creates_a_model_and_watches_it_learn(
     page.locator("#head-rows tr", has_text="adaptive (answers)").wait_for()
     if HAS_PLOTS:
         assert page.locator("#plots canvas").count() >= 4
+        assert page.locator("#reliability canvas").count() == 1
         page.locator(".u-legend", has_text="Last label again").wait_for()
-    page.get_by_text("What each learner of the bank is worth").click()
-    page.locator("#learner-rows tr").nth(5).wait_for()
+    page.get_by_text("What each learner of the bank is worth").wait_for()
+    page.locator("#learner-rows tr").nth(7).wait_for()
+    page.get_by_role("button", name="Show all").click()
+    page.locator("#learner-rows tr").nth(20).wait_for()
     page.screenshot(path=SCREENSHOTS / "model.png", full_page=True)
     page.get_by_role("link", name="wolfstream").click()
     page.get_by_role("link", name=name).wait_for()
@@ -103,6 +106,35 @@ def test_a_row_is_predicted_by_the_names_of_its_features(
     assert page.locator("#prediction meter").count() == 2
     page.get_by_role("button", name="Fill in the last row").click()
     assert page.get_by_label("warmth").input_value() == str(rows(300)[0][-1]["warmth"])
+
+
+def test_a_prediction_says_why(page: Any, server: ServerProcess, model: str):
+    page.goto(f"{server.url}/#/{model}")
+    page.get_by_label("and say why").check()
+    page.get_by_label("warmth").fill("30")
+    page.get_by_role("button", name="Predict", exact=True).click()
+    page.locator("#prediction h4", has_text="Why humid, not dry").wait_for()
+    page.locator("#prediction tbody tr", has_text="warmth").wait_for()
+
+
+def test_labels_are_seen_when_they_come(page: Any, server: ServerProcess, name: str):
+    url = f"{server.url}/v1/models/{name}"
+    with httpx.Client(timeout=60) as client:
+        client.put(url, json=PAPERS | {"asset": None, "pending": {"max_rows": 2}})
+        client.post(f"{url}/samples", json={"x": [[0, 1], [1, 0]], "y": ["dry", "humid"]})
+        for row_id in ("attic", "hall", "bath"):
+            sent = {"x": [[1, 0]], "ids": [row_id]}
+            client.post(f"{url}/predict", json=sent).raise_for_status()
+        page.goto(f"{server.url}/#/{name}")
+        rows = page.locator("#foretold-rows tr")
+        rows.filter(has_text="attic").filter(has_text="expired").wait_for()
+        rows.filter(has_text="hall").filter(has_text="waits for").wait_for()
+        sent = {"ids": ["hall"], "y": ["humid"]}
+        client.post(f"{url}/labels", json=sent).raise_for_status()
+    rows.filter(has_text="hall").filter(has_text="✓ right").wait_for()
+    page.get_by_text("1 wait for their labels, 1 have had them, 1 expired.").wait_for()
+    expect_fact(page, "Labels to come", "1")
+    page.screenshot(path=SCREENSHOTS / "labels.png", full_page=True)
 
 
 def test_numbers_are_learned_and_predicted(page: Any, server: ServerProcess, name: str):
@@ -267,15 +299,19 @@ def red_points(page: Any) -> int:
 
 
 def test_the_page_works_on_a_phone_in_the_dark(browser: Any, server: ServerProcess, model: str):
-    context = browser.new_context(viewport={"width": 360, "height": 740}, color_scheme="dark")
+    challenger = {"follows": model, "start": "samples", "adaptive": None}
+    httpx.put(f"{server.url}/v1/models/{model}-b", json=challenger).raise_for_status()
+    context = browser.new_context(viewport={"width": 390, "height": 740}, color_scheme="dark")
     page = context.new_page()
     page.goto(f"{server.url}/#/{model}")
     expect_fact(page, "Samples", "300")
+    page.locator("#challenger-rows tr").wait_for()
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert max(map(int, re.findall(r"\d+", ground))) < 60
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.screenshot(path=SCREENSHOTS / "phone.png", full_page=True)
     context.close()
+    httpx.delete(f"{server.url}/v1/models/{model}-b")
 
 
 def test_the_page_works_by_keyboard(page: Any, server: ServerProcess, model: str):

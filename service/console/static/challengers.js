@@ -1,8 +1,8 @@
 // The models that follow this one, side by side with it, and the exchange of the two.
 
 import { call, modelPath } from "./api.js";
-import { byId, confirmed, element, fill, row } from "./dom.js";
-import { score, shown } from "./numbers.js";
+import { badge, byId, confirmed, element, fill, number, row } from "./dom.js";
+import { duration, percent, score, shown } from "./numbers.js";
 
 export class Challengers {
   /** @param {(error: unknown) => void} fail */
@@ -60,15 +60,26 @@ function challengerRow(task, one) {
   const kind = task === "regression" ? "mae" : "accuracy";
   const promote = element("button", { type: "button", "data-model": one.model }, "Promote");
   const [low, high] = one.interval ?? [];
-  const better = one.better === "challenger" ? "✓ " : one.better === "champion" ? "✗ " : "";
+  const link = element("a", { href: `#/${encodeURIComponent(one.model)}` }, one.model);
   return row(
-    one.model,
-    one.status === "ok" ? shown(one.lag) : one.status,
-    shown(one.samples),
-    score(kind, one.loss),
-    score(kind, one.champion_loss),
-    better + shown(one.difference),
-    one.interval ? `${shown(low)} and ${shown(high)}` : "–",
+    link,
+    one.status === "ok" ? number(shown(one.lag)) : badge("broken", one.status),
+    number(shown(one.samples)),
+    number(score(kind, one.loss)),
+    number(score(kind, one.champion_loss)),
+    number(percent(one.difference)),
+    element("td", {}, one.interval ? `${percent(low)} and ${percent(high)} ` : "– ", verdict(one.better)),
+    number(duration(one.cost_microseconds === null ? null : one.cost_microseconds / 1e6)),
     promote,
   );
+}
+
+/**
+ * Who is better, once that is sure.
+ * @param {string | null} better
+ */
+function verdict(better) {
+  if (better === "challenger") return badge("right", "✓ better");
+  if (better === "champion") return badge("wrong", "✗ worse");
+  return badge("waiting", "not sure yet");
 }

@@ -1,15 +1,20 @@
 // Plots over time, drawn by uPlot, which plots.js puts into the window if it is installed.
 
 import { element } from "./dom.js";
+import { roundPercent } from "./numbers.js";
 
 /** @typedef {{name: string, label: string, color: string, dashed?: boolean}} Line */
-/** @typedef {{title: string, lines: Line[], wide?: boolean, show: (value: number) => string}} Plot */
+/** @typedef {{title: string, lines: Line[], wide?: boolean, show: (value: number) => string,
+ *   mark?: (value: number) => string}} Plot */
 /** @typedef {{time: number, label: string}} Mark */
 
 /** @type {any} */
 const UPlot = /** @type {any} */ (globalThis).uPlot;
 const HEIGHT = 220;
-const AXIS_WIDTH = 76;
+const CURVE_HEIGHT = 260;
+const AXIS_WIDTH = 68;
+const FONT = "12px system-ui, sans-serif";
+const LABEL_HEIGHT = 20;
 const MARK_DASH = [3, 3];
 const LEAST_SPAN_SECONDS = 60;
 const DAY_SECONDS = 86_400;
@@ -22,6 +27,11 @@ export const installed = UPlot !== undefined;
 /** @param {string} name */
 function color(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+function axisColors() {
+  const line = { stroke: color("line"), width: 1 };
+  return { stroke: color("faint"), grid: line, ticks: line, font: FONT };
 }
 
 /**
@@ -64,6 +74,8 @@ export class Chart {
     const columns = this.plot.lines.map((line) => series.column(line.name).slice(first));
     this.marks = marks;
     this.drawn.setData([series.time.slice(first), ...columns]);
+    // While nothing is pointed at, the legend has the newest values.
+    if (this.drawn.cursor.idx === null) this.drawn.setLegend({ idx: columns[0].length - 1 });
   }
 
   /** Take the plot away. */
@@ -78,10 +90,10 @@ export class Chart {
   }
 
   #options() {
-    const { lines, show } = this.plot;
-    const axis = { stroke: color("faint"), grid: { stroke: color("line") }, ticks: { stroke: color("line") } };
+    const { lines, show, mark = show } = this.plot;
+    const axis = axisColors();
     /** @param {unknown} _ @param {number[]} values */
-    const labels = (_, values) => values.map((value) => show(value));
+    const labels = (_, values) => values.map((value) => mark(value));
     const times = {
       ...axis,
       incrs: STEPS,
@@ -133,5 +145,68 @@ export class Chart {
       ctx.stroke();
     }
     ctx.restore();
+  }
+}
+
+/** Shares that came beside shares that were said, with the diagonal on which both are the same. */
+export class Curve {
+  /**
+   * @param {HTMLElement} place
+   * @param {string} said
+   * @param {string} came
+   */
+  constructor(place, said, came) {
+    const axis = {
+      ...axisColors(),
+      values: (/** @type {unknown} */ _, /** @type {number[]} */ at) => at.map(roundPercent),
+      labelSize: LABEL_HEIGHT,
+      labelFont: FONT,
+    };
+    const scale = { time: false, range: [0, 1] };
+    this.place = place;
+    this.drawn = new UPlot(
+      {
+        width: this.#width(),
+        height: CURVE_HEIGHT,
+        legend: { show: false },
+        cursor: { show: false },
+        scales: { x: scale, y: scale },
+        axes: [
+          { ...axis, label: said },
+          { ...axis, label: came, size: AXIS_WIDTH - LABEL_HEIGHT },
+        ],
+        series: [
+          {},
+          { stroke: color("rule-1"), width: 1, dash: [5, 4], points: { show: false } },
+          { stroke: color("series-1"), width: 2, points: { show: true, size: 8 } },
+        ],
+      },
+      [[], [], []],
+      place,
+    );
+    this.resizing = new ResizeObserver(() => {
+      this.drawn.setSize({ width: this.#width(), height: CURVE_HEIGHT });
+    });
+    this.resizing.observe(place);
+  }
+
+  /**
+   * Draw points in the order of what was said.
+   * @param {[number, number][]} points
+   */
+  draw(points) {
+    const inner = points.filter(([said]) => said > 0 && said < 1);
+    const said = [0, ...inner.map((point) => point[0]), 1];
+    this.drawn.setData([said, said, [null, ...inner.map((point) => point[1]), null]]);
+  }
+
+  /** Take the plot away. */
+  close() {
+    this.resizing.disconnect();
+    this.drawn.destroy();
+  }
+
+  #width() {
+    return Math.max(this.place.clientWidth, 200);
   }
 }

@@ -32,15 +32,46 @@ export function element(tag, attributes, ...children) {
  * @param {...(string | Node)} cells
  */
 export function row(...cells) {
-  return element("tr", {}, ...cells.map((cell) => element("td", {}, cell)));
+  const isCell = (/** @type {string | Node} */ cell) => cell instanceof HTMLTableCellElement;
+  return element("tr", {}, ...cells.map((cell) => (isCell(cell) ? cell : element("td", {}, cell))));
 }
 
 /**
- * A row of a table's head.
+ * A cell of a number, which stands at the right.
+ * @param {...(string | Node)} content
+ */
+export function number(...content) {
+  return element("td", { class: "number" }, ...content);
+}
+
+/**
+ * A row of a table's head. All columns but the first hold numbers.
  * @param {string[]} names
  */
 export function headRow(names) {
-  return element("tr", {}, ...names.map((name) => element("th", { scope: "col" }, name)));
+  const cells = names.map((name, i) =>
+    element("th", { scope: "col", ...(i ? { class: "number" } : {}) }, name),
+  );
+  return element("tr", {}, ...cells);
+}
+
+/**
+ * A share as a bar, with a text that says it.
+ * @param {number} share
+ * @param {string} text
+ */
+export function bar(share, text) {
+  const meter = element("meter", { value: String(share), "aria-hidden": "true" });
+  return element("span", { class: "bar" }, meter, text);
+}
+
+/**
+ * A word with a sign of its own, in a colour that says the same.
+ * @param {string} kind one of right, wrong, waiting, broken, ok
+ * @param {string} text
+ */
+export function badge(kind, text) {
+  return element("span", { class: `badge ${kind}` }, text);
 }
 
 /**

@@ -1,11 +1,14 @@
 // One model, live.
 
 import { Problem, call, listen, modelPath } from "./api.js";
-import { byId, element, fill, row } from "./dom.js";
+import { Certainty } from "./certainty.js";
 import { Challengers } from "./challengers.js";
-import { Heads } from "./heads.js";
+import { byId } from "./dom.js";
+import { showFacts } from "./facts.js";
+import { showHeads } from "./heads.js";
+import { showLatest } from "./latest.js";
 import { LearnForm } from "./learn.js";
-import { duration, shown } from "./numbers.js";
+import { Learners } from "./learners.js";
 import { Plotted } from "./plotted.js";
 import { PredictForm } from "./predict.js";
 import { Snapshots } from "./snapshots.js";
@@ -21,7 +24,8 @@ export class ModelView {
     this.report = report;
     this.place = byId("model", HTMLElement);
     this.plotted = new Plotted();
-    this.heads = new Heads(report.fail);
+    this.learners = new Learners(report.fail);
+    this.certainty = new Certainty();
     this.predicting = new PredictForm(report.fail);
     this.learning = new LearnForm(report.fail);
     this.challengers = new Challengers(report.fail);
@@ -41,10 +45,12 @@ export class ModelView {
     title.textContent = name;
     title.focus({ preventScroll: true });
     this.plotted.reset();
-    const parts = [this.heads, this.predicting, this.learning, this.challengers, this.snapshots];
+    this.certainty.reset();
+    const parts = [this.learners, this.predicting, this.learning, this.challengers, this.snapshots];
     for (const part of parts) part.reset(name);
     byId("facts", HTMLElement).replaceChildren();
     byId("latest-rows", HTMLElement).replaceChildren();
+    byId("foretold", HTMLElement).hidden = true;
     const { signal } = (this.listening = new AbortController());
     const listener = {
       state: (/** @type {any} */ state) => void this.#show(name, state, signal),
@@ -59,7 +65,7 @@ export class ModelView {
   close() {
     this.listening.abort();
     this.learning.reset("");
-    this.heads.reset("");
+    this.learners.reset("");
     this.place.hidden = true;
     this.heard = 0;
   }
@@ -95,48 +101,11 @@ export class ModelView {
     showFacts(state);
     showLatest(state);
     this.plotted.add(state);
-    this.heads.show(state);
+    showHeads(state);
+    this.learners.show(state);
+    this.certainty.show(state);
     this.predicting.show(state);
     this.challengers.show(state);
     this.snapshots.show(state);
   }
-}
-
-/** @param {any} state */
-function showFacts(state) {
-  const { values } = state;
-  const set = Object.values(state.heads).find((/** @type {any} */ head) => "size" in head);
-  /** @type {[string, string][]} */
-  const facts = [
-    ["Status", state.status],
-    ["Samples", shown(state.sequence)],
-    ["Learned a second", shown(values.samples_per_second)],
-    ["Predicted a second", shown(values.rows_per_second)],
-    ["To learn", duration(values.learn_seconds)],
-    ["To predict", duration(values.predict_seconds)],
-    ["Waiting to be learned", shown(state.queue_samples)],
-  ];
-  if (state.follows) facts.push(["Follows", `${state.follows.model}, ${shown(state.follows.lag)} behind`]);
-  if (set) {
-    const { size, gap } = /** @type {any} */ (set);
-    facts.push(["Samples kept", shown(size)], ["Duality gap", shown(gap)]);
-  }
-  const made = facts.map(([name, value]) =>
-    element("div", {}, element("dt", {}, name), element("dd", {}, value)),
-  );
-  fill(byId("facts", HTMLElement), made);
-}
-
-/** @param {any} state */
-function showLatest(state) {
-  const rows = [...state.latest].reverse().map((/** @type {any} */ one) => {
-    if (state.task === "regression") {
-      const error = Math.abs(one.prediction - one.label);
-      return row(shown(one.prediction), shown(one.label), `off by ${shown(error)}`);
-    }
-    const right = one.prediction === one.label;
-    const sign = element("span", { class: right ? "right" : "wrong" }, right ? "✓ right" : "✗ wrong");
-    return row(String(one.prediction), String(one.label), sign);
-  });
-  fill(byId("latest-rows", HTMLElement), rows);
 }

@@ -1,7 +1,7 @@
 // The list of models, and the form that creates one.
 
 import { Problem, call, modelPath } from "./api.js";
-import { byId, element, fill, row } from "./dom.js";
+import { badge, byId, element, fill, number, row } from "./dom.js";
 import { shown } from "./numbers.js";
 
 const REFRESH_MS = 3000;
@@ -58,8 +58,9 @@ export class ModelList {
     this.before.set(name, { sequence, time: now });
     const rate = before && (1000 * Math.max(0, sequence - before.sequence)) / (now - before.time);
     const link = element("a", { href: `#/${encodeURIComponent(name)}` }, name);
-    const shownStatus = element("span", { class: status }, status);
-    return row(link, shownStatus, shown(sequence), shown(rate && Math.round(rate)), shown(features));
+    const rateText = shown(rate && Math.round(rate));
+    const numbers = [shown(sequence), rateText, shown(features)].map((text) => number(text));
+    return row(link, badge(status, status), ...numbers);
   }
 
   /** @param {HTMLFormElement} form */

@@ -1,5 +1,11 @@
 // How numbers are shown.
 
+/** @type {[string, number][]} */
+const UNITS = [
+  ["d", 86_400],
+  ["h", 3600],
+  ["min", 60],
+];
 const whole = new Intl.NumberFormat("en");
 
 /**
@@ -23,6 +29,14 @@ export function percent(value) {
 }
 
 /**
+ * A share as a percentage without zeros at its end, for an axis.
+ * @param {number} value
+ */
+export function roundPercent(value) {
+  return `${Number((100 * value).toFixed(2))}%`;
+}
+
+/**
  * A score of this kind: accuracies as percentages, errors in units of the target.
  * @param {string} kind
  * @param {unknown} value
@@ -38,6 +52,15 @@ export function score(kind, value) {
 export function duration(seconds) {
   if (typeof seconds !== "number") return "–";
   return seconds < 1 ? `${shown(1000 * seconds)} ms` : `${shown(seconds)} s`;
+}
+
+/**
+ * How long something has lasted, in its largest unit.
+ * @param {number} seconds
+ */
+export function age(seconds) {
+  const [unit, length] = UNITS.find(([, length]) => seconds >= length) ?? ["s", 1];
+  return `${Math.floor(seconds / length)} ${unit}`;
 }
 
 /**

@@ -1,8 +1,8 @@
 // Which plots a model has, and the marks in them.
 
 import { Chart, installed } from "./charts.js";
-import { byId } from "./dom.js";
-import { duration, score, shown } from "./numbers.js";
+import { byId, element, fill } from "./dom.js";
+import { duration, roundPercent, score, shown } from "./numbers.js";
 import { Series } from "./series.js";
 
 const RULES = {
@@ -37,7 +37,7 @@ export class Plotted {
     this.series = new Series();
     this.state = undefined;
     this.#clear();
-    byId("marks", HTMLElement).textContent = "";
+    byId("marks", HTMLElement).replaceChildren();
   }
 
   /**
@@ -54,7 +54,8 @@ export class Plotted {
   #draw() {
     if (!this.state) return;
     const marks = this.#marks();
-    byId("marks", HTMLElement).textContent = marks.map((mark) => mark.label).join(" · ");
+    const made = marks.map((mark) => element("li", {}, mark.label));
+    fill(byId("marks", HTMLElement), made);
     if (!installed) return;
     const plots = plotsOf(this.state);
     const of = JSON.stringify(plots);
@@ -120,6 +121,7 @@ function plotsOf(state) {
       title: `${title} of predictions made before learning, over the last 1,000 samples`,
       lines: [...lines, ...rules],
       wide: true,
+      mark: drawn === "accuracy" ? roundPercent : shown,
       show: (/** @type {number} */ value) => score(drawn, value),
     },
     {

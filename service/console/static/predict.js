@@ -1,11 +1,12 @@
 // The form that predicts one row, by the names of its features.
 
 import { call, modelPath } from "./api.js";
-import { byId, element } from "./dom.js";
+import { bar, byId, element, headRow, number, row } from "./dom.js";
 import { percent, shown } from "./numbers.js";
 
 // With more features a row is written as JSON.
 const MOST_FIELDS = 64;
+const MOST_REASONS = 6;
 
 export class PredictForm {
   /** @param {(error: unknown) => void} fail */
@@ -16,6 +17,7 @@ export class PredictForm {
     this.state = undefined;
     this.fields = byId("predict-fields", HTMLElement);
     this.output = byId("prediction", HTMLOutputElement);
+    this.why = byId("why", HTMLInputElement);
     /** Of what the fields were made. */
     this.of = "";
     /** @type {string[] | undefined} */
@@ -84,9 +86,10 @@ export class PredictForm {
 
   async #predict() {
     try {
-      const ask = this.state.serve === "adaptive" ? "/predict?probability=true" : "/predict";
-      const body = JSON.stringify({ x: [this.#row()] });
-      const answer = await call("POST", modelPath(this.name, ask), { body });
+      const probability = this.state.serve === "adaptive" ? { probability: true } : {};
+      const explain = this.why.checked ? { explain: MOST_REASONS } : {};
+      const body = JSON.stringify({ x: [this.#row()], ...probability, ...explain });
+      const answer = await call("POST", modelPath(this.name, "/predict"), { body });
       this.output.replaceChildren(...told(answer));
     } catch (error) {
       this.output.replaceChildren();
@@ -146,8 +149,38 @@ function told(answer) {
     .map((/** @type {number} */ share, /** @type {number} */ i) => [answer.classes[i], share])
     .sort((/** @type {any} */ a, /** @type {any} */ b) => b[1] - a[1]);
   for (const [label, share] of sorted.slice(0, 5)) {
-    const meter = element("meter", { value: String(share), "aria-hidden": "true" });
-    parts.push(element("div", {}, meter, ` ${label} ${percent(share)}`));
+    parts.push(element("div", {}, bar(share, `${label} ${percent(share)}`)));
   }
+  const reasons = answer.explanation?.[0];
+  if (reasons) parts.push(...why(reasons));
   return parts;
+}
+
+/**
+ * What of the row speaks for the prediction: how the log-odds, or the number, moves with each feature.
+ * @param {any} reasons
+ */
+function why(reasons) {
+  const against = reasons.against === undefined ? "" : `, not ${reasons.against}`;
+  const title = reasons.for === undefined ? "What moves the number" : `Why ${reasons.for}${against}`;
+  const rows = reasons.gradient.map((/** @type {any} */ one) => {
+    const name = one.category === undefined ? one.feature : `${one.feature} is ${one.category}`;
+    return row(String(name), number(signed(one.gradient)), number(signed(one.gradient * (one.deviation ?? 1))));
+  });
+  const effect = reasons.for === undefined ? "the number" : "the log-odds";
+  return [
+    element("h4", {}, title),
+    element("p", { class: "small" }, `How ${effect} would move with a feature, by its unit and by its deviation.`),
+    element(
+      "table",
+      {},
+      element("thead", {}, headRow(["Feature", "By its unit", "By its deviation"])),
+      element("tbody", {}, ...rows),
+    ),
+  ];
+}
+
+/** @param {number} value */
+function signed(value) {
+  return value > 0 ? `+${shown(value)}` : shown(value);
 }

@@ -1,7 +1,7 @@
 // The snapshots of a model, and the way back to one.
 
 import { Problem, call, modelPath } from "./api.js";
-import { byId, confirmed, element, row } from "./dom.js";
+import { byId, confirmed, element, number, row } from "./dom.js";
 import { score, shown } from "./numbers.js";
 
 export class Snapshots {
@@ -50,10 +50,10 @@ export class Snapshots {
     const back = element("button", { type: "button" }, "Go back to this one");
     back.addEventListener("click", () => void this.#goBack(snapshot));
     return row(
-      shown(snapshot.sequence),
+      number(shown(snapshot.sequence)),
       new Date(snapshot.written).toLocaleString(),
-      score(drawn, snapshot.scores?.[serve]?.[`recent_${drawn}`]),
-      shown(snapshot.samples_since),
+      number(score(drawn, snapshot.scores?.[serve]?.[`recent_${drawn}`])),
+      number(shown(snapshot.samples_since)),
       back,
     );
   }

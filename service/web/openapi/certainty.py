@@ -92,6 +92,11 @@ CALIBRATION: Schema = OBJECT | {
             for over in ("", "recent_")
             for name in ("log_loss", "brier_score", "calibration_error")
         },
+        "recent_reliability": array_of(
+            _object({"samples": COUNT, "probability": _SHARE, "right": _SHARE}, "samples"),
+            description="Predictions by tenths of their probability, those without any left out: "
+            "how many, their mean probability, and how many of them were right.",
+        ),
         "sets": array_of(_object({**_COVERAGE, "mean_size": _NUMBER_OR_NULL}, "confidence")),
         "intervals": array_of(_object({**_COVERAGE, "mean_width": _NUMBER_OR_NULL}, "confidence")),
     },

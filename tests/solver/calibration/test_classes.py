@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, log_loss
 
 from solver.calibration.classes import ClassCalibration
@@ -36,6 +37,19 @@ def test_scores_are_those_of_scikit_learn():
     error = sum(abs((top - right)[place == b].sum()) for b in range(10)) / 1024
     assert found["calibration_error"] == pytest.approx(error)
     assert found["recent_log_loss"] == pytest.approx(log_loss(codes[-1000:], p[-1000:]))
+
+
+def test_the_recent_reliability_is_that_of_scikit_learn():
+    random = np.random.default_rng(4)
+    p = random.dirichlet(np.ones(3), 1536)
+    codes = np.array([random.choice(3, p=row) for row in p])
+    found = absorbed(np.log(p), codes, 128, ClassCalibration(own=True)).view().summary
+    top, right = p.max(axis=1)[-1000:], p.argmax(axis=1)[-1000:] == codes[-1000:]
+    shares, probabilities = calibration_curve(right, top, n_bins=10)
+    bins = found["recent_reliability"]
+    assert [one["probability"] for one in bins] == pytest.approx(probabilities.tolist())
+    assert [one["right"] for one in bins] == pytest.approx(shares.tolist())
+    assert sum(one["samples"] for one in bins) == 1000
 
 
 def test_calls_of_any_length_give_the_same_bits():

@@ -1,0 +1,102 @@
+// How sure the heads may be: the reliability of their probabilities, and what their sets hold.
+
+import { Curve, installed } from "./charts.js";
+import { byId, fill, headRow, number, row } from "./dom.js";
+import { percent, shown } from "./numbers.js";
+
+const CONFIDENCE = 0.9;
+const ABOUT = {
+  classification:
+    "Of the last 1,000 predictions: how often those of a probability were right. On the diagonal " +
+    "the probability is as high as the share of right ones.",
+  regression:
+    "Of the last 1,000 predictions: how often an interval of a confidence had the number. On the " +
+    "diagonal it had it as often as it says.",
+};
+
+export class Certainty {
+  constructor() {
+    this.place = byId("reliability", HTMLElement);
+    /** @type {Curve | undefined} */
+    this.curve = undefined;
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.reset());
+  }
+
+  /** Forget everything, for another model. */
+  reset() {
+    this.curve?.close();
+    this.curve = undefined;
+  }
+
+  /** @param {any} state */
+  show(state) {
+    const task = state.task === "regression" ? "regression" : "classification";
+    byId("certainty-about", HTMLElement).textContent = ABOUT[task];
+    fill(byId("certainty-columns", HTMLElement), [headRow(["Head", ...NUMBERS[task].map(([name]) => name)])]);
+    const rows = Object.entries(state.heads).map(([head, stats]) => {
+      const { calibration } = /** @type {any} */ (stats);
+      const numbers = NUMBERS[task].map(([, text]) => number(text(calibration ?? {})));
+      return row(head.replace("_", " "), ...numbers);
+    });
+    fill(byId("certainty-rows", HTMLElement), rows);
+    if (installed) this.#draw(state, task);
+  }
+
+  /**
+   * @param {any} state
+   * @param {"classification" | "regression"} task
+   */
+  #draw(state, task) {
+    const points = pointsOf(state.heads[state.serve]?.calibration ?? {}, task);
+    const labels = LABELS[task];
+    this.curve ??= new Curve(this.place, labels[0], labels[1]);
+    this.curve.draw(points);
+  }
+}
+
+/** @type {Record<"classification" | "regression", [string, string]>} */
+const LABELS = {
+  classification: ["Probability", "Right"],
+  regression: ["Confidence", "In the interval"],
+};
+
+/**
+ * The points of the head that answers: what it says, and what came.
+ * @param {any} calibration
+ * @param {string} task
+ * @returns {[number, number][]}
+ */
+function pointsOf(calibration, task) {
+  if (task === "regression") {
+    return (calibration.intervals ?? [])
+      .filter((/** @type {any} */ one) => one.recent_coverage !== null)
+      .map((/** @type {any} */ one) => [one.confidence, one.recent_coverage]);
+  }
+  return (calibration.recent_reliability ?? []).map((/** @type {any} */ one) => [
+    one.probability,
+    one.right,
+  ]);
+}
+
+/**
+ * @param {any} calibration
+ * @param {string} kind
+ */
+function covering(calibration, kind) {
+  return (calibration[kind] ?? []).find((/** @type {any} */ one) => one.confidence === CONFIDENCE) ?? {};
+}
+
+/** @type {Record<"classification" | "regression", [string, (calibration: any) => string][]>} */
+const NUMBERS = {
+  classification: [
+    ["Brier score", (of) => shown(of.recent_brier_score)],
+    ["Calibration error", (of) => percent(of.recent_calibration_error)],
+    ["Log loss", (of) => shown(of.recent_log_loss)],
+    ["90% sets hold", (of) => percent(covering(of, "sets").recent_coverage)],
+    ["Classes in a set", (of) => shown(covering(of, "sets").mean_size)],
+  ],
+  regression: [
+    ["90% intervals hold", (of) => percent(covering(of, "intervals").recent_coverage)],
+    ["Mean width", (of) => shown(covering(of, "intervals").mean_width)],
+  ],
+};

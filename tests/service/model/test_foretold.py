@@ -1,0 +1,53 @@
+"""The last rows that were predicted under ids, and what became of each."""
+
+import numpy as np
+
+from service.model.foretold import latest_foretold
+from service.model.pending import Pending
+from service.samples.predicted import Joined, Predicted, rows_record, to_prediction_record
+from service.spec.pending import PendingSpec
+
+DAY_MS = 86_400_000
+
+
+def predicted(pending: Pending, time: int, *ids: str) -> None:
+    """Rows that are predicted to be dry."""
+    rows = rows_record(np.zeros((len(ids), 1)))
+    said = ["dry"] * len(ids)
+    request = Predicted(pending.remembered, time, list(ids), rows, said, 0, "epoch")
+    pending.remember(to_prediction_record(request))
+
+
+def told(pending: Pending, time: int) -> list[tuple[object, ...]]:
+    found = latest_foretold(pending.counts(), time, pending.spec.max_age_seconds)
+    return [tuple(row) for row in found]
+
+
+def test_rows_that_had_their_labels_come_before_those_that_wait():
+    pending = Pending(PendingSpec())
+    predicted(pending, 1000, "attic", "hall")
+    predicted(pending, 2000, "bath")
+    pending.join(Joined(3000, ["hall"], ["dry"]), ["humid"])
+    assert told(pending, 4000) == [
+        ("hall", "joined", "dry", "humid", None),
+        ("attic", "waiting", "dry", None, 1000),
+        ("bath", "waiting", "dry", None, 2000),
+    ]
+
+
+def test_rows_expire_where_there_are_too_many_or_they_are_too_old():
+    pending = Pending(PendingSpec(max_rows=1, max_age_seconds=86_400))
+    predicted(pending, 0, "attic")
+    predicted(pending, 1000, "hall")
+    assert told(pending, 1000) == [
+        ("attic", "expired", None, None, None),
+        ("hall", "waiting", "dry", None, 1000),
+    ]
+    assert told(pending, DAY_MS + 2000)[1] == ("hall", "expired", "dry", None, None)
+
+
+def test_no_more_than_the_last_five_of_each_are_told():
+    pending = Pending(PendingSpec())
+    predicted(pending, 0, *map(str, range(20)))
+    pending.join(Joined(1, list(map(str, range(10))), ["dry"] * 10), ["dry"] * 10)
+    assert [row[0] for row in told(pending, 2)] == [*"56789", "15", "16", "17", "18", "19"]
