@@ -58,6 +58,10 @@ def test_readme_is_one_session(tmp_path: Path):
     assert gap <= 1e-2
 
 
+def test_the_recording_of_the_console_is_small():
+    assert 0 < (ROOT / "docs" / "console.webp").stat().st_size < 1_500_000
+
+
 def test_readme_is_short_and_its_picture_small():
     assert len(README.splitlines()) < 200
     pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)

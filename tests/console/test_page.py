@@ -74,15 +74,15 @@ def test_a_newcomer_creates_a_model_and_watches_it_learn(
         learn(server, name, 200, seed=i)
         page.wait_for_timeout(300)
     expect_fact(page, "Samples", "800")
-    expect_fact(page, "Status", "ok")
+    page.locator("#status .badge", has_text="ok").wait_for()
     assert page.locator("#latest-rows tr").count() == 10
     page.locator("#latest-rows tr", has_text="right").first.wait_for()
     page.locator("#head-rows tr", has_text="adaptive (answers)").wait_for()
     if HAS_PLOTS:
         assert page.locator("#plots canvas").count() >= 4
         assert page.locator("#reliability canvas").count() == 1
-        page.locator(".u-legend", has_text="Last label again").wait_for()
-    page.get_by_text("What each learner of the bank is worth").wait_for()
+        page.locator(".u-legend", has_text="last label again").wait_for()
+    page.get_by_text("Learners of the bank").wait_for()
     page.locator("#learner-rows tr").nth(7).wait_for()
     page.get_by_role("button", name="Show all").click()
     page.locator("#learner-rows tr").nth(20).wait_for()
@@ -104,13 +104,13 @@ def test_a_row_is_predicted_by_the_names_of_its_features(
     page.get_by_role("button", name="Predict", exact=True).click()
     page.locator("#prediction strong", has_text="dry").wait_for()
     assert page.locator("#prediction meter").count() == 2
-    page.get_by_role("button", name="Fill in the last row").click()
+    page.get_by_role("button", name="Use the last row").click()
     assert page.get_by_label("warmth").input_value() == str(rows(300)[0][-1]["warmth"])
 
 
 def test_a_prediction_says_why(page: Any, server: ServerProcess, model: str):
     page.goto(f"{server.url}/#/{model}")
-    page.get_by_label("and say why").check()
+    page.get_by_label("Explain the prediction").check()
     page.get_by_label("warmth").fill("30")
     page.get_by_role("button", name="Predict", exact=True).click()
     page.locator("#prediction h4", has_text="Why humid, not dry").wait_for()
@@ -128,12 +128,12 @@ def test_labels_are_seen_when_they_come(page: Any, server: ServerProcess, name: 
         page.goto(f"{server.url}/#/{name}")
         rows = page.locator("#foretold-rows tr")
         rows.filter(has_text="attic").filter(has_text="expired").wait_for()
-        rows.filter(has_text="hall").filter(has_text="waits for").wait_for()
+        rows.filter(has_text="hall").filter(has_text="waiting for").wait_for()
         sent = {"ids": ["hall"], "y": ["humid"]}
         client.post(f"{url}/labels", json=sent).raise_for_status()
     rows.filter(has_text="hall").filter(has_text="✓ right").wait_for()
-    page.get_by_text("1 wait for their labels, 1 have had them, 1 expired.").wait_for()
-    expect_fact(page, "Labels to come", "1")
+    page.get_by_text("1 waiting, 1 labelled, 1 expired.").wait_for()
+    expect_fact(page, "Late labels", "1 waiting")
     page.screenshot(path=SCREENSHOTS / "labels.png", full_page=True)
 
 
@@ -163,7 +163,7 @@ def test_a_challenger_is_compared_and_promoted(page: Any, server: ServerProcess,
     page.goto(f"{server.url}/#/{model}")
     learn(server, model, 200, seed=1)
     mine = page.locator("#challenger-rows tr", has_text=challenger)
-    mine.locator("td", has_text=" and ").wait_for()
+    mine.locator("td", has_text=" to ").wait_for()
     page.screenshot(path=SCREENSHOTS / "challengers.png", full_page=True)
     mine.get_by_role("button", name="Promote").click()
     page.get_by_role("button", name="Leave them as they are").click()
@@ -193,7 +193,7 @@ def test_the_form_stays_while_rows_of_other_names_come(page: Any, server: Server
     learn_words("buy pills", "good evening")
     expect_fact(page, "Samples", "4")
     assert page.get_by_label("see").input_value() == "2"
-    page.get_by_role("button", name="Fill in the last row").click()
+    page.get_by_role("button", name="Use the last row").click()
     page.get_by_label("evening").wait_for()
 
 
@@ -243,7 +243,7 @@ def test_a_file_is_dropped(page: Any, server: ServerProcess, model: str):
           document.getElementById("drop").dispatchEvent(event);
         }"""
     )
-    assert page.get_by_label("The first line names the columns").is_checked()
+    assert page.get_by_label("The first line has the names of the columns").is_checked()
     page.get_by_role("button", name="Learn", exact=True).click()
     page.get_by_text("2 samples learned in all.").wait_for()
     expect_fact(page, "Samples", "302")
@@ -251,7 +251,7 @@ def test_a_file_is_dropped(page: Any, server: ServerProcess, model: str):
 
 def test_a_rollback_by_clicks(page: Any, server: ServerProcess, model: str):
     page.goto(f"{server.url}/#/{model}")
-    page.get_by_role("button", name="Make a snapshot").click()
+    page.get_by_role("button", name="Save a snapshot").click()
     page.get_by_role("button", name="Go back to this one").wait_for()
     learn(server, model, 100, seed=9)
     expect_fact(page, "Samples", "400")

@@ -7,11 +7,11 @@ import { percent, shown } from "./numbers.js";
 const CONFIDENCE = 0.9;
 const ABOUT = {
   classification:
-    "Of the last 1,000 predictions: how often those of a probability were right. On the diagonal " +
-    "the probability is as high as the share of right ones.",
+    "How often the last 1,000 predictions were right, by their probability. On the dashed line " +
+    "probabilities are exactly as good as they claim.",
   regression:
-    "Of the last 1,000 predictions: how often an interval of a confidence had the number. On the " +
-    "diagonal it had it as often as it says.",
+    "How often the prediction intervals of the last 1,000 predictions contained the number, by " +
+    "their confidence. On the dashed line they are exactly as good as they claim.",
 };
 
 export class Certainty {
@@ -57,7 +57,7 @@ export class Certainty {
 /** @type {Record<"classification" | "regression", [string, string]>} */
 const LABELS = {
   classification: ["Probability", "Right"],
-  regression: ["Confidence", "In the interval"],
+  regression: ["Confidence", "Coverage"],
 };
 
 /**
@@ -92,11 +92,11 @@ const NUMBERS = {
     ["Brier score", (of) => shown(of.recent_brier_score)],
     ["Calibration error", (of) => percent(of.recent_calibration_error)],
     ["Log loss", (of) => shown(of.recent_log_loss)],
-    ["90% sets hold", (of) => percent(covering(of, "sets").recent_coverage)],
-    ["Classes in a set", (of) => shown(covering(of, "sets").mean_size)],
+    ["Coverage of 90% sets", (of) => percent(covering(of, "sets").recent_coverage)],
+    ["Classes per set", (of) => shown(covering(of, "sets").mean_size)],
   ],
   regression: [
-    ["90% intervals hold", (of) => percent(covering(of, "intervals").recent_coverage)],
+    ["Coverage of 90% intervals", (of) => percent(covering(of, "intervals").recent_coverage)],
     ["Mean width", (of) => shown(covering(of, "intervals").mean_width)],
   ],
 };

@@ -68,7 +68,7 @@ function challengerRow(task, one) {
     number(score(kind, one.loss)),
     number(score(kind, one.champion_loss)),
     number(percent(one.difference)),
-    element("td", {}, one.interval ? `${percent(low)} and ${percent(high)} ` : "– ", verdict(one.better)),
+    element("td", {}, one.interval ? `${percent(low)} to ${percent(high)} ` : "– ", verdict(one.better)),
     number(duration(one.cost_microseconds === null ? null : one.cost_microseconds / 1e6)),
     promote,
   );

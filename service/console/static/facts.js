@@ -1,7 +1,7 @@
 // What is to be known of a model at first sight.
 
-import { byId, element, fill } from "./dom.js";
-import { duration, score, shown } from "./numbers.js";
+import { badge, byId, element, fill } from "./dom.js";
+import { duration, rate, score, shown } from "./numbers.js";
 
 /** @typedef {{name: string, value: string, beside?: string, kind?: string}} Fact */
 
@@ -16,6 +16,8 @@ export function showFacts(state) {
     return element("div", kind ? { class: kind } : {}, ...parts);
   });
   fill(byId("facts", HTMLElement), made);
+  const about = `${state.task}, answered by ${state.serve.replace("_", " ")}`;
+  fill(byId("status", HTMLElement), [badge(state.status, state.status), document.createTextNode(` ${about}`)]);
 }
 
 /**
@@ -33,21 +35,20 @@ function factsOf(state) {
       beside: `${simple.replace("_", " ")} ${score(drawn, values[`${simple}.${drawn}`])}`,
       kind: "first",
     },
-    { name: "Samples", value: shown(state.sequence), beside: `${shown(values.samples_per_second)} a second` },
-    { name: "To learn", value: duration(values.learn_seconds), beside: `${shown(state.queue_samples)} wait` },
+    { name: "Samples", value: shown(state.sequence), beside: `${rate(values.samples_per_second)} learned` },
+    { name: "Learn latency", value: duration(values.learn_seconds), beside: `${shown(state.queue_samples)} samples queued` },
     {
-      name: "To predict",
+      name: "Predict latency",
       value: duration(values.predict_seconds),
-      beside: `${shown(values.rows_per_second)} rows a second`,
+      beside: `${rate(values.rows_per_second)} predicted`,
     },
-    { name: "Status", value: state.status, kind: state.status },
   ];
   const set = /** @type {any} */ (
     Object.values(state.heads).find((/** @type {any} */ head) => "size" in head)
   );
-  if (set) facts.push({ name: "Samples kept", value: shown(set.size), beside: `gap ${shown(set.gap)}` });
+  if (set) facts.push({ name: "Working set", value: shown(set.size), beside: `gap ${shown(set.gap)}` });
   if (pending?.rows || pending?.joined || pending?.expired) {
-    facts.push({ name: "Labels to come", value: shown(pending.rows), beside: `${shown(pending.joined)} came` });
+    facts.push({ name: "Late labels", value: `${shown(pending.rows)} waiting`, beside: `${shown(pending.joined)} labelled` });
   }
   if (follows) facts.push({ name: "Follows", value: follows.model, beside: `${shown(follows.lag)} behind` });
   return facts;

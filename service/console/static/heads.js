@@ -12,9 +12,9 @@ export function showHeads(state) {
   const classes = drawn === "accuracy";
   const named = classes ? ["Accuracy", "Log loss"] : ["Mean error", "Root mean square"];
   const other = classes ? "log_loss" : "rmse";
-  const columns = ["Head", `${named[0]}, last 1,000`, "of all", `${named[1]}, last 1,000`];
+  const columns = ["Head", `${named[0]}, last 1,000`, "overall", `${named[1]}, last 1,000`];
   fill(byId("head-columns", HTMLElement), [
-    headRow([...columns, "Samples kept", "Duality gap", "Memory", "Changes found"]),
+    headRow([...columns, "Set size", "Duality gap", "Memory", "Changes"]),
   ]);
   const rows = Object.entries(state.heads).map(([head, stats]) => {
     const { prequential: scores, size: kept, gap, bytes, changes } = /** @type {any} */ (stats);

@@ -17,8 +17,7 @@ export function showLatest(state) {
   byId("foretold", HTMLElement).hidden = !foretold.length;
   if (!foretold.length) return;
   byId("pending-counts", HTMLElement).textContent =
-    `${shown(pending.rows)} wait for their labels, ${shown(pending.joined)} have had them, ` +
-    `${shown(pending.expired)} expired.`;
+    `${shown(pending.rows)} waiting, ${shown(pending.joined)} labelled, ${shown(pending.expired)} expired.`;
   const now = Date.parse(state.time);
   fill(
     byId("foretold-rows", HTMLElement),
@@ -36,7 +35,7 @@ function foretoldRow(task, one, now) {
   if (one.status === "joined") return row(id, told(one.prediction), told(one.label), judgement(task, one));
   if (one.status === "expired") return row(id, told(one.prediction), "–", badge("wrong", "expired"));
   const seconds = Math.max(0, (now - Date.parse(one.since)) / 1000);
-  return row(id, told(one.prediction), "–", badge("waiting", `waits for ${age(seconds)}`));
+  return row(id, told(one.prediction), "–", badge("waiting", `waiting for ${age(seconds)}`));
 }
 
 /** @param {unknown} value */

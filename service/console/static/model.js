@@ -49,6 +49,7 @@ export class ModelView {
     const parts = [this.learners, this.predicting, this.learning, this.challengers, this.snapshots];
     for (const part of parts) part.reset(name);
     byId("facts", HTMLElement).replaceChildren();
+    byId("status", HTMLElement).replaceChildren();
     byId("latest-rows", HTMLElement).replaceChildren();
     byId("foretold", HTMLElement).hidden = true;
     const { signal } = (this.listening = new AbortController());

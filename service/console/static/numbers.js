@@ -46,6 +46,14 @@ export function score(kind, value) {
 }
 
 /**
+ * How many a second.
+ * @param {unknown} perSecond
+ */
+export function rate(perSecond) {
+  return typeof perSecond === "number" ? `${shown(Number(perSecond.toPrecision(3)))}/s` : "–";
+}
+
+/**
  * A duration.
  * @param {unknown} seconds
  */

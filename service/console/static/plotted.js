@@ -6,10 +6,10 @@ import { duration, roundPercent, score, shown } from "./numbers.js";
 import { Series } from "./series.js";
 
 const RULES = {
-  majority: "Most frequent class",
-  last_label: "Last label again",
-  running_mean: "Mean so far",
-  last_value: "Last value again",
+  majority: "majority class",
+  last_label: "last label again",
+  running_mean: "running mean",
+  last_value: "last value again",
 };
 
 export class Plotted {
@@ -125,7 +125,7 @@ function plotsOf(state) {
       show: (/** @type {number} */ value) => score(drawn, value),
     },
     {
-      title: "Samples and rows a second",
+      title: "Samples learned and rows predicted per second",
       lines: [
         { name: "samples_per_second", label: "learned", color: "series-1" },
         { name: "rows_per_second", label: "predicted", color: "series-2" },
@@ -133,7 +133,7 @@ function plotsOf(state) {
       show: shown,
     },
     {
-      title: "Latency of the server, mean of five seconds",
+      title: "Latency, mean over five seconds",
       lines: [
         { name: "learn_seconds", label: "learn", color: "series-1" },
         { name: "predict_seconds", label: "predict", color: "series-2" },
@@ -141,7 +141,7 @@ function plotsOf(state) {
       show: duration,
     },
   ];
-  for (const [what, title] of [["size", "Samples kept by a set"], ["gap", "Duality gap"]]) {
+  for (const [what, title] of [["size", "Size of the working set"], ["gap", "Duality gap"]]) {
     const having = heads.filter((head) => `${head}.${what}` in values);
     const lines = having.map((head, i) => ({
       name: `${head}.${what}`,

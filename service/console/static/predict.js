@@ -162,19 +162,19 @@ function told(answer) {
  */
 function why(reasons) {
   const against = reasons.against === undefined ? "" : `, not ${reasons.against}`;
-  const title = reasons.for === undefined ? "What moves the number" : `Why ${reasons.for}${against}`;
+  const title = reasons.for === undefined ? "What moves the prediction" : `Why ${reasons.for}${against}`;
   const rows = reasons.gradient.map((/** @type {any} */ one) => {
     const name = one.category === undefined ? one.feature : `${one.feature} is ${one.category}`;
     return row(String(name), number(signed(one.gradient)), number(signed(one.gradient * (one.deviation ?? 1))));
   });
-  const effect = reasons.for === undefined ? "the number" : "the log-odds";
+  const effect = reasons.for === undefined ? "the prediction" : "the log-odds";
   return [
     element("h4", {}, title),
-    element("p", { class: "small" }, `How ${effect} would move with a feature, by its unit and by its deviation.`),
+    element("p", { class: "small" }, `How ${effect} changes with a feature: per unit, and per standard deviation.`),
     element(
       "table",
       {},
-      element("thead", {}, headRow(["Feature", "By its unit", "By its deviation"])),
+      element("thead", {}, headRow(["Feature", "Per unit", "Per deviation"])),
       element("tbody", {}, ...rows),
     ),
   ];
