@@ -16,7 +16,7 @@ from typing import Any
 from service.engine.live_models import LiveModels
 from service.engine.recovery import bring_back, check_complete, replay
 from service.engine.remembered_keys import RememberedKeys
-from service.errors import NotLeader, NotReady, StartupError
+from service.errors import NotLeader, NotReady, StartupError, StorageFailed
 from service.model.learner import Learner
 from service.model.live import Model
 from service.spec.stored import read_stored_spec
@@ -62,6 +62,9 @@ class Follower:
             except StartupError as error:  # the leader has purged what was not read
                 logger.info("model %s: read again from its snapshot: %s", self.entry.name, error)
                 self._begun = False
+            except StorageFailed:  # keys of what was learned are not noted
+                self._begun = False
+                raise
             else:
                 self._begun = self._last_rollback() == self._rollback
         if not self._begun or self.learner.model.broken:
@@ -87,8 +90,10 @@ class Follower:
         learner, journal, number = self.learner, self._storage.journal, self.entry.number
         for _ in range(_ATTEMPTS):
             term = next_term(journal.epoch_since(number, 0) or learner.epoch)
+            # Of a broken model there is more than was learned.
+            end = journal.end(number) if learner.model.broken else 0
             try:
-                journal.append_epoch(number, learner.sequence, term)
+                journal.append_epoch(number, max(end, learner.sequence), term)
             except NotLeader:
                 self._note(self.replay(computing))
                 if self._last_rollback() != self._rollback:
@@ -224,7 +229,7 @@ class Leading:
                 follower = self._followed[name] = Follower(entry, self._storage)
             try:
                 await loop.run_in_executor(self._standby, follower.catch_up)
-            except StartupError as error:
+            except (StartupError, StorageFailed, OSError) as error:
                 logger.warning("model %s cannot be followed: %s", name, error)
                 self._followed.pop(name, None)
 

@@ -33,10 +33,13 @@ PATIENCE_SECONDS, _ANSWER_SECONDS = 10.0, 2.0
 _RESOLVE_SECONDS = 1.0
 # How long it is tried to read.
 _READ_SECONDS = 10.0
+# How long a copy of a stream may be behind the others.
+_BEHIND_SECONDS = 10.0
 _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.01, 0.2
 # Messages and bytes that are read with one call.
 _READ_MESSAGES, _READ_BYTES = 256, 8 << 20
-_COMMIT_BYTES = 12
+# Of a commit's name, which begins with that of its writer.
+_COMMIT_BYTES, _WRITER_BYTES = 12, 6
 
 
 class LogGap(StartupError):
@@ -83,11 +86,12 @@ class ChainedSubject:
         self._nats, self._hand_on = nats, take
         self._doubt: _Doubt | None = None
         self._writes = False
+        self._writer = secrets.token_bytes(_WRITER_BYTES)
 
     def read(self, after: int) -> Iterator[Commit]:
         """All commits after a message, which is one that a commit ends with, or 0.
 
-        Raises LogGap, StartupError.
+        Raises LogGap, StartupError, StorageFailed.
         """
         messages, before = self._messages(after), after
         for part, sequence in messages:
@@ -101,14 +105,15 @@ class ChainedSubject:
                 parts.append(following)
             if self._writes and first > self.last:
                 return
-            commit = Commit(part.previous, first, sequence, joined(parts))
+            writer = part.commit[:_WRITER_BYTES]
+            commit = Commit(part.previous, first, sequence, writer, joined(parts))
             before = sequence
             if first > self.last:
                 self._take(commit)
             yield commit
 
     def read_on(self) -> None:
-        """Read what has come since, or all of it. Raises LogGap, StartupError."""
+        """Read what has come since, or all of it. Raises LogGap, StartupError, StorageFailed."""
         for _ in self.read(self.last):
             pass
 
@@ -121,7 +126,10 @@ class ChainedSubject:
         await self._nats.call(f"STREAM.PURGE.{self._stream}", request)
 
     def commit_at(self, first: int) -> list[LogRow]:
-        """The rows of the commit that begins with a message. Raises StartupError."""
+        """The rows of the commit that begins with a message.
+
+        Raises StartupError, StorageFailed.
+        """
         parts = list[Part]()
         for part, _ in self._messages(first - 1):
             parts.append(part)
@@ -141,7 +149,7 @@ class ChainedSubject:
             await self.resolve()
         self._writes = True
         try:
-            await self._store(secrets.token_bytes(_COMMIT_BYTES), rows, event)
+            await self._store(self._new_commit(), rows, event)
         except _Overtaken:
             raise self._not_leader() from None
 
@@ -157,12 +165,12 @@ class ChainedSubject:
             return
         try:
             # With this in its place, the commit in doubt can no longer be stored.
-            void = secrets.token_bytes(_COMMIT_BYTES)
+            void = self._new_commit()
             await self._store(void, [], event=True, patience=_RESOLVE_SECONDS)
         except _Overtaken as error:
             if error.commit != doubt.commit or doubt.event:
                 raise self._not_leader() from None
-            self._take(Commit(self.last, error.first, error.last, doubt.rows))
+            self._take(Commit(self.last, error.first, error.last, self._writer, doubt.rows))
         except StorageFailed as error:
             self._doubt = doubt
             raise StorageFailed(f"{error.detail}; an earlier commit is in doubt") from None
@@ -192,7 +200,8 @@ class ChainedSubject:
                 raise InDoubt(f"the {self.name} has not answered: {problem}")
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-        self._take(Commit(self.last, last - len(messages) + 1, last, list(rows)))
+        first = last - len(messages) + 1
+        self._take(Commit(self.last, first, last, self._writer, list(rows)))
 
     async def _send_or_find(self, commit: bytes, messages: list[bytes]) -> int:
         """Send a commit, unless it is there; its last message's sequence.
@@ -217,6 +226,9 @@ class ChainedSubject:
         if part.commit != commit:
             raise _Overtaken(part.commit, first, last)
         return last
+
+    def _new_commit(self) -> bytes:
+        return self._writer + secrets.token_bytes(_COMMIT_BYTES - _WRITER_BYTES)
 
     def _not_leader(self) -> NotLeader:
         self._writes = False
@@ -258,7 +270,12 @@ class ChainedSubject:
         self._hand_on(commit)
 
     def _messages(self, after: int) -> Iterator[tuple[Part, int]]:
-        """The messages after one, with their sequences. Raises StartupError."""
+        """The messages after one, with their sequences, up to what is known at least.
+
+        A copy of the stream that is behind the others answers as if there were no more.
+        Raises StartupError, StorageFailed.
+        """
+        deadline = time.monotonic() + _BEHIND_SECONDS
         while True:
             request = {
                 "seq": after + 1,
@@ -270,7 +287,12 @@ class ChainedSubject:
             for stored in found:
                 yield self._decoded(stored), stored.sequence
             if not found:
-                return
+                if after >= self.last:
+                    return
+                if time.monotonic() > deadline:
+                    raise StorageFailed(f"the {self.name} cannot be read on after message {after}")
+                time.sleep(_PAUSE_SECONDS)
+                continue
             after = found[-1].sequence
 
     def _read_some(self, request: dict[str, object]) -> list[Stored]:
@@ -281,7 +303,7 @@ class ChainedSubject:
                 return self._nats.run(work, _READ_SECONDS)
             except Unanswered as error:
                 if time.monotonic() > deadline:
-                    raise StartupError(f"the {self.name} cannot be read: {error}") from None
+                    raise StorageFailed(f"the {self.name} cannot be read: {error}") from None
                 time.sleep(_PAUSE_SECONDS)
 
     def _decoded(self, stored: Stored) -> Part:

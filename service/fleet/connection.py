@@ -1,6 +1,7 @@
 """The connection to NATS, on an event loop in a thread of its own, for callers in other threads."""
 
 import asyncio
+import base64
 import json
 import logging
 import threading
@@ -161,6 +162,23 @@ class NatsConnection:
         except Error as error:
             raise Unanswered(f"no answer from NATS: {error or type(error).__name__}") from None
 
+    async def last(self, stream: str, subject: str) -> Stored | None:
+        """The last message of a subject; None where the stream's leader knows of none either.
+
+        Raises Refused, Unanswered, NotConnected.
+        """
+        request = {"last_by_subj": subject}
+        if found := await self.get(stream, request):
+            return found[0]
+        try:
+            answer = await self.call(f"STREAM.MSG.GET.{stream}", request)
+        except Refused as error:
+            if error.code == _NO_MESSAGE:
+                return None
+            raise
+        message = answer["message"]
+        return Stored(message["seq"], subject, base64.b64decode(message.get("data", "")))
+
     async def _get_many(self, subject: str, body: bytes, most: int) -> list[Stored]:
         inbox, found = self.client.new_inbox(), list[Stored]()
         subscription = await self.client.subscribe(inbox)
@@ -198,6 +216,7 @@ class NatsConnection:
 # 503 of an answer, and the errors under it that are final: a stream at its bound.
 _NOT_NOW, LOG_FULL, NO_ROOM = 503, 10077, 10047
 _FINAL = frozenset({LOG_FULL, NO_ROOM})
+_NO_MESSAGE = 10037
 
 
 def _stored(message: Msg) -> list[Stored]:

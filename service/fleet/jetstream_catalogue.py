@@ -77,12 +77,20 @@ class JetStreamCatalogue:
         if not self._nats.connected:
             raise StorageFailed(f"no server of NATS is connected at {self._nats.servers}")
         try:
-            entry = self._nats.run(self._bucket.get(_MODEL + encoded(name)), _SECONDS)
-        except (KeyNotFoundError, KeyDeletedError, InvalidKeyError):
-            return None  # the last for what can be no model's name
-        except (nats.errors.Error, Unanswered) as error:
+            value = self._nats.run(self._value(_MODEL + encoded(name)), _SECONDS)
+        except (nats.errors.Error, Refused, Unanswered) as error:
             raise StorageFailed(f"the catalogue could not be read: {error}") from None
-        return _read(entry.value)
+        return _read(value) if value else None
+
+    async def _value(self, key: str) -> bytes | None:
+        """What a key has; nothing where even the bucket's leader knows of none."""
+        try:
+            return (await self._bucket.get(key)).value
+        except KeyNotFoundError:
+            found = await self._nats.last(f"KV_{MODELS_BUCKET}", f"$KV.{MODELS_BUCKET}.{key}")
+            return None if found is None else found.body
+        except (KeyDeletedError, InvalidKeyError):
+            return None  # the latter for what can be no model's name
 
     @contextmanager
     def creating(

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from service.errors import StartupError, StorageFailed
+from service.errors import NotLeader, StartupError, StorageFailed
 from service.fleet.commit_messages import (
     LogRow,
     entry_row,
@@ -62,7 +62,7 @@ class JetStreamJournal:
         for model in list(rows):
             try:
                 self._logs.of(model)  # read when it was first asked for
-            except StartupError as error:
+            except (StartupError, StorageFailed) as error:
                 failures[model] = StorageFailed(f"{error}; nothing was learned")
                 del rows[model]
         results = self._logs.nats.run(self._store_all(rows), _SECONDS) if rows else []
@@ -109,6 +109,8 @@ class JetStreamJournal:
         """Write that an epoch begins: a term of this replica, which nobody else writes in."""
         record = json.dumps({"epoch": epoch}).encode()
         log = self._logs.of(model)
+        if sequence < log.index.reached:
+            raise NotLeader(f"the {log.chain.name} goes on after sequence {sequence}")
         log.read_kept()
         log.store_event([event_row("epoch", sequence, now(), record)])
         log.term = log.chain.last

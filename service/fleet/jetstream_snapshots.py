@@ -7,6 +7,7 @@ import asyncio
 import hashlib
 import json
 import secrets
+import time
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
@@ -26,7 +27,9 @@ from service.storage.snapshot_format import (
 
 T = TypeVar("T")
 
-_SECONDS, _CALL_SECONDS = 600.0, 15.0
+_SECONDS = 600.0
+# How long a part is looked for, and how often.
+_PART_SECONDS, _PAUSE_SECONDS = 10.0, 0.05
 # Parts that are on their way at the same time.
 _AT_A_TIME = 8
 _HEADER_BYTES = 2048
@@ -100,10 +103,10 @@ class JetStreamSnapshots:
     def set_aside(self, model: int, sequence: int) -> None:
         """Let a damaged snapshot no longer be listed; its parts are kept."""
         subject = states_of(model, "at", sequence)
-        found = self._call(lambda: self._nats.get(STATES, {"last_by_subj": subject}))
-        if found:
+        found = self._call(lambda: self._nats.last(STATES, subject))
+        if found is not None:
             aside = states_of(model, "damaged", sequence)
-            self._call(lambda: self._nats.ask(aside, found[0].body))
+            self._call(lambda: self._nats.ask(aside, found.body))
             self._purge(subject)
 
     def pin(self, model: int, content: bytes) -> str:
@@ -189,15 +192,21 @@ class JetStreamSnapshots:
         pieces = list[bytes]()
         for start in range(0, n_parts, _AT_A_TIME):
             asked = [f"{subject}.{i}" for i in range(start, min(n_parts, start + _AT_A_TIME))]
-            found = await asyncio.gather(
-                *(self._nats.get(STATES, {"last_by_subj": one}) for one in asked)
-            )
-            pieces += [stored.body for answer in found for stored in answer]
+            pieces += await asyncio.gather(*(self._get_part(one) for one in asked))
         return pieces
 
+    async def _get_part(self, subject: str) -> bytes:
+        """A part, of which a copy of the stream that is behind the others knows nothing."""
+        deadline = time.monotonic() + _PART_SECONDS
+        while not (found := await self._nats.get(STATES, {"last_by_subj": subject})):
+            if time.monotonic() > deadline:
+                raise Unanswered(f"there is nothing of {subject}")
+            await asyncio.sleep(_PAUSE_SECONDS)
+        return found[0].body
+
     def _manifest(self, subject: str) -> _Manifest | None:
-        found = self._call(lambda: self._nats.get(STATES, {"last_by_subj": subject}))
-        return _Manifest._make(msgpack.unpackb(found[0].body)) if found else None
+        found = self._call(lambda: self._nats.last(STATES, subject))
+        return None if found is None else _Manifest._make(msgpack.unpackb(found.body))
 
     def _remove(self, model: int, kind: str, token: object) -> None:
         subject = states_of(model, kind, token)

@@ -19,11 +19,13 @@ class Commit(NamedTuple):
     """A commit as it stands in a log.
 
     previous, first, last: sequences in the stream of the message before it, and of its own.
+    writer: what all commits have in common that one replica wrote while it led.
     """
 
     previous: int
     first: int
     last: int
+    writer: bytes
     rows: list[LogRow]
 
 
@@ -86,13 +88,17 @@ class KnownKey(NamedTuple):
 
 
 class LogIndex:
-    """The index of one model's log. Used by one thread at a time."""
+    """The index of one model's log. Used by one thread at a time.
+
+    end: the sequence of the last sample that it has. reached: of the last one that counts, as a
+    rollback makes those after it void.
+    """
 
     def __init__(self, model: int) -> None:
         self._model = model
         self.segments: list[Segment] = []
         self.keys: dict[int, KnownKey] = {}
-        self.end = 0
+        self.end = self.reached = 0
         # Sequence, epoch, and the rollback if it began with one; in the log's order.
         self._events: list[tuple[int, str, Rollback | None]] = []
 
@@ -103,7 +109,7 @@ class LogIndex:
         self.segments[-1].add(commit)
         for row in commit.rows:
             if row.kind in WITH_SAMPLES:
-                self.end = row.sequence
+                self.end = self.reached = row.sequence
             else:
                 self.add_row(row, commit.first)
 
@@ -121,6 +127,7 @@ class LogIndex:
             for sequence in [one for one in self.keys if one > learned]:
                 del self.keys[sequence]
             self._events.append((row.sequence, rollback.epoch, rollback))
+            self.reached = min(self.reached, row.sequence)
         elif row.kind == "epoch":
             self._events.append((row.sequence, json.loads(row.record)["epoch"], None))
 

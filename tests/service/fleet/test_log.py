@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from service.errors import InDoubt, NotLeader, StartupError, StorageFailed
@@ -15,14 +16,19 @@ from tests.service.nats import MISSING, NatsServers
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
+from nats.js.errors import KeyNotFoundError
+
 from service.fleet import chained_subject
 from service.fleet.connection import NatsConnection, Refused, Unanswered
 from service.fleet.jetstream_answers import JetStreamAnswers
+from service.fleet.jetstream_catalogue import JetStreamCatalogue
 from service.fleet.jetstream_journal import JetStreamJournal
+from service.fleet.jetstream_snapshots import JetStreamSnapshots
 from service.fleet.model_log import ModelLogs
 from service.fleet.streams import log_of, make_streams
 from service.storage.high_water import HighWater
 from service.storage.replay_marks import ReplayMarks
+from service.storage.snapshot_format import State
 
 _numbers = itertools.count(1)
 _LOG_BYTES = 8 * 12_000_000
@@ -39,6 +45,7 @@ class Replica:
     """A journal of its own connection, whose next appends have a fate.
 
     fate: "lost" are not sent, "unheard" are stored without an answer, a number is the refusal.
+    behind: so many of the next looks meet a copy of the stream that is behind: it has nothing.
     """
 
     def __init__(self, servers: NatsServers, data: Path) -> None:
@@ -51,6 +58,9 @@ class Replica:
         self.fate: list[Any] = []
         self._ask = self.nats.ask
         self.nats.ask = self._ask_with_fate  # type: ignore[method-assign]
+        self.behind = 0
+        self._get = self.nats.get
+        self.nats.get = self._get_behind  # type: ignore[method-assign]
 
     async def _ask_with_fate(self, subject: str, *rest: Any) -> dict[str, Any]:
         fate = self.fate.pop(0) if self.fate and subject.startswith("wolfstream.log") else None
@@ -61,6 +71,10 @@ class Replica:
         if fate is not None:
             raise Unanswered("no answer, says the test")
         return answer
+
+    async def _get_behind(self, *request: Any) -> list[Any]:
+        self.behind -= 1
+        return [] if self.behind >= 0 else await self._get(*request)
 
     def entry(self, model: int, sequence: int, record: bytes = b"r") -> Entry:
         return Entry(model, sequence, 1, sequence, "asset", 1, record)
@@ -131,6 +145,61 @@ class TestTerms:
             ]
             results = [future.exception(30) for future in storing]
             assert sorted(type(one) for one in results if one) == [NotLeader], round_
+
+    def test_what_was_not_learned_begins_none(self, replicas: Pair, model: int):
+        old, new = replicas
+        old.append(model, 1, 2)
+        assert new.told(model) == [1, 2]
+        with pytest.raises(NotLeader):
+            new.journal.append_epoch(model, 1, "term of new")
+        new.journal.append_epoch(model, 2, "term of new")
+
+
+class TestCopyThatIsBehind:
+    """A server that was just started answers reads though it does not have all messages yet."""
+
+    def test_ends_no_log_before_its_known_end(self, replicas: Pair, model: int):
+        leader, reader = replicas
+        leader.append(model, 1)
+        leader.append(model, 2)
+        assert reader.told(model) == [1, 2]
+        reader.behind = 2
+        assert reader.told(model) == [1, 2]
+
+    def test_for_long_is_no_damage(
+        self, replicas: Pair, model: int, monkeypatch: pytest.MonkeyPatch
+    ):
+        leader, reader = replicas
+        leader.append(model, 1)
+        assert reader.told(model) == [1]
+        monkeypatch.setattr(chained_subject, "_BEHIND_SECONDS", 0.0)
+        reader.behind = 1_000_000
+        with pytest.raises(StorageFailed, match="cannot be read on"):
+            reader.told(model)
+        reader.behind = 0
+        assert reader.told(model) == [1]
+
+    def test_hides_no_snapshot(self, replicas: Pair, model: int):
+        nats = replicas[0].nats
+        snapshots = JetStreamSnapshots(nats)
+        state = State({"sequence": 7, "spec": {}}, {"X": np.zeros((300, 500))})
+        snapshots.save(model, state)
+        replicas[0].behind = 3
+        assert np.array_equal(snapshots.load(model, 7).arrays["X"], state.arrays["X"])
+
+    def test_hides_no_model(self, replicas: Pair):
+        catalogue = JetStreamCatalogue(replicas[0].nats, replicas[0].logs)
+        with catalogue.creating("there", {}, "epoch") as number:
+            pass
+
+        async def nothing(_: str) -> Any:
+            raise KeyNotFoundError
+
+        catalogue._bucket.get = nothing  # type: ignore[method-assign,assignment]
+        found = catalogue.find("there")
+        assert found is not None
+        assert found.number == number
+        assert catalogue.find("nobody") is None
 
 
 class TestDoubt:
