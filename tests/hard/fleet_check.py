@@ -86,10 +86,14 @@ class _Log:
         self.samples = list[float]()
         self.terms = [(0, model.epoch)]
         self.faults = list[str]()
+        self._writer = b""
         for commit in fleet.logs.of(model.number).chain.read(0):
             self._take(model.name, commit)
 
     def _take(self, name: str, commit: Commit) -> None:
+        if self._writer not in (b"", commit.writer) and commit.rows[0].kind != "epoch":
+            self.faults.append(f"{name}: message {commit.first} is of another leader than its term")
+        self._writer = commit.writer
         for row in commit.rows:
             if row.kind in WITH_SAMPLES:
                 if row.sequence - row.samples != len(self.samples):

@@ -1,0 +1,110 @@
+"""Clients of a fleet, which keep what they send and what they are answered."""
+
+import itertools
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from random import Random
+
+import httpx
+
+from tests.hard.fleet_check import Read, Sent
+
+PROBE = [[0.5, float(i), float(i % 3)] for i in range(8)]
+_PATIENCE_SECONDS, _ANSWER_SECONDS = 120.0, 30.0
+
+
+class Clients:
+    """Threads that learn and predict through any replica, and keep what they were answered."""
+
+    def __init__(self, urls: Sequence[str], models: Sequence[str], seed: int) -> None:
+        self.sent, self.read = list[Sent](), list[Read]()
+        self.statuses = Counter[int]()
+        self.longest = 0.0
+        self.failures = list[str]()
+        self._urls, self._seed = urls, seed
+        self._numbers = itertools.count(1)
+        self._ended = threading.Event()
+        jobs = [(self._learn, model, n) for model in models for n in range(2)]
+        jobs += [(self._predict, model, 9) for model in models]
+        self._threads = [threading.Thread(target=self._guarded, args=job) for job in jobs]
+
+    def begin(self) -> None:
+        """Start all."""
+        for thread in self._threads:
+            thread.start()
+
+    def end(self) -> None:
+        """Let each finish its request, and wait for them."""
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _guarded(self, job: Callable[[str, Random], None], model: str, number: int) -> None:
+        try:
+            job(model, Random(f"{self._seed} {model} {number}"))
+        except Exception as error:
+            self.failures.append(f"{model}: {error!r}")
+
+    def _learn(self, model: str, random: Random) -> None:
+        while not self._ended.is_set():
+            n = random.choice([1, 5, 40])
+            samples = tuple(next(self._numbers) / 1024 for _ in range(n))
+            key = f"key-{samples[0]}" if random.random() < 0.5 else None
+            rows = [[x, random.randrange(8), random.randrange(3)] for x in samples]
+            body = {"x": rows, "y": [int(row[1] + row[2]) % 2 for row in rows]}
+            began = time.monotonic()
+            answer = self._send(model, "samples", body, key, random)
+            self.longest = max(self.longest, time.monotonic() - began)
+            told = answer.json() if answer is not None else {}
+            self.sent.append(Sent(model, key, samples, told.get("sequence"), told.get("epoch")))
+
+    def _send(
+        self, model: str, call: str, body: object, key: str | None, random: Random
+    ) -> httpx.Response | None:
+        """The answer of 200; with a key it is asked for until it comes."""
+        deadline, told = time.monotonic() + _PATIENCE_SECONDS, list[str]()
+        headers = {} if key is None else {"Idempotency-Key": key}
+        while time.monotonic() < deadline:
+            url = f"{random.choice(self._urls)}/v1/models/{model}/{call}"
+            try:
+                answer = httpx.post(url, json=body, headers=headers, timeout=_ANSWER_SECONDS)
+            except httpx.TransportError as error:
+                self.statuses[0] += 1
+                told.append(f"{url}: {error!r}")
+                if key is None and not isinstance(error, httpx.ConnectError):
+                    return None
+            else:
+                self.statuses[answer.status_code] += 1
+                if answer.status_code == 200:
+                    return answer
+                told.append(f"{url}: {answer.text}")
+                if _may_be_learned(answer) and key is None:
+                    return None
+            time.sleep(0.05)
+        raise TimeoutError(f"no answer within {_PATIENCE_SECONDS} s: {told[-5:]}")
+
+    def _predict(self, model: str, random: Random) -> None:
+        while not self._ended.is_set():
+            try:
+                url = f"{random.choice(self._urls)}/v1/models/{model}/predict"
+                answer = httpx.post(url, json={"x": PROBE}, timeout=_ANSWER_SECONDS)
+            except httpx.TransportError:
+                continue
+            if answer.status_code == 200:
+                told = answer.json()
+                self.read.append(Read(model, told["sequence"], told["epoch"], told["decision"]))
+            time.sleep(0.02)
+
+
+def _may_be_learned(answer: httpx.Response) -> bool:
+    """Whether an answer, which is not 200, leaves open what became of its request.
+
+    The balancer's own answers have no JSON: 503 where it has sent nothing to anybody.
+    """
+    if answer.headers["content-type"] != "application/problem+json":
+        assert answer.status_code in (502, 503, 504), answer.text
+        return answer.status_code != 503
+    assert answer.status_code == 503, answer.text
+    return bool(answer.json()["type"] == "urn:wolfstream:in-doubt")

@@ -1,0 +1,229 @@
+"""What fails in a fleet's campaign: parts are killed, stopped, cut off, filled, and come back."""
+
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx
+
+from service.fleet.connection import NatsConnection, Refused, Unanswered
+from service.fleet.streams import log_of
+from tests.service import balancer
+from tests.service.balancer import Balancer
+from tests.service.cable import Cable
+from tests.service.fleet.conftest import Replica
+from tests.service.nats import NatsServers
+from tests.service.process import ServerProcess
+
+_PATIENCE_SECONDS = 60.0
+# What the logs may grow by where their bound is set to what they have.
+_ROOM_BYTES = 1 << 16
+
+
+class Parts:
+    """Three servers of NATS, three replicas, and a balancer where HAProxy is there.
+
+    The last replica is reached, and reaches NATS, through a cable. urls: those at which clients
+    reach the fleet.
+    """
+
+    def __init__(self, folder: Path, n_servers: int) -> None:
+        self.nats = NatsServers(folder / "nats", n_servers, sync=True)
+        self.replicas = [Replica(folder / f"replica-{number}", self.nats) for number in range(3)]
+        behind = self.replicas[-1]
+        self.cable = Cable([*self.nats.ports, behind.port])
+        *ports, own = self.cable.ports
+        behind.settings["fleet"] = ",".join(f"nats://127.0.0.1:{port}" for port in ports)
+        behind.settings["advertise"] = f"http://127.0.0.1:{own}"
+        self.addresses = [str(one.settings["advertise"]) for one in self.replicas]
+        self.balancer = None if balancer.MISSING else Balancer(folder, self.addresses)
+        balanced = [] if self.balancer is None else [self.balancer.url]
+        self.urls = [*self.addresses, *balanced]
+
+    def start(self) -> "Parts":
+        """Start all, and wait until all replicas are ready."""
+        self.nats.start()
+        for one in self.replicas:
+            one.launch()
+        for one in self.replicas:
+            one.wait()
+        if self.balancer is not None:
+            self.balancer.start()
+        return self
+
+    def leader(self, model: str) -> ServerProcess | None:
+        """The replica that leads a model, as the first says that answers; None if nobody does."""
+        for url in self.addresses:
+            try:
+                told = httpx.get(f"{url}/v1/fleet", timeout=1).json()
+            except httpx.TransportError:
+                continue
+            lead = [one["url"] for one in told["replicas"] if model in one["leads"]]
+            return self.replicas[self.addresses.index(lead[0])] if lead else None
+        return None
+
+    def close(self) -> None:
+        """End everything."""
+        if self.balancer is not None:
+            self.balancer.close()
+        for one in self.replicas:
+            one.close()
+        self.nats.close()
+        self.cable.close()
+
+
+class Faults:
+    """Faults of a fleet in a random order, each kind at least once if there are so many.
+
+    models: those whose leaders fail. counts: how often each kind came, and kills among them.
+    """
+
+    def __init__(self, parts: Parts, models: list[str], random: Random) -> None:
+        self._parts, self._models, self._random = parts, models, random
+        self.counts, self.kills = Counter[str](), 0
+        self._kinds: dict[str, tuple[int, Callable[[], None]]] = {
+            "replica killed": (6, self._kill_replica),
+            "leader killed": (4, self._kill_leader),
+            "leader stopped, replaced, continued": (3, self._stop_leader),
+            "replica stopped": (2, self._stop_replica),
+            "replica ended": (2, self._end_replica),
+            "replica cut off": (2, self._cut_off),
+            "server of NATS killed": (5, self._kill_server),
+            "all of NATS killed": (1, self._kill_all_servers),
+            "log full": (2, self._fill_log),
+        }
+        if parts.balancer is not None:
+            self._kinds["balancer killed"] = 2, self._kill_balancer
+
+    def happen(self, n: int) -> None:
+        """Let so many things fail, one after another."""
+        weights = [weight for weight, _ in self._kinds.values()]
+        kinds = [*self._kinds, *self._random.choices(list(self._kinds), weights, k=n)][:n]
+        self._random.shuffle(kinds)
+        for kind in kinds:
+            self._kinds[kind][1]()
+            self.counts[kind] += 1
+            time.sleep(self._random.uniform(0.5, 3.0))
+
+    def _pause(self) -> None:
+        time.sleep(self._random.uniform(0.5, 4.0))
+
+    def _kill_replica(self) -> None:
+        self._kill(self._random.choice(self._parts.replicas))
+
+    def _kill_leader(self) -> None:
+        self._kill(self._some_leader())
+
+    def _kill(self, one: ServerProcess) -> None:
+        one.kill()
+        self.kills += 1
+        self._pause()
+        one.launch()
+        one.wait()
+
+    def _some_leader(self) -> ServerProcess:
+        model = self._random.choice(self._models)
+        return _found(lambda: self._parts.leader(model))
+
+    def _stop_leader(self) -> None:
+        model = self._random.choice(self._models)
+        leader = _found(lambda: self._parts.leader(model))
+        with _stopped(leader):
+            # Those that stand still do not answer: others tell who leads now.
+            _found(lambda: self._parts.leader(model) not in (leader, None))
+            self._pause()
+
+    def _stop_replica(self) -> None:
+        with _stopped(self._random.choice(self._parts.replicas)):
+            time.sleep(2)
+            self._pause()
+
+    def _end_replica(self) -> None:
+        one = self._random.choice(self._parts.replicas)
+        assert one.terminate() == 0
+        one.launch()
+        one.wait()
+
+    def _cut_off(self) -> None:
+        self._parts.cable.cut()
+        try:
+            time.sleep(3)
+            self._pause()
+        finally:
+            self._parts.cable.mend()
+
+    def _kill_server(self) -> None:
+        self._kill_servers([self._random.randrange(len(self._parts.nats.ports))])
+
+    def _kill_all_servers(self) -> None:
+        self._kill_servers(range(len(self._parts.nats.ports)))
+
+    def _kill_servers(self, numbers: "range | list[int]") -> None:
+        for number in numbers:
+            self._parts.nats.kill(number)
+            self.kills += 1
+        self._pause()
+        for number in numbers:
+            self._parts.nats.start_one(number)
+
+    def _kill_balancer(self) -> None:
+        assert self._parts.balancer is not None
+        self._parts.balancer.kill()
+        self.kills += 1
+        self._pause()
+        self._parts.balancer.start()
+
+    def _fill_log(self) -> None:
+        """Let all logs have no more room for a while."""
+        names = {log_of(number)[0] for number in range(8)}
+        with ExitStack() as stack:
+            nats = NatsConnection(self._parts.nats.addresses, "faults")
+            stack.callback(nats.close)
+            for name in names:
+                stack.enter_context(_without_room(nats, name))
+            self._pause()
+
+
+@contextmanager
+def _stopped(one: ServerProcess) -> Iterator[None]:
+    one.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        one.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def _without_room(nats: NatsConnection, stream: str) -> Iterator[None]:
+    """Within, a stream takes little more than it has."""
+    found = _called(nats, f"STREAM.INFO.{stream}", {})
+    bound = found["state"]["bytes"] + _ROOM_BYTES
+    _called(nats, f"STREAM.UPDATE.{stream}", {**found["config"], "max_bytes": bound})
+    try:
+        yield
+    finally:
+        _called(nats, f"STREAM.UPDATE.{stream}", found["config"])
+
+
+def _called(nats: NatsConnection, name: str, request: dict[str, Any]) -> dict[str, Any]:
+    def answer() -> dict[str, Any] | None:
+        try:
+            return nats.run(nats.call(name, request), 30)
+        except (Refused, Unanswered):
+            return None
+
+    return _found(answer)
+
+
+def _found(look: Callable[[], Any]) -> Any:
+    """The first result that is something."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not (found := look()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
