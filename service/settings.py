@@ -40,6 +40,7 @@ def _split_names(given: Any) -> Any:
 
 _Host = Annotated[str, Field(pattern=r"^[a-z0-9._-]+$")]
 _Server = Annotated[str, Field(pattern=r"^(nats|tls)://[^\s/]+$")]
+_Monitor = Annotated[str, Field(pattern=r"^https?://[^/?#\s]+$")]
 _Origin = Annotated[str, Field(pattern=r"^[a-z][a-z0-9+.-]*://[^/?#\s]+$")]
 
 
@@ -93,11 +94,16 @@ class Settings(BaseSettings):
     fleet_log_bytes: int = Field(
         4 << 30,
         ge=1 << 23,
-        description="Bytes that the logs of all models of a fleet may take together; what NATS "
-        "has been told first counts.",
+        description="Bytes that the logs of all models of a fleet may take together; the most "
+        "that any replica was started with counts.",
     )
     fleet_state_bytes: int = Field(
         4 << 30, ge=1 << 23, description="The same of the snapshots of all models."
+    )
+    fleet_monitors: Annotated[tuple[_Monitor, ...], NoDecode, BeforeValidator(_split)] = Field(
+        (),
+        description="Monitoring ports of the fleet's servers of NATS, like http://a:8222, "
+        "separated by commas; at the start it is checked there that they flush each message.",
     )
     webhook: str | None = Field(
         None,

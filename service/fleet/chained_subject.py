@@ -237,8 +237,9 @@ class ChainedSubject:
     def _refusal(self, error: Refused) -> str:
         if error.code == LOG_FULL:
             return (
-                f"the {self.name} is full; nothing was learned. Snapshots make room in it "
-                "(WOLFSTREAM_SNAPSHOT_SAMPLES), or a higher WOLFSTREAM_FLEET_LOG_BYTES"
+                f"the {self.name} is full; nothing was learned. Delete models that nobody uses, or "
+                "start a replica anew with a higher WOLFSTREAM_FLEET_LOG_BYTES; snapshots that "
+                "come sooner (WOLFSTREAM_SNAPSHOT_SAMPLES) keep it from filling"
             )
         return f"the {self.name} could not be written: {error}; nothing was learned"
 

@@ -72,6 +72,22 @@ async def _make_all(nats: NatsConnection, log_bytes: int, state_bytes: int) -> N
         )
 
 
+def grow_streams(nats: NatsConnection, log_bytes: int, state_bytes: int) -> None:
+    """Give streams that there are more room, where more is asked for; see `make_streams`.
+
+    They are never made smaller, which might delete something. What does not work is logged.
+    """
+    for name, _, n_bytes in _wanted(log_bytes, state_bytes):
+        try:
+            config = nats.run(nats.call(f"STREAM.INFO.{name}", {}), _PATIENCE_SECONDS)["config"]
+            if 0 <= config["max_bytes"] < n_bytes:
+                larger = {**config, "max_bytes": n_bytes}
+                nats.run(nats.call(f"STREAM.UPDATE.{name}", larger), _PATIENCE_SECONDS)
+                logger.info("the stream %s may have %d bytes from now on", name, n_bytes)
+        except (Refused, Unanswered) as error:
+            logger.warning("the stream %s keeps its bound: %s", name, error)
+
+
 async def make_bucket(nats: NatsConnection, bucket: str) -> int:
     """Make a bucket if it is missing; how many copies of it there are. Raises StartupError."""
     return await _make(nats, f"KV_{bucket}", f"$KV.{bucket}.>", _BUCKET)

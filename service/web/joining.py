@@ -10,7 +10,9 @@ from pathlib import Path
 
 from service.errors import StartupError
 from service.fleet.api_keys import FleetKeys
+from service.fleet.flushing import warn_of_flushing
 from service.fleet.opening import Fleet, connect, open_fleet
+from service.fleet.streams import grow_streams
 from service.settings import Settings
 
 
@@ -41,6 +43,8 @@ def joined(settings: Settings) -> Iterator[Fleet]:
     logging.getLogger("httpx").setLevel(logging.WARNING)
     nats = connect(settings.fleet, settings.fleet_log_bytes, settings.fleet_state_bytes)
     try:
+        grow_streams(nats, settings.fleet_log_bytes, settings.fleet_state_bytes)
+        warn_of_flushing(settings.fleet_monitors)
         yield open_fleet(nats, settings.data, settings.snapshots)
     finally:
         nats.close()

@@ -1,6 +1,6 @@
 """A fleet whose parts are killed, stopped, cut off and filled while clients use it.
 
-FLEET_FAULTS says how often, 60 by default. In the end `tests.hard.fleet_check` reads the log and
+FLEET_FAULTS says how often, 75 by default: some ten minutes. In the end `tests.hard.fleet_check` reads the log and
 all answers.
 """
 
@@ -27,7 +27,7 @@ pytestmark = [
 ]
 
 SEED = int(os.environ.get("HARD_SEED", "20260101"))
-FAULTS = int(os.environ.get("FLEET_FAULTS", "60"))
+FAULTS = int(os.environ.get("FLEET_FAULTS", "75"))
 MODELS = ["first", "second", "a..third"]
 SPEC = PAPERS | {"working_set": {"max_size": 300}, "asset": None}
 

@@ -23,19 +23,26 @@ MISSING = (
 class NatsServers:
     """One server, or three that are a cluster, with directories that outlive them.
 
-    sync: whether each message is flushed to disk before it is acknowledged.
+    sync: whether each message is flushed to disk before it is acknowledged. monitors: addresses of
+    their monitoring ports.
     """
 
     def __init__(self, directory: Path, n: int = 1, sync: bool = False) -> None:
         self._directory, self._sync = directory, sync
         self.ports = [free_port() for _ in range(n)]
         self._routes = [free_port() for _ in range(n)]
+        self._monitors = [free_port() for _ in range(n)]
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * n
 
     @property
     def addresses(self) -> list[str]:
         """What `--fleet` takes."""
         return [f"nats://127.0.0.1:{port}" for port in self.ports]
+
+    @property
+    def monitors(self) -> list[str]:
+        """What WOLFSTREAM_FLEET_MONITORS takes."""
+        return [f"http://127.0.0.1:{port}" for port in self._monitors]
 
     def start(self) -> "NatsServers":
         """Start all, and wait until they listen."""
@@ -77,13 +84,17 @@ class NatsServers:
         sync = "sync_interval: always, " if self._sync else ""
         text = (
             f"server_name: n{number}\nlisten: 127.0.0.1:{self.ports[number]}\n"
+            f"http: 127.0.0.1:{self._monitors[number]}\n"
             f'jetstream {{ {sync}store_dir: "{self._directory / str(number)}", '
             "max_file_store: 20GB }\n"
         )
         if len(self.ports) > 1:
             routes = ", ".join(f"nats://127.0.0.1:{port}" for port in self._routes)
             listen = f"127.0.0.1:{self._routes[number]}"
-            text += f"cluster {{ name: fleet, listen: {listen}, routes: [{routes}] }}\n"
+            text += (
+                f"cluster {{ name: fleet, listen: {listen}, "
+                f"routes: [{routes}], no_advertise: true }}\n"
+            )
         return text
 
     @staticmethod

@@ -1,0 +1,71 @@
+"""The streams of a fleet: their bounds, and what is said of how servers keep them."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.service.nats import MISSING, NatsServers
+from tests.service.process import free_port
+
+if MISSING:
+    pytest.skip(MISSING, allow_module_level=True)
+
+from service.fleet.connection import NatsConnection
+from service.fleet.flushing import warn_of_flushing
+from service.fleet.streams import STATES, grow_streams, log_of, make_streams
+
+_BYTES = 8 << 20
+
+
+@pytest.fixture
+def nats(servers: NatsServers) -> Iterator[NatsConnection]:
+    connection = NatsConnection(servers.addresses, "test")
+    make_streams(connection, _BYTES, _BYTES)
+    yield connection
+    connection.close()
+
+
+def bounds(nats: NatsConnection) -> list[int]:
+    names = [*(log_of(number)[0] for number in range(8)), STATES]
+    told = [nats.run(nats.call(f"STREAM.INFO.{name}", {}), 10) for name in names]
+    return [one["config"]["max_bytes"] for one in told]
+
+
+def test_streams_grow_and_never_shrink(nats: NatsConnection):
+    assert bounds(nats) == [1 << 20] * 8 + [_BYTES]
+    grow_streams(nats, 2 * _BYTES, _BYTES // 2)
+    assert bounds(nats) == [2 << 20] * 8 + [_BYTES]
+    grow_streams(nats, _BYTES, _BYTES)
+    assert bounds(nats) == [2 << 20] * 8 + [_BYTES]
+
+
+def test_a_bound_that_cannot_be_raised_stays(
+    nats: NatsConnection, caplog: pytest.LogCaptureFixture
+):
+    before = bounds(nats)
+    grow_streams(nats, 1 << 50, _BYTES)
+    assert bounds(nats) == before
+    assert "keeps its bound" in caplog.text
+
+
+class TestFlushing:
+    def test_that_leaves_something_for_later_is_warned_of(
+        self, servers: NatsServers, caplog: pytest.LogCaptureFixture
+    ):
+        warn_of_flushing(servers.monitors)
+        assert "flushes its files every 120 s" in caplog.text
+
+    def test_of_each_message_is_fine(self, tmp_path: Path, caplog: pytest.LogCaptureFixture):
+        servers = NatsServers(tmp_path, sync=True).start()
+        try:
+            with caplog.at_level(logging.WARNING, "service"):
+                warn_of_flushing(servers.monitors)
+            assert caplog.text == ""
+        finally:
+            servers.close()
+
+    def test_that_nobody_tells_of_is_warned_of(self, caplog: pytest.LogCaptureFixture):
+        warn_of_flushing([f"http://127.0.0.1:{free_port()}"])
+        assert "does not tell how" in caplog.text
