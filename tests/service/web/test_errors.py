@@ -63,12 +63,16 @@ def below(kind: type[Refusal]) -> list[type[Refusal]]:
 
 
 # Those of the program; a test elsewhere may define one for itself.
-ALL = [kind for kind in below(Refusal) if kind.__module__ == errors.__name__]
+ALL = [kind for kind in below(Refusal) if kind.__module__.startswith("service.errors.")]
 each_refusal = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 
 
 def test_the_table_of_statuses_is_complete():
     assert {kind.slug for kind in ALL} == set(STATUS)
+
+
+def test_every_refusal_is_imported_from_the_package():
+    assert [kind for kind in ALL if getattr(errors, kind.__name__, None) is not kind] == []
 
 
 def test_what_became_of_the_samples_is_said():

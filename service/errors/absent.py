@@ -1,0 +1,27 @@
+"""Requests for something that does not exist."""
+
+from service.errors.refusal import Refusal
+
+
+class UnknownModel(Refusal):
+    """No model has this name."""
+
+    slug, title = "unknown-model", "There is no such model"
+
+
+class UnknownJob(Refusal):
+    """No job of this model has this id, or it is no longer kept."""
+
+    slug, title = "unknown-job", "There is no such job"
+
+
+class UnknownSnapshot(Refusal):
+    """The model has no snapshot of this sequence, or it is no longer kept."""
+
+    slug, title = "unknown-snapshot", "There is no such snapshot"
+
+
+class NoSuchHead(Refusal):
+    """The model was created without this head."""
+
+    slug, title = "no-such-head", "The model has no such head"
