@@ -1,11 +1,19 @@
 """Schemas of how sure a head is, how good that was, and why it says what it says."""
 
 from service.samples.validation import MOST_REASONS
-from service.web.openapi.fields import COUNT, FIELDS, NUMBER, OBJECT, TEXT, Schema, array_of
+from service.web.openapi.fields import FIELDS
+from service.web.openapi.primitives import (
+    COUNT,
+    NUMBER,
+    NUMBER_OR_NULL,
+    OBJECT,
+    TEXT,
+    Schema,
+    array_of,
+)
 
 _SHARE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
 _SHARE_OR_NULL: Schema = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
-_NUMBER_OR_NULL: Schema = {"type": ["number", "null"]}
 _LABEL = FIELDS["classes"]["items"]
 
 CONFIDENCE: Schema = {
@@ -56,7 +64,7 @@ EXPLANATION = array_of(
         {
             "for": _LABEL,
             "against": _LABEL,
-            "log_odds": _NUMBER_OR_NULL,
+            "log_odds": NUMBER_OR_NULL,
             "gradient": array_of(_INFLUENCE),
             "members": _MEMBERS,
         },
@@ -70,7 +78,7 @@ ANSWERS: dict[str, Schema] = {
         array_of(_LABEL), description="For each row the classes that `confidence` asks for."
     ),
     "prediction_interval": array_of(
-        array_of(_NUMBER_OR_NULL, minItems=2, maxItems=2),
+        array_of(NUMBER_OR_NULL, minItems=2, maxItems=2),
         description="For each row the two ends; null while too few targets came to bound it.",
     ),
     "explanation": EXPLANATION,
@@ -88,7 +96,7 @@ CALIBRATION: Schema = OBJECT | {
         "samples": COUNT
         | {"description": "That had been predicted; new ones count 64 or 256 at a time."},
         **{
-            f"{over}{name}": _NUMBER_OR_NULL
+            f"{over}{name}": NUMBER_OR_NULL
             for over in ("", "recent_")
             for name in ("log_loss", "brier_score", "calibration_error")
         },
@@ -97,7 +105,7 @@ CALIBRATION: Schema = OBJECT | {
             description="Predictions by tenths of their probability, those without any left out: "
             "how many, their mean probability, and how many of them were right.",
         ),
-        "sets": array_of(_object({**_COVERAGE, "mean_size": _NUMBER_OR_NULL}, "confidence")),
-        "intervals": array_of(_object({**_COVERAGE, "mean_width": _NUMBER_OR_NULL}, "confidence")),
+        "sets": array_of(_object({**_COVERAGE, "mean_size": NUMBER_OR_NULL}, "confidence")),
+        "intervals": array_of(_object({**_COVERAGE, "mean_width": NUMBER_OR_NULL}, "confidence")),
     },
 }

@@ -13,9 +13,9 @@ from service.errors import (
 )
 from service.web.formats.paths import is_open, speaks_inference
 from service.web.openapi.examples import EXAMPLES
-from service.web.openapi.fields import MODEL_NAME
 from service.web.openapi.inference import INFERENCE_COMPONENTS
 from service.web.openapi.operations import refusals
+from service.web.openapi.primitives import MODEL_NAME
 from service.web.openapi.schemas import COMPONENTS
 
 DESCRIPTION = """A server that learns while it serves.

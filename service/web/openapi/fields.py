@@ -5,48 +5,23 @@ from typing import Any
 from service.samples.ids import LONGEST_ID
 from service.samples.targets import LARGEST_TARGET
 from service.samples.weights import LARGEST_WEIGHT, LEAST_WEIGHT
-from service.spec.heads import HEADS
-from service.spec.model import MODEL_NAME_PATTERN
+from service.web.openapi.primitives import (
+    COUNT,
+    FLAG,
+    HEAD,
+    INTEGER_OR_NULL,
+    MODEL_NAME,
+    NUMBER,
+    NUMBER_OR_NULL,
+    OBJECT,
+    TEXT,
+    TIME,
+    Schema,
+    array_of,
+    or_null,
+    ref,
+)
 
-Schema = dict[str, Any]
-
-
-def ref(name: str) -> Schema:
-    """A reference to a component."""
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def array_of(items: Schema, **more: Any) -> Schema:
-    """An array."""
-    return {"type": "array", "items": items, **more}
-
-
-def object_of(
-    required: str, optional: str = "", fields: dict[str, Schema] | None = None, **more: Any
-) -> Schema:
-    """An object with fields that it must have, and those that it may have.
-
-    required, optional: names, with spaces between. fields: of names that mean something else here
-        than in FIELDS. Responses may gain fields: others are allowed unless `more` forbids them.
-    """
-    known = FIELDS | (fields or {})
-    names = required.split()
-    properties = {name: known[name] for name in (*names, *optional.split())}
-    return {"type": "object", "required": names, "properties": properties, **more}
-
-
-def or_null(schema: Schema) -> Schema:
-    """A component, or null."""
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-TEXT: Schema = {"type": "string"}
-FLAG: Schema = {"type": "boolean"}
-OBJECT: Schema = {"type": "object"}
-NUMBER: Schema = {"type": "number"}
-COUNT: Schema = {"type": "integer", "minimum": 0}
-MODEL_NAME: Schema = {"type": "string", "pattern": MODEL_NAME_PATTERN}
-HEAD: Schema = {"type": "string", "enum": list(HEADS)}
 SEQUENCE = COUNT | {"description": "Number of samples logged so far, those for all heads together."}
 EPOCH: Schema = {
     "type": "string",
@@ -61,9 +36,6 @@ MIN_SEQUENCE: Schema = {
         {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}:[0-9]{1,18}$"},
     ],
 }
-_TIME: Schema = {"type": "string", "format": "date-time"}
-_MAYBE_NUMBER: Schema = {"type": ["number", "null"]}
-_MAYBE_INTEGER: Schema = {"type": ["integer", "null"]}
 _LABEL: Schema = {"oneOf": [TEXT, {"type": "integer"}, FLAG]}
 _TARGET: Schema = {"type": "number", "minimum": -LARGEST_TARGET, "maximum": LARGEST_TARGET}
 _WEIGHT: Schema = {"type": "number", "minimum": LEAST_WEIGHT, "maximum": LARGEST_WEIGHT}
@@ -135,7 +107,7 @@ FIELDS: dict[str, Schema] = {
         "description": "One number per row, or one per class if there are more than two; of a "
         "regression the prediction.",
         "type": "array",
-        "items": {"oneOf": [_MAYBE_NUMBER, array_of(NUMBER)]},
+        "items": {"oneOf": [NUMBER_OR_NULL, array_of(NUMBER)]},
     },
     "classes": array_of(
         _LABEL,
@@ -154,7 +126,7 @@ FIELDS: dict[str, Schema] = {
         "`probability`.",
     ),
     "novelty": array_of(
-        _MAYBE_NUMBER,
+        NUMBER_OR_NULL,
         description="How new each row is, by a model with the novelty head: below 0 inside the "
         "ball of the rows so far, and below 1 however far it is; null of the first row.",
     ),
@@ -168,24 +140,24 @@ FIELDS: dict[str, Schema] = {
     "snapshot_sequence": SEQUENCE,
     "rows": {"type": ["string", "null"], "enum": ["arrays", "table", "named", None]},
     "head": HEAD,
-    "objective": _MAYBE_NUMBER,
-    "gap": _MAYBE_NUMBER
+    "objective": NUMBER_OR_NULL,
+    "gap": NUMBER_OR_NULL
     | {
         "description": "Duality gap over the working set, of several pairs of classes the sum; "
         "null where it is unknown."
     },
-    "relative_gap": _MAYBE_NUMBER
+    "relative_gap": NUMBER_OR_NULL
     | {"description": "The largest gap of a pair of classes, as a share of its objective."},
     "work_per_sample": COUNT
     | {"description": "The most multiplications that learning one more sample takes."},
     "warning": TEXT | {"description": "Why the numbers mean less, and what to do."},
-    "features": _MAYBE_INTEGER,
-    "horizon": _MAYBE_NUMBER
+    "features": INTEGER_OR_NULL,
+    "horizon": NUMBER_OR_NULL
     | {
         "description": "In how many samples stored ones fade, or, of ASSET, over how many its "
         "course that counts most averages; null where there is no end."
     },
-    "dimension": _MAYBE_INTEGER,
+    "dimension": INTEGER_OR_NULL,
     "frozen": FLAG,
     "window": COUNT | {"description": "Number of samples that a refit would use."},
     "prequential": {
@@ -195,7 +167,7 @@ FIELDS: dict[str, Schema] = {
         "share of the last label's errors that is saved), log_loss, and the accuracy of the most "
         "frequent label and of the last one; of a regression mae, rmse, r2, and mae and rmse of "
         "the last value and of the running mean.",
-        "additionalProperties": _MAYBE_NUMBER,
+        "additionalProperties": NUMBER_OR_NULL,
     },
     "changes": array_of(
         {
@@ -224,8 +196,8 @@ FIELDS: dict[str, Schema] = {
     "fit": or_null(ref("Fit")) | {"description": "The fit that predicts."},
     "basis": OBJECT,
     # History.
-    "written": _TIME,
-    "time": _TIME,
+    "written": TIME,
+    "time": TIME,
     "to": SEQUENCE | {"description": "Sequence of the snapshot."},
     "at": SEQUENCE | {"description": "The model's own sequence, from which it continues."},
     "rolled_back": or_null(ref("RolledBack")),
@@ -241,3 +213,22 @@ FIELDS: dict[str, Schema] = {
     "request_id": TEXT
     | {"description": "The client's `X-Request-ID`, or a new one; the log has it too."},
 }
+
+
+def object_of(
+    required: str, optional: str = "", fields: dict[str, Schema] | None = None, **more: Any
+) -> Schema:
+    """Return the schema of an object with required and optional fields.
+
+    required, optional: names, with spaces between. fields: of names that mean something else here
+        than in FIELDS. Responses may gain fields: others are allowed unless `more` forbids them.
+    """
+    known = FIELDS | (fields or {})
+    names = required.split()
+    properties = {name: known[name] for name in (*names, *optional.split())}
+    return {"type": "object", "required": names, "properties": properties, **more}
+
+
+def sequence_of(description: str, schema: Schema = SEQUENCE) -> Schema:
+    """Return the field `sequence` where it has a meaning of its own."""
+    return {"sequence": schema | {"description": description}}

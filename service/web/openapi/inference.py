@@ -2,17 +2,16 @@
 
 from service.web.formats.inference import OUTPUTS
 from service.web.formats.tensors import NUMERIC
-from service.web.openapi.fields import (
+from service.web.openapi.fields import MIN_SEQUENCE, object_of
+from service.web.openapi.primitives import (
     COUNT,
     FLAG,
-    MIN_SEQUENCE,
     MODEL_NAME,
     NUMBER,
     OBJECT,
     TEXT,
     Schema,
     array_of,
-    object_of,
 )
 
 _NUMBERS = array_of(NUMBER)

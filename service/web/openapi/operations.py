@@ -19,8 +19,8 @@ from service.web.formats.problems import status_of
 from service.web.formats.wire import JSON, MEDIA_TYPES, PROBLEM_MEDIA_TYPE
 from service.web.openapi.certainty import CONFIDENCE, EXPLAIN
 from service.web.openapi.examples import EXAMPLES
-from service.web.openapi.fields import COUNT, HEAD, TEXT, ref
 from service.web.openapi.fields import MIN_SEQUENCE as OF_MIN_SEQUENCE
+from service.web.openapi.primitives import COUNT, HEAD, TEXT, ref
 
 Responses = dict[int | str, dict[str, Any]]
 

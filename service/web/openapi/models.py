@@ -1,0 +1,145 @@
+"""Schemas of models: their specs, which are pydantic's, and their descriptions."""
+
+from typing import get_args
+
+from service.spec.following import Start
+from service.spec.model import ModelSpec
+from service.web.openapi.certainty import CALIBRATION
+from service.web.openapi.challengers import LAG, PASSED_OVER
+from service.web.openapi.fields import object_of
+from service.web.openapi.heads import HEAD_FIELDS, OF_HEAD
+from service.web.openapi.primitives import (
+    COUNT,
+    MODEL_NAME,
+    MODEL_STATUS,
+    NUMBER,
+    NUMBER_OR_NULL,
+    OBJECT,
+    TEXT,
+    TEXT_OR_NULL,
+    Schema,
+    array_of,
+)
+
+_FOLLOWS: dict[str, Schema] = {
+    "follows": MODEL_NAME
+    | {
+        "description": "A challenger learns what this model learns from now on, and is sent no "
+        "samples of its own. It is of the same task, and follows no challenger."
+    },
+    "start": {
+        "type": "string",
+        "enum": list(get_args(Start)),
+        "default": "empty",
+        "description": "Of a challenger. state: it is what its champion is, whose spec it has but "
+        "for `serve`, `pending` and heads that are null. samples: it first learns those that the "
+        "champion's log still holds.",
+    },
+}
+
+
+def _of_spec() -> dict[str, Schema]:
+    """pydantic's schemas of a spec and its parts.
+
+    The defaults of whole parts are left out: the parts' own schemas have them, and generators of
+    clients take no objects as defaults.
+    """
+    whole = ModelSpec.model_json_schema(by_alias=True, ref_template="#/components/schemas/{model}")
+    parts: dict[str, Schema] = whole.pop("$defs")
+    for field in whole["properties"].values():
+        if isinstance(field.get("default"), dict):
+            del field["default"]
+    properties = {**whole["properties"], **_FOLLOWS}
+    return {"Spec": whole, "NewModel": {**whole, "properties": properties}, **parts}
+
+
+_PENDING = object_of(
+    "rows bytes joined expired since",
+    fields={
+        "rows": COUNT,
+        "joined": COUNT | {"description": "Rows that had their labels."},
+        "expired": COUNT | {"description": "Rows that left without."},
+        "since": {"type": ["string", "null"], "format": "date-time"},
+    },
+)
+
+_FOLLOWING = object_of(
+    "model lag passed_over reason",
+    fields={
+        "lag": LAG,
+        "passed_over": PASSED_OVER,
+        "reason": TEXT_OR_NULL | {"description": "Why the last of them could not be taken."},
+    },
+)
+
+MODELS: dict[str, Schema] = {
+    **_of_spec(),
+    "Created": object_of(
+        "model sequence epoch status spec",
+        fields={
+            "status": MODEL_STATUS,
+            "spec": OBJECT
+            | {"description": "`task`, `serve` and what is not the default; GET has the whole."},
+        },
+    ),
+    "Model": object_of(
+        "model spec sequence epoch rows features columns heads pending follows "
+        "snapshot_sequence rolled_back warning status notice",
+        fields={
+            "pending": {"anyOf": [_PENDING, {"type": "null"}]}
+            | {"description": "Rows that wait for their labels; null where the spec has null."},
+            "follows": {"anyOf": [_FOLLOWING, {"type": "null"}]}
+            | {"description": "Of a challenger, its champion; null of other models."},
+            "status": MODEL_STATUS,
+            "notice": TEXT_OR_NULL
+            | {
+                "description": "Why the model is broken, or that it was recovered where the last "
+                "bits of predictions may differ."
+            },
+            "warning": TEXT_OR_NULL | {"description": "What may be wrong, and what to do."},
+            "heads": OBJECT
+            | {
+                "additionalProperties": object_of(
+                    "",
+                    f"classes {HEAD_FIELDS} calibration",
+                    OF_HEAD | {"calibration": CALIBRATION},
+                )
+            },
+        },
+    ),
+    "Learners": object_of(
+        "model sequence epoch heads",
+        fields={
+            "heads": OBJECT
+            | {
+                "additionalProperties": array_of(
+                    object_of(
+                        "learner weight recent_loss overall_loss",
+                        "",
+                        {
+                            "learner": TEXT,
+                            "weight": NUMBER | {"description": "In the answer; they sum to 1."},
+                            "recent_loss": NUMBER_OR_NULL
+                            | {
+                                "description": "Mean over the last 1,000 samples: of classes the "
+                                "log loss, of numbers the squared error in units of the target; "
+                                "of ASSET the share of mistakes, or the absolute error. "
+                                "null: it has had nothing to say, or nobody counts it."
+                            },
+                            "overall_loss": NUMBER_OR_NULL,
+                        },
+                        description="Its parameters stand beside these fields.",
+                    )
+                )
+            }
+        },
+    ),
+    "Models": object_of(
+        "models",
+        fields={
+            "models": array_of(
+                object_of("model sequence epoch status features", fields={"status": MODEL_STATUS})
+            )
+        },
+    ),
+}
