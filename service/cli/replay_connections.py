@@ -11,7 +11,8 @@ from typing import Any, Protocol, Self
 from service.client.batches import Batch, fields_of, rows_of
 from service.client.session import Session
 from service.client.steps import Request
-from service.client.stream import Socket, address
+from service.client.stream_address import address
+from service.client.stream_socket import Socket
 from service.client.sync import Client
 from service.client.wire import (
     IDEMPOTENCY_KEY,

@@ -4,34 +4,20 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
-
-import httpx
+from typing import TYPE_CHECKING, Any, Self
 
 from service.client.calls import Calls
-from service.client.errors import ClientError, Refused
 from service.client.events import EventReader
 from service.client.portable import content_of, made_of
 from service.client.results import Labelled, Learned, Predictions
-from service.client.steps import Effect, Pause, Reply, Request, Steps, run_async
-from service.client.wire import (
-    ANSWER_SECONDS,
-    EVENT_STREAM,
-    RETRY_SECONDS,
-    Verify,
-    check_url,
-    connection_options,
-    failed,
-    headers_of,
-    model_path,
-    trusted,
-)
+from service.client.sample_calls import SampleCalls
+from service.client.steps import Request
+from service.client.transport import AsyncTransport
+from service.client.wire import ANSWER_SECONDS, RETRY_SECONDS, Verify, model_path
 
 # websockets is imported when a stream is opened.
 if TYPE_CHECKING:
     from service.client.aio_stream import AsyncStream
-
-T = TypeVar("T")
 
 
 class AsyncClient:
@@ -49,11 +35,10 @@ class AsyncClient:
         retry_seconds: float = RETRY_SECONDS,
         verify: Verify = True,
     ) -> None:
-        self.url = check_url(url)
+        self._http = AsyncTransport(url, key, timeout, verify)
+        self.url = self._http.url
         self._key, self._timeout, self._retry_seconds = key, timeout, retry_seconds
-        self._trusted = trusted(self.url, verify)
-        self._calls = Calls(retry_seconds)
-        self._http = httpx.AsyncClient(**connection_options(self.url, key, timeout, self._trusted))
+        self._calls, self._samples = Calls(retry_seconds), SampleCalls(retry_seconds)
 
     async def __aenter__(self) -> Self:
         return self
@@ -68,34 +53,34 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._http.aclose()
+        await self._http.close()
 
     async def models(self) -> list[dict[str, Any]]:
         """List all models: name, sequence, number of features."""
-        return await self._run(self._calls.models())
+        return await self._http.run(self._calls.models())
 
     async def create(
         self, name: str, spec: Mapping[str, Any] | None = None, **fields: Any
     ) -> dict[str, Any]:
         """Create a model from a spec, or from its fields, and return its description."""
-        return await self._run(self._calls.create(name, spec, fields))
+        return await self._http.run(self._calls.create(name, spec, fields))
 
     async def describe(self, name: str) -> dict[str, Any]:
         """Return a model's description: spec, sequence, and the size and scores of each head."""
-        return await self._run(self._calls.get(model_path(name)))
+        return await self._http.run(self._calls.get(model_path(name)))
 
     async def delete(self, name: str, *, if_match: str | None = None) -> None:
         """Delete a model and everything that it has learned. if_match: see `learn`."""
-        await self._run(self._calls.delete(name, if_match))
+        await self._http.run(self._calls.delete(name, if_match))
 
     async def upload(self, name: str, source: Any) -> dict[str, Any]:
         """Make a new model that answers as a fitted estimator does, and goes on learning."""
         content = await asyncio.to_thread(content_of, source)
-        return await self._run(self._calls.upload(name, content))
+        return await self._http.run(self._calls.upload(name, content))
 
     async def download(self, name: str, path: str | os.PathLike[str] | None = None) -> Any:
         """Return a model as an estimator, or write it into a model file."""
-        content = await self._run(self._calls.download(name))
+        content = await self._http.run(self._calls.download(name))
         return await asyncio.to_thread(made_of, content, name, path)
 
     async def learn(
@@ -111,8 +96,8 @@ class AsyncClient:
         weight: Any = None,
     ) -> Learned:
         """Let a model learn samples, in order, each once; they are durable when this returns."""
-        steps = self._calls.learn(name, X, y, head, batch, idempotency_key, if_match, weight)
-        return await self._run(steps)
+        steps = self._samples.learn(name, X, y, head, batch, idempotency_key, if_match, weight)
+        return await self._http.run(steps)
 
     async def predict(
         self,
@@ -125,14 +110,16 @@ class AsyncClient:
     ) -> Predictions:
         """Return predictions for rows, or for one row; with ids the rows wait for their labels."""
         if ids is not None:
-            return await self._run(self._calls.predict_later(name, X, head, ids, min_sequence))
-        return await self._run(self._calls.predict(name, X, head, min_sequence))
+            return await self._http.run(
+                self._samples.predict_later(name, X, head, ids, min_sequence)
+            )
+        return await self._http.run(self._samples.predict(name, X, head, min_sequence))
 
     async def label(
         self, name: str, ids: Any, y: Any, *, batch: int = 1024, if_match: str | None = None
     ) -> Labelled:
         """Let a model learn rows that were predicted with ids, in the order of their labels."""
-        return await self._run(self._calls.label(name, ids, y, batch, if_match))
+        return await self._http.run(self._samples.label(name, ids, y, batch, if_match))
 
     async def predict_proba(
         self, name: str, X: Any, *, head: str | None = None, min_sequence: int | None = None
@@ -141,7 +128,9 @@ class AsyncClient:
 
         Raises Refused for a head of which no label has told how sure it is.
         """
-        return await self._run(self._calls.predict(name, X, head, min_sequence, probability=True))
+        return await self._http.run(
+            self._samples.predict(name, X, head, min_sequence, probability=True)
+        )
 
     async def predict_set(
         self,
@@ -156,8 +145,8 @@ class AsyncClient:
 
         Raises Refused as `predict_proba` does.
         """
-        calls = self._calls
-        return await self._run(calls.predict(name, X, head, min_sequence, confidence=confidence))
+        steps = self._samples.predict(name, X, head, min_sequence, confidence=confidence)
+        return await self._http.run(steps)
 
     async def predict_interval(
         self,
@@ -187,15 +176,17 @@ class AsyncClient:
         They are features that move the prediction and, of the head "working_set", the samples that
         pull for and against it. Raises Refused for rows that the head cannot explain.
         """
-        return await self._run(self._calls.predict(name, X, head, min_sequence, explain=most))
+        return await self._http.run(
+            self._samples.predict(name, X, head, min_sequence, explain=most)
+        )
 
     async def refit(self, name: str, *, wait_seconds: float = 600.0) -> dict[str, Any]:
         """Refit a semiparametric model, wait, and return the job when it is done."""
-        return await self._run(self._calls.refit(name, wait_seconds))
+        return await self._http.run(self._calls.refit(name, wait_seconds))
 
     async def history(self, name: str) -> dict[str, Any]:
         """Return the states that a model can be rolled back to."""
-        return await self._run(self._calls.get(model_path(name, "history")))
+        return await self._http.run(self._calls.get(model_path(name, "history")))
 
     async def rollback(
         self, name: str, sequence: int, *, if_match: str | None = None
@@ -204,11 +195,11 @@ class AsyncClient:
 
         if_match: see `learn`.
         """
-        return await self._run(self._calls.rollback(name, sequence, if_match))
+        return await self._http.run(self._calls.rollback(name, sequence, if_match))
 
     async def challengers(self, name: str) -> dict[str, Any]:
         """Return how the models that follow this one do beside it, on the same samples."""
-        return await self._run(self._calls.get(model_path(name, "challengers")))
+        return await self._http.run(self._calls.get(model_path(name, "challengers")))
 
     async def promote(
         self, name: str, challenger: str, *, if_match: str | None = None
@@ -217,43 +208,19 @@ class AsyncClient:
 
         if_match: see `learn`. The call is not retried after a lost response.
         """
-        return await self._run(self._calls.promote(name, challenger, if_match))
+        return await self._http.run(self._calls.promote(name, challenger, if_match))
 
     async def metrics_history(self, name: str) -> dict[str, Any]:
         """Return a model's numbers over the last hours: `time`, and `numbers` by their names."""
-        return await self._run(self._calls.get(model_path(name, "metrics", "history")))
+        return await self._http.run(self._calls.get(model_path(name, "metrics", "history")))
 
-    async def events(self, name: str) -> AsyncIterator[dict[str, Any]]:
+    def events(self, name: str) -> AsyncIterator[dict[str, Any]]:
         """Yield a model's state once a second, from now on, until the model is deleted."""
-        reader = EventReader(name, self._retry_seconds)
-        while True:
-            lost: ClientError | None = None
-            request = reader.request()
-            headers = {**request.headers, "accept": EVENT_STREAM}
-            try:
-                async with self._http.stream(
-                    request.method, request.path, headers=headers
-                ) as response:
-                    if response.status_code != 200:
-                        content = await response.aread()
-                        reason = response.reason_phrase
-                        reply = Reply(response.status_code, reason, response.headers, content)
-                        reader.check(reply)
-                    else:
-                        async for line in response.aiter_lines():
-                            if (state := reader.take(line)) is not None:
-                                yield state
-            except httpx.RequestError as error:
-                lost = failed(self.url, error)
-            except Refused as error:
-                lost = error
-            if reader.ended:
-                return
-            await asyncio.sleep(reader.again(lost).seconds)
+        return self._http.events(EventReader(name, self._retry_seconds))
 
     async def snapshot(self, name: str) -> dict[str, Any]:
         """Have the server write a snapshot of a model."""
-        return await self._run(self._calls.snapshot(name))
+        return await self._http.run(self._calls.snapshot(name))
 
     def stream(
         self, name: str, producer: str | None = None, *, first: int | None = None
@@ -261,34 +228,13 @@ class AsyncClient:
         """Return a stream to a model, to be used in an `async with` statement."""
         from service.client.aio_stream import AsyncStream
         from service.client.session import Session
-        from service.client.stream import address
+        from service.client.stream_address import address
 
-        at = address(self.url, name, self._key, self._timeout, self._trusted)
+        at = address(self.url, name, self._key, self._timeout, self._http.trusted)
         session = Session.of(producer, first, self._retry_seconds)
         return AsyncStream(at, session)
 
     async def ask(self, request: Request, retry_seconds: float | None = None) -> dict[str, Any]:
         """Return the response to a request that has no method of its own."""
         calls = self._calls if retry_seconds is None else Calls(retry_seconds)
-        return await self._run(calls.ask(request))
-
-    async def _run(self, steps: Steps[T]) -> T:
-        return await run_async(steps, self._do)
-
-    async def _do(self, effect: Effect) -> Reply | None:
-        if isinstance(effect, Pause):
-            await asyncio.sleep(effect.seconds)
-            return None
-        assert isinstance(effect, Request)
-        try:
-            response = await self._http.request(
-                effect.method,
-                effect.path,
-                content=effect.body,
-                params=effect.query,
-                headers=headers_of(effect),
-            )
-        except httpx.RequestError as error:
-            raise failed(self.url, error) from None
-        reason, headers = response.reason_phrase, response.headers
-        return Reply(response.status_code, reason, headers, response.content)
+        return await self._http.run(calls.ask(request))

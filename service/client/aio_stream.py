@@ -15,7 +15,7 @@ from service.client.errors import AnswerLost, ClientError
 from service.client.results import Labelled, Learned, Predictions, result_of
 from service.client.session import Session
 from service.client.steps import Connect, Effect, Pause, Receive, Steps, Transmit, run_async
-from service.client.stream import Address, check_subprotocol, lost, not_opened
+from service.client.stream_address import Address, check_subprotocol, lost, not_opened
 
 T = TypeVar("T")
 

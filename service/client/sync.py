@@ -6,44 +6,29 @@
         print(client.predict("rooms", X).predictions)
 
 `client.aio.AsyncClient` has the same methods to be awaited. Each call is written once, as steps
-(`client.calls`, `client.session`), which both clients carry out. Samples are sent under a key
-(Idempotency-Key), so a call is sent again when its connection broke, its response was lost or the
-server had no room, and each sample is still learned once. The errors that remain are in
-`client.errors`.
+(`client.calls`, `client.sample_calls`, `client.session`), which both clients carry out
+(`client.transport`). Samples are sent under a key (Idempotency-Key), so a call is sent again when
+its connection broke, its response was lost or the server had no room, and each sample is still
+learned once. The errors that remain are in `client.errors`.
 """
 
 import os
-import time
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
-
-import httpx
+from typing import TYPE_CHECKING, Any, Self
 
 from service.client.calls import Calls
-from service.client.errors import ClientError, Refused
 from service.client.events import EventReader
 from service.client.portable import content_of, made_of
 from service.client.results import Labelled, Learned, Predictions
-from service.client.steps import Effect, Pause, Reply, Request, Steps, run
-from service.client.wire import (
-    ANSWER_SECONDS,
-    EVENT_STREAM,
-    RETRY_SECONDS,
-    Verify,
-    check_url,
-    connection_options,
-    failed,
-    headers_of,
-    model_path,
-    trusted,
-)
+from service.client.sample_calls import SampleCalls
+from service.client.steps import Request
+from service.client.transport import Transport
+from service.client.wire import ANSWER_SECONDS, RETRY_SECONDS, Verify, model_path
 
 # websockets is imported when a stream is opened.
 if TYPE_CHECKING:
     from service.client.stream import Stream
-
-T = TypeVar("T")
 
 
 class Client:
@@ -67,11 +52,10 @@ class Client:
         retry_seconds: float = RETRY_SECONDS,
         verify: Verify = True,
     ) -> None:
-        self.url = check_url(url)
+        self._http = Transport(url, key, timeout, verify)
+        self.url = self._http.url
         self._key, self._timeout, self._retry_seconds = key, timeout, retry_seconds
-        self._trusted = trusted(self.url, verify)
-        self._calls = Calls(retry_seconds)
-        self._http = httpx.Client(**connection_options(self.url, key, timeout, self._trusted))
+        self._calls, self._samples = Calls(retry_seconds), SampleCalls(retry_seconds)
 
     def __enter__(self) -> Self:
         return self
@@ -90,7 +74,7 @@ class Client:
 
     def models(self) -> list[dict[str, Any]]:
         """List all models: name, sequence, number of features. Raises ClientError, as all calls."""
-        return self._run(self._calls.models())
+        return self._http.run(self._calls.models())
 
     def create(
         self, name: str, spec: Mapping[str, Any] | None = None, **fields: Any
@@ -100,15 +84,15 @@ class Client:
         A model that exists with the same spec is left as it is. Raises Refused with status 409
         where the name belongs to a model of another spec.
         """
-        return self._run(self._calls.create(name, spec, fields))
+        return self._http.run(self._calls.create(name, spec, fields))
 
     def describe(self, name: str) -> dict[str, Any]:
         """Return a model's description: spec, sequence, and the size and scores of each head."""
-        return self._run(self._calls.get(model_path(name)))
+        return self._http.run(self._calls.get(model_path(name)))
 
     def delete(self, name: str, *, if_match: str | None = None) -> None:
         """Delete a model and everything that it has learned. if_match: see `learn`."""
-        self._run(self._calls.delete(name, if_match))
+        self._http.run(self._calls.delete(name, if_match))
 
     def upload(self, name: str, source: Any) -> dict[str, Any]:
         """Make a new model that answers as a fitted estimator does, and goes on learning.
@@ -118,7 +102,7 @@ class Client:
         Raises Refused with status 409 where the name belongs to a model in another state, 422 for
         a file that cannot be used, and what `wolfstream.save` raises for the estimator.
         """
-        return self._run(self._calls.upload(name, content_of(source)))
+        return self._http.run(self._calls.upload(name, content_of(source)))
 
     def download(self, name: str, path: str | os.PathLike[str] | None = None) -> Any:
         """Return a model as an estimator, which goes on learning in this process.
@@ -126,7 +110,7 @@ class Client:
         path: of a model file to be written instead; nothing is returned then, and every model
             has a file. Raises what `wolfstream.load` raises for a model that is no estimator.
         """
-        return made_of(self._run(self._calls.download(name)), name, path)
+        return made_of(self._http.run(self._calls.download(name)), name, path)
 
     def learn(
         self,
@@ -155,8 +139,8 @@ class Client:
         Raises ClientError, which says how many samples were `acknowledged`; ValueError and
         TypeError for anything that is not samples.
         """
-        steps = self._calls.learn(name, X, y, head, batch, idempotency_key, if_match, weight)
-        return self._run(steps)
+        steps = self._samples.learn(name, X, y, head, batch, idempotency_key, if_match, weight)
+        return self._http.run(steps)
 
     def predict(
         self,
@@ -176,8 +160,8 @@ class Client:
             with the same rows and ids gets its first result. Only the head that serves takes ids.
         """
         if ids is not None:
-            return self._run(self._calls.predict_later(name, X, head, ids, min_sequence))
-        return self._run(self._calls.predict(name, X, head, min_sequence))
+            return self._http.run(self._samples.predict_later(name, X, head, ids, min_sequence))
+        return self._http.run(self._samples.predict(name, X, head, min_sequence))
 
     def label(
         self, name: str, ids: Any, y: Any, *, batch: int = 1024, if_match: str | None = None
@@ -190,7 +174,7 @@ class Client:
         batch: labels in a request at most.
         if_match: see `learn`.
         """
-        return self._run(self._calls.label(name, ids, y, batch, if_match))
+        return self._http.run(self._samples.label(name, ids, y, batch, if_match))
 
     def predict_proba(
         self, name: str, X: Any, *, head: str | None = None, min_sequence: int | None = None
@@ -199,7 +183,7 @@ class Client:
 
         Raises Refused for a head of which no label has told how sure it is.
         """
-        return self._run(self._calls.predict(name, X, head, min_sequence, probability=True))
+        return self._http.run(self._samples.predict(name, X, head, min_sequence, probability=True))
 
     def predict_set(
         self,
@@ -214,8 +198,8 @@ class Client:
 
         Raises Refused as `predict_proba` does.
         """
-        calls = self._calls
-        return self._run(calls.predict(name, X, head, min_sequence, confidence=confidence))
+        steps = self._samples.predict(name, X, head, min_sequence, confidence=confidence)
+        return self._http.run(steps)
 
     def predict_interval(
         self,
@@ -245,40 +229,40 @@ class Client:
         They are features that move the prediction and, of the head "working_set", the samples that
         pull for and against it. Raises Refused for rows that the head cannot explain.
         """
-        return self._run(self._calls.predict(name, X, head, min_sequence, explain=most))
+        return self._http.run(self._samples.predict(name, X, head, min_sequence, explain=most))
 
     def refit(self, name: str, *, wait_seconds: float = 600.0) -> dict[str, Any]:
         """Refit a semiparametric model, wait, and return the job when it is done.
 
         Raises Refused if the refit failed, and NotDone after `wait_seconds`.
         """
-        return self._run(self._calls.refit(name, wait_seconds))
+        return self._http.run(self._calls.refit(name, wait_seconds))
 
     def history(self, name: str) -> dict[str, Any]:
         """Return the states that a model can be rolled back to."""
-        return self._run(self._calls.get(model_path(name, "history")))
+        return self._http.run(self._calls.get(model_path(name, "history")))
 
     def rollback(self, name: str, sequence: int, *, if_match: str | None = None) -> dict[str, Any]:
         """Roll a model back to a sequence. The call is not retried after a lost response.
 
         if_match: see `learn`.
         """
-        return self._run(self._calls.rollback(name, sequence, if_match))
+        return self._http.run(self._calls.rollback(name, sequence, if_match))
 
     def challengers(self, name: str) -> dict[str, Any]:
         """Return how the models that follow this one do beside it, on the same samples."""
-        return self._run(self._calls.get(model_path(name, "challengers")))
+        return self._http.run(self._calls.get(model_path(name, "challengers")))
 
     def promote(self, name: str, challenger: str, *, if_match: str | None = None) -> dict[str, Any]:
         """Exchange spec and state of a model and its challenger; the model's description.
 
         if_match: see `learn`. The call is not retried after a lost response.
         """
-        return self._run(self._calls.promote(name, challenger, if_match))
+        return self._http.run(self._calls.promote(name, challenger, if_match))
 
     def metrics_history(self, name: str) -> dict[str, Any]:
         """Return a model's numbers over the last hours: `time`, and `numbers` by their names."""
-        return self._run(self._calls.get(model_path(name, "metrics", "history")))
+        return self._http.run(self._calls.get(model_path(name, "metrics", "history")))
 
     def events(self, name: str) -> Iterator[dict[str, Any]]:
         """Yield a model's state once a second, from now on, as GET .../events describes it.
@@ -286,33 +270,11 @@ class Client:
         A lost connection is opened again, for `retry_seconds` without success; what came meanwhile
         comes first, if it was within half a minute. It ends when the model is deleted.
         """
-        reader = EventReader(name, self._retry_seconds)
-        while True:
-            lost: ClientError | None = None
-            request = reader.request()
-            headers = {**request.headers, "accept": EVENT_STREAM}
-            try:
-                with self._http.stream(request.method, request.path, headers=headers) as response:
-                    if response.status_code != 200:
-                        content = response.read()
-                        reason = response.reason_phrase
-                        reply = Reply(response.status_code, reason, response.headers, content)
-                        reader.check(reply)
-                    else:
-                        for line in response.iter_lines():
-                            if (state := reader.take(line)) is not None:
-                                yield state
-            except httpx.RequestError as error:
-                lost = failed(self.url, error)
-            except Refused as error:
-                lost = error
-            if reader.ended:
-                return
-            time.sleep(reader.again(lost).seconds)
+        return self._http.events(EventReader(name, self._retry_seconds))
 
     def snapshot(self, name: str) -> dict[str, Any]:
         """Have the server write a snapshot of a model."""
-        return self._run(self._calls.snapshot(name))
+        return self._http.run(self._calls.snapshot(name))
 
     def stream(
         self, name: str, producer: str | None = None, *, first: int | None = None
@@ -327,33 +289,13 @@ class Client:
             are not learned again. Without it the numbers are new ones each time.
         """
         from service.client.session import Session
-        from service.client.stream import Stream, address
+        from service.client.stream import Stream
+        from service.client.stream_address import address
 
-        at = address(self.url, name, self._key, self._timeout, self._trusted)
+        at = address(self.url, name, self._key, self._timeout, self._http.trusted)
         return Stream(at, Session.of(producer, first, self._retry_seconds))
 
     def ask(self, request: Request, retry_seconds: float | None = None) -> dict[str, Any]:
         """Return the response to a request that has no method of its own. Raises ClientError."""
         calls = self._calls if retry_seconds is None else Calls(retry_seconds)
-        return self._run(calls.ask(request))
-
-    def _run(self, steps: Steps[T]) -> T:
-        return run(steps, self._do)
-
-    def _do(self, effect: Effect) -> Reply | None:
-        if isinstance(effect, Pause):
-            time.sleep(effect.seconds)
-            return None
-        assert isinstance(effect, Request)
-        try:
-            response = self._http.request(
-                effect.method,
-                effect.path,
-                content=effect.body,
-                params=effect.query,
-                headers=headers_of(effect),
-            )
-        except httpx.RequestError as error:
-            raise failed(self.url, error) from None
-        reason, headers = response.reason_phrase, response.headers
-        return Reply(response.status_code, reason, headers, response.content)
+        return self._http.run(calls.ask(request))

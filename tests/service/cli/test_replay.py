@@ -26,7 +26,7 @@ from service.cli.main import main
 from service.cli.replay_connections import HttpConnection, WebsocketConnection
 from service.cli.replayer import Display, Replay, Score
 from service.client.errors import AnswerLost, ClientError, Refused, Unreachable
-from service.client.stream import SUBPROTOCOL
+from service.client.stream_address import SUBPROTOCOL
 from service.files.labelled import open_data
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS

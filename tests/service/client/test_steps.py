@@ -19,6 +19,7 @@ from service.client.errors import (
     Unsuitable,
     may_pass,
 )
+from service.client.sample_calls import SampleCalls
 from service.client.steps import Effect, Patience, Pause, Reply, Request, run
 from service.client.wire import MSGPACK, decode_reply, trusted
 from tests.service.faults import PretendModel
@@ -170,28 +171,34 @@ class TestCalls:
         y = list(range(samples))
         X: Any = np.zeros((samples, 1))
         result = run(
-            Calls(60).learn("m", iter(X) if iterated else X, y, "samples", batch, "k"), server
+            SampleCalls(60).learn("m", iter(X) if iterated else X, y, "samples", batch, "k"), server
         )
         assert server.model.learned == y
         assert (result.learned, result.sequence) == (samples, samples)
         assert result.predictions.tolist() == y
         assert all(len(msgpack.unpackb(r.body or b"")["y"]) <= batch for r in server.asked)
         before = len(server.model.keys)
-        again = run(Calls(60).learn("m", X, y, "samples", batch, "other"), server)
+        again = run(SampleCalls(60).learn("m", X, y, "samples", batch, "other"), server)
         assert again.sequence == 2 * samples
         assert not set(server.model.keys[before:]) & set(server.model.keys[:before])
 
     def test_without_patience_the_first_failure_is_told(self):
         server = InMemory(PretendModel(["", "lost"]))
         with pytest.raises(AnswerLost) as caught:
-            run(Calls(0).learn("m", np.zeros((4, 1)), [0, 1, 2, 3], "samples", 2, None), server)
+            run(
+                SampleCalls(0).learn("m", np.zeros((4, 1)), [0, 1, 2, 3], "samples", 2, None),
+                server,
+            )
         assert (caught.value.acknowledged, server.slept) == (2, 0.0)
         assert server.model.learned == [0, 1, 2, 3]
 
     def test_samples_that_end_in_an_error_say_how_far_they_came(self):
         server = InMemory(PretendModel())
         with pytest.raises(ValueError, match="zip") as caught:
-            run(Calls(60).learn("m", iter(np.zeros((9, 1))), iter([0, 1]), "asset", 1, "k"), server)
+            run(
+                SampleCalls(60).learn("m", iter(np.zeros((9, 1))), iter([0, 1]), "asset", 1, "k"),
+                server,
+            )
         assert caught.value.__notes__ == ["2 samples were acknowledged, under idempotency key 'k'"]
 
     def test_a_rollback_whose_answer_was_lost_is_not_asked_for_again(self):
@@ -247,6 +254,6 @@ class TestCalls:
             response = {"sequence": 9 - n, "head": "asset", "classes": known}
             return reply(data={**response, "prediction": ["a"] * n, "decision": decision})
 
-        said = run(Calls(60).predict("m", np.zeros((5, 2)), None, None), answer)
+        said = run(SampleCalls(60).predict("m", np.zeros((5, 2)), None, None), answer)
         assert sizes == [5, 3, 2, 3, 2]
         assert (said.decisions.shape, said.sequence) == ((5, 3), 6)

@@ -1,0 +1,145 @@
+"""Connections over HTTP that carry out a client's steps, blocking and for asyncio."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, TypeVar
+
+import httpx
+
+from service.client.errors import ClientError, Refused
+from service.client.events import EventReader
+from service.client.steps import Effect, Pause, Reply, Request, Steps, run, run_async
+from service.client.wire import (
+    EVENT_STREAM,
+    Verify,
+    check_url,
+    connection_options,
+    failed,
+    headers_of,
+    trusted,
+)
+
+T = TypeVar("T")
+
+
+class Transport:
+    """Blocking connections to one server. verify: see `client.sync.Client`."""
+
+    def __init__(self, url: str, key: str | None, timeout: float, verify: Verify) -> None:
+        self.url = check_url(url)
+        self.trusted = trusted(self.url, verify)
+        self._http = httpx.Client(**connection_options(self.url, key, timeout, self.trusted))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+    def run(self, steps: Steps[T]) -> T:
+        """Carry out steps and return their result. Raises ClientError."""
+        return run(steps, self._do)
+
+    def events(self, reader: EventReader) -> Iterator[dict[str, Any]]:
+        """Yield the states that a reader finds, over as many connections as it takes."""
+        while True:
+            lost: ClientError | None = None
+            request = reader.request()
+            headers = {**request.headers, "accept": EVENT_STREAM}
+            try:
+                with self._http.stream(request.method, request.path, headers=headers) as response:
+                    if response.status_code != 200:
+                        content = response.read()
+                        reason = response.reason_phrase
+                        reply = Reply(response.status_code, reason, response.headers, content)
+                        reader.check(reply)
+                    else:
+                        for line in response.iter_lines():
+                            if (state := reader.take(line)) is not None:
+                                yield state
+            except httpx.RequestError as error:
+                lost = failed(self.url, error)
+            except Refused as error:
+                lost = error
+            if reader.ended:
+                return
+            time.sleep(reader.again(lost).seconds)
+
+    def _do(self, effect: Effect) -> Reply | None:
+        if isinstance(effect, Pause):
+            time.sleep(effect.seconds)
+            return None
+        assert isinstance(effect, Request)
+        try:
+            response = self._http.request(
+                effect.method,
+                effect.path,
+                content=effect.body,
+                params=effect.query,
+                headers=headers_of(effect),
+            )
+        except httpx.RequestError as error:
+            raise failed(self.url, error) from None
+        reason, headers = response.reason_phrase, response.headers
+        return Reply(response.status_code, reason, headers, response.content)
+
+
+class AsyncTransport:
+    """Connections to one server for asyncio; see `Transport`."""
+
+    def __init__(self, url: str, key: str | None, timeout: float, verify: Verify) -> None:
+        self.url = check_url(url)
+        self.trusted = trusted(self.url, verify)
+        self._http = httpx.AsyncClient(**connection_options(self.url, key, timeout, self.trusted))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    async def run(self, steps: Steps[T]) -> T:
+        """Carry out steps and return their result. Raises ClientError."""
+        return await run_async(steps, self._do)
+
+    async def events(self, reader: EventReader) -> AsyncIterator[dict[str, Any]]:
+        """Yield the states that a reader finds, over as many connections as it takes."""
+        while True:
+            lost: ClientError | None = None
+            request = reader.request()
+            headers = {**request.headers, "accept": EVENT_STREAM}
+            try:
+                async with self._http.stream(
+                    request.method, request.path, headers=headers
+                ) as response:
+                    if response.status_code != 200:
+                        content = await response.aread()
+                        reason = response.reason_phrase
+                        reply = Reply(response.status_code, reason, response.headers, content)
+                        reader.check(reply)
+                    else:
+                        async for line in response.aiter_lines():
+                            if (state := reader.take(line)) is not None:
+                                yield state
+            except httpx.RequestError as error:
+                lost = failed(self.url, error)
+            except Refused as error:
+                lost = error
+            if reader.ended:
+                return
+            await asyncio.sleep(reader.again(lost).seconds)
+
+    async def _do(self, effect: Effect) -> Reply | None:
+        if isinstance(effect, Pause):
+            await asyncio.sleep(effect.seconds)
+            return None
+        assert isinstance(effect, Request)
+        try:
+            response = await self._http.request(
+                effect.method,
+                effect.path,
+                content=effect.body,
+                params=effect.query,
+                headers=headers_of(effect),
+            )
+        except httpx.RequestError as error:
+            raise failed(self.url, error) from None
+        reason, headers = response.reason_phrase, response.headers
+        return Reply(response.status_code, reason, headers, response.content)
