@@ -11,7 +11,8 @@ from service.cli.option_data import data_option
 
 # numpy is imported when a command runs: help is quick.
 if TYPE_CHECKING:
-    from service.storage.backup import Point, Reach
+    from service.storage.reach import Reach
+    from service.storage.restore import Point
 
 
 @click.command()
@@ -21,7 +22,7 @@ def backup(data: Path, directory: Path) -> None:
     """Copy a data directory into DIRECTORY, also while a server runs on it.
 
     The backup has all that was acknowledged before it began, of all models, and the API keys. It
-    prints, for each model, the sequences that `wolfstream restore --to` can bring back.
+    prints, for each model, the sequences that `wolfstream restore --to` can restore.
 
     \b
     Example:
@@ -45,15 +46,15 @@ def backup(data: Path, directory: Path) -> None:
 @click.option(
     "--to",
     metavar="MODEL@SEQUENCE|TIME",
-    help="Bring back an earlier point: of one model a sequence, or of all a time such as "
+    help="Restore an earlier point: a sequence of one model, or a time for all models, such as "
     "2026-03-01T09:30:00Z (local without a zone).  [default: the end of the backup]",
 )
 def restore(data: Path, directory: Path, to: str | None) -> None:
     """Make a data directory of the backup in DIRECTORY.
 
-    The data directory must not be there yet; start a server on it afterwards. Each model begins
-    another epoch. A sequence inside of what was learned at once is the one before it. A model that
-    was deleted before the backup was made is not in it.
+    The data directory must not exist yet; start a server on it afterwards. Each model begins a new
+    epoch. Samples that were learned at once stay together, so a sequence among them restores the
+    state before them. A model that was deleted before the backup was made is not in it.
 
     \b
     Examples:
@@ -61,11 +62,11 @@ def restore(data: Path, directory: Path, to: str | None) -> None:
       wolfstream restore --data ./earlier /mnt/backups/monday --to rooms@1200
     """  # noqa: D301  (click wants the control character)
     from service.errors import StartupError, WolfstreamError
-    from service.storage.backup import restore as bring_back
+    from service.storage.restore import restore as restore_backup
 
     point = None if to is None else _read_point(to)
     try:
-        reaches = bring_back(directory, data, point)
+        reaches = restore_backup(directory, data, point)
     except (WolfstreamError, StartupError) as error:
         raise Failure(str(error)) from None
     except OSError as error:
@@ -74,7 +75,7 @@ def restore(data: Path, directory: Path, to: str | None) -> None:
 
 
 def _read_point(text: str) -> "Point":
-    from service.storage.backup import Point
+    from service.storage.restore import Point
 
     model, at, sequence = text.rpartition("@")
     if at and model and sequence.isascii() and sequence.isdecimal():

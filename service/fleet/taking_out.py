@@ -37,7 +37,7 @@ def take_out(fleet: Fleet, data: Path) -> Iterator[Moved]:
     data: does not exist or is empty. Raises MovingError, StartupError, StorageFailed, OSError.
     """
     if data.exists() and any(data.iterdir()):
-        raise MovingError(f"{data} is not empty; name a directory that is not there yet")
+        raise MovingError(f"{data} is not empty; name a directory that does not exist yet")
     with owned(data), closing(SqliteFile(journal_path(data))) as file:
         catalogue, files = SqliteCatalogue(file), SnapshotFiles(snapshots_path(data), kept=1 << 20)
         for model in fleet.storage.catalogue.models():

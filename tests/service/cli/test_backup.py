@@ -214,7 +214,7 @@ def test_snapshots_that_go_while_they_are_copied(
     model = bench.create(SPEC)
     learn(bench, model)
     bench.snapshot(model)
-    copy, times = backup._copy, []
+    copy, times = backup.copy_directory, []
 
     def copy_late(source: Path, to: Path) -> None:
         times.append(source)
@@ -229,7 +229,7 @@ def test_snapshots_that_go_while_they_are_copied(
                     patch.setattr(Path, "glob", lambda *_: iter(sequences))
             copy(source, to)
 
-    monkeypatch.setattr(backup, "_copy", copy_late)
+    monkeypatch.setattr(backup, "copy_directory", copy_late)
     done(run("backup", "--data", tmp_path / "data", tmp_path / "copy"))
     bench.kill()
     assert len(times) == 2
