@@ -1,40 +1,34 @@
 """The writer: the one thread that learns. It persists, applies, publishes, acknowledges.
 
-It takes everything that waits, appends it to the journal in one commit, lets each model absorb its
-part as one block, publishes the new views, and only then answers. A large request it absorbs in
-parts (`engine.turns`), and takes what came for other models between two of them. Nothing else
-touches the journal or a learner. A request that comes again under its key is recognised before it
-would be written.
+It works off the queue in groups. Everything that waits is learned together, as
+`engine.group_learning` describes; orders, such as the deletion of a model, run between the requests
+that came before them and those that came after. No other thread touches the journal or a learner.
 """
 
 import asyncio
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
 from service.diagnostics.metrics import Metrics
-from service.engine.absorb import remember
-from service.engine.admission import Admitted, LearnRequest, Reply, admit, count_rejected
+from service.engine.admission import LearnRequest
 from service.engine.challengers import Challengers
 from service.engine.commits import Commits
-from service.engine.duplicates import Duplicates
+from service.engine.group_learning import Acknowledge, GroupLearning, GroupRequest
 from service.engine.history import History
-from service.engine.late_labels import Found, LabelRequest, count_unlearned
+from service.engine.late_labels import LabelRequest
 from service.engine.leading import Leading
 from service.engine.live_models import LiveModels, mark_broken
 from service.engine.model_files import LoadedModel
-from service.engine.predictions import Remembered, RememberRequest
 from service.engine.promotion import Promotion
 from service.engine.recovery_order import Room
 from service.engine.remembered_keys import RememberedKeys
 from service.engine.snapshot_schedule import SnapshotSchedule
-from service.engine.turns import Turns, Work
 from service.engine.uploads import filled
-from service.errors import InDoubt, NotLeader, RefitFailed, Refusal, ServerFailed, StorageFailed
+from service.errors import InDoubt, NotLeader, RefitFailed, Refusal
 from service.heads.fit import Fit, Window, fit_from_record, fit_to_record
 from service.model.live import Model
 from service.native.threads import Threads
@@ -43,38 +37,14 @@ from service.spec.following import Start
 from service.spec.model import ModelSpec
 from service.storage.entries import Entry
 from service.storage.interfaces import Storage
-from service.storage.sqlite_file import now
 
 logger = logging.getLogger(__name__)
 
-# Learning so many samples may take a second.
-_LONG_BLOCK = 1024
-
-
-def _shortest_first(committed: list[Admitted], duplicates: Duplicates) -> list[Work]:
-    """What each model has to learn of a commit: the fewest samples first."""
-    blocks = dict[Model, list[list[Admitted]]]()
-    for (model, _), block in groupby(
-        committed, lambda item: (item.request.model, item.parts[0].entry.block)
-    ):
-        blocks.setdefault(model, []).append(list(block))
-    works = [Work(model, of_model, duplicates) for model, of_model in blocks.items()]
-    return sorted(works, key=lambda work: work.samples)
-
-
-@contextmanager
-def _surviving(what: str) -> Iterator[None]:
-    """Log what fails after samples are durable and learned, which is no reason to end."""
-    try:
-        yield
-    except Exception:
-        logger.exception(what)
-
 
 class Order(NamedTuple):
-    """Something other than learning that has its place in the order of a model's requests.
+    """An operation other than learning, which takes its turn among a model's requests.
 
-    model: None of an order that is about no model that there is.
+    model: None for an operation on no existing model, such as the creation of one.
     """
 
     run: Callable[[], Any]
@@ -82,7 +52,7 @@ class Order(NamedTuple):
     model: Model | None
 
 
-Item: TypeAlias = LearnRequest | LabelRequest | RememberRequest | Order
+Item: TypeAlias = GroupRequest | Order
 
 
 class Writer:
@@ -92,12 +62,7 @@ class Writer:
         whose view is new.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        settings: Settings,
-        acknowledge: Callable[[list[Reply], Iterable[Model]], None],
-    ) -> None:
+    def __init__(self, storage: Storage, settings: Settings, acknowledge: Acknowledge) -> None:
         self._storage = storage
         self._settings = settings
         self._acknowledge = acknowledge
@@ -109,7 +74,6 @@ class Writer:
         self.models = LiveModels(storage, self._keys, settings.models)
         self.history = History(storage, self.models, self._keys, self._one_thread)
         self._commits = Commits(storage, self.models, self._keys, self.metrics)
-        self._turns = Turns(self.models, self.metrics, self._keep_answer)
         self.snapshots = SnapshotSchedule(
             storage,
             self.models,
@@ -131,10 +95,21 @@ class Writer:
             self._keys,
             self._one_thread,
         )
+        self._learning = GroupLearning(
+            self.models,
+            self._keys,
+            self._commits,
+            self.snapshots,
+            self.challengers,
+            settings,
+            self._threads,
+            self.metrics,
+            acknowledge,
+        )
 
     @contextmanager
     def _one_thread(self) -> Iterator[None]:
-        """Within, products on one thread, as recovery loads a snapshot."""
+        """Compute products on one thread, as recovery does when it loads a snapshot."""
         try:
             with self._threads.using(1):
                 yield
@@ -142,9 +117,9 @@ class Writer:
             self._threads.use(self._settings.threads)
 
     def recover(self, report: Callable[[str], None]) -> None:
-        """Bring back all models, unless they are a fleet's, which come as they are asked for.
+        """Recover all models. Those of a fleet are recovered later, each when it is needed.
 
-        report: is called with what is being done. Raises StartupError.
+        report: called with a line for each thing that is done. Raises StartupError.
         """
         if self._settings.fleet:
             self._threads.use(self._settings.threads)
@@ -166,21 +141,26 @@ class Writer:
     def handle(self, group: "list[Item]") -> None:
         """Work off a group to its end."""
         self.begin(group)
-        self._finish()
+        self.finish()
+
+    def finish(self) -> None:
+        """Learn all large requests to their ends."""
+        while self.busy:
+            self.go_on()
 
     def begin(self, group: "list[Item]") -> None:
         """Work off a group in order; requests between two orders share commit and block.
 
-        Large requests are only begun: `go_on` until nothing is `busy`.
+        Large requests are only begun: call `go_on` until no model is `busy`.
         """
         self.metrics.busy_since = time.monotonic()
-        learning: list[LearnRequest | LabelRequest | RememberRequest] = []
+        learning: list[GroupRequest] = []
         for item in group:
             if isinstance(item, Order):
                 self._learn(learning)
                 learning = []
                 while item.model in self.busy:
-                    self.go_on()
+                    self._learning.go_on()
                 self._execute(item)
             else:
                 learning.append(item)
@@ -189,35 +169,27 @@ class Writer:
 
     @property
     def busy(self) -> set[Model]:
-        """The models that have begun a large request, of which nothing else may be begun."""
-        return self._turns.busy
+        """The models in the middle of a large request; no other request of theirs may begin."""
+        return self._learning.busy
 
     def waiting(self) -> list[LearnRequest | LabelRequest]:
-        """The requests that have begun and have no answer yet."""
-        return self._turns.waiting()
+        """Return the requests that have begun and are not answered yet."""
+        return self._learning.waiting()
 
     def go_on(self) -> None:
-        """Learn a part of a large request."""
+        """Learn the next part of a large request."""
         self.metrics.busy_since = time.monotonic()
-        work, replies = self._turns.take()
-        if replies:
-            self._acknowledge(replies + work.duplicates.replies(replies), [work.model])
-        if not work.blocks:
-            self._after_learning(work.model)
+        self._learning.go_on()
         self.metrics.busy_since = None
 
-    def _finish(self) -> None:
-        while self.busy:
-            self.go_on()
-
     def window(self, model: Model) -> Window:
-        """The samples that a refit of a model is over, copied. Raises UnknownModel, ModelBroken."""
+        """Return a copy of the samples to refit a model on. Raises UnknownModel, ModelBroken."""
         return self.models.usable(model).window()
 
     def leading(
         self, in_order: Callable[[Model | None, Callable[[], Any]], Awaitable[Any]]
     ) -> Leading:
-        """Which models of a fleet are learned here; see `Leading`."""
+        """Return the object that decides which models of a fleet are learned here."""
         return Leading(self._storage, self.models, self._keys, self._threads.using, in_order)
 
     def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
@@ -230,12 +202,12 @@ class Writer:
     def follow(
         self, name: str, champion: Model, spec: ModelSpec, start: Start
     ) -> tuple[Model, bool]:
-        """A model that follows another one, and whether it is new; see `Challengers.make`."""
+        """Make a model that follows another one; see `Challengers.make`."""
         with self._one_thread():  # as recovery does
             return self.challengers.make(name, champion, spec, start)
 
     def delete(self, model: Model) -> None:
-        """Delete a model with its journal and snapshots; those that follow it are free.
+        """Delete a model with its journal and snapshots; its challengers become independent.
 
         Raises UnknownModel, StorageFailed, SnapshotFailed.
         """
@@ -247,14 +219,14 @@ class Writer:
         self.challengers.forget(model)
 
     def keep_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
-        """Persist, apply and publish a window's fit; the fit's description from now on.
+        """Persist, apply and publish a window's fit, and return the fit's description.
 
         Raises UnknownModel, ModelBroken, RefitFailed, StorageFailed.
         """
         learner = self.models.usable(model)
         if window.epoch != learner.epoch:
             raise RefitFailed(
-                f"model {model.name!r} was rolled back while the refit ran, which was over samples "
+                f"model {model.name!r} was rolled back while the refit ran, on samples "
                 "that it no longer knows; ask for another refit"
             )
         entry = Entry(
@@ -273,7 +245,7 @@ class Writer:
             learner.publish()
         except Exception as error:  # the journal has the fit: no state between is served
             raise mark_broken(learner, error) from None
-        self._snapshot_if_due(model)
+        self._learning.snapshot_if_due(model)
         return fit.plain
 
     def _execute(self, order: Order) -> None:
@@ -293,120 +265,6 @@ class Writer:
                 [(order.answer, result)], () if order.model is None else [order.model]
             )
 
-    def _learn(self, requests: list[LearnRequest | LabelRequest | RememberRequest]) -> None:
-        if not requests:
-            return
-        self._settle()
-        duplicates = Duplicates(self._keys)
-        try:
-            admission = admit(requests, duplicates, self._settings, self.models.usable, now())
-        except Exception as failure:  # everyone who waits gets an answer
-            logger.exception("requests could not be admitted")
-            failed = ServerFailed(f"{failure!r}; nothing was learned")
-            for request in requests:
-                if not isinstance(request, RememberRequest):
-                    count_rejected(request)
-            self._acknowledge([(request.answer, failed) for request in requests], ())
-            return
-        failures = self._commits.append(admission.entries, duplicates.new)
-        committed = [item for item in admission.admitted if item.request.model.id not in failures]
-        replies = admission.refused
-        for item in admission.admitted:
-            if error := failures.get(item.request.model.id):
-                count_rejected(item.request)
-                replies.append((item.request.answer, error))
-        self._acknowledge_durable(committed)
-        changed: dict[Model, None] = {}
-        replies += self._remember(admission.remembered, failures, changed)
-        replies += self._settled(admission.settled, failures)
-        delivered: list[Reply] = []
-        for work in _shortest_first(committed, duplicates):
-            if work.large:
-                self._turns.leave(work)
-                continue
-            if replies and work.samples > _LONG_BLOCK:
-                # The others need not wait for it.
-                self._acknowledge(replies, list(changed))
-                delivered += replies
-                replies = []
-            while work.blocks:
-                replies += self._turns.turn(work)
-            changed[work.model] = None
-        self._acknowledge(replies + duplicates.replies(delivered + replies), changed)
-        for model in changed:
-            self._after_learning(model)
-
-    def _remember(
-        self,
-        remembered: list[Remembered],
-        failures: Mapping[int, StorageFailed],
-        changed: dict[Model, None],
-    ) -> Iterator[Reply]:
-        """Let predicted rows wait that are durable; the answers to the predictions."""
-        for request, entry, told in remembered:
-            model = request.model
-            try:
-                if error := failures.get(model.id):
-                    raise error
-                if entry is not None:
-                    remember(self.models.usable(model), entry)
-            except Refusal as refusal:
-                yield request.answer, refusal
-            except Exception as error:  # the journal has them: no state between is served
-                yield request.answer, mark_broken(self.models.learner(model), error)
-            else:
-                changed[model] = None
-                yield request.answer, told
-
-    def _settled(
-        self, settled: list[tuple[LabelRequest, Found]], failures: Mapping[int, StorageFailed]
-    ) -> Iterator[Reply]:
-        """The answers to labels none of which is learned, now that those before are durable."""
-        for request, found in settled:
-            model, learner = request.model, self.models.learner(request.model)
-            if error := failures.get(model.id):
-                count_rejected(request)
-                yield request.answer, error
-            else:
-                count_unlearned(request, found)
-                yield request.answer, found.answer(model, learner.sequence, learner.epoch)
-
-    def _after_learning(self, model: Model) -> None:
-        with _surviving(f"model {model.name}: keys were not forgotten"):
-            self._keys.forget_oldest(model.id)
-        self._snapshot_if_due(model)
-
-    def _snapshot_if_due(self, model: Model) -> None:
-        with _surviving(f"model {model.name}: no snapshot; the journal is kept"):
-            self.snapshots.start_if_due(self.models.learner(model))
-
-    def _settle(self) -> None:
-        """Learn what commits in doubt have written after all."""
-        if not self._commits.in_doubt:
-            return
-        with self.challengers.all_paused():
-            settled = list(self._commits.settle(self._threads.using))
-        if settled:
-            self._threads.use(self._settings.threads)
-            self._acknowledge([], settled)
-
-    def _acknowledge_durable(self, committed: list[Admitted]) -> None:
-        """Answer those who do not want to wait until their samples are learned."""
-        replies: list[Reply] = []
-        for item in committed:
-            request = item.request
-            if isinstance(request, LearnRequest) and request.durable is not None:
-                answer = {
-                    "model": request.model.name,
-                    "sequence": item.sequence,
-                    "epoch": self.models.learner(request.model).epoch,
-                    "samples": len(request.samples.y),
-                }
-                replies.append((request.durable, answer))
-        if replies:
-            self._acknowledge(replies, ())
-
-    def _keep_answer(self, item: Admitted, answer: dict[str, Any]) -> None:
-        if isinstance(item.request, LearnRequest) and item.request.key is not None:
-            with _surviving("the answers of keys could not be kept"):
-                self._keys.answer(item.request.model.id, item.sequence, answer)
+    def _learn(self, requests: list[GroupRequest]) -> None:
+        if requests:
+            self._learning.learn(requests)

@@ -148,7 +148,7 @@ def test_a_deleted_model_leaves_no_doubt(server: Server) -> None:
 def test_who_waits_beside_a_large_request_is_answered_before_it(server: Server) -> None:
     """The samples are in one commit; the shorter block is learned and acknowledged first."""
     answered: list[list[int]] = []
-    server.writer._acknowledge = lambda replies, _: answered.append(
+    server.writer._learning._acknowledge = lambda replies, _: answered.append(
         [reply["sequence"] for _, reply in replies]
     )
     large = two_classes(3000)

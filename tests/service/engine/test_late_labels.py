@@ -38,7 +38,7 @@ HOUR = 3_600_000
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> "Clock":
     clock = Clock()
-    monkeypatch.setattr("service.engine.writer.now", lambda: clock.time)
+    monkeypatch.setattr("service.engine.group_learning.now", lambda: clock.time)
     return clock
 
 

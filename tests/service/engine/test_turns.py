@@ -80,7 +80,7 @@ def test_a_kill_between_its_parts(tmp_path: Path, done: int) -> None:
     for _ in range(done):
         bench.writer.go_on()
     shutil.copytree(tmp_path / "data", tmp_path / "killed")
-    bench.writer._finish()
+    bench.writer.finish()
     answer, before = bench.replies[-1][1], state_of(model, ROWS)
     bench.kill()
     bench = Bench(tmp_path / "killed")
@@ -112,7 +112,7 @@ def test_a_duplicate_in_its_group_waits_for_its_answer(tmp_path: Path) -> None:
     group = [request(model, three_classes(450), b"key") for _ in range(2)]
     bench.writer.begin(list(group))
     assert bench.replies == []
-    bench.writer._finish()
+    bench.writer.finish()
     first, second = (replies(bench)[id(item.answer)] for item in group)
     assert second == first | {"replayed": True}
     assert first["sequence"] == 450
@@ -156,7 +156,7 @@ def test_orders_of_others_do_not_wait_for_it(tmp_path: Path) -> None:
     assert bench.writer.busy == {model}
     bench.writer.models.delete(other)
     bench.create(SPEC, "another")
-    bench.writer._finish()
+    bench.writer.finish()
     bench = bench.restarted()
     stand = {one.name: one.published.sequence for one in bench.writer.models.all()}
     assert stand == {"m": 450, "another": 0}

@@ -1,0 +1,233 @@
+"""One group of requests is admitted, committed, learned, published and answered, in that order.
+
+A group is everything that waited when the writer looked. All of it goes into the journal in one
+commit; after that each model absorbs its own part as one block. A large request is absorbed in
+parts (`engine.turns`), and requests to other models are learned between two of them.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import groupby
+from typing import Any, TypeAlias
+
+from service.diagnostics.metrics import Metrics
+from service.engine.absorb import remember
+from service.engine.admission import (
+    Admission,
+    Admitted,
+    LearnRequest,
+    Reply,
+    admit,
+    count_rejected,
+)
+from service.engine.challengers import Challengers
+from service.engine.commits import Commits
+from service.engine.duplicates import Duplicates
+from service.engine.late_labels import Found, LabelRequest, count_unlearned
+from service.engine.live_models import LiveModels, mark_broken
+from service.engine.predictions import Remembered, RememberRequest
+from service.engine.remembered_keys import RememberedKeys
+from service.engine.snapshot_schedule import SnapshotSchedule
+from service.engine.turns import Turns, Work
+from service.errors import Refusal, ServerFailed, StorageFailed
+from service.model.live import Model
+from service.native.threads import Threads
+from service.settings import Settings
+from service.storage.sqlite_file import now
+
+logger = logging.getLogger(__name__)
+
+# What goes through the journal as part of a group.
+GroupRequest: TypeAlias = LearnRequest | LabelRequest | RememberRequest
+Acknowledge: TypeAlias = Callable[[list[Reply], Iterable[Model]], None]
+
+# Learning this many samples may take a second.
+_LONG_BLOCK = 1024
+
+
+class GroupLearning:
+    """Learns groups of requests. Used by the writer's thread.
+
+    acknowledge: delivers replies (a future and its result or error) and names the models
+        whose view is new.
+    """
+
+    def __init__(
+        self,
+        models: LiveModels,
+        keys: RememberedKeys,
+        commits: Commits,
+        snapshots: SnapshotSchedule,
+        challengers: Challengers,
+        settings: Settings,
+        threads: Threads,
+        metrics: Metrics,
+        acknowledge: Acknowledge,
+    ) -> None:
+        self._models, self._keys, self._commits = models, keys, commits
+        self._snapshots, self._challengers = snapshots, challengers
+        self._settings, self._threads = settings, threads
+        self._acknowledge = acknowledge
+        self._turns = Turns(models, metrics, self._keep_answer)
+
+    @property
+    def busy(self) -> set[Model]:
+        """The models in the middle of a large request; no other request of theirs may begin."""
+        return self._turns.busy
+
+    def waiting(self) -> list[LearnRequest | LabelRequest]:
+        """Return the requests that have begun and are not answered yet."""
+        return self._turns.waiting()
+
+    def learn(self, requests: list[GroupRequest]) -> None:
+        """Take a group from admission to its answers. Large requests are only begun."""
+        self._settle()
+        duplicates = Duplicates(self._keys)
+        admission = self._admitted(requests, duplicates)
+        if admission is None:
+            return
+        failures = self._commits.append(admission.entries, duplicates.new)
+        committed = [item for item in admission.admitted if item.request.model.id not in failures]
+        replies = admission.refused
+        for item in admission.admitted:
+            if error := failures.get(item.request.model.id):
+                count_rejected(item.request)
+                replies.append((item.request.answer, error))
+        self._acknowledge_durable(committed)
+        changed: dict[Model, None] = {}
+        replies += self._remember(admission.remembered, failures, changed)
+        replies += self._without_learning(admission.settled, failures)
+        delivered: list[Reply] = []
+        for work in _shortest_first(committed, duplicates):
+            if work.large:
+                self._turns.leave(work)
+                continue
+            if replies and work.samples > _LONG_BLOCK:
+                # The others need not wait for it.
+                self._acknowledge(replies, list(changed))
+                delivered += replies
+                replies = []
+            while work.blocks:
+                replies += self._turns.turn(work)
+            changed[work.model] = None
+        self._acknowledge(replies + duplicates.replies(delivered + replies), changed)
+        for model in changed:
+            self._after_learning(model)
+
+    def go_on(self) -> None:
+        """Learn the next part of a large request."""
+        work, replies = self._turns.take()
+        if replies:
+            self._acknowledge(replies + work.duplicates.replies(replies), [work.model])
+        if not work.blocks:
+            self._after_learning(work.model)
+
+    def snapshot_if_due(self, model: Model) -> None:
+        """Start a snapshot of a model that has learned enough since its last one."""
+        with _logged(f"model {model.name}: no snapshot; the journal is kept"):
+            self._snapshots.start_if_due(self._models.learner(model))
+
+    def _admitted(self, requests: list[GroupRequest], duplicates: Duplicates) -> Admission | None:
+        """Admit requests, or answer all of them with the error that admission failed with."""
+        try:
+            return admit(requests, duplicates, self._settings, self._models.usable, now())
+        except Exception as failure:  # everyone who waits gets an answer
+            logger.exception("requests could not be admitted")
+            failed = ServerFailed(f"{failure!r}; nothing was learned")
+            for request in requests:
+                if not isinstance(request, RememberRequest):
+                    count_rejected(request)
+            self._acknowledge([(request.answer, failed) for request in requests], ())
+            return None
+
+    def _remember(
+        self,
+        remembered: list[Remembered],
+        failures: Mapping[int, StorageFailed],
+        changed: dict[Model, None],
+    ) -> Iterator[Reply]:
+        """Keep predicted rows, now durable, until their labels come; yield the predictions."""
+        for request, entry, prediction in remembered:
+            model = request.model
+            try:
+                if error := failures.get(model.id):
+                    raise error
+                if entry is not None:
+                    remember(self._models.usable(model), entry)
+            except Refusal as refusal:
+                yield request.answer, refusal
+            except Exception as error:  # the journal has them: no state between is served
+                yield request.answer, mark_broken(self._models.learner(model), error)
+            else:
+                changed[model] = None
+                yield request.answer, prediction
+
+    def _without_learning(
+        self, settled: list[tuple[LabelRequest, Found]], failures: Mapping[int, StorageFailed]
+    ) -> Iterator[Reply]:
+        """Answer requests whose labels are all known already, now that those are durable."""
+        for request, found in settled:
+            model, learner = request.model, self._models.learner(request.model)
+            if error := failures.get(model.id):
+                count_rejected(request)
+                yield request.answer, error
+            else:
+                count_unlearned(request, found)
+                yield request.answer, found.answer(model, learner.sequence, learner.epoch)
+
+    def _after_learning(self, model: Model) -> None:
+        with _logged(f"model {model.name}: keys were not forgotten"):
+            self._keys.forget_oldest(model.id)
+        self.snapshot_if_due(model)
+
+    def _settle(self) -> None:
+        """Learn the samples of commits in doubt that were written after all."""
+        if not self._commits.in_doubt:
+            return
+        with self._challengers.all_paused():
+            settled = list(self._commits.settle(self._threads.using))
+        if settled:
+            self._threads.use(self._settings.threads)
+            self._acknowledge([], settled)
+
+    def _acknowledge_durable(self, committed: list[Admitted]) -> None:
+        """Answer those who do not want to wait until their samples are learned."""
+        replies: list[Reply] = []
+        for item in committed:
+            request = item.request
+            if isinstance(request, LearnRequest) and request.durable is not None:
+                answer = {
+                    "model": request.model.name,
+                    "sequence": item.sequence,
+                    "epoch": self._models.learner(request.model).epoch,
+                    "samples": len(request.samples.y),
+                }
+                replies.append((request.durable, answer))
+        if replies:
+            self._acknowledge(replies, ())
+
+    def _keep_answer(self, item: Admitted, answer: dict[str, Any]) -> None:
+        if isinstance(item.request, LearnRequest) and item.request.key is not None:
+            with _logged("the answers of keys could not be kept"):
+                self._keys.answer(item.request.model.id, item.sequence, answer)
+
+
+def _shortest_first(committed: list[Admitted], duplicates: Duplicates) -> list[Work]:
+    """Return what each model has to learn of a commit, the fewest samples first."""
+    blocks = dict[Model, list[list[Admitted]]]()
+    for (model, _), block in groupby(
+        committed, lambda item: (item.request.model, item.parts[0].entry.block)
+    ):
+        blocks.setdefault(model, []).append(list(block))
+    works = [Work(model, of_model, duplicates) for model, of_model in blocks.items()]
+    return sorted(works, key=lambda work: work.samples)
+
+
+@contextmanager
+def _logged(message: str) -> Iterator[None]:
+    """Log an error and go on: the samples are durable and learned, so the writer need not end."""
+    try:
+        yield
+    except Exception:
+        logger.exception(message)
