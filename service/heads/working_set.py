@@ -64,7 +64,12 @@ class SetLearner:
     def _build(self, kernel: Kernel) -> WorkingSet:
         own = self._own
         parameters = SetParameters(
-            own.algorithm, own.C, own.corrective_steps, own.max_size, own.gram_bytes_max
+            own.algorithm,
+            own.C,
+            own.corrective_steps,
+            own.max_size,
+            own.gram_bytes_max,
+            scores=own.scores,
         )
         heaviest = max([1.0, *self._weight_of.values()])
         return new_working_set(kernel, parameters, self._weights, heaviest)

@@ -103,6 +103,7 @@ def _kept(
         "preparing": rows.form.prepare,
         "temporal": spec.temporal,
         "seed": spec.seed,
+        "scores": "coupled" if spec.working_set is None else spec.working_set.scores,
         "form": fresh.form if numbered else rows.form,
         "names": None if numbered or rows.names is None else rows.names.names(),
         "first": [part._replace(head=taught, y=codes(part.y)) for part in rows.first],
@@ -123,6 +124,8 @@ def _spec_of(
         "temporal": bool(estimator.temporal),
         "seed": int(estimator.seed),
     }
+    if labels is not None:
+        spec["working_set"] = {"scores": estimator.model.own.scores}
     if labels is not None and isinstance(estimator, StreamClassifier) and estimator.declared:
         spec["classes"] = labels
     return read_spec(spec)
@@ -135,6 +138,8 @@ def _check_default(spec: ModelSpec) -> None:
     prepare = spec.prepare
     if prepare is not None:
         own["prepare"] = {"missing": prepare.missing, "timestamps": prepare.timestamps}
+    if spec.task == "classification" and spec.working_set is not None:
+        own["working_set"] = {"scores": spec.working_set.scores}
     ours, default = (one.model_copy(update={"pending": None}) for one in (spec, read_spec(own)))
     if ours != default:
         raise NoCounterpart(

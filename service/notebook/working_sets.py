@@ -37,6 +37,7 @@ def learner_of_set(estimator: SFWClassifier) -> Learner:
         "corrective_steps": int(found.corrective_steps),
         "max_size": _bound(found.max_size, found.store.size),
         "class_weight": plain_weights(labels, found.ridges.class_weight, estimator.class_weight),
+        "scores": "coupled" if found.coupled else "counted",
     }
     learner, head = _empty(found.kernel, own)
     head.meet(labels)

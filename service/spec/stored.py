@@ -9,6 +9,7 @@ from service.spec.model import ModelSpec, read_spec
 # What a spec meant before these fields existed.
 _BEFORE: dict[str, Any] = {"prepare": None, "adaptive": None}
 _BEFORE_TABLES: dict[str, Any] = {"named": "sparse"}
+_SET_BEFORE: dict[str, Any] = {"horizon": None, "scores": "counted"}
 
 
 def readings(given: Any) -> tuple[ModelSpec, ...]:
@@ -17,19 +18,28 @@ def readings(given: Any) -> tuple[ModelSpec, ...]:
     A model that was made with the same body then still has the spec that is asked for.
     """
     spec = read_spec(given)
-    meanings = [spec]
+    counted = _with_counted_pairs(spec, given)
+    meanings = [spec, counted]
     if spec.prepare is not None and "named" not in (given.get("prepare") or {}):
         changed: dict[str, Any] = {"prepare": spec.prepare.model_copy(update=_BEFORE_TABLES)}
         for name in ("working_set", "asset"):
-            own = getattr(spec, name)
+            own = getattr(counted, name)
             if own is not None and "horizon" not in (given.get(name) or {}):
                 changed[name] = own.model_copy(update={"horizon": None})
-        meanings.append(spec.model_copy(update=changed))
+        meanings.append(counted.model_copy(update=changed))
     if not _BEFORE.keys() & given.keys():
         # It may serve a head that did not exist.
         with suppress(Invalid):
-            meanings.append(read_spec(_BEFORE | given))
+            meanings.append(_with_counted_pairs(read_spec(_BEFORE | given), given))
     return tuple(meanings)
+
+
+def _with_counted_pairs(spec: ModelSpec, given: Any) -> ModelSpec:
+    own = spec.working_set
+    if own is None or "scores" in (given.get("working_set") or {}):
+        return spec
+    counted = own.model_copy(update={"scores": _SET_BEFORE["scores"]})
+    return spec.model_copy(update={"working_set": counted})
 
 
 def read_stored_spec(given: Any) -> ModelSpec:
@@ -42,5 +52,5 @@ def read_stored_spec(given: Any) -> ModelSpec:
         if isinstance(given["prepare"], dict):
             given["prepare"] = _BEFORE_TABLES | given["prepare"]
         if isinstance(own := given.get("working_set"), dict):
-            given["working_set"] = {"horizon": None} | own
+            given["working_set"] = _SET_BEFORE | own
     return read_spec(given)

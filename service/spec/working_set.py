@@ -43,6 +43,12 @@ class WorkingSetSpec(Part):
         "samples. null: never; the default where prepare is null, or the kernel is not rbf. "
         "Rows of more than 2,048 numbers, and sparse ones, never fade.",
     )
+    scores: Literal["coupled", "counted"] = Field(
+        "coupled",
+        description="Of three or more classes: what probabilities are made of, and what the "
+        "adaptive head is told. coupled: how clearly each class loses its worst pairs; counted: "
+        "how many pairs it wins, as decisions say in any case.",
+    )
 
 
 def with_set_defaults(given: dict[str, Any], kind: Any) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from solver.estimators.certainty import CalibratedClasses
 from solver.estimators.checks import check_norms, counted
 from solver.estimators.stream_labels import classes_after, codes_of, stream_class_weights
 from solver.rows.matrix import Matrix
+from solver.stream.votes import Decided
 
 
 class AssetClassifier(ClassifierMixin, AssetEstimator, CalibratedClasses):
@@ -149,13 +150,11 @@ class AssetClassifier(ClassifierMixin, AssetEstimator, CalibratedClasses):
 
     def decision_function(self, X: Any) -> Float64Array:
         """phi(x)'gamma + b, (n,), for two classes, positive for classes_[1]; else (n, classes)."""
-        return self._predict(X)[1]
+        return self._predict(X).decision
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The labels of (n, d) rows."""
-        codes = self._predict(X)[0]
-        return np.asarray(self.classes_[codes])
+        return np.asarray(self.classes_[self._predict(X).prediction])
 
-    def _predict(self, X: Any) -> tuple[NDArray[Any], Float64Array]:
-        rows = self._rows_to_predict(X)
-        return predict(self._view, rows)
+    def _predict(self, X: Any) -> Decided:
+        return Decided(*predict(self._view, self._rows_to_predict(X)))

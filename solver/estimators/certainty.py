@@ -15,7 +15,7 @@ from solver.arrays import Float64Array
 from solver.calibration.classes import ClassCalibration, ClassConfidence
 from solver.calibration.values import ValueCalibration, ValueConfidence
 from solver.estimators.checks import is_finite
-from solver.stream.votes import Answer, Decided, Said
+from solver.stream.votes import Answer, Said
 
 
 def check_confidence(confidence: Any) -> float:
@@ -58,8 +58,8 @@ class CalibratedClasses:
         return self._calibration
 
     @abstractmethod
-    def _predict(self, X: Any) -> tuple[NDArray[Any], Float64Array]:
-        """The estimator's class numbers and decisions of rows."""
+    def _predict(self, X: Any) -> Answer:
+        """What the estimator says of rows."""
 
     @available_if(_judged)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Float64Array:
@@ -80,7 +80,7 @@ class CalibratedClasses:
         return self._calibration.view()
 
     def _probabilities(self, X: Any) -> Float64Array:
-        return self._confidence.probabilities(self._scores([Decided(*self._predict(X))]))
+        return self._confidence.probabilities(self._scores([self._predict(X)]))
 
     def _scores(self, answers: list[Answer]) -> Float64Array:
         return Said(tuple(self.classes_.tolist()), answers).vote.scores

@@ -11,7 +11,7 @@ from solver.estimators.base import KernelEstimator, as_given
 from solver.kernels.functions import Kernel
 from solver.kernels.precision import FINEST
 from solver.rows.matrix import Matrix
-from solver.working_set.view import expansion, predict
+from solver.working_set.view import Predicted, expansion, predicted
 
 
 class OneVersusOneClassifier(ClassifierMixin, KernelEstimator):
@@ -24,16 +24,14 @@ class OneVersusOneClassifier(ClassifierMixin, KernelEstimator):
 
         For more classes (n, classes): one-versus-one votes, ties broken by the margins.
         """
-        return self._predict(X)[1]
+        return self._predict(X).decision
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Returns the labels of (n, d) rows."""
-        codes = self._predict(X)[0]
-        return np.asarray(self.classes_[codes])
+        return np.asarray(self.classes_[self._predict(X).prediction])
 
-    def _predict(self, X: Any) -> tuple[NDArray[np.int64], Float64Array]:
-        rows = self._rows_to_predict(X)
-        return predict(self._view, rows)
+    def _predict(self, X: Any) -> Predicted:
+        return predicted(self._view, self._rows_to_predict(X))
 
     def _keep_support(
         self,

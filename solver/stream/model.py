@@ -84,7 +84,8 @@ class StreamModel:
     """Prepared rows, a learner of the papers, and a bank that listens to it and answers.
 
     taught: which learner that is. preparing: how rows are prepared. temporal: whether the labels
-    or targets before a row may be used for it. seed: of all randomness.
+    or targets before a row may be used for it. seed: of all randomness. own: parameters of the
+    working set.
 
     The first rows decide whether rows are arrays, a table or sparse ones by name (`row_form`), or
     sparse ones of numbered features. Sparse rows are learned as they come.
@@ -95,6 +96,7 @@ class StreamModel:
     ) -> None:
         self.task, self.taught = task, taught
         self._preparing, self._temporal, self._seed = preparing, temporal, seed
+        self.own = SetParameters()
         self.rows = StreamRows(preparing)
         self._view: StreamView | None = None
         self._begin()
@@ -102,7 +104,7 @@ class StreamModel:
     def _begin(self) -> None:
         """Heads before their first sample."""
         task, taught, seed = self.task, self.taught, self._seed
-        self._paper = _new_learner(task, taught, seed)
+        self._paper = _new_learner(task, taught, self.own, seed)
         self._bank = BankLearner(task, VOTERS[task], temporal=self._temporal, seed=seed)
         self._heads: dict[str, Head] = {
             taught: _head(task, self._paper, ()),
@@ -165,6 +167,7 @@ class StreamModel:
             "preparing": self._preparing,
             "temporal": self._temporal,
             "seed": self._seed,
+            "scores": self.own.scores,
             "form": rows.form,
             "names": None if rows.names is None else rows.names.names(),
             "first": rows.first,
@@ -178,6 +181,9 @@ class StreamModel:
     def __setstate__(self, state: dict[str, Any]) -> None:
         parameters = {name: state[name] for name in ("preparing", "temporal", "seed")}
         self.__init__(state["task"], state["taught"], **parameters)  # type: ignore[misc]
+        # Earlier versions counted pairs.
+        self.own = SetParameters(scores=state.get("scores", "counted"))
+        self._begin()
         rows = self.rows
         rows.form, rows.first = state["form"], state["first"]
         rows.names = None if state["names"] is None else NameTable(state["names"])
@@ -195,13 +201,12 @@ class StreamModel:
         return [] if self._bank.current is None else self._bank.current.standing().rows()
 
 
-def _new_learner(task: Task, taught: Taught, seed: int) -> KernelLearner[Any]:
+def _new_learner(task: Task, taught: Taught, own: SetParameters, seed: int) -> KernelLearner[Any]:
     """The working set or ASSET with the defaults of a spec."""
     build: Callable[[Kernel], WorkingSet | Asset]
     if taught == "asset":
         build = partial(new_asset, own=AssetParameters(), task=task, seed=seed)
         return KernelLearner(Kernel("rbf", 1.0), build, auto=True)
-    own = SetParameters()
     build = partial(new_working_set, own=own)
     return KernelLearner(Kernel("rbf", 1.0), build, auto=True, horizon=own.horizon)
 

@@ -19,12 +19,11 @@ from solver.stream.parameters import AssetParameters, SetParameters, Task
 from solver.stream.reasons import Gradient, MemberPulls, NoGradient
 from solver.stream.value_head import Values
 from solver.stream.votes import Answer, Decided
-from solver.working_set.auto_widths import TimedView, predict_now
+from solver.working_set.auto_widths import TimedView, predicted_now
 from solver.working_set.learner import WorkingSet
 from solver.working_set.reasons import pulls, value_gradient
 from solver.working_set.reasons import score_gradient as set_gradient
-from solver.working_set.view import WorkingSetView, pair_decisions
-from solver.working_set.view import predict as predict_set
+from solver.working_set.view import WorkingSetView, pair_decisions, predicted
 
 
 def new_working_set(
@@ -43,6 +42,7 @@ def new_working_set(
         gram_bytes_max=own.gram_bytes_max,
         class_weight=class_weight,
         largest_weight=largest_weight,
+        coupled=own.scores == "coupled",
     )
 
 
@@ -98,8 +98,8 @@ class SetPicture(NamedTuple):
         """What the set says of finite rows."""
         if isinstance(self.view, TimedView):
             assert not isinstance(X, SparseRows)
-            return Decided(*predict_now(self.view, X))
-        return Decided(*predict_set(self.view, X))
+            return predicted_now(self.view, X)
+        return predicted(self.view, X)
 
 
 class ValueSetPicture(NamedTuple):

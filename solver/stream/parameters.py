@@ -9,7 +9,10 @@ Task = Literal["classification", "regression"]
 
 
 class SetParameters(NamedTuple):
-    """See `working_set.learner.WorkingSet`, and of horizon `kernel_learner.KernelLearner`."""
+    """See `working_set.learner.WorkingSet`, and of horizon `kernel_learner.KernelLearner`.
+
+    scores: whether those of the set's classes are coupled, or the decisions, which count pairs.
+    """
 
     algorithm: Literal["sfw", "msfw"] = "msfw"
     C: float = 1.0
@@ -17,6 +20,7 @@ class SetParameters(NamedTuple):
     max_size: int = 5000
     gram_bytes_max: int = 1 << 30
     horizon: Literal["auto"] | int | None = "auto"
+    scores: Literal["coupled", "counted"] = "coupled"
 
 
 class AssetParameters(NamedTuple):

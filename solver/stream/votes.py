@@ -10,6 +10,8 @@ from solver.adaptive.regressor import ValueAnswers
 from solver.adaptive.view import ClassAnswers
 from solver.arrays import Float64Array
 from solver.stream.labels import Label, key_of
+from solver.working_set.answers import Absorbed
+from solver.working_set.view import Predicted
 
 
 class Vote(NamedTuple):
@@ -80,10 +82,13 @@ class Said(NamedTuple):
 
     @property
     def vote(self) -> Vote:
-        """The decisions as scores; of two classes half the decision speaks for the second one."""
+        """The decisions as scores; of two classes half the decision speaks for the second one.
+
+        A working set of more has scores of its own.
+        """
         if self.classes is None:
             return Vote(None, np.concatenate([part.decision for part in self.parts]))
-        decisions = [part.decision for part in self.parts]
+        decisions = [_scores(part) for part in self.parts]
         n = sum(map(len, decisions))
         scores = np.full((n, len(self.classes)), np.nan)
         start = 0
@@ -95,6 +100,12 @@ class Said(NamedTuple):
                 scores[start:stop, 0], scores[start:stop, 1] = -0.5 * decision, 0.5 * decision
             start = stop
         return Vote(self.classes, scores)
+
+
+def _scores(part: Answer) -> Float64Array:
+    if isinstance(part, (Absorbed, Predicted)) and part.scores is not None:
+        return part.scores
+    return part.decision
 
 
 def class_scores(

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
-from solver.simplex.pairs import one_versus_one_scores
+from solver.simplex.pairs import coupled_scores, one_versus_one_scores
 
 
 class Absorbed(NamedTuple):
@@ -21,6 +21,7 @@ class Absorbed(NamedTuple):
     entered: (n,) the number under which the sample was stored, now or in an earlier pass; -1
         where it is not in the set. A further pass over the same rows passes it to `absorb`.
     margin: (n,) decision / q of the problem of the first two classes; see `sfw.Trace`.
+    scores: of the classes, where these are not the decisions; see `view.Predicted`.
     """
 
     prediction: NDArray[np.int64]
@@ -29,6 +30,7 @@ class Absorbed(NamedTuple):
     step: NDArray[np.uint8]
     entered: NDArray[np.int64]
     margin: Float64Array
+    scores: Float64Array | None = None
 
 
 class BlockTrace(NamedTuple):
@@ -54,25 +56,35 @@ def nothing_absorbed(n_classes: int) -> Absorbed:
     return Absorbed(none, np.empty(shape), flags, bits, none, np.empty(0))
 
 
-def join_answers(pieces: list[BlockTrace], n_classes: int) -> Absorbed:
-    """Join the results of consecutive blocks, for the classes known after the last one."""
+def join_answers(pieces: list[BlockTrace], n_classes: int, *, coupled: bool) -> Absorbed:
+    """Join the results of consecutive blocks, for the classes known after the last one.
+
+    coupled: see `learner.WorkingSet`.
+    """
     answers = [_answers(piece, n_classes) for piece in pieces]
     bits = np.concatenate([np.bitwise_or.reduce(1 << p.step, axis=0) for p in pieces])
     return Absorbed(
-        np.concatenate([prediction for prediction, _ in answers]),
-        np.concatenate([decision for _, decision in answers]),
+        np.concatenate([prediction for prediction, _, _ in answers]),
+        np.concatenate([decision for _, decision, _ in answers]),
         np.concatenate([piece.admitted for piece in pieces]),
         (bits & ~1).astype(np.uint8),
         np.concatenate([piece.entered for piece in pieces]),
         np.concatenate([piece.margin[:, 0] for piece in pieces]),
+        np.concatenate([scores for _, _, scores in answers]) if coupled else None,
     )
 
 
-def _answers(piece: BlockTrace, n_classes: int) -> tuple[NDArray[np.int64], Float64Array]:
-    """Returns predictions and decisions of a block; its first sample may be of a new class."""
+def _answers(
+    piece: BlockTrace, n_classes: int
+) -> tuple[NDArray[np.int64], Float64Array, Float64Array]:
+    """Predictions, decisions and coupled scores of a block; its first sample may be of a new class.
+
+    Where at most two classes are known, nothing is coupled: the scores are the decisions.
+    """
     prediction = np.full(len(piece.known), -1, np.int64)
     shape = (len(piece.known),) if n_classes <= 2 else (len(piece.known), n_classes)
     decision = np.full(shape, np.nan)
+    scores = decision if n_classes <= 2 else decision.copy()
     for part in (slice(0, 1), slice(1, None)):
         known = int(piece.known[part][0]) if len(piece.known[part]) else 0
         if known < 2:
@@ -84,9 +96,10 @@ def _answers(piece: BlockTrace, n_classes: int) -> tuple[NDArray[np.int64], Floa
             continue
         if known == 2:
             prediction[part] = margin[:, 0] > 0.0
-            decision[part, :2] = piece.decision[part, :1] * (-0.5, 0.5)
+            decision[part, :2] = scores[part, :2] = piece.decision[part, :1] * (-0.5, 0.5)
             continue
-        scores = one_versus_one_scores(margin, known)
-        prediction[part] = np.argmax(scores, axis=1)
-        decision[part, :known] = scores
-    return prediction, decision
+        votes = one_versus_one_scores(margin, known)
+        prediction[part] = np.argmax(votes, axis=1)
+        decision[part, :known] = votes
+        scores[part, :known] = coupled_scores(margin, known)
+    return prediction, decision, scores

@@ -20,7 +20,7 @@ from solver.rows.sample_weights import Weights, weights_of
 from solver.working_set.answers import Absorbed
 from solver.working_set.learner import WorkingSet
 from solver.working_set.past import Past
-from solver.working_set.view import WorkingSetView, predict
+from solver.working_set.view import Predicted, WorkingSetView, predicted
 from solver.working_set.width_search import NEVER, WidthSearch
 
 # gamma is estimated by P2's rule at 2, 4, 8, ... samples, and from here on by forecasts.
@@ -70,9 +70,9 @@ class TimedView(NamedTuple):
     now: int
 
 
-def predict_now(view: TimedView, X: Float64Array) -> tuple[NDArray[np.int64], Float64Array]:
-    """Class numbers and decisions of (n, d) rows as the next samples; see `view.predict`."""
-    return predict(view.set, view.widths.timed(X, view.now))
+def predicted_now(view: TimedView, X: Float64Array) -> Predicted:
+    """What a set says of (n, d) rows as the next samples; see `view.predicted`."""
+    return predicted(view.set, view.widths.timed(X, view.now))
 
 
 class AutoWidths:

@@ -72,6 +72,8 @@ class WorkingSet:
     gram_bytes_max: a bound on the bytes of kernel values. A set that is larger than the square
         matrix of so many bytes keeps the rows that were used last, and computes others when a
         step asks for them.
+    coupled: whether the scores of three or more classes, of which probabilities are made, couple
+        the margins of the pairs (`pairs.coupled_scores`), or are the decisions, which count pairs.
 
     Raises ValueError for a bound below two samples and for weights that are not above zero.
     """
@@ -87,8 +89,10 @@ class WorkingSet:
         class_weight: Sequence[float] | None = None,
         gram_bytes_max: int = GRAM_BYTES,
         largest_weight: float = 1.0,
+        coupled: bool = True,
     ) -> None:
         self.kernel = kernel
+        self.coupled = coupled
         self.algorithm = algorithm
         self.corrective_steps = corrective_steps
         self.ridges = Ridges(C, class_weight)
@@ -174,7 +178,7 @@ class WorkingSet:
             of_block = None if weight is None else weight[part]
             pieces.append(self._absorb_block(rows, codes[part], entered[part], of_block))
             start = stop
-        return join_answers(pieces, self.n_classes)
+        return join_answers(pieces, self.n_classes, coupled=self.coupled)
 
     def adopt(self, X: Matrix, codes: NDArray[np.int64], alpha: Float64Array) -> None:
         """Continue from a solution found elsewhere, as if its samples had been learned here.
@@ -222,7 +226,8 @@ class WorkingSet:
         pairs = self.problems.arrays
         view = view_of(self.kernel, rows, self.origin, tolerance, self.n_classes, pairs)
         used = self.store.used
-        return view._replace(code=self.store.code[:used], number=self.store.number[:used])
+        code, number = self.store.code[:used], self.store.number[:used]
+        return view._replace(code=code, number=number, coupled=self.coupled)
 
     def summary(self, view: WorkingSetView) -> Summary:
         """Sizes and costs. view: of the present model."""

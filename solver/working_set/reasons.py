@@ -10,7 +10,7 @@ from solver.kernels.blocks import kernel_block
 from solver.kernels.gradients import expansion_gradient
 from solver.kernels.prepared_rows import prepare_rows
 from solver.rows.matrix import Matrix, SparseRows, check_same_kind
-from solver.simplex.pairs import pair_classes
+from solver.simplex.pairs import coupled_slopes, pair_classes
 from solver.working_set.view import WorkingSetView, pair_decisions
 
 
@@ -51,8 +51,9 @@ def pulls(view: WorkingSetView, x: Matrix, wanted: int, other: int) -> Pulls:
 def score_gradient(view: WorkingSetView, x: Float64Array, direction: Float64Array) -> Float64Array:
     """The gradient (d,) of sum_c direction_c score_c in a dense row x (d,).
 
-    direction: (classes,); of two classes the scores are -f/2 and f/2 of the decision f. Votes are
-    constant but where a pair changes its mind. Raises TypeError for sparse rows.
+    direction: (classes,); of two classes the scores are -f/2 and f/2 of the decision f. Scores of
+    more are those of `view.Predicted`; counts of pairs are constant but where a pair changes its
+    mind. Raises TypeError for sparse rows.
     """
     members = view.rows.exact
     if isinstance(members, SparseRows):
@@ -79,14 +80,16 @@ def value_gradient(view: WorkingSetView, x: Float64Array) -> Float64Array:
 def _of_problems(view: WorkingSetView, x: Float64Array, direction: Float64Array) -> Float64Array:
     """What each problem's decision counts in the sum, (problems,).
 
-    With score_c = votes_c + s_c / (3 (|s_c| + 1)) it is sum_c direction_c / (3 (|s_c| + 1)^2) times
-    the sign of class c in the problem, over |q|.
+    Where score_c = votes_c + s_c / (3 (|s_c| + 1)), it is sum_c direction_c / (3 (|s_c| + 1)^2)
+    times the sign of class c in the problem, over |q|.
     """
     sign = _sign(view)
     if view.n_classes == 2:
         return np.asarray(0.5 * (direction[1] - direction[0]) * sign)
     size = np.where(view.q != 0.0, np.abs(view.q), 1.0)
     margin = pair_decisions(view, x[None])[0] * sign / size
+    if view.coupled:
+        return coupled_slopes(margin, direction) * sign / size
     minus, plus = pair_classes(view.n_classes).T
     total = np.bincount(plus, margin, view.n_classes) - np.bincount(minus, margin, view.n_classes)
     slope = direction / (3.0 * np.square(np.abs(total) + 1.0))

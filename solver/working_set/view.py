@@ -12,7 +12,7 @@ from solver.kernels.functions import Kernel
 from solver.kernels.precision import Precision
 from solver.kernels.prepared_rows import Rows, prepare_rows
 from solver.rows.matrix import Matrix, SparseRows, check_same_kind, n_rows, origin_of, take_rows
-from solver.simplex.pairs import one_versus_one_scores
+from solver.simplex.pairs import coupled_scores, one_versus_one_scores
 from solver.working_set.pair_problems import PairArrays
 
 _ROWS_AT_ONCE = 256
@@ -34,6 +34,7 @@ class WorkingSetView(NamedTuple):
         Lemma 4.1); NaN where nothing has weight, or A is not positive semidefinite.
     code, number: of each row its class, and its place among all samples that the set has seen, from
         0, or -1 where that is not known. None of weights that were given (`expansion`).
+    coupled: see `learner.WorkingSet`.
     """
 
     kernel: Kernel
@@ -49,6 +50,7 @@ class WorkingSetView(NamedTuple):
     gap: Float64Array
     code: NDArray[np.int64] | None = None
     number: NDArray[np.int64] | None = None
+    coupled: bool = True
 
     @property
     def support(self) -> NDArray[np.int64]:
@@ -149,22 +151,40 @@ def dual_coefficients(view: WorkingSetView) -> tuple[NDArray[np.int64], Float64A
     return support, dense[:, support]
 
 
-def predict(view: WorkingSetView, X: Matrix) -> tuple[NDArray[np.int64], Float64Array]:
-    """sum_i alpha_i y_i k(x_i, x) + b of (n, d) finite rows: returns class numbers and decisions.
+class Predicted(NamedTuple):
+    """What a set says of n rows.
 
-    Decisions are (n,) for two classes, positive for class 1, and (n, classes) one-versus-one scores
-    otherwise. Raises ValueError while fewer than two classes are known, and TypeError for sparse
-    rows where dense ones were learned, or dense for sparse.
+    prediction: (n,) class numbers. decision: (n,) for two classes, positive for class 1; otherwise
+    (n, classes), how many pairs each class wins (`pairs.one_versus_one_scores`).
+    scores: (n, classes) as `pairs.coupled_scores` has them; None where they are the decisions.
+    """
+
+    prediction: NDArray[np.int64]
+    decision: Float64Array
+    scores: Float64Array | None = None
+
+
+def predict(view: WorkingSetView, X: Matrix) -> tuple[NDArray[np.int64], Float64Array]:
+    """Class numbers and decisions; see `predicted`."""
+    return predicted(view, X)[:2]
+
+
+def predicted(view: WorkingSetView, X: Matrix) -> Predicted:
+    """sum_i alpha_i y_i k(x_i, x) + b of (n, d) finite rows, and what follows of all pairs.
+
+    Raises ValueError while fewer than two classes are known, and TypeError for sparse rows where
+    dense ones were learned, or dense for sparse.
     """
     if view.n_classes < 2:
         raise ValueError("a prediction needs two classes")
     # As in `sfw.Trace`, an indefinite kernel may have turned all signs.
     decision = pair_decisions(view, X) * np.where(view.q < 0.0, -1.0, 1.0)
     if view.n_classes == 2:
-        return (decision[:, 0] > 0.0).astype(np.int64), decision[:, 0]
+        return Predicted((decision[:, 0] > 0.0).astype(np.int64), decision[:, 0])
     margin = decision / np.where(view.q != 0.0, np.abs(view.q), 1.0)
-    scores = one_versus_one_scores(margin, view.n_classes)
-    return np.argmax(scores, axis=1), scores
+    votes = one_versus_one_scores(margin, view.n_classes)
+    coupled = coupled_scores(margin, view.n_classes) if view.coupled else None
+    return Predicted(np.argmax(votes, axis=1), votes, coupled)
 
 
 def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:

@@ -27,6 +27,7 @@ DEFAULTS = {
         "epsilon": None,
         "class_weight": [],
         "horizon": "auto",
+        "scores": "coupled",
     },
     "asset": {
         "algorithm": "asset",
@@ -305,14 +306,24 @@ class TestWhatFollows:
         alone = {"prepare": None, "adaptive": None, "serve": "working_set"}
         assert stored == DEFAULTS | alone
 
+    def test_a_stored_spec_without_scores_goes_on_counting_pairs(self):
+        stored = plain()
+        assert stored["working_set"].pop("scores") == "coupled"
+        assert read_stored_spec(stored).plain()["working_set"]["scores"] == "counted"
+
     def test_a_body_also_means_what_it_meant_before(self):
-        now, before_tables, before = readings({"seed": 1})
+        now, counted, before_tables, before = readings({"seed": 1})
         assert (now.serve, before.serve) == ("adaptive", "working_set")
+        stored = now.plain()
+        del stored["working_set"]["scores"]
+        assert counted == read_stored_spec(stored) != now
         stored = now.plain() | {"prepare": {"missing": "mean"}, "working_set": {}}
         stored["asset"] = DEFAULTS["asset"] | {"horizon": None}
         assert before_tables == read_stored_spec(stored)
-        assert len(readings({"adaptive": {}})) == 2
-        assert len(readings({"prepare": {"named": "table"}})) == 1
+        assert before.working_set == before_tables.working_set
+        assert len(readings({"adaptive": {}})) == 3
+        pinned = {"prepare": {"named": "table"}, "working_set": {"scores": "counted"}}
+        assert all(one == read_spec(pinned) for one in readings(pinned))
 
     def test_both_heads_can_serve(self):
         assert plain(serve="asset")["serve"] == "asset"

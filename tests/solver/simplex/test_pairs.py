@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from solver.simplex.pairs import one_versus_one_scores, pairs_of, predicted_class
+from solver.simplex.pairs import (
+    SLOPE,
+    coupled_scores,
+    coupled_slopes,
+    one_versus_one_scores,
+    pairs_of,
+    predicted_class,
+)
+from tests.solver.differences import central
 
 
 @st.composite
@@ -77,6 +85,30 @@ class TestScores:
         expected = _ovr_decision_function((theirs > 0.0).astype(int), theirs, n_classes)
         scores = one_versus_one_scores(margin, n_classes)
         np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-12)
+
+
+class TestCoupling:
+    def test_finds_the_probabilities_that_pairs_were_made_of(self):
+        p = np.random.default_rng(0).dirichlet(np.ones(5), 20)
+        odds = [np.log(p[:, b] / p[:, a]) for a, b in pairs_of(5)]
+        scores = coupled_scores(np.stack(odds, axis=1) / SLOPE, 5)
+        np.testing.assert_allclose(scores, np.log(p), rtol=1e-9)
+
+    def test_a_pair_that_is_clearly_lost_outweighs_two_that_are_barely_won(self):
+        # In the order of `pairs_of`: class 0 wins its pairs with 1 and 2, and loses that with 3.
+        margin = np.array([[-0.1, -0.1, 0.1, 3.0, -0.5, -0.5]])
+        assert one_versus_one_scores(margin, 4)[0, 0] > one_versus_one_scores(margin, 4)[0, 1]
+        assert coupled_scores(margin, 4)[0].argmin() == 0
+
+    def test_of_huge_margins_is_finite(self):
+        scores = coupled_scores(np.array([[1e300, -1e300, 1e-300]]), 3)
+        assert np.all(np.isfinite(scores))
+
+    def test_slopes_are_central_differences(self):
+        random = np.random.default_rng(1)
+        margin, direction = random.normal(size=6), random.normal(size=4)
+        expected = central(lambda m: direction @ coupled_scores(m[None], 4)[0], margin)
+        np.testing.assert_allclose(coupled_slopes(margin, direction), expected, rtol=1e-6)
 
 
 class TestPrediction:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from solver.stream.votes import Decided, Said, Vote, class_scores, values
+from solver.working_set.view import Predicted
 
 
 def vote_of(classes: list[Any] | None, *decisions: Any) -> Vote:
@@ -29,6 +30,13 @@ def test_parts_before_the_third_class_speak_for_two():
     vote = vote_of(["a", "b", "c"], [np.nan, 2.0], [[3.0, 4.0, 5.0]])
     expected = [[np.nan] * 3, [-1.0, 1.0, np.nan], [3.0, 4.0, 5.0]]
     np.testing.assert_array_equal(vote.scores, expected)
+
+
+def test_a_working_set_has_scores_beside_its_decisions():
+    said = Predicted(np.zeros(1, np.int64), np.array([[2.0, 1.0, 0.0]]), np.array([[-1.0, -2, -3]]))
+    assert Said(("a", "b", "c"), [said]).vote.scores.tolist() == [[-1.0, -2.0, -3.0]]
+    counted = Said(("a", "b", "c"), [said._replace(scores=None)])
+    assert counted.vote.scores.tolist() == [[2.0, 1.0, 0.0]]
 
 
 def test_numbers_have_no_classes():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from solver.kernels.functions import Kernel
-from solver.working_set.auto_widths import AutoWidths, Widths, predict_now
+from solver.working_set.auto_widths import AutoWidths, Widths, predicted_now
 from solver.working_set.learner import WorkingSet
 from solver.working_set.width_search import NEVER, WidthSearch
 
@@ -114,7 +114,7 @@ def test_a_state_goes_on_bit_for_bit(n: int):
     one, other = live.state(), again.state()
     assert one.keys() == other.keys()
     assert all(np.array_equal(one[name], other[name]) for name in one)
-    said = [predict_now(learner.view(), X[:50])[1] for learner in (live, again)]
+    said = [predicted_now(learner.view(), X[:50])[1] for learner in (live, again)]
     assert np.array_equal(*said)
 
 
@@ -141,9 +141,9 @@ def test_what_was_published_does_not_change():
     learner = AutoWidths(build)
     learned(learner, X[:4090], codes[:4090])
     view = learner.view()
-    before = predict_now(view, X[:20])[1].copy()
+    before = predicted_now(view, X[:20])[1].copy()
     learned(learner, X[4090:], codes[4090:])
-    assert np.array_equal(predict_now(view, X[:20])[1], before)
+    assert np.array_equal(predicted_now(view, X[:20])[1], before)
 
 
 def test_one_class_for_long_and_rows_that_are_all_equal():

@@ -11,7 +11,7 @@ from solver.kernels.functions import Kernel
 from solver.simplex.pairs import pairs_of
 from solver.simplex.steps import STEP_NAMES
 from solver.working_set.learner import WorkingSet
-from solver.working_set.view import pair_decisions, predict
+from solver.working_set.view import pair_decisions, predict, predicted
 from tests.solver.oracle_sfw import kernel_matrix
 from tests.solver.streams import (
     FLOAT64,
@@ -280,10 +280,17 @@ class TestAnswers:
         learner.absorb(X[:30], codes[:30])
         assert learner.n_classes == 4
         for i in range(30, 200):
-            said, scores = predict(learner.view(), X[i : i + 1])
+            said, votes, scores = predicted(learner.view(), X[i : i + 1])
             answer = learner.absorb(X[i : i + 1], codes[i : i + 1])
             np.testing.assert_array_equal(answer.prediction, said)
-            np.testing.assert_allclose(answer.decision, scores, rtol=0, atol=1e-9)
+            np.testing.assert_allclose(answer.decision, votes, rtol=0, atol=1e-9)
+            np.testing.assert_allclose(answer.scores, scores, rtol=0, atol=1e-8)
+
+    def test_that_count_pairs_have_no_scores_beside(self):
+        X, codes = clusters(seed=33, n=60, n_classes=4)
+        learner = WorkingSet(RBF, coupled=False)
+        assert learner.absorb(X, codes).scores is None
+        assert predicted(learner.view(), X).scores is None
 
     def test_score_the_classes_known_at_the_time(self):
         X, _ = clusters(seed=34, n=6)
@@ -292,6 +299,8 @@ class TestAnswers:
         known = ~np.isnan(answer.decision)
         assert known.sum(axis=1).tolist() == [0, 0, 2, 2, 3, 3]
         assert known[2:4, :2].all()
+        np.testing.assert_array_equal(answer.scores[:4], answer.decision[:4])
+        np.testing.assert_array_equal(np.isnan(answer.scores), np.isnan(answer.decision))
 
     def test_of_two_known_classes_do_not_depend_on_what_comes_later_in_the_call(self):
         X, codes = clusters(seed=35, n=12)[0], np.array([0, 1] * 5 + [2, 2])
@@ -643,6 +652,6 @@ def test_no_rows_at_all_change_nothing(n_classes, after):
         learner.absorb(X[:after], codes[:after])
     before = learner.state()
     answers = learner.absorb(X[:0], codes[:0])
-    assert [len(column) for column in answers] == [0] * 6
+    assert [len(column) for column in answers if column is not None] == [0] * 6
     for name, array in learner.state().items():
         np.testing.assert_array_equal(array, before[name])

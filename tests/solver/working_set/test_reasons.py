@@ -6,7 +6,7 @@ import pytest
 from solver.kernels.functions import Kernel
 from solver.working_set.learner import WorkingSet
 from solver.working_set.reasons import pulls, score_gradient
-from solver.working_set.view import predict
+from solver.working_set.view import predict, predicted
 from tests.solver.differences import central
 from tests.solver.streams import KERNELS, clusters, sparse, thin_clusters
 
@@ -75,18 +75,19 @@ def test_a_view_keeps_the_places_of_its_members():
     np.testing.assert_array_equal(view.number[used], before)
 
 
-@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize(("classes", "coupled"), [(2, True), (3, False), (5, False), (5, True)])
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-def test_gradients_are_central_differences(kernel, classes):
-    view = learned(kernel, classes)[0].view()
+def test_gradients_are_central_differences(kernel, classes, coupled):
+    view = learned(kernel, classes)[0].view()._replace(coupled=coupled)
     direction = np.linspace(-1.0, 1.0, classes)
     x = np.array([0.3, -0.2, 0.5])
 
     def score(x):
-        decision = predict(view, x[None])[1][0]
-        scores = np.array([-0.5, 0.5]) * decision if classes == 2 else decision
-        # Votes are whole numbers, which change nowhere near the row.
-        return direction @ scores
+        _, decision, scores = predicted(view, x[None])
+        if classes == 2:
+            return direction @ (np.array([-0.5, 0.5]) * decision[0])
+        # Counts are whole numbers, which change nowhere near the row.
+        return direction @ (decision if scores is None else scores)[0]
 
     expected = central(score, x)
     size = np.abs(expected).max()
