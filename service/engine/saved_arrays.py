@@ -26,17 +26,26 @@ from service.engine.array_checks import (
     rows_of,
 )
 from service.engine.saved_asset import check_machines
-from service.engine.saved_set import check_moves, check_search, check_stored_samples, check_widths
+from service.engine.saved_set import (
+    check_moves,
+    check_search,
+    check_stored_numbers,
+    check_stored_samples,
+    check_target_scale,
+    check_widths,
+)
 
 # Of samples that have weights, and the rows that these belong to.
 _WEIGHTS = {
     "inverse_weight": "rows",
     "y_weight": "rows",
     "auto_y_weight": "auto_rows",
+    "first_y_weight": "first_rows",
     "past_weight": "past_X",
     "window_weight": "window_X",
 }
-_ROWS = ("rows", "auto_rows", "window_X", "landmarks", "fit.X")
+_ROWS = ("rows", "auto_rows", "first_rows", "window_X", "landmarks", "fit.X")
+_LABELS = {"rows": "y", "auto_rows": "auto_y", "first_rows": "first_y", "window_X": "window_y"}
 
 
 def check_arrays(
@@ -60,17 +69,23 @@ def check_arrays(
     for name in arrays:
         if name.endswith("_indptr"):
             check_sparse(name.removesuffix("_indptr"), arrays, dimension)
-        elif name in ("rows", "auto_rows", "window_X", "landmarks"):
+        elif name in _ROWS and name != "fit.X":
             check_shape(name, arrays, (None, dimension))
-    for rows, labels in (("rows", "y"), ("auto_rows", "auto_y"), ("window_X", "window_y")):
+    for rows, labels in _LABELS.items():
         if labels in arrays:
             check_shape(labels, arrays, (rows_of(rows, arrays),))
             if n_classes is not None:
                 check_numbers(labels, arrays, n_classes)
     for name in arrays.keys() & _WEIGHTS.keys():
         check_weights(name, arrays, rows_of(_WEIGHTS[name], arrays))
+    of_numbers = "first_seen" in empty  # a working set alone settles a scale on its first samples
+    if of_numbers:
+        check_target_scale(arrays)
     if "codes" in arrays or "column" in arrays:
-        check_stored_samples(arrays, n_classes, dimension)
+        if of_numbers:
+            check_stored_numbers(arrays, dimension)
+        else:
+            check_stored_samples(arrays, n_classes, dimension)
     if "direction" in arrays:
         check_machines(arrays, empty, n_classes, dimension)
     if "fit.X" in arrays:

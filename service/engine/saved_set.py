@@ -1,8 +1,10 @@
 """Checks of a saved working set: its samples and problems, and how its widths are found."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from service.engine.array_checks import (
     Arrays,
@@ -19,47 +21,79 @@ from service.engine.array_checks import (
 _FREE = -1
 _OF_PROBLEMS = ("sizes", "q", "steps")
 _OF_MEMBERS = ("alpha", "gradient", "sign", "column")
+_OF_TUBE = ("beta", "value", "target")
+
+
+class _Stored(NamedTuple):
+    """Classes, samples that were seen, and those of them that were ever stored."""
+
+    classes: int
+    seen: int
+    added: int
 
 
 def check_stored_samples(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:
-    """Check a set of samples, and the problem on them for each pair of classes.
-
-    Earlier versions kept kernel values, "gram", which are not read.
-    """
+    """Check a set of samples, and the problem on them for each pair of classes."""
     check_counts(arrays, 3, n_classes)
-    sparse = "rows_indptr" in arrays
-    check_shape("origin", arrays, (0 if sparse else dimension,))
-    classes, _, added = (int(count) for count in arrays["counts"])
-    used = rows_of("rows", arrays)
-    for name in ("codes", "entered"):
-        check_shape(name, arrays, (used,))
-    if "numbers" in arrays:  # earlier versions did not keep them
-        check_shape("numbers", arrays, (used,))
-        seen = int(arrays["counts"][0 if n_classes is None else 1])
-        check_numbers("numbers", arrays, seen, least=_FREE)
-    check_numbers("codes", arrays, classes, least=_FREE)
-    check_numbers("entered", arrays, added)
-    taken = arrays["codes"] != _FREE
-    require(
-        len(np.unique(arrays["entered"][taken])) == taken.sum(), "entered", "has a number twice"
-    )
+    classes, seen, added = (int(count) for count in arrays["counts"])
+    taken = _check_samples(arrays, dimension, _Stored(classes, seen, added))
     problems = math.comb(max(classes, 2), 2)
     for name in _OF_PROBLEMS:
         check_shape(name, arrays, (problems,))
     if "indefinite" in arrays:  # earlier versions did not keep it
         check_shape("indefinite", arrays, (problems,))
-    check_numbers("sizes", arrays, used + 1)
+    check_numbers("sizes", arrays, len(taken) + 1)
     check_numbers("steps", arrays, None)
     members = int(arrays["sizes"].sum())
     for name in _OF_MEMBERS:
         check_shape(name, arrays, (members,))
-    check_numbers("column", arrays, used)
+    check_numbers("column", arrays, len(taken))
     require(taken[arrays["column"]].all(), "column", "has a slot that is free")
-    for name in ("origin", "q", "alpha", "gradient", "sign"):
+    for name in ("q", "alpha", "gradient", "sign"):
         check_floats(name, arrays)
     ends = np.cumsum(arrays["sizes"])
     for column in np.split(arrays["column"], ends[:-1]):
         require(len(np.unique(column)) == len(column), "column", "has a slot twice")
+
+
+def check_stored_numbers(arrays: Arrays, dimension: int | None) -> None:
+    """Check a set of samples whose targets are numbers, and the weight of each."""
+    check_counts(arrays, 3, None)
+    seen, added, _ = (int(count) for count in arrays["counts"])
+    taken = _check_samples(arrays, dimension, _Stored(1, seen, added))
+    for name in _OF_TUBE:
+        check_shape(name, arrays, (len(taken),))
+        check_floats(name, arrays)
+    require(not arrays["beta"][~taken].any(), "beta", "has a slot that is free")
+
+
+def check_target_scale(arrays: Arrays) -> None:
+    """Check the centre and the unit of a set's targets."""
+    check_shape("target_scale", arrays, (2,))
+    check_floats("target_scale", arrays)
+
+
+def _check_samples(arrays: Arrays, dimension: int | None, of: _Stored) -> NDArray[np.bool_]:
+    """Check the stored samples of either; returns whether each slot is taken.
+
+    Earlier versions kept kernel values, "gram", which are not read.
+    """
+    sparse = "rows_indptr" in arrays
+    check_shape("origin", arrays, (0 if sparse else dimension,))
+    check_floats("origin", arrays)
+    used = rows_of("rows", arrays)
+    for name in ("codes", "entered"):
+        check_shape(name, arrays, (used,))
+    if "numbers" in arrays:  # earlier versions did not keep them
+        check_shape("numbers", arrays, (used,))
+        check_numbers("numbers", arrays, of.seen, least=_FREE)
+    check_numbers("codes", arrays, of.classes, least=_FREE)
+    check_numbers("entered", arrays, of.added)
+    taken = np.asarray(arrays["codes"] != _FREE)
+    require(
+        len(np.unique(arrays["entered"][taken])) == taken.sum(), "entered", "has a number twice"
+    )
+    return taken
 
 
 def check_widths(arrays: Arrays, n_classes: int | None, dimension: int | None) -> None:

@@ -18,7 +18,7 @@ from solver.semiparametric.regression import (
     SemiparametricSettings,
     solve_semiparametric,
 )
-from solver.semiparametric.view import view_of, view_to_arrays
+from solver.semiparametric.view import SemiparametricView, view_of, view_to_arrays
 
 # For kernel rows of a refit; with a window of 2,000 all of them take an eighth of it.
 _CACHE_BYTES = 1 << 28
@@ -67,18 +67,28 @@ def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
             f"{solution.kkt_violation:.3g}, above the spec's tol of {own.tol:g}; choose a smaller "
             "C, another gamma or a larger tol"
         )
-    arrays, model = view_to_arrays(view_of(solution, window.X, bases))
+    view = view_of(solution, window.X, bases)
+    fit = fit_of(view, len(window.y), solution.kkt_violation, solution.n_iter)
+    return fit._replace(plain={**fit.plain, "job": job, "sequence": window.sequence})
+
+
+def fit_of(view: SemiparametricView, samples: int, kkt_violation: float, n_iter: int) -> Fit:
+    """The fit that has this view, of so many samples, which no refit asked for.
+
+    kkt_violation: in units of y. Raises ValueError for a basis that is a function.
+    """
+    arrays, model = view_to_arrays(view)
     plain = {
-        "job": job,
-        "sequence": window.sequence,
-        "samples": len(window.y),
+        "job": None,
+        "sequence": samples,
+        "samples": samples,
         "support_vectors": len(arrays["dual_coef"]),
-        "kkt_violation": solution.kkt_violation,
-        "n_iter": solution.n_iter,
-        "gamma": None if settings.kernel.type == "linear" else settings.kernel.gamma,
+        "kkt_violation": kkt_violation,
+        "n_iter": n_iter,
+        "gamma": None if view.kernel.type == "linear" else view.kernel.gamma,
         "beta": [
             {"basis": basis, "beta": beta}
-            for basis, beta in zip(model["basis"], solution.beta.tolist(), strict=True)
+            for basis, beta in zip(model["basis"], view.beta.tolist(), strict=True)
         ],
     }
     return Fit(plain, model, arrays)

@@ -39,6 +39,11 @@ class RegressionSetLearner:
         """The solver itself."""
         return self._learner.current
 
+    @property
+    def settled(self) -> bool:
+        """Whether the kernel is final."""
+        return self._learner.frozen
+
     def _build(self, kernel: Kernel) -> RegressionSet:
         own = self._own
         assert own.epsilon is not None

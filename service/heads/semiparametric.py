@@ -230,6 +230,11 @@ class SemiparametricHead:
         """The rows, targets and weights to be fitted, copied, the oldest first."""
         return self._window.in_order()
 
+    @property
+    def fit(self) -> Fit | None:
+        """The fit that is served; None before the first."""
+        return self._fit
+
     def adopt(self, fit: Fit) -> None:
         """Serve this fit from now on."""
         self._model = view_from_arrays(fit.arrays, fit.model)

@@ -2,6 +2,6 @@
 
 It may import `service.engine`, `service.storage`, `service.model`, `service.heads`,
 `service.samples`, `service.spec`, `solver.estimators`, `solver.stream`, `solver.calibration`,
-`solver.asset`, `solver.kernels`, `solver.prepare`, `solver.rows`.
+`solver.semiparametric`, `solver.asset`, `solver.kernels`, `solver.prepare`, `solver.rows`.
 It is imported by `wolfstream`, `service.client`.
 """

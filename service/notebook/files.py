@@ -16,26 +16,34 @@ from service.errors import Invalid
 from service.model.learner import Learner
 from service.model.live import Model
 from service.notebook.assets import asset_of, learner_of_asset
+from service.notebook.regression_sets import learner_of_values, values_of
 from service.notebook.rows import NoCounterpart
+from service.notebook.semiparametric import fit_in, learner_of_fit
 from service.notebook.streams import learner_of_stream, stream_of
 from service.notebook.working_sets import learner_of_set, learner_of_solution, set_of
 from service.storage.snapshot_format import State, encode_state, write_content
 from solver.estimators.asset import AssetEstimator
 from solver.estimators.frank_wolfe_classifier import FrankWolfeClassifier
+from solver.estimators.semiparametric_regressor import SemiparametricSVR
 from solver.estimators.sfw_classifier import SFWClassifier
+from solver.estimators.sfw_regressor import SFWRegressor
 from solver.estimators.stream import StreamEstimator
 
 # What can be saved, and how it becomes a model.
 _LEARNERS: dict[type, Callable[[Any], Learner]] = {
     StreamEstimator: learner_of_stream,
     SFWClassifier: learner_of_set,
+    SFWRegressor: learner_of_values,
     AssetEstimator: learner_of_asset,
     FrankWolfeClassifier: learner_of_solution,
+    SemiparametricSVR: learner_of_fit,
 }
+_CLASSES_OR_NUMBERS = {"classification": set_of, "regression": values_of}
 # What a model becomes, by its heads.
 _ESTIMATORS: dict[tuple[str, ...], Callable[[Learner], Any]] = {
-    ("working_set",): set_of,
+    ("working_set",): lambda learner: _CLASSES_OR_NUMBERS[learner.model.spec.task](learner),
     ("asset",): asset_of,
+    ("semiparametric",): fit_in,
     ("asset", "adaptive"): stream_of,
     ("working_set", "asset", "adaptive"): stream_of,
 }
@@ -46,8 +54,9 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     A server takes the file (`client.upload`, `wolfstream serve --load`), answers as the estimator
     does, and goes on learning as the estimator itself would from now on.
-    StreamClassifier, StreamRegressor, SFWClassifier, AssetClassifier and AssetRegressor can be
-    saved, and FrankWolfeClassifier, from whose solution MSFW goes on.
+    StreamClassifier, StreamRegressor, SFWClassifier, SFWRegressor, AssetClassifier and
+    AssetRegressor can be saved; FrankWolfeClassifier, from whose solution MSFW goes on; and
+    SemiparametricSVR, whose samples fill the window from which the server refits it.
 
     Raises NotFittedError, TypeError for anything else, ValueError for labels or parameters that
     no server's model may have, OSError.
@@ -59,8 +68,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Return the estimator in a model file, which goes on learning.
 
     A default model becomes a StreamClassifier or StreamRegressor, a working set alone an
-    SFWClassifier, ASSET alone an AssetClassifier or AssetRegressor. Parameters that are no part of
-    a model, such as `epochs`, have their defaults.
+    SFWClassifier or SFWRegressor, ASSET alone an AssetClassifier or AssetRegressor, a fitted
+    semiparametric head alone a SemiparametricSVR. Parameters that are no part of a model, such as
+    `epochs`, have their defaults.
 
     Raises ValueError for a model that is none of these, ModelFileError for a file that is damaged
     or of another version.
@@ -87,7 +97,8 @@ def state_of(estimator: Any) -> State:
     if not makes:
         raise TypeError(
             f"{type(estimator).__name__} cannot be saved: StreamClassifier, StreamRegressor, "
-            "SFWClassifier, AssetClassifier, AssetRegressor and FrankWolfeClassifier can"
+            "SFWClassifier, SFWRegressor, AssetClassifier, AssetRegressor, SemiparametricSVR and "
+            "FrankWolfeClassifier can"
         )
     try:
         learner = makes[0](estimator)

@@ -17,7 +17,7 @@ from service.notebook.rows import (
     name_columns,
     take_rows_of,
 )
-from service.spec.heads import HEADS
+from service.spec.heads import HEADS, Task
 from service.spec.model import read_spec
 from service.spec.working_set import DEFAULT_SET, LARGEST_SET
 from solver.estimators.base import as_matrix
@@ -35,11 +35,12 @@ def learner_of_set(estimator: SFWClassifier) -> Learner:
         "algorithm": found.algorithm,
         "C": float(found.ridges.C),
         "corrective_steps": int(found.corrective_steps),
-        "max_size": _bound(found.max_size, found.store.size),
+        "max_size": bound_of(found.max_size, found.store.size),
         "class_weight": plain_weights(labels, found.ridges.class_weight, estimator.class_weight),
         "scores": "coupled" if found.coupled else "counted",
     }
-    learner, head = _empty(found.kernel, own)
+    learner = empty_model(found.kernel, own)
+    head = _head_of(learner)
     head.meet(labels)
     if head.learner.current.precision != found.precision:
         raise NoCounterpart("C times a weight of its samples is more than a server's set may have")
@@ -67,12 +68,13 @@ def learner_of_solution(estimator: FrankWolfeClassifier) -> Learner:
         )
     own = {
         "C": float(estimator.C),
-        "max_size": _bound(None, alpha.shape[1]),
+        "max_size": bound_of(None, alpha.shape[1]),
         "class_weight": plain_weights([], [], estimator.class_weight),
     }
     degree, coef0 = int(estimator.degree), float(estimator.coef0)
     kernel = Kernel(estimator.kernel, float(estimator.gamma_), degree, coef0)  # type: ignore[arg-type]
-    learner, head = _empty(kernel, own)
+    learner = empty_model(kernel, own)
+    head = _head_of(learner)
     head.meet(labels)
     X = as_matrix(estimator.support_vectors_)
     codes = np.searchsorted(estimator.classes_, estimator.support_labels_)
@@ -85,8 +87,7 @@ def learner_of_solution(estimator: FrankWolfeClassifier) -> Learner:
 def set_of(learner: Learner) -> SFWClassifier:
     """An estimator with the working set of a model that has nothing else. Raises NoCounterpart."""
     spec, head = learner.model.spec, learner.heads["working_set"]
-    if not isinstance(head, ClassificationHead):
-        raise NoCounterpart("it learns numbers, and no estimator takes over such a working set")
+    assert isinstance(head, ClassificationHead)
     own, features = spec.working_set, features_of(learner)
     assert own is not None
     if own.horizon is not None:
@@ -107,10 +108,11 @@ def set_of(learner: Learner) -> SFWClassifier:
     return estimator
 
 
-def _empty(kernel: Kernel, own: dict[str, Any]) -> tuple[Learner, ClassificationHead[SetLearner]]:
-    """A fresh model of a working set alone, and that head."""
+def empty_model(kernel: Kernel, own: dict[str, Any], task: Task = "classification") -> Learner:
+    """A fresh model of a working set alone. own: its part of the spec. Raises Invalid."""
     spec = read_spec(
         {
+            "task": task,
             "kernel": plain_kernel(kernel),
             "prepare": None,
             **dict.fromkeys(HEADS),
@@ -118,13 +120,16 @@ def _empty(kernel: Kernel, own: dict[str, Any]) -> tuple[Learner, Classification
             "serve": "working_set",
         }
     )
-    learner = Learner(Model(0, "", spec))
+    return Learner(Model(0, "", spec))
+
+
+def _head_of(learner: Learner) -> ClassificationHead[SetLearner]:
     head = learner.heads["working_set"]
     assert isinstance(head, ClassificationHead)
-    return learner, head
+    return head
 
 
-def _bound(asked: int | None, held: int) -> int:
+def bound_of(asked: int | None, held: int) -> int:
     """The bound on a set: what was asked for, or room for as many samples again."""
     if held > LARGEST_SET:
         raise NoCounterpart(f"it holds {held:,} samples, a server's set at most {LARGEST_SET:,}")

@@ -2,11 +2,12 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 from solver.arrays import Float64Array
 from solver.estimators.base import KernelEstimator, as_given
@@ -15,6 +16,7 @@ from solver.estimators.conditioning import PROBED, evenly, is_indefinite
 from solver.estimators.targets import middle_and_unit
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix, n_rows, take_rows
+from solver.rows.sample_weights import Weights
 from solver.semiparametric.basis import (
     Basis,
     BasisFunction,
@@ -29,6 +31,14 @@ from solver.semiparametric.regression import (
     solve_semiparametric,
 )
 from solver.semiparametric.view import SemiparametricView, predict_semiparametric, view_of
+
+
+class TrainingSamples(NamedTuple):
+    """Rows (M, d), targets (M,) and weights (M,), None where all count 1, as `fit` took them."""
+
+    X: Matrix
+    y: Float64Array
+    weight: Weights
 
 
 class SemiparametricSVR(RegressorMixin, KernelEstimator):
@@ -58,8 +68,9 @@ class SemiparametricSVR(RegressorMixin, KernelEstimator):
     Other parameters: see `estimators.base.KernelEstimator`.
 
     Attributes: beta_: (K,); support_, support_vectors_; dual_coef_: alpha_i - alpha*_i,
-    (1, support vectors); n_iter_: steps; kkt_violation_: that of the solution; gamma_; with
-    `trace`, trace_: `semiparametric.regression.SemiparametricTrace`.
+    (1, support vectors); n_iter_: steps; kkt_violation_: that of the solution; gamma_; samples_:
+    `TrainingSamples`, from which a server that takes the model refits it; with `trace`, trace_:
+    `semiparametric.regression.SemiparametricTrace`. A model that was loaded has no support_.
     """
 
     _view: SemiparametricView  # type: ignore[assignment]
@@ -121,8 +132,33 @@ class SemiparametricSVR(RegressorMixin, KernelEstimator):
             rows, y / unit, Psi, settings, trace=self.trace, weight=samples.weight
         )
         self._warn_of(solution, kernel, rows)
-        self._keep(_times(unit, solution), rows, bases)
+        solution = _times(unit, solution)
+        if solution.trace is not None:
+            self.trace_ = solution.trace
+        kept = TrainingSamples(rows, y.copy(), samples.weight)
+        self._keep(view_of(solution, rows, bases), kept, solution.n_iter, solution.kkt_violation)
         self.support_ = samples.rows[np.flatnonzero(solution.dual_coef)]
+        return self
+
+    @property
+    def view(self) -> SemiparametricView:
+        """What predictions are made from. Raises NotFittedError."""
+        check_is_fitted(self)
+        return self._view
+
+    def resume(
+        self,
+        view: SemiparametricView,
+        samples: TrainingSamples,
+        n_features: int,
+        n_iter: int,
+        kkt_violation: float,
+    ) -> Self:
+        """Have the solution that was found elsewhere with these parameters, in units of y."""
+        self._check_parameters()
+        self._forget()
+        self.n_features_in_ = n_features
+        self._keep(view, samples, n_iter, kkt_violation)
         return self
 
     def predict(self, X: Any) -> Float64Array:
@@ -157,18 +193,14 @@ class SemiparametricSVR(RegressorMixin, KernelEstimator):
         )
 
     def _keep(
-        self, solution: SemiparametricSolution, X: Matrix, bases: list[BasisFunction]
+        self, view: SemiparametricView, samples: TrainingSamples, n_iter: int, kkt_violation: float
     ) -> None:
-        self.gamma_ = solution.kernel.gamma
-        self.beta_ = solution.beta
-        support = np.flatnonzero(solution.dual_coef)
-        self.dual_coef_ = solution.dual_coef[None, support]
-        self.support_vectors_ = as_given(take_rows(X, support))
-        self.n_iter_ = solution.n_iter
-        self.kkt_violation_ = solution.kkt_violation
-        if solution.trace is not None:
-            self.trace_ = solution.trace
-        self._view = view_of(solution, X, bases)
+        self._view = view
+        self.gamma_, self.beta_ = view.kernel.gamma, view.beta
+        self.dual_coef_ = view.dual_coef[None, :]
+        self.support_vectors_ = as_given(view.rows.exact)
+        self.samples_ = samples
+        self.n_iter_, self.kkt_violation_ = n_iter, kkt_violation
 
     def _warn_of(self, solution: SemiparametricSolution, kernel: Kernel, X: Matrix) -> None:
         """Warn where max_iter ended a run above tol, and of an indefinite matrix."""

@@ -153,6 +153,16 @@ class SFWRegressor(RegressorMixin, KernelEstimator, CalibratedValues):
         check_is_fitted(self)
         return self._learner
 
+    def resume(self, learner: RegressionSet, n_features: int) -> Self:
+        """Go on from a working set of these parameters that has learned samples elsewhere."""
+        self._check_parameters()
+        self._forget()
+        self.n_features_in_ = n_features
+        self._learner, self.gamma_ = learner, learner.kernel.gamma
+        self._calibration = ValueCalibration()
+        self._publish()
+        return self
+
     def predict(self, X: Any) -> Float64Array:
         """Returns the predicted targets of (n, d) rows, (n,)."""
         rows = self._rows_to_predict(X)

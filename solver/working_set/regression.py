@@ -66,15 +66,15 @@ class RegressionSet:
         gram_bytes_max: int = GRAM_BYTES,
         largest_weight: float = 1.0,
     ) -> None:
-        self._rule = TubeRule(float(epsilon), algorithm == "msfw", corrective_steps)
-        self._bounds = Bounds(max_size, gram_bytes_max)
+        self.rule = TubeRule(float(epsilon), algorithm == "msfw", corrective_steps)
+        self.bounds = Bounds(max_size, gram_bytes_max)
         self.kernel, self.C, self._largest_weight = kernel, C, largest_weight
         self._first = FirstSamples(TARGET_SAMPLES, settles_by_one=True)
         self.scale = TargetScale()
         self.set = self._fresh()
 
     def _fresh(self) -> TubeSet:
-        return TubeSet(self.kernel, self.C, self._rule, self._bounds, self._largest_weight)
+        return TubeSet(self.kernel, self.C, self.rule, self.bounds, self._largest_weight)
 
     @property
     def seen(self) -> int:

@@ -64,6 +64,16 @@ MODELS: dict[str, tuple[ModelSpec, State]] = {
         weighted(NUMBERS),
     ),
     "regression": learned({**REGRESSION, "asset": {"dimension": 8}}, NUMBERS),
+    "set of numbers": learned(
+        {"task": "regression", "asset": None, "working_set": {"max_size": 15}}, NUMBERS
+    ),
+    "few numbers": learned(
+        {"task": "regression", "asset": None, "working_set": {}}, weighted(part(NUMBERS, 0, 30))
+    ),
+    "novelty": learned(
+        {"working_set": None, "asset": {"dimension": 8}, "novelty": {"max_size": 15}},
+        three_classes(60),
+    ),
     "semiparametric": learned(
         {**REGRESSION, "asset": None, "semiparametric": {"tol": 0.1}}, NUMBERS
     ),
@@ -118,7 +128,7 @@ def test_it_is_right_at_every_moment(kind: str, task: str, make: Any):
             samples = Samples(samples.X, np.arange(150.0))
         learner = Learner(Model(1, "m", spec))
         for start, stop in pairwise((0, 1, 2, 3, 7, 20, 40, 60, 150)):
-            learner.absorb(spec.serve, part(samples, start, stop))
+            learner.absorb(kind, part(samples, start, stop))  # type: ignore[arg-type]
             fill_model(Model(1, "m", spec), State(*learner.state()), "it")
 
 
@@ -139,11 +149,12 @@ def wrong_shapes(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
 
 
 # What is no index and no length: any value of these numbers is as good as another.
-FREE = ("steps", "seen", "auto_seen")
+FREE = ("steps", "seen", "auto_seen", "first_seen")
 # Arrays of which only the first number counts, or that only numpy reads.
 LENGTHS = (
     "auto_gamma",
     "auto_seen",
+    "first_seen",
     "seen",
     "fit.beta",
     "origin",
@@ -167,7 +178,7 @@ def test_indices_that_point_elsewhere_are_refused(name: str):
                 check(spec, state.plain, arrays)
 
 
-@pytest.mark.parametrize("name", ["weighted", "weighted regression"])
+@pytest.mark.parametrize("name", ["weighted", "weighted regression", "few numbers"])
 def test_weights_that_are_none_are_refused(name: str):
     spec, state = MODELS[name]
     keys = [key for key in state.arrays if key.endswith(("inverse_weight", "_weight"))]
@@ -209,6 +220,14 @@ def test_counts_that_nobody_has_met():
         changed[0] += 1
         with pytest.raises(WrongArrays):
             check(spec, state.plain, {**state.arrays, key: changed})
+
+
+def test_a_weight_that_no_sample_has_is_refused():
+    spec, state = MODELS["set of numbers"]
+    codes = state.arrays["working_set.codes"].copy()
+    codes[np.flatnonzero(state.arrays["working_set.beta"])[0]] = -1
+    with pytest.raises(WrongArrays, match="beta has a slot that is free"):
+        check(spec, state.plain, {**state.arrays, "working_set.codes": codes})
 
 
 def test_the_file_is_named():

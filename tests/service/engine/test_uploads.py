@@ -45,6 +45,11 @@ MODELS: dict[str, tuple[ModelSpec, State]] = {
     "temporal": learned({"temporal": True, "asset": None}, three_classes(150), "working_set"),
     "sparse": learned({"working_set": None}, few_words(150), "asset"),
     "numbers": learned({"task": "regression"}, curve(150), "asset"),
+    "a set of numbers": learned(
+        {"task": "regression", "working_set": {}, "asset": None, "novelty": {}},
+        curve(150),
+        "working_set",
+    ),
     "a table's first rows": learned({}, rooms(100), "working_set"),
 }
 each_model = pytest.mark.parametrize("name", MODELS)

@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 import wolfstream
 from service.engine.model_files import ModelFileError, load_model
+from service.heads.kinds import fit_window
 from service.model.learner import Learner
 from service.model.live import Model
 from service.notebook.rows import NoCounterpart
@@ -25,7 +26,9 @@ from wolfstream import (
     AssetRegressor,
     EnclosingBall,
     FrankWolfeClassifier,
+    SemiparametricSVR,
     SFWClassifier,
+    SFWRegressor,
     StreamClassifier,
     StreamRegressor,
 )
@@ -50,6 +53,8 @@ CLASSIFIERS = {
 REGRESSORS = {
     "AssetRegressor": lambda: AssetRegressor(dimension=16, random_state=1, epochs=2, epsilon=0.05),
     "AssetRegressor, horizon": lambda: AssetRegressor(features="fourier", horizon=50, epochs=1),
+    "SFWRegressor": lambda: SFWRegressor(random_state=0, C=2.0, epsilon=0.02, epochs=2),
+    "SFWRegressor, sfw": lambda: SFWRegressor("sfw", kernel="polynomial", max_size=64),
     "StreamRegressor": lambda: StreamRegressor(seed=4),
 }
 FORMS = {"dense": np.asarray, "sparse": csr_matrix}
@@ -175,7 +180,7 @@ class TestServed:
         said = served(tmp_path / "a.model", ASKED)
         np.testing.assert_array_equal(said.decision, estimator.decision_function(ASKED))
 
-    @pytest.mark.parametrize("kind", REGRESSORS)
+    @pytest.mark.parametrize("kind", [k for k in REGRESSORS if not k.startswith("SFW")])
     def test_numbers_have_the_same_bits(self, kind: str, tmp_path: Path):
         estimator = REGRESSORS[kind]().fit(X, X[:, 0])
         wolfstream.save(estimator, tmp_path / "a.model")
@@ -191,6 +196,17 @@ class TestServed:
         assert said.prediction == estimator.predict(ASKED).tolist()
         np.testing.assert_allclose(
             said.decision, estimator.decision_function(ASKED), rtol=1e-5, atol=1e-6
+        )
+
+    @pytest.mark.parametrize("kind", ["SFWRegressor", "SFWRegressor, sfw"])
+    def test_a_set_of_numbers_answers_with_its_own_rounding(self, kind: str, tmp_path: Path):
+        estimator = REGRESSORS[kind]().fit(X, X[:, 0])
+        wolfstream.save(estimator, tmp_path / "a.model")
+        np.testing.assert_allclose(
+            served(tmp_path / "a.model", ASKED).prediction,
+            estimator.predict(ASKED),
+            rtol=1e-5,
+            atol=1e-6,
         )
 
     def test_a_solution_goes_on_as_a_working_set(self, tmp_path: Path):
@@ -215,6 +231,63 @@ class TestServed:
     def test_the_sequence_counts_what_was_learned(self, tmp_path: Path):
         wolfstream.save(SFWClassifier(epochs=2).fit(X, Y), tmp_path / "a.model")
         assert load_model(tmp_path / "a.model").model.published.sequence == 320
+
+
+class TestSemiparametric:
+    BASIS = ("constant", {"type": "sin", "feature": 1, "period": 2.0})
+
+    def fitted(self, of: Any = np.asarray, **parameters: Any) -> SemiparametricSVR:
+        model = SemiparametricSVR(self.BASIS, **({"gamma": 0.5, "epsilon": 0.02} | parameters))
+        return model.fit(of(X), 50.0 * np.sin(X[:, 0]), np.linspace(0.5, 2.0, len(X)))
+
+    def test_it_answers_as_before(self, tmp_path: Path):
+        estimator = self.fitted()
+        again = saved_and_loaded(estimator, tmp_path / "a.model")
+        assert isinstance(again, SemiparametricSVR)
+        np.testing.assert_array_equal(again.predict(ASKED), estimator.predict(ASKED))
+        assert served(tmp_path / "a.model", ASKED).prediction == estimator.predict(ASKED).tolist()
+        for name in ("beta_", "dual_coef_", "support_vectors_"):
+            np.testing.assert_array_equal(getattr(again, name), getattr(estimator, name))
+        for name in ("C", "epsilon", "tol", "gamma_", "n_iter_", "kkt_violation_"):
+            assert getattr(again, name) == pytest.approx(getattr(estimator, name), rel=1e-12)
+
+    def test_a_second_round_changes_nothing(self, tmp_path: Path):
+        again = saved_and_loaded(self.fitted(), tmp_path / "a.model")
+        last = saved_and_loaded(again, tmp_path / "b.model")
+        np.testing.assert_array_equal(last.predict(ASKED), again.predict(ASKED))
+        for mine, other in zip(last.samples_, again.samples_, strict=True):
+            np.testing.assert_array_equal(mine, other)
+
+    def test_a_server_refits_it_from_the_same_samples(self, tmp_path: Path):
+        estimator = self.fitted(tol=1e-7)
+        wolfstream.save(estimator, tmp_path / "a.model")
+        learner = load_model(tmp_path / "a.model").learner
+        learner.adopt("semiparametric", fit_window(learner.window(), "a refit", lambda _: None))
+        learner.publish()
+        published = learner.model.published
+        said = published.predict("semiparametric", published.matrix(ASKED)).prediction
+        assert learner.sequence == len(X)
+        np.testing.assert_allclose(said, estimator.predict(ASKED), rtol=1e-4, atol=1e-3)
+
+    def test_what_no_server_fits(self, tmp_path: Path):
+        own = SemiparametricSVR([lambda rows: np.abs(rows[:, 0])]).fit(X, X[:, 0])
+        with pytest.raises(NoCounterpart, match=r"is a function: only bases given by name"):
+            wolfstream.save(own, tmp_path / "a.model")
+        with pytest.raises(NoCounterpart, match="its rows are sparse"):
+            wolfstream.save(self.fitted(csr_matrix), tmp_path / "a.model")
+        with pytest.raises(ValueError, match="/semiparametric/tol"):
+            wolfstream.save(self.fitted(tol=1e-12, max_iter=10_000), tmp_path / "a.model")
+        assert not list(tmp_path.iterdir())
+
+    def test_a_head_without_a_fit_is_no_estimator(self, tmp_path: Path):
+        spec = read_papers_spec(
+            {"task": "regression", "working_set": None, "asset": None, "semiparametric": {}}
+        )
+        learner = Learner(Model(1, "m", spec))
+        learner.absorb("semiparametric", Samples(X, X[:, 0].copy()))
+        write_state(tmp_path / "a.model", State(*learner.state()))
+        with pytest.raises(NoCounterpart, match="has not been fitted yet"):
+            wolfstream.load(tmp_path / "a.model")
 
 
 class TestRefused:
