@@ -16,10 +16,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 # The algorithm of a task, unless it is given.
 _ALGORITHM_OF_TASK = {"classification": "msfw", "regression": "asset"}
 _FITS = ", ".join(algorithms_of("fit"))
+_LEARN_NUMBERS = [name for name, algorithm in ALGORITHMS.items() if "regression" in algorithm.task]
 _WRONG_TASK = {
     "classification": "--algorithm {} learns numbers: use --task regression",
     "regression": "--algorithm {} learns classes; --task regression needs "
-    + ", ".join(name for name, algorithm in ALGORITHMS.items() if "regression" in algorithm.task),
+    + ", ".join(_LEARN_NUMBERS),
 }
 # All options that only some algorithms use, but for the one that depends on the task.
 _OPTIONS = {*chain(*HEAD_OPTIONS.values(), *WAY_OPTIONS.values())} - {"epsilon"}
@@ -31,7 +32,8 @@ _MODEL = (
         type=click.Choice(["classification", "regression"]),
         default="classification",
         show_default=True,
-        help=f"regression: the labels are numbers, and asset or {_FITS} learns them.",
+        help="regression: the labels are numbers, and "
+        f"{', '.join(_LEARN_NUMBERS[:-1])} or {_LEARN_NUMBERS[-1]} learns them.",
     ),
     click.option(
         "--algorithm",

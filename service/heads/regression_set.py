@@ -82,9 +82,13 @@ class RegressionSetLearner:
 
     def relearning(self, samples: int) -> Relearn:
         """Learns parts of so many samples; one that is still in the set is not stored again."""
-        entered = np.full(samples, -1, np.int64)
+        entered, learned = np.full(samples, -1, np.int64), 0
 
         def relearn(part: NDArray[np.int64], X: Matrix, y: NDArray[Any]) -> Answer:
+            nonlocal learned
+            if learned >= samples:  # a further pass over few samples
+                self.current.settle()
+            learned += len(part)
             answers = self.current.absorb(X, y, entered[part])
             entered[part] = answers.entered
             return answers

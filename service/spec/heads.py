@@ -30,8 +30,8 @@ class Algorithm(NamedTuple):
 
 
 ALGORITHMS: dict[str, Algorithm] = {
-    "msfw": Algorithm("working_set", "stream", ("classification",)),
-    "sfw": Algorithm("working_set", "stream", ("classification",)),
+    "msfw": Algorithm("working_set", "stream", ("classification", "regression")),
+    "sfw": Algorithm("working_set", "stream", ("classification", "regression")),
     "asset": Algorithm("asset", "stream", ("classification", "regression")),
     "asset*": Algorithm("asset", "stream", ("classification", "regression")),
     "fw": Algorithm("working_set", "pairs", ("classification",)),
@@ -44,7 +44,7 @@ ALGORITHMS: dict[str, Algorithm] = {
 }
 # Options of the command line that end in a head's part of the spec, or steer a way of training.
 HEAD_OPTIONS: dict[HeadName, tuple[str, ...]] = {
-    "working_set": ("C", "class_weight", "corrective_steps", "max_size"),
+    "working_set": ("C", "class_weight", "corrective_steps", "max_size", "epsilon"),
     "asset": ("class_weight", "features", "dimension", "lambda", "epsilon", "horizon"),
     "semiparametric": ("C", "basis", "epsilon", "solver", "window"),
     "adaptive": (),

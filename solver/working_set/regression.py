@@ -95,6 +95,10 @@ class RegressionSet:
         self.scale, self.set = target_scale(y), self._fresh()
         self._first.settle()
 
+    def settle(self) -> None:
+        """Keep the scale that was found so far."""
+        self._first.settle()
+
     def absorb(
         self,
         X: Matrix,
@@ -105,7 +109,8 @@ class RegressionSet:
     ) -> ValuesAbsorbed:
         """Learn (n, d) finite rows with finite targets (n,), in order; no rows change nothing.
 
-        entered, weight: as of `TubeSet.absorb`; a further pass needs a scale that is settled.
+        entered, weight: as of `TubeSet.absorb`. Before a further pass the scale must be settled
+            (`settle`), and the first pass must have its first 128 samples in one call.
 
         Raises TypeError for sparse rows after dense ones, or dense after sparse, and ValueError for
         targets beyond 1e100.
@@ -120,7 +125,8 @@ class RegressionSet:
             pieces.append(self._learn(part.X, part.y, before, part.weight))
             if first := self._first.keep(part):
                 self.scale, self.set = target_scale(first.y), self._fresh()
-                self._learn(first.X, first.y, None, first.weight)
+                again = self._learn(first.X, first.y, None, first.weight)
+                pieces = _with_entered(pieces, again.entered)
         return ValuesAbsorbed(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
 
     def _learn(
@@ -176,3 +182,10 @@ class RegressionSet:
         self._first.restore("first_", state)
         self.set = self._fresh()
         self.set.restore(state)
+
+
+def _with_entered(pieces: list[ValuesAbsorbed], entered: NDArray[np.int64]) -> list[ValuesAbsorbed]:
+    """Pieces of a call with the last of these numbers, of a set that has learned them again."""
+    ends = np.cumsum([len(piece.entered) for piece in pieces])
+    own = np.split(entered[len(entered) - ends[-1] :], ends[:-1])
+    return [piece._replace(entered=part) for piece, part in zip(pieces, own, strict=True)]

@@ -100,6 +100,36 @@ class TestTrain:
             for key, array in arrays.items():
                 np.testing.assert_array_equal(state.arrays[key], array, err_msg=key)
 
+    def test_a_working_set_learns_numbers_as_a_server_does(self, folder: Path, tmp_path: Path):
+        out, options = tmp_path / "m", ["--task", "regression", "--algorithm", "msfw"]
+        own = ["--epsilon", "0.05", "--corrective-steps", "5", "--max-size", "200"]
+        said = done(run("train", folder / "a.npz", "--model", out, *options, *own))
+        assert re.search(r"just before they were learned: MAE [\d.]+, RMSE [\d.]+", said)
+        assert re.search(r"[\d,]+ support vectors, \d+ samples in the set\nobjective", said)
+        state, loaded = read_state(out), load_model(out)
+        set_of = loaded.model.spec.working_set
+        assert set_of is not None
+        assert (set_of.epsilon, set_of.corrective_steps, set_of.max_size) == (0.05, 5, 200)
+        server = Learner(Model(1, "m", loaded.model.spec))
+        for start in range(0, 1500, 1024):
+            server.absorb("working_set", part(STREAM, start, start + 1024))
+        _, arrays = server.state()
+        assert state.arrays.keys() == arrays.keys()
+        for key, array in arrays.items():
+            np.testing.assert_array_equal(state.arrays[key], array, err_msg=key)
+
+    def test_passes_of_a_working_set_over_few_numbers(self, tmp_path: Path):
+        few = part(STREAM, 0, 60)
+        np.savez(tmp_path / "few.npz", X=few.X, y=few.y)
+        gaps = []
+        for epochs in (2, 20):
+            options = ["--task", "regression", "--algorithm", "sfw", "--epochs", epochs, "--force"]
+            done(run("train", tmp_path / "few.npz", "--model", tmp_path / "m", *options))
+            own = load_model(tmp_path / "m").model.published.heads["working_set"].stats
+            assert own["size"] <= 60
+            gaps.append(own["gap"])
+        assert gaps[1] < 0.5 * gaps[0]
+
     def test_more_passes_fit_better(self, folder: Path, tmp_path: Path):
         scores = []
         for epochs in (1, 8):
@@ -151,17 +181,14 @@ class TestTrain:
         ("arguments", "detail"),
         [
             (
-                ["--task", "regression", "--algorithm", "msfw"],
-                "needs asset, asset*, semiparametric",
-            ),
-            (
                 ["--task", "regression", "--algorithm", "partan"],
-                "needs asset, asset*, semiparametric",
+                "needs msfw, sfw, asset, asset*, semiparametric",
             ),
             (["--task", "regression", "--C", "2"], "--C is not used by --algorithm asset"),
             (["--task", "regression", "--tol", "1"], "--tol is not used by --algorithm asset"),
             (["--algorithm", "asset", "--max-size", "9"], "--max-size is not used"),
             (["--algorithm", "asset", "--epsilon", "0.1"], "not used by --task classification"),
+            (["--epsilon", "0.1"], "not used by --task classification"),
             (["--lambda", "0.1"], "--lambda is not used by --algorithm msfw"),
             (["--algorithm", "fw", "--features", "nystrom"], "--features is not used"),
             (["--task", "regression", "--lambda", "0"], "lambda"),

@@ -275,6 +275,21 @@ def test_a_further_pass_stores_no_sample_twice():
     assert (again[entered >= 0] == entered[entered >= 0]).all()
 
 
+@pytest.mark.parametrize(("n", "settles"), [(50, True), (300, False)])
+def test_a_further_pass_finds_what_was_learned_before_the_scale_was_settled(n, settles):
+    X, y = curve(n)
+    learner = RegressionSet(RBF, C=5.0)
+    entered = learner.absorb(X, y).entered
+    if settles:
+        learner.settle()
+    again = learner.absorb(X, y, entered).entered
+    store = learner.set.store
+    assert learner.seen == 2 * n
+    known = again >= 0
+    np.testing.assert_array_equal(store.rows.exact[store.slots_of_entered(again[known])], X[known])
+    assert known.sum() == store.size
+
+
 @pytest.mark.parametrize("cut", [0, 1, 60, 300])
 def test_a_restored_learner_goes_on_bit_for_bit(cut):
     X, y = curve(400)
