@@ -8,7 +8,7 @@ from service.engine.facade import Engine
 from service.errors import NotReady, Refusal, StartupError, StorageFailed
 from service.fleet.members import BEAT_SECONDS, MAX_LAG_SECONDS, Led, Members, Replica, ranked
 from service.fleet.opening import Fleet
-from service.web.layers.forwarding import Target
+from service.replicas.director import Target
 
 logger = logging.getLogger(__name__)
 

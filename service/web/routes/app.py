@@ -12,11 +12,12 @@ from service.access.key_ring import KeyRing
 from service.engine.facade import Engine
 from service.engine.serving import Serving
 from service.monitor.producer import Monitor
+from service.replicas.director import Director
 from service.settings import Settings
 from service.web.formats.memory import MemoryBudget
 from service.web.formats.problems import add_problems, problem_response
 from service.web.formats.query import check_query_of_route
-from service.web.layers.forwarding import Director, Forwarding
+from service.web.layers.forwarding import Forwarding
 from service.web.layers.guard import Guard
 from service.web.layers.observer import Observer, Requests
 from service.web.layers.origins import Origins

@@ -10,8 +10,8 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.process_collector import ProcessCollector
 
 from service.engine.facade import Engine
+from service.replicas.director import Director
 from service.settings import Settings
-from service.web.layers.forwarding import Director
 from service.web.layers.observer import Requests
 from service.web.metrics.of_models import ModelCollector
 from service.web.metrics.of_server import ServerCollector

@@ -2,9 +2,9 @@
 
 from fastapi import FastAPI, Request, Response
 
+from service.replicas.director import Director
 from service.web.formats.body import respond
 from service.web.formats.wire import JSON
-from service.web.layers.forwarding import Director
 
 
 def add_fleet(app: FastAPI, director: Director) -> None:

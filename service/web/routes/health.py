@@ -4,9 +4,9 @@ from fastapi import FastAPI, Response
 
 from service.engine.facade import Engine
 from service.errors import NotReady, ServerFailed
+from service.replicas.director import Director
 from service.web.formats.body import respond_json
 from service.web.formats.wire import JSON
-from service.web.layers.forwarding import Director
 from service.web.openapi.operations import answer, refusals
 
 

@@ -1,0 +1,75 @@
+"""A websocket stream that another replica answers: frames are carried in both directions."""
+
+import asyncio
+
+from starlette.types import Receive, Scope, Send
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.typing import Subprotocol
+
+from service.web.layers.http_hop import CONNECT_SECONDS, MARK, NOT_LEADER, OF_A_HOP, Unreachable
+
+_OF_A_HANDSHAKE = frozenset({b"host", b"origin"})
+
+
+async def relay(url: str, scope: Scope, receive: Receive, send: Send) -> bool:
+    """Carry the frames of a stream in both directions until one side closes it.
+
+    Raises Unreachable.
+    """
+    headers = [
+        (name.decode("latin-1"), value.decode("latin-1"))
+        for name, value in scope["headers"]
+        if name not in OF_A_HOP | _OF_A_HANDSHAKE and not name.startswith(b"sec-websocket")
+    ]
+    query = scope["query_string"].decode("latin-1")
+    address = f"ws{url.removeprefix('http')}{scope['path']}{'?' + query if query else ''}"
+    try:
+        leader = await connect(
+            address,
+            additional_headers=[*headers, (MARK.decode(), "1")],
+            subprotocols=[Subprotocol(one) for one in scope["subprotocols"]] or None,
+            max_size=None,
+            compression=None,
+            open_timeout=CONNECT_SECONDS,
+            proxy=None,
+        )
+    except InvalidStatus as error:
+        if error.response.status_code == NOT_LEADER:
+            return False
+        await receive()
+        told = error.response
+        raw = [(k.lower().encode(), v.encode()) for k, v in told.headers.raw_items()]
+        headers_told = [(k, v) for k, v in raw if k not in OF_A_HOP]
+        start = {"status": told.status_code, "headers": headers_told}
+        await send({"type": "websocket.http.response.start", **start})
+        await send({"type": "websocket.http.response.body", "body": told.body or b""})
+        return True
+    except (OSError, TimeoutError, WebSocketException):
+        raise Unreachable from None
+    await receive()  # the client's wish to connect
+    await send({"type": "websocket.accept", "subprotocol": leader.subprotocol})
+    sending = asyncio.create_task(_to_leader(receive, leader))
+    try:
+        async for frame in leader:
+            kind = "text" if isinstance(frame, str) else "bytes"
+            await send({"type": "websocket.send", kind: frame})
+    except ConnectionClosed:
+        pass
+    finally:
+        sending.cancel()
+    if not sending.done() or sending.cancelled():
+        code = leader.close_code if leader.close_code in range(1000, 5000) else 1012
+        # 1006 is never sent: the leader is gone, and the client comes again.
+        await send({"type": "websocket.close", "code": 1012 if code == 1006 else code})
+    return True
+
+
+async def _to_leader(receive: Receive, leader: ClientConnection) -> None:
+    while True:
+        message = await receive()
+        if message["type"] == "websocket.disconnect":
+            await leader.close(message.get("code") or 1000)
+            return
+        text = message.get("text")
+        await leader.send(text if text is not None else message["bytes"])
