@@ -28,6 +28,7 @@ from service.monitor.side_file import SideFile
 from service.monitor.webhook import Webhook, deliver
 from service.settings import Settings
 from service.storage.data_directory import open_storage, owned, side_path
+from service.views.followings import Followings
 from service.web.formats.memory import MemoryBudget
 from service.web.http_server import (
     PATIENCE_SECONDS,
@@ -101,7 +102,11 @@ async def _serve(
     noted = alerts.Alerts(side_file, posted=webhook is not None)
     monitor = Monitor(engine, points.Points(side_file), noted)
     roles = _begin_roles(engine, fleet, settings) if fleet else None
-    workers = Workers(settings, engine, ring, memory, listeners) if settings.workers else None
+    followings = Followings()
+    engine.watch(followings.changed)
+    workers = None
+    if settings.workers:
+        workers = Workers(settings, engine, followings, ring, memory, listeners)
     leader = None if workers is None else workers.leader
     config.app = create_app(engine, monitor, settings, streams, ring, memory, roles, leader)
     server = _Server(config, engine, streams, monitor, roles, workers)
@@ -109,6 +114,7 @@ async def _serve(
     watching = [
         asyncio.create_task(monitor.run()),
         asyncio.create_task(watch_keys(ring, streams)),
+        asyncio.create_task(followings.run(engine.recovered)),
         asyncio.create_task(watch_connections(server.server_state, settings.patience_seconds)),
     ]
     if webhook is not None:

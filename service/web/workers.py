@@ -9,6 +9,7 @@ from service.access.key_ring import KeyRing
 from service.engine.facade import Engine
 from service.errors import StartupError
 from service.settings import Settings
+from service.views.followings import Followings
 from service.web.formats.memory import MemoryBudget
 from service.workers.leader import Leader
 from service.workers.processes import WorkerProcesses
@@ -38,11 +39,12 @@ class Workers:
         self,
         settings: Settings,
         engine: Engine,
+        followings: Followings,
         ring: KeyRing,
         memory: MemoryBudget,
         listeners: list[socket.socket],
     ) -> None:
-        self.leader = Leader(engine, ring.spent_elsewhere, lambda: memory.held)
+        self.leader = Leader(engine, followings, ring.spent_elsewhere, lambda: memory.held)
         ring.spent = self.leader.tell_spent
         memory.elsewhere = lambda: self.leader.use.held_bytes
         # Only this user can reach what is in it.

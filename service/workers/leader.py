@@ -19,9 +19,9 @@ from service.model.moment import Moment
 from service.samples.predicted import rows_of
 from service.samples.record import from_record
 from service.spec.model import ModelSpec
+from service.views.followings import Followings
 from service.views.versions import Position
 from service.workers.channel import Channel, Kind
-from service.workers.followings import Followings
 from service.workers.messages import (
     State,
     Use,
@@ -53,18 +53,20 @@ class _Worker:
 class Leader:
     """What workers ask of the process that learns.
 
-    requests: those of this process and, once reported, theirs. spent: called with a key's id and
-    the samples that they have admitted under its quota. held: the bytes that requests hold in this
-    process.
+    followings: the views that they follow. requests: those of this process and, once reported,
+    theirs. spent: called with a key's id and the samples that they have admitted under its quota.
+    held: the bytes that requests hold in this process.
     """
 
     def __init__(
         self,
         engine: Engine,
+        followings: Followings,
         spent: Callable[[str, int], None],
         held: Callable[[], int],
     ) -> None:
-        self._engine, self._spent, self._held = engine, spent, held
+        self._engine, self._followings = engine, followings
+        self._spent, self._held = spent, held
         self.requests: Requests = {}
         self._workers: dict[Channel, _Worker] = {}
         self._models: dict[int, Model] = {}
@@ -72,8 +74,7 @@ class Leader:
         self._changes = -1
         self._told_held = 0
         self._state = State()
-        self._followings = Followings()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[Channel, set[asyncio.Task[None]]] = {}
         self._reports: dict[Channel, asyncio.Future[None]] = {}
         self._calls: dict[int, Callable[..., None]] = {
             Kind.LEARN: self._learn,
@@ -81,7 +82,7 @@ class Leader:
             Kind.REMEMBER: self._later(self._remember),
             Kind.COMPILED: self._later(self._compiled),
             Kind.REACHED: self._later(self._reached),
-            Kind.NEWER: self._newer,
+            Kind.NEWER: self._later(self._newer),
         }
         engine.watch(self._changed)
 
@@ -105,8 +106,9 @@ class Leader:
 
     def lose(self, channel: Channel) -> None:
         """Forget a worker that is gone."""
+        for task in self._tasks.pop(channel, ()):
+            task.cancel()
         if self._workers.pop(channel, None) is not None:
-            self._followings.forget(channel)
             self._tell_use()
         if (report := self._reports.pop(channel, None)) and not report.done():
             report.set_result(None)
@@ -141,17 +143,12 @@ class Leader:
                 channel.send(Kind.SPENT, key_id, samples)
 
     async def run(self) -> None:
-        """Tell workers of phases and models, and write the views that they follow."""
-        following = asyncio.create_task(self._followings.run())
-        try:
-            while True:
-                self._look()
-                if self._held() != self._told_held:
-                    self._tell_use()
-                self._followings.look(set(self._models.values()))
-                await asyncio.sleep(_LOOK_SECONDS)
-        finally:
-            following.cancel()
+        """Tell workers of phases and models, until cancelled."""
+        while True:
+            self._look()
+            if self._held() != self._told_held:
+                self._tell_use()
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def report(self) -> None:
         """Add to the counts of this process what workers have counted until now."""
@@ -181,8 +178,6 @@ class Leader:
             self._specs.get(model.id) is not model.spec for model in models
         ):
             self._look()
-        for model in models:
-            self._followings.changed(model)
 
     def _look(self) -> None:
         """Tell workers of another phase, and of models that came or went."""
@@ -288,25 +283,30 @@ class Leader:
         published = model.published
         return [published.epoch, published.sequence, position]
 
-    def _newer(
-        self, channel: Channel, call: int, model_id: int, held: tuple[str, int] | None
-    ) -> None:
+    async def _newer(self, model_id: int, held: tuple[str, int] | None) -> bytes:
         position = None if held is None else Position(*held)
-        self._followings.ask(channel, call, self._model(model_id), position)
+        return await self._followings.newer(self._model(model_id), position)
 
     def _later(self, work: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., None]:
         """A call whose answer is waited for beside others."""
 
         def begin(channel: Channel, call: int, *given: Any) -> None:
-            task = asyncio.create_task(self._answer(channel, call, work(*given)))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task = asyncio.create_task(self._answer(channel, call, work, given))
+            tasks = self._tasks.setdefault(channel, set())
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
 
         return begin
 
-    async def _answer(self, channel: Channel, call: int, work: Coroutine[Any, Any, Any]) -> None:
+    async def _answer(
+        self,
+        channel: Channel,
+        call: int,
+        work: Callable[..., Coroutine[Any, Any, Any]],
+        given: tuple[Any, ...],
+    ) -> None:
         try:
-            result = await work
+            result = await work(*given)
         except Refusal as error:
             channel.send(Kind.REFUSED, call, *refused(error))
         else:

@@ -1,4 +1,4 @@
-"""The views that workers follow, on the side that learns.
+"""The views that others follow, on the side that learns.
 
 A view is looked at when somebody asks for a newer one, at most twenty times a second: then the
 changes since the last look are written once, for all who follow it. Writing takes the event loop
@@ -7,17 +7,18 @@ no more than a quarter of its time, however many views are followed.
 
 import asyncio
 import logging
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from service.errors import Refusal, ServerFailed, UnknownModel
 from service.model.live import Model
 from service.views.versions import Position, Versions
-from service.workers.channel import Channel, Kind
-from service.workers.messages import refused
 
 logger = logging.getLogger(__name__)
 
 _BETWEEN_SECONDS = 0.05
+# Between two looks at what nobody tells of.
+_LOOK_SECONDS = 0.05
 # Of the time that writing took, before the next view is written.
 _REST = 3.0
 # Writing the view of a larger model takes longer than requests should wait for the event loop.
@@ -27,9 +28,8 @@ _FORGET_SECONDS = 60.0
 
 
 class _Asking(NamedTuple):
-    channel: Channel
-    call: int
     held: Position | None
+    newer: "asyncio.Future[bytes]"
 
 
 class _Followed:
@@ -45,7 +45,7 @@ class _Followed:
 
 
 class Followings:
-    """All views that workers follow. Used on the event loop; `run` does the work."""
+    """All views that are followed. Used on the event loop; `run` does the work."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -53,14 +53,17 @@ class Followings:
         self._waiting: dict[_Followed, None] = {}
         self._wake = asyncio.Event()
 
-    def ask(self, channel: Channel, call: int, model: Model, held: Position | None) -> None:
-        """Answer a call once there is a newer view of a model than the one that is held."""
+    def newer(self, model: Model, held: Position | None) -> "asyncio.Future[bytes]":
+        """What `Versions.newer` gives, done once there is a newer view than the one that is held.
+
+        It raises UnknownModel once the model is gone. Who cancels it asks no more.
+        """
         followed = self._follow(model)
-        followed.asking.append(_Asking(channel, call, held))
-        if followed.model.published is not followed.versions.published or (
-            held != followed.versions.latest
-        ):
+        asking = _Asking(held, self._loop.create_future())
+        followed.asking.append(asking)
+        if model.published is not followed.versions.published or held != followed.versions.latest:
             self._look_soon(followed)
+        return asking.newer
 
     async def noted(self, model: Model) -> Position:
         """The version that a model's present view is, once it can be asked for."""
@@ -72,44 +75,47 @@ class Followings:
         self._look_soon(followed)
         return await waiting
 
-    def changed(self, model: Model) -> None:
-        """Note that a model's view may be another one."""
-        followed = self._followed.get(model)
-        if followed is not None and followed.asking:
-            self._look_soon(followed)
+    def changed(self, models: Iterable[Model]) -> None:
+        """Note that the views of models may be other ones."""
+        for model in models:
+            followed = self._followed.get(model)
+            if followed is not None and followed.asking:
+                self._look_soon(followed)
 
-    def forget(self, channel: Channel) -> None:
-        """Answer nobody at the other end of a channel any more."""
-        for followed in self._followed.values():
-            followed.asking = [one for one in followed.asking if one.channel is not channel]
+    async def run(self, living: Callable[[], Iterable[Model]]) -> None:
+        """Look at views that are due, until cancelled. living: gives the models that exist."""
+        noticing = asyncio.create_task(self._notice(living))
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                while self._waiting:
+                    followed = min(self._waiting, key=lambda one: one.due)
+                    await asyncio.sleep(max(0.0, followed.due - self._loop.time()))
+                    self._waiting.pop(followed, None)
+                    began = self._loop.time()
+                    await self._look(followed)
+                    ended = self._loop.time()
+                    followed.due = ended + _BETWEEN_SECONDS
+                    await asyncio.sleep(_REST * (ended - began))
+        finally:
+            noticing.cancel()
 
-    def look(self, living: set[Model]) -> None:
+    async def _notice(self, living: Callable[[], Iterable[Model]]) -> None:
         """Notice views that nobody has told of, and forget those that nobody asks for any more."""
-        now = self._loop.time()
-        for model, followed in list(self._followed.items()):
-            if model not in living:
-                self._refuse(followed, UnknownModel(f"model {model.name!r} was deleted"))
-            elif followed.asking or now - followed.asked < _FORGET_SECONDS:
-                if followed.asking and model.published is not followed.versions.published:
-                    self._look_soon(followed)
-                continue
-            del self._followed[model]
-            self._waiting.pop(followed, None)
-
-    async def run(self) -> None:
-        """Look at views that are due, until cancelled."""
         while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._waiting:
-                followed = min(self._waiting, key=lambda one: one.due)
-                await asyncio.sleep(max(0.0, followed.due - self._loop.time()))
+            now, models = self._loop.time(), set(living())
+            for model, followed in list(self._followed.items()):
+                followed.asking = [one for one in followed.asking if not one.newer.done()]
+                if model not in models:
+                    self._refuse(followed, UnknownModel(f"model {model.name!r} was deleted"))
+                elif followed.asking or now - followed.asked < _FORGET_SECONDS:
+                    if followed.asking and model.published is not followed.versions.published:
+                        self._look_soon(followed)
+                    continue
+                del self._followed[model]
                 self._waiting.pop(followed, None)
-                began = self._loop.time()
-                await self._look(followed)
-                ended = self._loop.time()
-                followed.due = ended + _BETWEEN_SECONDS
-                await asyncio.sleep(_REST * (ended - began))
+            await asyncio.sleep(_LOOK_SECONDS)
 
     def _follow(self, model: Model) -> _Followed:
         followed = self._followed.setdefault(model, _Followed(model))
@@ -139,18 +145,20 @@ class Followings:
         asking, followed.asking = followed.asking, []
         answers: dict[Position | None, bytes] = {}
         for one in asking:
+            if one.newer.done():  # nobody waits any more
+                continue
             if one.held == versions.latest:
                 followed.asking.append(one)
                 continue
             if one.held not in answers:
                 answers[one.held] = versions.newer(one.held)
-            one.channel.send(Kind.ANSWER, one.call, answers[one.held])
+            one.newer.set_result(answers[one.held])
 
     def _refuse(self, followed: _Followed, error: Refusal) -> None:
         asking, followed.asking = followed.asking, []
-        for one in asking:
-            one.channel.send(Kind.REFUSED, one.call, *refused(error))
         noting, followed.noting = followed.noting, []
-        for waiting in noting:
-            if not waiting.done():
-                waiting.set_exception(error)
+        waiting: list[asyncio.Future[bytes] | asyncio.Future[Position]]
+        waiting = [*(one.newer for one in asking), *noting]
+        for one in waiting:
+            if not one.done():
+                one.set_exception(error)
