@@ -2,6 +2,9 @@
 
     python -m benchmarks.fleet --rounds 3
 
+Then three replicas: how far views are behind, how soon one is held, and what a killed leader costs
+those who predict; `--rounds 0` measures that alone.
+
 NATS flushes each message to disk before it is acknowledged, as SQLite does each commit. Servers and
 clients share the machine: only the ratios of a run mean something.
 """
@@ -16,6 +19,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 
+from benchmarks.fleet_views import print_views
 from benchmarks.machine import machine_line
 from tests.service.fleet.conftest import Replica
 from tests.service.nats import NatsServers
@@ -63,32 +67,38 @@ def main() -> None:
     arguments = parser.parse_args()
     print(f"## A replica of a fleet beside a server of its own\n\n{machine_line()}\n", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        n_servers = (1, 3)
-        fleets = {n: NatsServers(Path(folder) / f"nats{n}", n, sync=True) for n in n_servers}
-        servers = {"SQLite": ServerProcess(Path(folder) / "sqlite")}
-        for n, nats in fleets.items():
-            nats.start()
-            servers[f"NATS, {n}"] = Replica(Path(folder) / f"replica{n}", nats)
-        try:
-            for server in servers.values():
-                server.start()
-            print("| connections x batch | " + " | ".join(servers) + " | ratios |")
-            print("|---|" + "---|" * (len(servers) + 1))
-            for connections, batch in ((4, 64), (16, 64), (1, 1), (32, 1)):
-                rates: dict[str, list[float]] = {name: [] for name in servers}
-                for _ in range(arguments.rounds):
-                    for name, server in servers.items():
-                        found = rate(server.url, connections, batch, arguments.seconds)
-                        rates[name].append(found)
-                medians = [statistics.median(of) for of in rates.values()]
-                ratios = ", ".join(f"{one / medians[0]:.2f}" for one in medians[1:])
-                row = " | ".join(f"{one:,.0f}" for one in medians)
-                print(f"| {connections} x {batch} | {row} | {ratios} |", flush=True)
-        finally:
-            for server in servers.values():
-                server.close()
-            for nats in fleets.values():
-                nats.close()
+        if arguments.rounds:
+            print_rates(Path(folder), arguments.rounds, arguments.seconds)
+        print_views(Path(folder), arguments.seconds)
+
+
+def print_rates(folder: Path, rounds: int, seconds: float) -> None:
+    """Print how many samples are acknowledged in a second."""
+    n_servers = (1, 3)
+    fleets = {n: NatsServers(folder / f"nats{n}", n, sync=True) for n in n_servers}
+    servers = {"SQLite": ServerProcess(folder / "sqlite")}
+    for n, nats in fleets.items():
+        nats.start()
+        servers[f"NATS, {n}"] = Replica(folder / f"replica{n}", nats)
+    try:
+        for server in servers.values():
+            server.start()
+        print("| connections x batch | " + " | ".join(servers) + " | ratios |")
+        print("|---|" + "---|" * (len(servers) + 1))
+        for connections, batch in ((4, 64), (16, 64), (1, 1), (32, 1)):
+            rates: dict[str, list[float]] = {name: [] for name in servers}
+            for _ in range(rounds):
+                for name, server in servers.items():
+                    rates[name].append(rate(server.url, connections, batch, seconds))
+            medians = [statistics.median(of) for of in rates.values()]
+            ratios = ", ".join(f"{one / medians[0]:.2f}" for one in medians[1:])
+            row = " | ".join(f"{one:,.0f}" for one in medians)
+            print(f"| {connections} x {batch} | {row} | {ratios} |", flush=True)
+    finally:
+        for server in servers.values():
+            server.close()
+        for nats in fleets.values():
+            nats.close()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What a server reports about its work: counters, request ids and the log.
 
 It may import nothing of the other packages.
-It is imported by `service.web`, `service.web.routes`, `service.web.metrics`,
-`service.web.layers`, `service.web.formats`, `service.engine`, `service.model`,
-`service.monitor`, `service.workers`.
+It is imported by `service.web`, `service.web.routes`, `service.web.metrics`, `service.web.layers`,
+`service.web.formats`, `service.workers`, `service.monitor`, `service.replicas`, `service.engine`,
+`service.model`.
 """

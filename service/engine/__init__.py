@@ -7,5 +7,5 @@ It may import `service.settings`, `service.storage`, `service.model`, `service.h
 `service.samples`, `service.spec`, `service.diagnostics`, `service.native`, `solver.prepare`,
 `solver.rows`.
 It is imported by `service.cli`, `service.notebook`, `service.web`, `service.web.routes`,
-`service.web.metrics`, `service.monitor`, `service.workers`.
+`service.web.metrics`, `service.workers`, `service.monitor`, `service.replicas`.
 """

@@ -240,6 +240,11 @@ class Engine:
         self._queue_samples(request, 2 * _LABEL_BYTES * request.size)
         return answer
 
+    def check_remembers(self, model: Model) -> None:
+        """Raise Follows, NotReady or ModelBroken unless rows may wait for their labels."""
+        _check_follows_none(model)
+        self._check_usable(model)
+
     async def remember(self, model: Model, ids: list[RowId], rows: Rows, told: Answer) -> Answer:
         """Let predicted rows wait for their labels; the prediction's answer, once it is durable.
 
@@ -247,8 +252,7 @@ class Engine:
 
         Raises NotReady, QueueFull, ModelBroken, Invalid, TooLarge, IdTaken, StorageFailed.
         """
-        _check_follows_none(model)
-        self._check_usable(model)
+        self.check_remembers(model)
         waiting: asyncio.Future[Answer] = self._loop.create_future()
         request = RememberRequest(model, ids, rows, told, waiting, time.monotonic())
         self._queue.put(request, len(ids), n_bytes(rows) + 2 * _LABEL_BYTES * len(ids), model)

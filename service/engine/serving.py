@@ -17,8 +17,8 @@ from solver.prepare.named_rows import Rows
 AskedRows: TypeAlias = Rows
 
 
-class Serving(Protocol):
-    """Models that learn and predict; see `engine.facade.Engine`. Used on the event loop."""
+class Predicting(Protocol):
+    """Models that predict; see `engine.facade.Engine`. Used on the event loop."""
 
     @property
     def metrics(self) -> Metrics:
@@ -44,6 +44,18 @@ class Serving(Protocol):
         have reached. Raises NotReady, AnotherState, NotReached, UnknownModel.
         """
 
+    def check_remembers(self, model: Model) -> None:
+        """Raise a Refusal where predicted rows of a model cannot wait for their labels here."""
+
+    async def remember(
+        self, model: Model, ids: list[RowId], rows: AskedRows, told: Answer
+    ) -> Answer:
+        """Let predicted rows wait for their labels; the prediction's answer, once durable."""
+
+
+class Serving(Predicting, Protocol):
+    """Models that learn, too."""
+
     async def moment(self, model: Model) -> Moment:
         """The epoch and sequence that a model has now."""
 
@@ -66,8 +78,3 @@ class Serving(Protocol):
         expected: tuple[Moment, ...] = (),
     ) -> "asyncio.Future[Answer]":
         """Queue labels of predicted rows; the future is done once they are learned or settled."""
-
-    async def remember(
-        self, model: Model, ids: list[RowId], rows: AskedRows, told: Answer
-    ) -> Answer:
-        """Let predicted rows wait for their labels; the prediction's answer, once durable."""

@@ -43,13 +43,15 @@ class Replica(NamedTuple):
     """What a replica has told.
 
     url: at which the others reach it, and by which they know it. ready: whether it takes models.
-    leads, follows: models by name; of those that it follows, their sequences.
+    leads, follows: models by name; of those that it follows, their sequences. word: by which it
+    knows the others, when they ask for views; empty of an older version, which gives none.
     """
 
     url: str
     ready: bool
     leads: dict[str, Led]
     follows: dict[str, int]
+    word: str = ""
 
 
 class Members:
@@ -140,7 +142,9 @@ def ranked(name: str, living: Sequence[Replica]) -> list[Replica]:
 
 def _read(told: Any) -> Replica:
     url, ready, leads, follows = told[:4]
-    return Replica(url, ready, {name: Led(*one[:3]) for name, one in leads.items()}, follows)
+    word = told[4] if len(told) > 4 else ""
+    known = {name: Led(*one[:3]) for name, one in leads.items()}
+    return Replica(url, ready, known, follows, str(word))
 
 
 def _weight(url: str, name: str) -> bytes:

@@ -5,11 +5,19 @@ from typing import Any, Protocol
 
 
 class Target(Protocol):
-    """A replica. url: at which it is reached."""
+    """A replica.
+
+    url: at which it is reached. word: by which it knows the others; empty of one that gives no
+    views.
+    """
 
     @property
     def url(self) -> str:
         """Where calls are sent."""
+
+    @property
+    def word(self) -> str:
+        """What seals questions to it."""
 
 
 class Director(Protocol):
@@ -17,6 +25,13 @@ class Director(Protocol):
 
     def check(self) -> None:
         """Raise NotReady where this replica knows too little of its fleet to answer."""
+
+    @property
+    def lag_seconds(self) -> float:
+        """For how long this replica has known nothing of the others."""
+
+    def leads(self, name: str) -> bool:
+        """Whether this replica learns a model now."""
 
     def responsible(self, name: str) -> Target:
         """The replica that leads a model, or is to lead it. Raises NotReady."""

@@ -2,6 +2,6 @@
 
 It may import `service.spec`, `solver.prepare`, `solver.rows`.
 It is imported by `service.notebook`, `service.web.routes`, `service.web.openapi`,
-`service.web.formats`, `service.workers`, `service.training`, `service.engine`, `service.model`,
-`service.heads`.
+`service.web.formats`, `service.workers`, `service.training`, `service.replicas`, `service.engine`,
+`service.model`, `service.heads`.
 """

@@ -2,6 +2,6 @@
 
 It may import nothing of the rest.
 It is imported by `service.cli`, `service.notebook`, `service.web.routes`, `service.web.openapi`,
-`service.web.formats`, `service.workers`, `service.training`, `service.engine`, `service.storage`,
-`service.model`, `service.heads`, `service.samples`.
+`service.web.formats`, `service.workers`, `service.training`, `service.replicas`, `service.engine`,
+`service.storage`, `service.model`, `service.heads`, `service.samples`.
 """

@@ -6,5 +6,5 @@ directory. Nothing here knows a live model.
 
 It may import `service.spec`.
 It is imported by `service.cli`, `service.notebook`, `service.web`, `service.web.routes`,
-`service.monitor`, `service.training`, `service.fleet`, `service.engine`.
+`service.monitor`, `service.training`, `service.fleet`, `service.replicas`, `service.engine`.
 """

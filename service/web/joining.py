@@ -8,12 +8,21 @@ import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from service.engine.facade import Engine
 from service.errors import StartupError
 from service.fleet.api_keys import FleetKeys
 from service.fleet.flushing import warn_of_flushing
+from service.fleet.members import MAX_LAG_SECONDS
 from service.fleet.opening import Fleet, connect, open_fleet
 from service.fleet.streams import grow_streams
+from service.replicas.fellows import Fellows
+from service.replicas.followed_models import FollowedModels
+from service.replicas.given_views import GivenViews
+from service.replicas.membership import Membership
 from service.settings import Settings
+from service.views.followings import Followings
+from service.web.formats.paths import VIEWS
+from service.web.roles import Roles
 
 
 def check_settings(settings: Settings, loads: Mapping[str, Path], recover: bool) -> None:
@@ -48,6 +57,15 @@ def joined(settings: Settings) -> Iterator[Fleet]:
         yield open_fleet(nats, settings.data, settings.snapshots)
     finally:
         nats.close()
+
+
+def membership_of(
+    roles: Roles, engine: Engine, followings: Followings, settings: Settings
+) -> Membership:
+    """What a replica with some roles gives to the others, and follows of them."""
+    fellows = Fellows(VIEWS)
+    followed = FollowedModels(engine, roles, settings, fellows, MAX_LAG_SECONDS)
+    return Membership(roles, followed, GivenViews(engine, followings, roles, roles.word))
 
 
 def keys_of(fleet: Fleet) -> FleetKeys:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import secrets
 from typing import Any
 
 from service.engine.facade import Engine
@@ -21,13 +22,14 @@ _LINGER_SECONDS = 1.0
 class Roles:
     """Decides for one replica, by what the others tell. Used on the event loop.
 
-    url: at which the others reach this one.
+    url: at which the others reach this one. word: by which it knows them.
     """
 
     def __init__(self, engine: Engine, fleet: Fleet, url: str) -> None:
         self._engine, self._fleet = engine, fleet
         self._draining = False
         self._url = url
+        self.word = secrets.token_hex(16)
         self.members = Members(fleet.nats, url, self._report)
         self._watching = asyncio.create_task(self._watch())
 
@@ -38,11 +40,20 @@ class Roles:
             model.name: Led(self._fleet.term_of(model.id), model.published.sequence, model.id)
             for model in self._engine.recovered()
         }
-        return Replica(self._url, ready, leads, self._engine.leading.followed)
+        return Replica(self._url, ready, leads, self._engine.leading.followed, self.word)
 
     def is_here(self, replica: Target) -> bool:
         """Whether a replica is this one."""
         return replica.url == self._url
+
+    @property
+    def lag_seconds(self) -> float:
+        """For how long no server of NATS has been connected."""
+        return self.members.lag_seconds
+
+    def leads(self, name: str) -> bool:
+        """Whether this replica learns a model now."""
+        return self._engine.leading.leads(name)
 
     @property
     def _here(self) -> Replica:

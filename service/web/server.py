@@ -26,6 +26,7 @@ from service.monitor import alerts, points
 from service.monitor.producer import Monitor
 from service.monitor.side_file import SideFile
 from service.monitor.webhook import Webhook, deliver
+from service.replicas.membership import Membership
 from service.settings import Settings
 from service.storage.data_directory import open_storage, owned, side_path
 from service.views.followings import Followings
@@ -108,7 +109,8 @@ async def _serve(
     if settings.workers:
         workers = Workers(settings, engine, followings, ring, memory, listeners)
     leader = None if workers is None else workers.leader
-    config.app = create_app(engine, monitor, settings, streams, ring, memory, roles, leader)
+    membership = _membership(roles, engine, followings, settings) if roles else None
+    config.app = create_app(engine, monitor, settings, streams, ring, memory, membership, leader)
     server = _Server(config, engine, streams, monitor, roles, workers)
     engine.ready.add_done_callback(lambda _: server.recovery_ended())
     watching = [
@@ -117,6 +119,8 @@ async def _serve(
         asyncio.create_task(followings.run(engine.recovered)),
         asyncio.create_task(watch_connections(server.server_state, settings.patience_seconds)),
     ]
+    if membership is not None:
+        watching.append(asyncio.create_task(membership.followed.views.run()))
     if webhook is not None:
         watching.append(asyncio.create_task(deliver(webhook, noted)))
     if workers is not None:
@@ -160,6 +164,14 @@ def _begin_roles(engine: Engine, fleet: "Fleet", settings: Settings) -> "Roles":
     from service.web.roles import Roles
 
     return Roles(engine, fleet, settings.advertise)
+
+
+def _membership(
+    roles: "Roles", engine: Engine, followings: Followings, settings: Settings
+) -> Membership:
+    from service.web.joining import membership_of
+
+    return membership_of(roles, engine, followings, settings)
 
 
 def _read_ring(settings: Settings, fleet: "Fleet | None") -> KeyRing:

@@ -158,11 +158,16 @@ class FollowerEngine:
         self._check_room()
         return self._calls.begin(Kind.LABEL, model.id, head, labels_to_plain(labels), expected)
 
+    def check_remembers(self, model: Model) -> None:
+        """Raise NotReady or QueueFull unless rows may be sent on; the leader checks the rest."""
+        del model
+        self._check_room()
+
     async def remember(
         self, model: Model, ids: list[RowId], rows: AskedRows, told: Answer
     ) -> Answer:
         """Let predicted rows wait for their labels; see `Engine.remember`."""
-        self._check_room()
+        self.check_remembers(model)
         given = (model.id, ids, rows_record(rows), told)
         answer: Answer = await self._calls.answer(Kind.REMEMBER, *given)
         return answer

@@ -1,12 +1,15 @@
 """Paths that several layers ask about: which are public, and which belong to another protocol."""
 
 INFERENCE_PREFIX = "/v2"
+# Between the replicas of a fleet, which seal what they send.
+VIEWS = "/v1/fleet/views"
 DOCS, OPENAPI, CONSOLE = "/docs", "/openapi.json", "/console"
 _OPEN = frozenset(
     {
         "/",
         "/livez",
         "/readyz",
+        VIEWS,
         DOCS,
         OPENAPI,
         f"{INFERENCE_PREFIX}/health/live",
@@ -21,5 +24,8 @@ def speaks_inference(path: str) -> bool:
 
 
 def is_open(path: str) -> bool:
-    """Whether a path needs no key: answers are the same on every server, or say that it runs."""
+    """Whether a path needs no key.
+
+    Its answers are the same on every server, or say that it runs, or are for who knows a seal.
+    """
     return path in _OPEN or path.startswith(f"{CONSOLE}/")

@@ -1,6 +1,9 @@
 """The layer that passes a model's calls on to the replica that leads it.
 
-It sends them as they came, with the client's own authorization, and returns the answer as it comes.
+Predictions are answered here with the view that this replica follows, once it has one: only what
+that cannot answer is passed on.
+
+Calls are sent as they came, with the client's own authorization, and answered as the answer comes.
 Who does not lead the model answers 421, and the sender looks again who does: clients see neither.
 A call that was sent to a replica which left before it answered is sent again where that is safe:
 where it learns nothing, or has a key under which it is learned once.
@@ -15,7 +18,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import NotLeader, NotReady, Refusal
-from service.replicas.director import Director
+from service.replicas.membership import Membership
 from service.web.formats.body import respond
 from service.web.formats.wire import JSON
 from service.web.layers.http_hop import MARK, NOT_LEADER, HttpHop, Unreachable, listens
@@ -26,24 +29,29 @@ from service.web.layers.stream_relay import relay
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 10.0, 0.05
 _LISTED = ("model", "sequence", "epoch", "status", "features")
 _LIST = ["", "v1", "models"]
+# The version of the interface and the call.
+_PREDICTIONS = (("v1", "predict"), ("v2", "infer"))
 _OF_MODELS = (["", "v1", "models"], ["", "v2", "models"])
 
 
 class Forwarding:
     """ASGI middleware, inside the one that checks keys.
 
-    refuse: makes the response to a refused request for a path. most_bytes: of a body.
+    of_views: answers predictions with the models of `membership.followed`. refuse: makes the
+    response to a refused request for a path. most_bytes: of a body.
     """
 
     def __init__(
         self,
         app: ASGIApp,
-        director: Director,
+        membership: Membership,
+        of_views: ASGIApp,
         refuse: Callable[[Refusal, str], Response],
         most_bytes: int,
     ) -> None:
-        self._app, self._director, self._refuse = app, director, refuse
-        self._hop = HttpHop(director, most_bytes)
+        self._app, self._of_views, self._refuse = app, of_views, refuse
+        self._director, self._followed = membership.director, membership.followed
+        self._hop = HttpHop(self._director, most_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a call here, or let the model's leader answer it."""
@@ -54,16 +62,44 @@ class Forwarding:
         if parts[:3] not in _OF_MODELS or len(parts) < 4 or not parts[3]:
             await self._app(scope, receive, send)
             return
-        body = KeptBody(receive)
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        name, body = parts[3], KeptBody(receive)
         try:
-            while not await self._try(scope, parts[3], body, send):
-                if time.monotonic() > deadline:
-                    raise NotReady(f"no replica leads model {parts[3]!r} now; try again")
-                body.begin_again()
-                await asyncio.sleep(_PAUSE_SECONDS)
+            predicts = (parts[1], *parts[4:]) in _PREDICTIONS
+            if not (predicts and await self._predict_here(name, scope, body, send)):
+                await self._answer(name, scope, body, send)
         except Refusal as error:
             await self._refuse(error, scope["path"])(scope, receive, send)
+
+    async def _predict_here(self, name: str, scope: Scope, body: KeptBody, send: Send) -> bool:
+        """Whether the view of a model that another replica leads has answered. Raises NotReady."""
+        if _is_forwarded(scope) or self._director.leads(name):
+            return False
+        self._director.check()
+        if not self._followed.predicts(name):
+            return False
+        answered = await _answered(self._of_views, scope, body, send)
+        body.begin_again()
+        return answered
+
+    async def _answer(self, name: str, scope: Scope, body: KeptBody, send: Send) -> None:
+        """Answer here, or let the leader answer, once there is one. Raises Refusal."""
+        stale = self._followed.is_stale(name)  # whoever could be asked was asked for long enough
+        deadline = time.monotonic() + (0.0 if stale else _PATIENCE_SECONDS)
+        while not await self._try(scope, name, body, send):
+            if time.monotonic() > deadline:
+                raise NotReady(self._why(name))
+            body.begin_again()
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    def _why(self, name: str) -> str:
+        """Why a call is not answered."""
+        if not self._followed.is_stale(name):
+            return f"no replica leads model {name!r} now; try again"
+        lag = self._followed.views.lag_seconds(name)
+        return (
+            f"no replica leads model {name!r} now, and what this one knows of it is {lag:.0f} s "
+            "old; try again"
+        )
 
     async def _list(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with the models of all replicas, those included that nobody leads yet."""
@@ -125,17 +161,22 @@ class Forwarding:
         if forwarded or scope["type"] == "websocket":
             await self._app(scope, body.receive, send)
             return True
-        another = False
+        return await _answered(self._app, scope, body, send)
 
-        async def send_unless_another_leads(message: Message) -> None:
-            nonlocal another
-            if message["type"] == "http.response.start":
-                another = message["status"] == NOT_LEADER
-            if not another:
-                await send(message)
 
-        await self._app(scope, body.receive, send_unless_another_leads)
-        return not another
+async def _answered(app: ASGIApp, scope: Scope, body: KeptBody, send: Send) -> bool:
+    """Whether an application has answered; if not, the leader has to."""
+    another = False
+
+    async def send_unless_another_leads(message: Message) -> None:
+        nonlocal another
+        if message["type"] == "http.response.start":
+            another = message["status"] == NOT_LEADER
+        if not another:
+            await send(message)
+
+    await app(scope, body.receive, send_unless_another_leads)
+    return not another
 
 
 def _is_forwarded(scope: Scope) -> bool:

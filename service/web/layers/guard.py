@@ -12,7 +12,7 @@ GET of `state` is among the latter: it gives away samples.
 The path of a model needs a key for this model. A path without a model, like that of the metrics,
 needs a key for all models, except the Open Inference Protocol's description of the server. Paths
 that need no key reveal nothing: that the server runs, and an interface that is the same on every
-server.
+server. The replicas of a fleet ask each other for views without a key: they seal what they send.
 
 A key is accepted in the `Authorization` header, never in a URL, which proxies log. Browsers cannot
 set the header for a websocket: there the key may be offered as one more subprotocol,

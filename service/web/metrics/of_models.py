@@ -5,7 +5,7 @@ models, whose number is bounded, and words of this program; nothing else of a re
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from prometheus_client.core import Metric
@@ -20,16 +20,20 @@ _HEAD = ("model", "head")
 
 
 class ModelCollector(Collector):
-    """Metrics that exist once per model or once per head."""
+    """Metrics that exist once per model or once per head.
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    followed: gives the models that another replica of a fleet learns, and that are predicted here.
+    """
+
+    def __init__(self, engine: Engine, followed: Callable[[], list[Model]]) -> None:
+        self._engine, self._followed = engine, followed
 
     def collect(self) -> Iterator[Metric]:
         """All families."""
         models = sorted(self._engine.recovered(), key=lambda model: model.name)
         yield gauge("models", "Models on this server.", len(models))
-        yield from _counts(models)
+        led = {model.name for model in models}
+        yield from _counts(models + [one for one in self._followed() if one.name not in led])
         yield from _states(models)
         yield from _late_labels(models)
         yield from _challengers(models)

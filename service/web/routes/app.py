@@ -12,7 +12,7 @@ from service.access.key_ring import KeyRing
 from service.engine.facade import Engine
 from service.engine.serving import Serving
 from service.monitor.producer import Monitor
-from service.replicas.director import Director
+from service.replicas.membership import Membership
 from service.settings import Settings
 from service.web.formats.memory import MemoryBudget
 from service.web.formats.problems import add_problems, problem_response
@@ -33,7 +33,7 @@ from service.web.routes.fleet import add_fleet
 from service.web.routes.health import add_health
 from service.web.routes.history import add_history
 from service.web.routes.inference import add_inference, add_predictions
-from service.web.routes.learning import add_learning
+from service.web.routes.learning import add_learning, add_predicting
 from service.web.routes.models import add_models
 from service.web.routes.refits import add_refits
 from service.web.routes.state import add_state
@@ -68,20 +68,20 @@ def create_app(
     streams: Streams,
     ring: KeyRing,
     memory: MemoryBudget,
-    director: Director | None = None,
+    membership: Membership | None = None,
     leader: Leader | None = None,
 ) -> FastAPI:
     """The ASGI application over an engine and its monitor, which the caller starts and stops.
 
-    director: knows which replica of a fleet leads a model; None where all models are here.
+    membership: of a fleet; None where all models are here.
     leader: of workers; None where this process answers all requests.
     """
     app = _application()
     requests: Requests = {} if leader is None else leader.requests
     hot = add_learning(app, engine, settings, memory) | add_inference(app, engine, settings, memory)
     add_refits(app, engine)
-    add_health(app, engine, director)
-    add_metrics(app, engine, settings, streams, requests, director, leader)
+    add_health(app, engine, membership)
+    add_metrics(app, engine, settings, streams, requests, membership, leader)
     add_models(app, engine, settings)
     add_state(app, engine, settings, memory)
     add_history(app, engine)
@@ -91,10 +91,11 @@ def create_app(
     add_docs(app)
     add_console(app)
     inner: ASGIApp = Shortcut(super(Application, app).__call__, hot)
-    if director is not None:
-        add_fleet(app, director)
+    if membership is not None:
+        add_fleet(app, membership, settings, memory)
+        of_views = _predicting(membership, settings, memory, inner)
         most_bytes = max(settings.body_bytes, settings.state_bytes)
-        inner = Forwarding(inner, director, problem_response, most_bytes)
+        inner = Forwarding(inner, membership, of_views, problem_response, most_bytes)
     app.layers = _layers(app, inner, engine, settings, ring, requests)
     return app
 
@@ -121,6 +122,15 @@ def create_worker_app(
     is_warm = engine.warm.is_set
     app.layers = ToLeader(layers, settings, leader, engine.is_model, is_warm, problem_response)
     return app
+
+
+def _predicting(
+    membership: Membership, settings: Settings, memory: MemoryBudget, inner: ASGIApp
+) -> ASGIApp:
+    """What predicts with the views that a replica follows."""
+    beside, engine = _application(), membership.followed
+    hot = add_predicting(beside, engine, settings, memory)
+    return Shortcut(inner, hot | add_predictions(beside, engine, settings, memory))
 
 
 def _application() -> Application:

@@ -10,7 +10,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.process_collector import ProcessCollector
 
 from service.engine.facade import Engine
-from service.replicas.director import Director
+from service.replicas.membership import Membership
 from service.settings import Settings
 from service.web.layers.observer import Requests
 from service.web.metrics.of_models import ModelCollector
@@ -25,15 +25,16 @@ def add_metrics(
     settings: Settings,
     streams: Streams,
     requests: Requests,
-    director: Director | None,
+    membership: Membership | None,
     leader: Leader | None,
 ) -> None:
-    """Add the route, which needs a key for all models. director, leader: see `create_app`."""
+    """Add the route, which needs a key for all models. membership, leader: see `create_app`."""
     registry = CollectorRegistry(auto_describe=False)
     server = ServerCollector(
-        engine, settings.data, requests, director.describe if director else None
+        engine, settings.data, requests, membership.describe if membership else None
     )
-    for collector in (server, ModelCollector(engine)):
+    followed = membership.followed.views.held if membership else list
+    for collector in (server, ModelCollector(engine, followed)):
         registry.register(collector)
     ProcessCollector(registry=registry)
 

@@ -1,16 +1,30 @@
-"""The route of the fleet: what this replica knows of the others and of itself."""
+"""The routes of the fleet: what this replica knows of the others, and what it gives them."""
 
 from fastapi import FastAPI, Request, Response
 
-from service.replicas.director import Director
-from service.web.formats.body import respond
+from service.replicas.membership import Membership
+from service.replicas.view_messages import SEAL
+from service.settings import Settings
+from service.web.formats.body import read_body, respond
+from service.web.formats.memory import MemoryBudget
+from service.web.formats.paths import VIEWS
 from service.web.formats.wire import JSON
 
 
-def add_fleet(app: FastAPI, director: Director) -> None:
-    """Add the route, which needs a key for all models."""
+def add_fleet(
+    app: FastAPI, membership: Membership, settings: Settings, memory: MemoryBudget
+) -> None:
+    """Add the routes. Who asks what this replica knows needs a key for all models."""
 
     @app.get("/v1/fleet", include_in_schema=False)  # which describes every server
     async def describe_fleet(request: Request) -> Response:
         """The living replicas as this one hears them: what each leads, since when, and follows."""
-        return respond(request, JSON, director.describe())
+        return respond(request, JSON, membership.describe())
+
+    @app.post(VIEWS, include_in_schema=False)
+    async def give_views(request: Request) -> Response:
+        """Views that are newer than those another replica holds, as soon as there are some."""
+        with memory.lease() as lease:
+            content = await read_body(request, settings.body_bytes, lease)
+        told, seal = await membership.given.answer(content, request.headers.get(SEAL, ""))
+        return Response(told, media_type="application/octet-stream", headers={SEAL: seal})

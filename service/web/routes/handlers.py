@@ -15,7 +15,7 @@ from service.diagnostics import tracing
 from service.engine.admission import Answer
 from service.engine.facade import Engine
 from service.engine.refits import Job
-from service.engine.serving import Serving
+from service.engine.serving import Predicting, Serving
 from service.errors import (
     Invalid,
     ModelBroken,
@@ -74,7 +74,7 @@ def learn(
 
 
 async def predict(
-    engine: Serving,
+    engine: Predicting,
     grant: Grant,
     model: Model,
     head: str | None,
@@ -95,6 +95,7 @@ async def predict(
     count = n_rows(rows)
     if ids is not None:
         grant.check("learn")
+        engine.check_remembers(model)
     grant.check_quota()
     grant.spend(count)
     began = time.monotonic()
@@ -163,7 +164,7 @@ def _hold_answer(
         lease.hold(taken + answer)
 
 
-async def check_predicts(engine: Serving, model: Model, row: Rows, lease: Lease) -> None:
+async def check_predicts(engine: Predicting, model: Model, row: Rows, lease: Lease) -> None:
     """Raise MemoryFull, ModelBroken or Untrained unless the served head can predict a row."""
     _check_intact(model)
     published = await engine.view(model, model.spec.serve, row)

@@ -4,14 +4,14 @@ from fastapi import FastAPI, Response
 
 from service.engine.facade import Engine
 from service.errors import NotReady, ServerFailed
-from service.replicas.director import Director
+from service.replicas.membership import Membership
 from service.web.formats.body import respond_json
 from service.web.formats.wire import JSON
 from service.web.openapi.operations import answer, refusals
 
 
-def add_health(app: FastAPI, engine: Engine, director: Director | None = None) -> None:
-    """Add the routes, which need no key. director: see `create_app`."""
+def add_health(app: FastAPI, engine: Engine, membership: Membership | None = None) -> None:
+    """Add the routes, which need no key. membership: see `create_app`."""
     json_only = (JSON.media_type,)
     alive = answer("Status", "The process responds.", json_only)
     ready = answer("Status", "The server is ready.", json_only)
@@ -32,8 +32,8 @@ def add_health(app: FastAPI, engine: Engine, director: Director | None = None) -
         Before and after, 503 says what the server is doing.
         """
         check_ready(engine)
-        if director is not None:
-            director.check()
+        if membership is not None:
+            membership.director.check()
         progress = engine.readiness.progress
         rest = {"compiling": progress} if progress else {}
         return respond_json({"status": "ready", **rest})

@@ -10,7 +10,7 @@ import numpy as np
 from fastapi import FastAPI, Path, Request, Response
 
 from service.engine.facade import Engine
-from service.engine.serving import Serving
+from service.engine.serving import Predicting
 from service.errors import (
     AnotherState,
     MemoryFull,
@@ -65,7 +65,7 @@ def add_inference(
 
 
 def add_predictions(
-    app: FastAPI, engine: Serving, settings: Settings, memory: MemoryBudget
+    app: FastAPI, engine: Predicting, settings: Settings, memory: MemoryBudget
 ) -> dict[str, Endpoint]:
     """Add the routes that predict; those endpoints by path that carry the traffic."""
     of_predicting = INFERRED | refusals(
@@ -181,7 +181,7 @@ def _of(kind: str) -> Responses:
     return {200: answer(f"Inference{kind}", "Done.", (JSON.media_type,))}
 
 
-def _of_version(engine: Serving, name: str, version: str) -> Model:
+def _of_version(engine: Predicting, name: str, version: str) -> Model:
     """A version of a model. Raises NotReady, UnknownModel."""
     model = engine.model(name)
     if version != VERSION:

@@ -9,7 +9,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.datastructures import QueryParams
 
 from service.engine.idempotency import header_key
-from service.engine.serving import Serving
+from service.engine.serving import Predicting, Serving
 from service.errors import (
     AnotherState,
     Follows,
@@ -58,6 +58,10 @@ _SAMPLES, _ASSET, _PREDICT, _LABELS = (
 )
 # Parsing an empty query takes as long as decoding a row.
 _NO_QUERY = QueryParams()
+_REFUSED = (
+    *BODY_REFUSALS,
+    *(UnknownModel, Follows, NoSuchHead, QuotaExceeded, ModelBroken, MemoryFull),
+)
 _OF_LEARN, _OF_PREDICT, _OF_LABELS = declared(LEARN), declared(PREDICT), declared(LABELS)
 
 
@@ -65,15 +69,9 @@ def add_learning(
     app: FastAPI, engine: Serving, settings: Settings, memory: MemoryBudget
 ) -> dict[str, Endpoint]:
     """Add the routes; their endpoints by path."""
-    kinds = (UnknownModel, Follows, NoSuchHead, QuotaExceeded, ModelBroken, MemoryFull)
-    refused = (*BODY_REFUSALS, *kinds)
-    of_learning = LEARNED | refusals(*refused, AnotherState, KeyReused, QueueFull, StorageFailed)
-    predicted = {200: answer("Prediction", "The predictions of the model of this sequence.")}
-    of_predicting = predicted | refusals(
-        *refused, AnotherState, IdTaken, Untrained, NotReached, QueueFull, StorageFailed
-    )
+    of_learning = LEARNED | refusals(*_REFUSED, AnotherState, KeyReused, QueueFull, StorageFailed)
     labelled = {200: answer("Labelled", "What became of each label; what is learned is durable.")}
-    of_labels = labelled | refusals(*refused, AnotherState, QueueFull, StorageFailed)
+    of_labels = labelled | refusals(*_REFUSED, AnotherState, QueueFull, StorageFailed)
 
     @app.post(_SAMPLES, tags=["learning"], openapi_extra=LEARN, responses=of_learning)
     async def learn(request: Request, name: str) -> Response:
@@ -102,22 +100,7 @@ def add_learning(
         learned = await acknowledged(waiting, durable, preference)
         return respond(request, body_format, *learned, lease)
 
-    @app.post(_PREDICT, tags=["predicting"], openapi_extra=PREDICT, responses=of_predicting)
-    async def predict(request: Request, name: str) -> Response:
-        """Predict labels, or numbers of a regression, with the decisions of the current model."""
-        check_query(request.scope["query_string"], _OF_PREDICT)
-        query = request.query_params if request.scope["query_string"] else _NO_QUERY
-        awaited = read_min_sequence(query.get("min_sequence"))
-        with memory.lease() as lease:
-            body_format, data = await receive(request, settings.body_bytes, False, lease)
-            model = engine.model(name)
-            question = await decode_rows(request, body_format, data, settings, model.spec, lease)
-            del data
-            grant, head = request.state.grant, query.get("head")
-            question = with_query(question, query)
-            predicted = await handlers.predict(engine, grant, model, head, awaited, question, lease)
-            headers = {"Idempotency-Replayed": "true"} if predicted.pop("replayed", False) else None
-            return respond(request, body_format, predicted, headers=headers, lease=lease)
+    of_predicting = add_predicting(app, engine, settings, memory)
 
     @app.post(_LABELS, tags=["learning"], openapi_extra=LABELS, responses=of_labels)
     async def label(request: Request, name: str) -> Response:
@@ -141,4 +124,33 @@ def add_learning(
         learned = await handlers.label(engine, request.state.grant, model, labels, expected)
         return respond(request, body_format, learned, lease=lease)
 
-    return {_SAMPLES: learn, _ASSET: learn_asset, _PREDICT: predict, _LABELS: label}
+    return {_SAMPLES: learn, _ASSET: learn_asset, _LABELS: label} | of_predicting
+
+
+def add_predicting(
+    app: FastAPI, engine: Predicting, settings: Settings, memory: MemoryBudget
+) -> dict[str, Endpoint]:
+    """Add the route that predicts; its endpoint by path."""
+    predicted = {200: answer("Prediction", "The predictions of the model of this sequence.")}
+    of_predicting = predicted | refusals(
+        *_REFUSED, AnotherState, IdTaken, Untrained, NotReached, QueueFull, StorageFailed
+    )
+
+    @app.post(_PREDICT, tags=["predicting"], openapi_extra=PREDICT, responses=of_predicting)
+    async def predict(request: Request, name: str) -> Response:
+        """Predict labels, or numbers of a regression, with the decisions of the current model."""
+        check_query(request.scope["query_string"], _OF_PREDICT)
+        query = request.query_params if request.scope["query_string"] else _NO_QUERY
+        awaited = read_min_sequence(query.get("min_sequence"))
+        with memory.lease() as lease:
+            body_format, data = await receive(request, settings.body_bytes, False, lease)
+            model = engine.model(name)
+            question = await decode_rows(request, body_format, data, settings, model.spec, lease)
+            del data
+            grant, head = request.state.grant, query.get("head")
+            question = with_query(question, query)
+            predicted = await handlers.predict(engine, grant, model, head, awaited, question, lease)
+            headers = {"Idempotency-Replayed": "true"} if predicted.pop("replayed", False) else None
+            return respond(request, body_format, predicted, headers=headers, lease=lease)
+
+    return {_PREDICT: predict}

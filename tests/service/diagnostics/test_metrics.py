@@ -99,7 +99,7 @@ def test_duplicates_are_told_by_model_and_head() -> None:
     model.counts["asset"].count_duplicates(2)
     registry = CollectorRegistry()
     engine: Any = SimpleNamespace(recovered=lambda: [model])
-    registry.register(ModelCollector(engine))
+    registry.register(ModelCollector(engine, list))
     told = registry.get_sample_value
     labels = {"model": "m", "head": "asset"}
     assert told("wolfstream_samples_duplicate_total", labels) == 2

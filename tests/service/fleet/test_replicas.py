@@ -49,6 +49,18 @@ class Trio:
 
         return wait_for(found)[0]
 
+    def following(self, name: str, sequence: int) -> list[int]:
+        """The replicas that do not lead a model, once they hold its view of a sequence."""
+        others = [number for number in range(3) if number != self.leader(name)]
+
+        def held(number: int) -> bool:
+            predicted(self.clients[number], name)
+            views = self.clients[number].get("/v1/fleet").json()["views"]
+            return name in views and bool(views[name]["sequence"] == sequence)
+
+        wait_for(lambda: all(held(number) for number in others))
+        return others
+
 
 def runs(replica: Replica) -> bool:
     return replica.process is not None and replica.process.poll() is None
@@ -94,9 +106,9 @@ def learn(client: httpx.Client, name: str, n: int = 40, key: str | None = None) 
     return client.post(f"/v1/models/{name}/samples", json=body, headers=headers)
 
 
-def learned(client: httpx.Client, name: str) -> dict[str, Any]:
+def learned(client: httpx.Client, name: str, n: int = 1, key: str | None = None) -> dict[str, Any]:
     """The answer to samples that are sent until they are taken."""
-    return wait_for(lambda: (answer := learn(client, name, 1)).is_success and answer.json())
+    return wait_for(lambda: (answer := learn(client, name, n, key)).is_success and answer.json())
 
 
 def predicted(client: httpx.Client, name: str, **query: str) -> Any:
@@ -109,7 +121,7 @@ class TestEveryReplica:
     def test_takes_samples_and_predicts_the_same(self, trio: Trio, name: str):
         sequences = [learn(client, name).json()["sequence"] for client in trio.clients]
         assert sequences == [40, 80, 120]
-        answers = [predicted(client, name) for client in trio.clients]
+        answers = [predicted(client, name, min_sequence="120") for client in trio.clients]
         assert answers[0] == answers[1] == answers[2]
         assert {answer["sequence"] for answer in answers} == {120}
 
@@ -163,6 +175,32 @@ class TestEveryReplica:
         assert learn(trio.clients[1], name).json()["sequence"] == 40
 
 
+class TestFollowedViews:
+    def test_predict_what_the_leader_does(self, trio: Trio, name: str):
+        learn(trio.clients[0], name)
+        trio.following(name, 40)
+        learn(trio.clients[0], name)
+        answers = [predicted(client, name, min_sequence="80") for client in trio.clients]
+        assert answers[0] == answers[1] == answers[2]
+        data = [value for row in X for value in row]
+        tensor = {"name": "x", "datatype": "FP64", "shape": [40, 2], "data": data}
+        inferred = [
+            client.post(f"/v2/models/{name}/infer", json={"inputs": [tensor]}).json()
+            for client in trio.clients
+        ]
+        assert inferred[0]["outputs"] == inferred[1]["outputs"] == inferred[2]["outputs"]
+
+    def test_let_the_leader_remember_rows(self, trio: Trio, name: str):
+        learn(trio.clients[0], name)
+        for number in trio.following(name, 40):
+            asked = {"x": [X[number]], "ids": [f"row-{number}"]}
+            answer = trio.clients[number].post(f"/v1/models/{name}/predict", json=asked)
+            assert answer.status_code == 200, answer.text
+            told = {"ids": [f"row-{number}"], "y": [1]}
+            labelled = trio.clients[number].post(f"/v1/models/{name}/labels", json=told).json()
+            assert labelled["learned"] == 1, labelled
+
+
 class TestTakeover:
     def test_of_a_leader_that_was_killed(self, trio: Trio, name: str):
         first = learn(trio.clients[0], name, key="first").json()
@@ -171,13 +209,14 @@ class TestTakeover:
         trio.replicas[leader].kill()
         try:
             other = trio.clients[standby]
+            again = learned(other, name, 40, key="first")
+            assert again["sequence"] == 40
+            assert again["results"] == first["results"]
             after = predicted(other, name, min_sequence=f"{before['epoch']}:40")
             assert after["decision"] == before["decision"]
-            assert after["epoch"] != before["epoch"]
-            again = learn(other, name, key="first")
-            assert again.json()["sequence"] == 40
-            assert again.json()["results"] == first["results"]
-            assert learn(other, name).json()["sequence"] == 80
+            taken = learned(other, name, 40)
+            assert taken["sequence"] == 80
+            assert taken["epoch"] != before["epoch"]
         finally:
             trio.replicas[leader].start()
         # It comes back to the replica that is to lead it by its rank, with all that was learned.

@@ -3,6 +3,9 @@
 import asyncio
 from typing import Any
 
+from starlette.types import Receive, Scope, Send
+
+from service.replicas.membership import Membership
 from service.web.formats.problems import problem_response
 from service.web.layers.forwarding import Forwarding
 
@@ -14,6 +17,12 @@ class Alone:
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
+
+    def check(self) -> None:
+        pass
+
+    def leads(self, _: str) -> bool:
+        return False
 
     def responsible(self, _: str) -> "Alone":
         return self
@@ -27,30 +36,124 @@ class Alone:
         return False
 
 
+class Gone(Alone):
+    """The replica that was to lead the model, which nobody reaches."""
+
+    url = "http://127.0.0.1:1"
+
+    def is_here(self, _: object) -> bool:
+        return False
+
+    def is_gone(self, _: object) -> bool:
+        return True
+
+    def suspect(self, _: object) -> None:
+        pass
+
+
+class Views:
+    """Views that are held, or not, since a time."""
+
+    def __init__(self, held: bool, lag_seconds: float = 0.0) -> None:
+        self._held, self._lag_seconds = held, lag_seconds
+        self.views = self
+
+    def predicts(self, _: str) -> bool:
+        return self._held
+
+    def is_stale(self, name: str) -> bool:
+        return self.lag_seconds(name) > 10.0
+
+    def lag_seconds(self, _: str) -> float:
+        return self._lag_seconds
+
+
+class Call:
+    """A request through the layer. answered: by the models whose views are held, 200 or other."""
+
+    def __init__(self, director: Any, views: Views, path: str, answered: int = 200) -> None:
+        self.sent: list[Any] = []
+        self._answered, self.bodies = answered, list[bytes]()
+        membership = Membership(director, views, None)  # type: ignore[arg-type]
+        self._layer = Forwarding(
+            self._not_led, membership, self._of_views, problem_response, 1 << 20
+        )
+        self._scope = {
+            "type": "http",
+            "method": "POST",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "headers": [],
+            "state": {},
+        }
+
+    async def run(self) -> None:
+        await self._layer(self._scope, self._receive, self._send)
+
+    async def _not_led(self, *_: object) -> None:
+        raise AssertionError("the model is not led")
+
+    async def _of_views(self, _: Scope, receive: Receive, send: Send) -> None:
+        self.bodies.append((await receive())["body"])
+        await send({"type": "http.response.start", "status": self._answered, "headers": []})
+        await send({"type": "http.response.body", "body": b"of a view"})
+
+    async def _receive(self) -> Any:
+        return {"type": "http.request", "body": b"rows", "more_body": False}
+
+    async def _send(self, message: Any) -> None:
+        self.sent.append(message)
+
+
 def test_a_call_that_a_stop_cuts_off_before_it_began_is_told_to_try_again():
     """As 503, which says that nothing was learned; a 500 would leave that open."""
-    sent: list[Any] = []
 
-    async def run() -> None:
+    async def run() -> list[Any]:
         director = Alone()
-
-        async def application(*_: object) -> None:
-            raise AssertionError("the model is not led")
-
-        async def receive() -> Any:
-            return {"type": "http.request", "body": b"", "more_body": False}
-
-        async def send(message: Any) -> None:
-            sent.append(message)
-
-        layer = Forwarding(application, director, problem_response, 1 << 20)  # type: ignore[arg-type]
-        path = "/v1/models/m/samples"
-        scope = {"type": "http", "method": "POST", "path": path, "headers": [], "state": {}}
-        call = asyncio.create_task(layer(scope, receive, send))
+        call = Call(director, Views(held=False), "/v1/models/m/samples")
+        running = asyncio.create_task(call.run())
         await director.asked.wait()
-        call.cancel()
-        await call
+        running.cancel()
+        await running
+        return call.sent
 
-    asyncio.run(run())
+    sent = asyncio.run(run())
     assert sent[0]["status"] == 503
     assert b"try again" in sent[1]["body"]
+
+
+def test_a_view_predicts_while_its_model_is_taken_over():
+    async def run() -> list[Any]:
+        call = Call(Alone(), Views(held=True), "/v1/models/m/predict")
+        await call.run()
+        return call.sent
+
+    sent = asyncio.run(run())
+    assert (sent[0]["status"], sent[1]["body"]) == (200, b"of a view")
+
+
+def test_what_a_view_cannot_answer_is_asked_of_the_leader():
+    async def run() -> Call:
+        director = Alone()
+        call = Call(director, Views(held=True), "/v2/models/m/infer", answered=421)
+        running = asyncio.create_task(call.run())
+        await director.asked.wait()
+        running.cancel()
+        await running
+        return call
+
+    call = asyncio.run(run())
+    assert call.bodies == [b"rows"]
+    assert [message["status"] for message in call.sent[:1]] == [503]
+
+
+def test_where_a_view_is_too_old_the_answer_says_so():
+    async def run() -> list[Any]:
+        call = Call(Gone(), Views(held=False, lag_seconds=12.0), "/v1/models/m/predict")
+        await call.run()
+        return call.sent
+
+    sent = asyncio.run(run())
+    assert sent[0]["status"] == 503
+    assert b"12 s old" in sent[1]["body"]

@@ -1,0 +1,68 @@
+"""Questions to the other replicas, over HTTP."""
+
+import asyncio
+from collections.abc import Mapping
+
+import httpx
+
+from service.errors import Refusal
+from service.replicas.director import Target
+from service.replicas.view_messages import MOST_BYTES, SEAL, ViewAnswer, ask, read_answer
+from service.views.versions import Position
+
+# An answer comes within half a second, or not; the rest is for slow networks.
+_CONNECT_SECONDS, _SILENT_SECONDS = 1.0, 3.0
+# Checking the seal of more takes longer than requests should wait for the event loop.
+_INLINE_BYTES = 1 << 20
+
+
+class NotConnected(Exception):
+    """Nobody accepts connections at the replica's address."""
+
+
+class NoAnswer(Exception):
+    """The replica has given no answer that can be used."""
+
+
+class Fellows:
+    """Asks other replicas. path: at which they give views. Used on the event loop."""
+
+    def __init__(self, path: str, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        self._path = path
+        self._client = httpx.AsyncClient(
+            timeout=httpx.Timeout(_SILENT_SECONDS, connect=_CONNECT_SECONDS),
+            transport=transport,
+            trust_env=False,
+        )
+
+    async def views(self, target: Target, held: Mapping[str, Position | None]) -> ViewAnswer:
+        """What a replica tells of some models. Raises NotConnected, NoAnswer."""
+        question, content, seal = ask(target.word, held)
+        try:
+            told, sealed = await self._answer(f"{target.url}{self._path}", content, seal)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise NotConnected(repr(error)) from None
+        except httpx.HTTPError as error:
+            raise NoAnswer(repr(error)) from None
+        try:
+            if len(told) > _INLINE_BYTES:
+                return await asyncio.to_thread(read_answer, target.word, question, told, sealed)
+            return read_answer(target.word, question, told, sealed)
+        except Refusal as error:
+            raise NoAnswer(error.detail) from None
+
+    async def _answer(self, url: str, content: bytes, seal: str) -> tuple[bytes, str]:
+        headers = {SEAL: seal, "content-type": "application/octet-stream"}
+        async with self._client.stream("POST", url, content=content, headers=headers) as response:
+            response.raise_for_status()
+            pieces, size = list[bytes](), 0
+            async for piece in response.aiter_raw():
+                pieces.append(piece)
+                size += len(piece)
+                if size > MOST_BYTES:
+                    raise NoAnswer(f"an answer may have {MOST_BYTES} bytes")
+            return b"".join(pieces), response.headers.get(SEAL, "")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()

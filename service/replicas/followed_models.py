@@ -1,0 +1,107 @@
+"""Models that other replicas lead, as routes predict with them: with the views that are followed.
+
+What a view cannot answer is refused as NotLeader: the leader is asked then, with the same request.
+"""
+
+from typing import NoReturn
+
+from service.diagnostics.metrics import Metrics
+from service.engine.admission import Answer
+from service.engine.sequence_waiters import SequenceWaiters
+from service.engine.serving import AskedRows, Predicting
+from service.errors import NotLeader
+from service.model.live import Model
+from service.model.moment import Moment
+from service.model.published import Published
+from service.replicas.director import Director
+from service.replicas.fellows import Fellows
+from service.replicas.followed_views import FollowedViews
+from service.samples.ids import RowId
+from service.settings import Settings
+from service.spec.heads import HeadName
+from service.storage.entries import in_one_life
+
+
+class FollowedModels:
+    """An `engine.serving.Predicting`. Used on the event loop.
+
+    engine: of this replica. max_lag_seconds: how old the knowledge may be that a view is the
+    newest one.
+    """
+
+    def __init__(
+        self,
+        engine: Predicting,
+        director: Director,
+        settings: Settings,
+        fellows: Fellows,
+        max_lag_seconds: float,
+    ) -> None:
+        self._engine = engine
+        self._max_lag_seconds = max_lag_seconds
+        self._waiters = SequenceWaiters(settings.wait_seconds)
+        self.views = FollowedViews(director, fellows, self._waiters.wake, settings.models)
+
+    @property
+    def metrics(self) -> Metrics:
+        """Those of this replica."""
+        return self._engine.metrics
+
+    def predicts(self, name: str) -> bool:
+        """Whether predictions of a model are made here; its view is followed from now on."""
+        return self.views.use(name) is not None and not self.is_stale(name)
+
+    def is_model(self, name: str) -> bool:
+        """Whether the view of a model is held."""
+        return any(model.name == name for model in self.views.held())
+
+    def is_stale(self, name: str) -> bool:
+        """Whether a view is held that may be too old."""
+        return self.views.lag_seconds(name) > self._max_lag_seconds
+
+    def model(self, name: str) -> Model:
+        """The model of this name. Raises NotLeader."""
+        model = self.views.use(name)
+        if model is None:
+            raise _not_here(name)
+        return model
+
+    async def compiled(
+        self, model: Model, rows: AskedRows | None, seconds: float | None = None
+    ) -> None:
+        """Wait until what a model runs on such rows is compiled. Raises NotReady."""
+        await self._engine.compiled(model, rows, seconds)
+
+    async def view(
+        self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Moment | None = None
+    ) -> Published:
+        """The view that is held; see `Predicting.view`.
+
+        Raises NotLeader for what the leader has to decide: about another life of the model, and
+        about a head that cannot predict yet, as it may have learned enough a moment ago.
+        """
+        await self.compiled(model, rows)
+        if awaited is not None:
+            epoch = model.published.epoch
+            if awaited.epoch is not None and not in_one_life(awaited.epoch, epoch):
+                raise _not_here(model.name)
+            await self._waiters.reached(model, awaited)
+        published = model.published
+        if head not in published.heads or published.heads[head].lacks:
+            raise _not_here(model.name)
+        return published
+
+    def check_remembers(self, model: Model) -> NoReturn:
+        """Raise NotLeader: rows wait for their labels where these are learned."""
+        raise _not_here(model.name)
+
+    async def remember(
+        self, model: Model, ids: list[RowId], rows: AskedRows, told: Answer
+    ) -> Answer:
+        """Raise NotLeader."""
+        del ids, rows, told
+        raise _not_here(model.name)
+
+
+def _not_here(name: str) -> NotLeader:
+    return NotLeader(f"another replica leads model {name!r}")

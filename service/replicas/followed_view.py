@@ -1,0 +1,62 @@
+"""The view of a model that another replica leads."""
+
+import asyncio
+import logging
+from typing import Any
+
+from service.model.live import Model
+from service.replicas.director import Target
+from service.replicas.view_messages import NewerView
+from service.spec.stored import read_stored_spec
+from service.views.follower import Follower, OutOfStep
+from service.views.versions import Position
+
+logger = logging.getLogger(__name__)
+
+# Reading more takes longer than requests should wait for the event loop.
+_INLINE_BYTES = 1 << 19
+
+
+class FollowedView:
+    """One view. Used on the event loop.
+
+    model: None before the first version. target: the replica that gives it, as far as is known.
+    used: when somebody predicted with it. taken: when it was new. confirmed: when its leader last
+    said that nothing newer was there; all of the loop's clock.
+    """
+
+    def __init__(self, name: str, now: float) -> None:
+        self.name = name
+        self.model: Model | None = None
+        self.target: Target | None = None
+        self.used, self.taken = now, 0.0
+        self.confirmed = float("-inf")
+        self._spec: dict[str, Any] | None = None
+        self._follower = Follower()
+
+    @property
+    def held(self) -> Position | None:
+        """The version that is held."""
+        return self._follower.held
+
+    async def take(self, newer: NewerView) -> None:
+        """Serve a newer version from now on.
+
+        A model of another number, which has the name by now, begins anew. Raises OutOfStep, where
+        all must be asked for anew, and ValueError for a spec that this version does not know.
+        """
+        follower = self._follower
+        try:
+            if len(newer.newer) > _INLINE_BYTES:
+                published = await asyncio.to_thread(follower.take, newer.newer)
+            else:
+                published = follower.take(newer.newer)
+            if self.model is None or newer.number != self.model.id:
+                self.model = Model(newer.number, self.name, read_stored_spec(newer.spec))
+            elif newer.spec != self._spec:
+                self.model.take_spec(read_stored_spec(newer.spec))
+        except (OutOfStep, ValueError):
+            self._follower = Follower()
+            raise
+        self._spec = newer.spec
+        self.model.published = published

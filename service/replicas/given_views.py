@@ -1,0 +1,108 @@
+"""The views of the models that this replica leads, as the other replicas ask for them."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from service.engine.facade import Engine
+from service.errors import NotLeader, NotReady, Refusal, StorageFailed, TooLarge, UnknownModel
+from service.replicas.director import Director
+from service.replicas.view_messages import (
+    MOST_BYTES,
+    NewerView,
+    ViewAnswer,
+    read_question,
+    tell,
+)
+from service.views.followings import Followings
+from service.views.versions import Position
+
+logger = logging.getLogger(__name__)
+
+# How long a question waits for something new: its answer says that the replica lives, too.
+_HOLD_SECONDS = 0.5
+# Sealing more takes longer than requests should wait for the event loop.
+_INLINE_BYTES = 1 << 20
+
+
+class GivenViews:
+    """Answers questions. word: by which this replica knows the others. Used on the event loop."""
+
+    def __init__(
+        self, engine: Engine, followings: Followings, director: Director, word: str
+    ) -> None:
+        self._engine, self._followings = engine, followings
+        self._director, self._word = director, word
+        self._taking: dict[str, asyncio.Task[bool]] = {}
+
+    async def answer(self, content: bytes, seal: str) -> tuple[bytes, str]:
+        """The answer to a question and its seal, once there is something new, or soon.
+
+        Raises Unauthenticated, Unreadable.
+        """
+        question = read_question(self._word, content, seal)
+        found = {
+            name: asyncio.create_task(self._newer(name, held))
+            for name, held in question.held.items()
+        }
+        try:
+            if found:
+                await asyncio.wait(
+                    found.values(), timeout=_HOLD_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                )
+            answer = self._answer({name: task for name, task in found.items() if task.done()})
+        finally:
+            for task in found.values():
+                task.cancel()
+        size = sum(len(view.newer) for view in answer.newer.values())
+        if size > _INLINE_BYTES:
+            return await asyncio.to_thread(tell, self._word, question, answer)
+        return tell(self._word, question, answer)
+
+    def _answer(self, found: Mapping[str, "asyncio.Task[NewerView]"]) -> ViewAnswer:
+        """What was found; what does not fit beside the views before it comes another time."""
+        newer, elsewhere, refused = dict[str, NewerView](), list[str](), dict[str, str]()
+        size = 0
+        for name, task in found.items():
+            error = task.exception()
+            if isinstance(error, (NotLeader, NotReady, StorageFailed)):
+                elsewhere.append(name)
+            elif isinstance(error, Refusal):
+                refused[name] = error.detail
+            elif error is not None:
+                logger.error("model %s: its view cannot be given", name, exc_info=error)
+                refused[name] = repr(error)
+            elif size + len(task.result().newer) <= MOST_BYTES // 2:
+                newer[name] = task.result()
+                size += len(newer[name].newer)
+        return ViewAnswer(self._director.lag_seconds, newer, elsewhere, refused)
+
+    async def _newer(self, name: str, held: Position | None) -> NewerView:
+        """A newer view than the one that is held. Raises Refusal."""
+        if not self._director.leads(name):
+            await self._lead(name)
+        model = self._engine.model(name)
+        try:
+            newer = await self._followings.newer(model, held)
+        except UnknownModel:
+            self._engine.model(name)  # another replica may lead it by now
+            raise
+        if len(newer) > MOST_BYTES // 2:
+            raise TooLarge(f"the view of model {name!r} has {len(newer)} bytes")
+        return NewerView(model.id, model.spec.plain(), newer)
+
+    async def _lead(self, name: str) -> None:
+        """Lead a model, if this replica is to. Raises NotLeader, UnknownModel, StorageFailed."""
+        if not self._director.is_here(self._director.responsible(name)):
+            raise NotLeader(f"another replica leads model {name!r}")
+        if name not in self._taking:
+            taking = self._taking[name] = asyncio.create_task(self._director.lead(name))
+            taking.add_done_callback(lambda done: self._taken(name, done))
+        # Who asks may not wait for the end of it.
+        if not await asyncio.shield(self._taking[name]):
+            raise UnknownModel(f"there is no model {name!r}")
+
+    def _taken(self, name: str, done: "asyncio.Task[bool]") -> None:
+        del self._taking[name]
+        if not done.cancelled() and (error := done.exception()):
+            logger.info("model %s is not led: %s", name, error)

@@ -1,0 +1,323 @@
+"""What a replica predicts with: the views of models that another one leads."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from service.errors import NotLeader, NotReached, Unauthenticated, UnknownModel
+from service.model.learner import Learner
+from service.model.live import Model
+from service.model.moment import Moment
+from service.replicas import fellows as fellows_module
+from service.replicas.fellows import Fellows, NoAnswer
+from service.replicas.followed_models import FollowedModels
+from service.replicas.given_views import GivenViews
+from service.replicas.view_messages import SEAL, ask, read_question
+from service.samples.validation import read_samples
+from service.settings import Settings
+from service.spec.model import ModelSpec
+from service.views.followings import Followings
+from tests.service.specs import PAPERS
+
+WORD = "a word"
+ROWS = np.arange(20.0).reshape(10, 2)
+
+
+class Leader:
+    """A replica that leads one model; what asks it is a `Director` for both of them."""
+
+    url, word, lag_seconds = "http://leader", WORD, 0.0
+
+    def __init__(self) -> None:
+        self.followings = Followings()
+        self.given = GivenViews(self, self.followings, self, WORD)  # type: ignore[arg-type]
+        self.learner = Learner(Model(7, "m", ModelSpec.model_validate(PAPERS)), "life.1")
+        self.models = {"m": self.learner.model}
+        self.answering = True
+        self.elsewhere = False
+
+    def learn(self) -> None:
+        samples = read_samples({"x": ROWS.tolist(), "y": [0, 1] * 5}, "classification")
+        self.learner.absorb(self.learner.model.head_of["samples"], samples)
+        self.learner.publish()
+        self.followings.changed([self.learner.model])
+
+    # As an engine.
+    def model(self, name: str) -> Model:
+        if self.elsewhere:
+            raise NotLeader("another one leads it")
+        if name not in self.models:
+            raise UnknownModel("there is none")
+        return self.models[name]
+
+    # As the director of the leader.
+    def leads(self, _: str) -> bool:
+        return True
+
+    # As a server.
+    async def respond(self, request: httpx.Request) -> httpx.Response:
+        if not self.answering:
+            raise httpx.ConnectError("nobody is there")
+        told, seal = await self.given.answer(request.content, request.headers[SEAL])
+        return response(told, seal)
+
+
+def response(told: bytes, seal: str) -> httpx.Response:
+    """The response with an answer, as it comes from a network."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield told
+
+    return httpx.Response(200, content=pieces(), headers={SEAL: seal})
+
+
+class Elsewhere:
+    """The director of a replica that leads nothing."""
+
+    lag_seconds = 0.0
+
+    def __init__(self, leader: Leader) -> None:
+        self._leader = leader
+
+    def leads(self, _: str) -> bool:
+        return False
+
+    def responsible(self, _: str) -> Leader:
+        return self._leader
+
+    def is_here(self, _: object) -> bool:
+        return False
+
+    def suspect(self, _: object) -> None:
+        pass
+
+
+class Engine:
+    """The engine of a replica on which everything is compiled."""
+
+    async def compiled(self, *_: object) -> None:
+        pass
+
+
+@asynccontextmanager
+async def following(**settings: Any) -> AsyncIterator[tuple[Leader, FollowedModels]]:
+    """A leader that has learned, and a replica that holds its view."""
+    leader = Leader()
+    leader.learn()
+    max_lag_seconds = settings.pop("max_lag_seconds", 3600.0)
+    followed = FollowedModels(
+        Engine(),  # type: ignore[arg-type]
+        Elsewhere(leader),  # type: ignore[arg-type]
+        Settings(_env_file=None, **settings),  # type: ignore[call-arg]
+        Fellows("/views", httpx.MockTransport(leader.respond)),
+        max_lag_seconds,
+    )
+    running = [
+        asyncio.create_task(leader.followings.run(lambda: leader.models.values())),
+        asyncio.create_task(followed.views.run()),
+    ]
+    try:
+        yield leader, followed
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+async def until(look: Callable[[], Any]) -> None:
+    """Wait until something is true."""
+    async with asyncio.timeout(20):
+        while not look():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+async def model_of(followed: FollowedModels) -> Model:
+    """The model, once its view is held."""
+    await until(lambda: followed.views.use("m") is not None)
+    return followed.model("m")
+
+
+def run(work: Callable[[], Awaitable[None]]) -> None:
+    """Run a test to its end."""
+    asyncio.run(work())  # type: ignore[arg-type]
+
+
+def test_a_view_predicts_what_the_leader_does():
+    async def work() -> None:
+        async with following() as (leader, followed):
+            assert not followed.predicts("m")  # but it is followed from now on
+            model = await model_of(followed)
+            assert followed.predicts("m")
+            for _ in range(3):
+                leader.learn()
+                sequence = leader.learner.sequence
+                view = await followed.view(model, "working_set", ROWS, Moment(None, sequence))
+                assert view.sequence == sequence
+                of_leader = leader.learner.model.published
+                decisions = [
+                    one.predict("working_set", one.matrix(ROWS)).decision
+                    for one in (view, of_leader)
+                ]
+                assert decisions[0] == decisions[1]
+
+    run(work)
+
+
+def test_a_position_of_an_earlier_term_is_met_and_that_of_another_life_is_the_leaders_matter():
+    async def work() -> None:
+        async with following() as (_, followed):
+            model = await model_of(followed)
+            view = await followed.view(model, "working_set", ROWS, Moment("life", 10))
+            assert view.epoch == "life.1"
+            for epoch in ("life.2", "another"):
+                with pytest.raises(NotLeader):
+                    await followed.view(model, "working_set", ROWS, Moment(epoch, 10))
+
+    run(work)
+
+
+def test_what_never_comes_is_not_waited_for_without_end():
+    async def work() -> None:
+        async with following(wait_seconds=0.01) as (_, followed):
+            model = await model_of(followed)
+            with pytest.raises(NotReached):
+                await followed.view(model, "working_set", ROWS, Moment(None, 11))
+
+    run(work)
+
+
+def test_predictions_go_on_without_a_leader():
+    async def work() -> None:
+        async with following() as (leader, followed):
+            model = await model_of(followed)
+            leader.answering = False
+            lag = followed.views.lag_seconds("m")
+            await until(lambda: followed.views.lag_seconds("m") > lag + 0.1)
+            assert followed.predicts("m")
+            view = await followed.view(model, "working_set", ROWS)
+            assert view.sequence == 10
+            leader.answering = True
+            leader.learn()
+            await followed.view(model, "working_set", ROWS, Moment(None, 20))
+
+    run(work)
+
+
+def test_a_view_may_be_too_old():
+    async def work() -> None:
+        async with following(max_lag_seconds=0.0) as (leader, followed):
+            await model_of(followed)
+            leader.answering = False
+            await until(lambda: followed.is_stale("m"))
+            assert not followed.predicts("m")
+
+    run(work)
+
+
+def test_a_view_is_as_old_as_what_the_leader_knows_of_the_fleet():
+    async def work() -> None:
+        async with following() as (leader, followed):
+            leader.lag_seconds = 7200.0
+            await model_of(followed)
+            await until(lambda: followed.views.lag_seconds("m") >= 7200.0)
+            assert not followed.predicts("m")
+
+    run(work)
+
+
+def test_a_replica_that_leads_the_model_no_more_says_nothing_of_its_age():
+    async def work() -> None:
+        async with following() as (leader, followed):
+            await model_of(followed)
+            leader.elsewhere = True
+            lag = followed.views.lag_seconds("m")
+            await until(lambda: followed.views.lag_seconds("m") > lag + 0.2)
+            assert followed.predicts("m")
+
+    run(work)
+
+
+def test_a_model_that_is_made_anew_is_another_one():
+    async def work() -> None:
+        async with following() as (leader, followed):
+            first = await model_of(followed)
+            leader.learner = Learner(Model(8, "m", first.spec), "other.1")
+            leader.models["m"] = leader.learner.model
+            leader.learn()
+            await until(lambda: (model := followed.views.use("m")) and model.id == 8)
+            assert followed.model("m").published.epoch == "other.1"
+
+    run(work)
+
+
+def test_a_model_that_is_gone_is_not_followed():
+    async def work() -> None:
+        async with following() as (leader, followed):
+            await model_of(followed)
+            del leader.models["m"]
+            await until(lambda: not followed.is_model("m"))
+            assert not followed.predicts("m")
+            with pytest.raises(NotLeader):
+                followed.model("m")
+
+    run(work)
+
+
+def test_a_head_that_cannot_predict_yet_is_the_leaders_matter():
+    async def work() -> None:
+        async with following() as (leader, followed):
+            leader.learner = Learner(leader.learner.model, "life.1")
+            leader.learner.publish()
+            model = await model_of(followed)
+            with pytest.raises(NotLeader):
+                await followed.view(model, "working_set", ROWS)
+            with pytest.raises(NotLeader):
+                followed.check_remembers(model)
+
+    run(work)
+
+
+class TestBytes:
+    """Nobody but the replica that was asked is listened to."""
+
+    def test_a_question_needs_the_word(self):
+        _, content, seal = ask("another word", {"m": None})
+        with pytest.raises(Unauthenticated):
+            read_question(WORD, content, seal)
+
+    @pytest.mark.parametrize("seal", ["", "é", "0" * 64])
+    def test_a_question_needs_its_seal(self, seal: str):
+        _, content, _ = ask(WORD, {"m": None})
+        with pytest.raises(Unauthenticated):
+            read_question(WORD, content, seal)
+
+    def test_an_answer_to_another_question_is_none(self):
+        async def work() -> None:
+            async with following() as (leader, _):
+                _, content, seal = ask(WORD, {"m": None})
+                told, sealed = await leader.given.answer(content, seal)
+
+                def again(_: httpx.Request) -> httpx.Response:
+                    return response(told, sealed)
+
+                fellows = Fellows("/views", httpx.MockTransport(again))
+                with pytest.raises(NoAnswer, match="not of the replica"):
+                    await fellows.views(leader, {"m": None})
+
+        run(work)
+
+    def test_an_answer_is_not_read_without_end(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(fellows_module, "MOST_BYTES", 100)
+
+        async def work() -> None:
+            async with following() as (leader, _):
+                fellows = Fellows("/views", httpx.MockTransport(leader.respond))
+                with pytest.raises(NoAnswer, match="100 bytes"):
+                    await fellows.views(leader, {"m": None})
+
+        run(work)
