@@ -5,39 +5,51 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 
-
-def squared_distances(X: Float64Array) -> Float64Array:
-    """||x_i - x_j||^2 of (n, d) float64 rows, (n, n), about their mean so that little cancels."""
-    centred = X - X.mean(axis=0)
-    norms = np.einsum("ij,ij->i", centred, centred)
-    found: Float64Array = norms[:, None] + norms - 2.0 * (centred @ centred.T)
-    return np.maximum(found, 0.0, out=found)
+# Rows of the kernel matrix that are filled at a time, so that they stay in the cache.
+_ROWS = 128
 
 
-def forecast_error(exponent: Float64Array, Y: Float64Array, ridge: float, judged: int) -> float:
+def forecast_error(Z: Float64Array, Y: Float64Array, ridge: float, judged: int) -> float:
     """The sum of squared one-step-ahead errors of kernel ridge regression over the last samples.
 
-    With K = exp(-exponent) + 1, the constant for a bias, and L L' = K + ridge I, sample i is
-    forecast from those before it with the error e_i = L_ii (L^-1 Y)_i: row i of a Cholesky factor
-    is made of the rows up to i alone, and L_ii^2 is the variance that they leave of y_i (the
-    innovations of a Gaussian process: Rasmussen and Williams 2006, section 5.4.1, where the same
-    factor gives the marginal likelihood sample by sample). So a choice between kernels by their
-    prequential error takes one factorisation each and learns nothing.
+    With K_ij = exp(-||z_i - z_j||^2) + 1, the constant for a bias, and L L' = K + ridge I, sample i
+    is forecast from those before it with the error e_i = L_ii (L^-1 Y)_i: row i of a Cholesky
+    factor is made of the rows up to i alone, and L_ii^2 is the variance that they leave of y_i
+    (the innovations of a Gaussian process: Rasmussen and Williams 2006, section 5.4.1, where the
+    same factor gives the marginal likelihood sample by sample). So a choice between kernels by
+    their prequential error takes one factorisation each and learns nothing.
 
-    exponent: (n, n) >= 0. Y: (n, K) targets, of classes one-hot. judged: how many of the last
-    samples count.
+    Z: (n, d) rows, in units of the kernel's widths. Y: (n, K) targets, of classes one-hot.
+    judged: how many of the last samples count.
     """
     n, columns = Y.shape
     matrix = np.empty((n + columns, n + columns))
-    matrix[:n, :n] = np.exp(-exponent) + 1.0
+    _fill(matrix, Z)
     matrix[range(n), range(n)] += ridge
     # Below L stands (L^-1 Y)' in the factor of [[A, Y], [Y', B]], whatever B is, provided that it
     # is large enough: Y' A^-1 Y is at most ||Y||^2 / ridge.
-    matrix[:n, n:], matrix[n:, :n] = Y, Y.T
+    matrix[n:, :n] = Y.T
     matrix[n:, n:] = np.eye(columns) * (2.0 * float(np.square(Y).sum()) / ridge + 1.0)
     factor = np.linalg.cholesky(matrix)
     errors = factor[n:, :n] * np.diag(factor)[:n]
     return float(np.square(errors[:, n - judged :]).sum())
+
+
+def _fill(matrix: Float64Array, Z: Float64Array) -> None:
+    """Write K into the first rows of a matrix, of which a factorisation reads the lower half."""
+    # About their mean, so that little cancels.
+    centred = Z - Z.mean(axis=0)
+    n, norms = len(Z), np.einsum("ij,ij->i", centred, centred)
+    # The product of these is -||z_i - z_j||^2.
+    left = np.concatenate([2.0 * centred, -norms[:, None], -np.ones((n, 1))], axis=1)
+    right = np.concatenate([centred, np.ones((n, 1)), norms[:, None]], axis=1).T
+    for start in range(0, n, _ROWS):
+        stop = min(n, start + _ROWS)
+        values = left[start:stop] @ right[:, :stop]
+        np.minimum(values, 0.0, out=values)
+        np.exp(values, out=values)
+        matrix[start:stop, :stop] = values
+        matrix[start:stop, :stop] += 1.0
 
 
 def one_hot(codes: NDArray[np.int64]) -> Float64Array:

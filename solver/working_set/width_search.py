@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
-from solver.kernels.forecast import forecast_error, one_hot, squared_distances
+from solver.kernels.forecast import forecast_error, one_hot
 from solver.working_set.past import RECENT
 
 # A horizon beyond all streams, at which no member ever fades. It is a number like the others, so
@@ -80,11 +80,10 @@ class WidthSearch:
         return (gamma, _better(least, horizon, others, horizons)[1]), None
 
     def _error(self, gamma: float, horizon: float) -> float:
-        exponent = np.square((self.time[:, None] - self.time).astype(np.float64))
-        exponent /= horizon * horizon
-        exponent += gamma * squared_distances(self.X)
+        time = (self.time - self.time[0])[:, None] / horizon
+        rows = np.concatenate([math.sqrt(gamma) * self.X, time], axis=1)
         judged = min(RECENT, len(self.codes) // 2)
-        return forecast_error(exponent, one_hot(self.codes), self._ridge, judged)
+        return forecast_error(rows, one_hot(self.codes), self._ridge, judged)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Returns copies of the samples and the errors, by name."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from solver.kernels.forecast import forecast_error, one_hot, squared_distances
+from solver.kernels.forecast import forecast_error, one_hot
 
 
 def one_by_one(K: Any, Y: Any, ridge: float) -> Any:
@@ -23,22 +23,28 @@ def one_by_one(K: Any, Y: Any, ridge: float) -> Any:
 def test_it_is_the_error_of_predictions_made_one_by_one(columns: int, judged: int, ridge: float):
     random = np.random.default_rng(0)
     X, Y = random.standard_normal((60, 4)), random.standard_normal((60, columns))
-    exponent = 0.3 * squared_distances(X)
-    errors = one_by_one(np.exp(-exponent) + 1.0, Y, ridge)
+    distances = np.square(X[:, None] - X).sum(axis=2)
+    errors = one_by_one(np.exp(-distances) + 1.0, Y, ridge)
     expected = np.square(errors[-judged:]).sum()
-    assert forecast_error(exponent, Y, ridge, judged) == pytest.approx(expected, rel=1e-6)
+    assert forecast_error(X, Y, ridge, judged) == pytest.approx(expected, rel=1e-6)
 
 
-def test_distances_far_from_zero_keep_their_digits():
-    X = np.random.default_rng(0).standard_normal((50, 3)) + 1e5
-    expected = np.square(X[:, None] - X).sum(axis=2)
-    assert squared_distances(X) == pytest.approx(expected, abs=1e-5)
-    assert (squared_distances(np.ones((4, 2))) == 0.0).all()
+def test_rows_far_from_zero_keep_their_digits():
+    X, Y = np.random.default_rng(0).standard_normal((50, 3)), np.eye(50)[:, :2]
+    expected = forecast_error(X, Y, 0.5, 25)
+    assert forecast_error(X + 1e5, Y, 0.5, 25) == pytest.approx(expected, rel=1e-6)
+
+
+def test_more_rows_than_are_filled_at_a_time_are_all_there():
+    random = np.random.default_rng(1)
+    X, Y = random.standard_normal((300, 2)), random.standard_normal((300, 1))
+    errors = one_by_one(np.exp(-np.square(X[:, None] - X).sum(axis=2)) + 1.0, Y, 0.5)
+    assert forecast_error(X, Y, 0.5, 300) == pytest.approx(np.square(errors).sum(), rel=1e-6)
 
 
 def test_equal_rows_are_no_obstacle():
-    exponent, Y = np.zeros((10, 10)), one_hot(np.arange(10) % 2)
-    assert np.isfinite(forecast_error(exponent, Y, 1e-9, 5))
+    rows, Y = np.ones((10, 2)), one_hot(np.arange(10) % 2)
+    assert np.isfinite(forecast_error(rows, Y, 1e-9, 5))
 
 
 def test_one_hot_has_a_column_for_each_class_that_occurs():
@@ -50,6 +56,5 @@ def test_the_better_width_forecasts_better():
     random = np.random.default_rng(0)
     X = random.uniform(0, 3, (300, 1))
     Y = np.sign(np.sin(2 * np.pi * X))
-    distances = squared_distances(X)
-    narrow, wide = (forecast_error(gamma * distances, Y, 0.1, 150) for gamma in (30.0, 0.3))
+    narrow, wide = (forecast_error(gamma**0.5 * X, Y, 0.1, 150) for gamma in (30.0, 0.3))
     assert narrow < 0.5 * wide
