@@ -32,8 +32,9 @@ _MOST_TRIES = 150
 _LOOK_SECONDS = 1.0
 _SHORTEST_SECRET = 16
 _SECRET_PREFIX = "whsec_"
-# Translated to IPv4 on the way out: inner addresses could be reached through it.
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# All global unicast addresses of IPv6. Others are translated to IPv4 or routed inside a site, so
+# that inner addresses could be reached through them.
+_GLOBAL = ipaddress.ip_network("2000::/3")
 _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -192,8 +193,8 @@ def _is_public(address: _Address) -> bool:
     """Whether an address, or the IPv4 address within it, can be reached from anywhere."""
     if isinstance(address, ipaddress.IPv6Address):
         inside: Any = address.ipv4_mapped or address.sixtofour
-        if address.teredo is not None or address in _NAT64:
-            return False
         if inside is not None:
             return _is_public(inside)
+        if address.teredo is not None or address not in _GLOBAL:
+            return False
     return address.is_global and not address.is_multicast

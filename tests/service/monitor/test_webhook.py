@@ -5,6 +5,7 @@ import base64
 import hashlib
 import hmac
 import json
+import socket
 import ssl
 import threading
 import time
@@ -33,13 +34,14 @@ class Receiver(BaseHTTPRequestHandler):
     got: ClassVar[list[tuple[dict[str, str], bytes]]]
     statuses: ClassVar[list[int]]
     pause = 0.0
+    elsewhere = "http://127.0.0.1:1/elsewhere"
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
         self.got.append(({k.lower(): v for k, v in self.headers.items()}, body))
         time.sleep(self.pause)
         self.send_response(self.statuses.pop(0) if self.statuses else 204)
-        self.send_header("location", "http://127.0.0.1:1/elsewhere")
+        self.send_header("location", self.elsewhere)
         with suppress(ConnectionError):
             self.end_headers()
 
@@ -54,6 +56,13 @@ def receiving(
     """A receiver and what it got. pair: of https."""
     fields = {"got": [], "statuses": list(statuses), "pause": pause}
     handler = type("Told", (Receiver,), fields)
+    with serving(handler, pair) as url:
+        yield url, handler.got  # type: ignore[attr-defined]
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler], pair: Pair | None = None) -> Iterator[str]:
+    """The URL of a server whose requests are handled so."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         if pair is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -61,7 +70,7 @@ def receiving(
             server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         scheme = "http" if pair is None else "https"
-        yield f"{scheme}://localhost:{server.server_port}/alerts?of=rooms", handler.got  # type: ignore[attr-defined]
+        yield f"{scheme}://localhost:{server.server_port}/alerts?of=rooms"
         server.shutdown()
 
 
@@ -144,6 +153,104 @@ def test_one_that_hangs_is_left(monkeypatch: pytest.MonkeyPatch):
         asyncio.run(Webhook(url, SECRET, private=True).post(ALERT))
 
 
+def test_a_redirection_is_not_followed():
+    with receiving() as (inner, got):
+
+        class Redirecting(Receiver):
+            got: ClassVar[list[Any]] = []
+            statuses: ClassVar[list[int]] = [307]
+            elsewhere = inner
+
+        with (
+            serving(Redirecting) as url,
+            pytest.raises(NotDelivered, match="the response was 307"),
+        ):
+            asyncio.run(Webhook(url, SECRET, private=True).post(ALERT))
+        assert got == []
+
+
+class Resolver:
+    """Stands in for the look-up of names; each one has other addresses than the one before."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, *answers: list[str]) -> None:
+        self.answers = list(answers)
+        patch.setattr(asyncio.BaseEventLoop, "getaddrinfo", self._getaddrinfo)
+
+    async def _getaddrinfo(self, host: str, port: int, **_: Any) -> list[Any]:
+        # A connection to an address looks that up, too.
+        if host[0].isdigit():
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port))]
+        found = self.answers.pop(0)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in found]
+
+
+def test_a_name_that_turns_inwards_later_is_not_posted_to(monkeypatch: pytest.MonkeyPatch):
+    """What a name led to before says nothing: it is checked at each attempt."""
+    monkeypatch.setattr(webhook, "_is_public", lambda address: str(address) == "127.0.0.1")
+    with receiving() as (url, got):
+        Resolver(monkeypatch, ["127.0.0.1"], ["10.0.0.1"])
+        to = Webhook(url, SECRET, private=False)
+        asyncio.run(to.post(ALERT))
+        with pytest.raises(NotDelivered, match=r"is at 10\.0\.0\.1"):
+            asyncio.run(to.post(ALERT))
+        assert len(got) == 1
+
+
+def test_the_connection_is_made_to_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch):
+    """A second look-up, which could have another answer, would find none here."""
+    with receiving() as (url, got):
+        looked_up = Resolver(monkeypatch, ["127.0.0.1"])
+        asyncio.run(Webhook(url, SECRET, private=True).post(ALERT))
+        assert looked_up.answers == []
+        assert len(got) == 1
+
+
+def test_a_name_with_one_address_inside_is_not_posted_to(monkeypatch: pytest.MonkeyPatch):
+    Resolver(monkeypatch, ["93.184.215.14", "192.168.0.1"])
+    with pytest.raises(NotDelivered, match=r"is at 192\.168\.0\.1"):
+        asyncio.run(Webhook("https://example.com", SECRET, private=False).post(ALERT))
+
+
+@contextmanager
+def answering(*parts: bytes, again: bytes = b"") -> Iterator[str]:
+    """A URL whose server sends these parts, then one of them for ever."""
+
+    def answer(listening: socket.socket) -> None:
+        connection, _ = listening.accept()
+        with connection, suppress(OSError):
+            for part in parts:
+                connection.sendall(part)
+            while again:
+                connection.sendall(again)
+                time.sleep(0.001)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=answer, args=(listening,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        thread.join()
+
+
+def test_one_whose_response_never_ends_its_headers_is_left():
+    started = b"HTTP/1.1 200 OK\r\n"
+    with (
+        answering(started, again=b"x-more: " + 1000 * b"y" + b"\r\n") as url,
+        pytest.raises(NotDelivered),
+    ):
+        asyncio.run(Webhook(url, SECRET, private=True).post(ALERT))
+
+
+def test_the_body_of_a_response_is_not_read():
+    started = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with answering(started, again=b"3e8\r\n" + 1000 * b"y" + b"\r\n") as url:
+        asyncio.run(Webhook(url, SECRET, private=True).post(ALERT))
+
+
+def test_what_is_no_http_is_not_taken_for_an_answer():
+    with answering(b"SSH-2.0-OpenSSH_9.6\r\n") as url, pytest.raises(NotDelivered):
+        asyncio.run(Webhook(url, SECRET, private=True).post(ALERT))
+
+
 def test_a_name_that_leads_inwards_is_not_posted_to():
     with receiving() as (url, got):
         with pytest.raises(NotDelivered, match="WOLFSTREAM_WEBHOOK_PRIVATE"):
@@ -172,7 +279,8 @@ def test_the_certificate_is_checked_against_the_name(
     [
         *("127.0.0.1", "10.0.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1"),
         *("[::1]", "[fe80::1]", "[fc00::1]", "[::ffff:10.0.0.1]", "[64:ff9b::a00:1]"),
-        "[2002:a00:1::]",
+        *("[2002:a00:1::]", "[fec0::1]", "[::10.0.0.1]", "[::ffff:0:10.0.0.1]"),
+        *("[64:ff9b:1::a00:1]", "[5f00::1]", "255.255.255.255"),
     ],
 )
 def test_an_address_that_leads_inwards_is_refused_at_the_start(host: str):
