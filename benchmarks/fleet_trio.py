@@ -14,6 +14,7 @@ from tests.service.nats import NatsServers
 T = TypeVar("T")
 
 FEATURES = 20
+_TRY_AGAIN = 503
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 1800.0, 0.01
 
 
@@ -69,7 +70,7 @@ class Trio:
         A request that is not answered in time is sent again under its key.
         """
         X, y = samples(n, seed)
-        body, key = {"x": X.tolist(), "y": y.tolist()}, f"{model} {time.monotonic_ns()}"
+        body, key = {"x": X.tolist(), "y": y.tolist()}, f"{model}-{time.monotonic_ns()}"
         for number in range(1 << 20):
             url = f"{urls[number % len(urls)]}/v1/models/{model}/samples"
             try:
@@ -79,6 +80,8 @@ class Trio:
             if answer.is_success:
                 sequence: int = answer.json()["sequence"]
                 return sequence
+            if answer.status_code != _TRY_AGAIN:
+                answer.raise_for_status()
             time.sleep(_PAUSE_SECONDS)
         raise TimeoutError
 

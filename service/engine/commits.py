@@ -11,9 +11,12 @@ from service.engine.remembered_keys import RememberedKeys
 from service.errors import InDoubt, NotLeader, StartupError, StorageFailed
 from service.model.live import Model
 from service.storage.entries import Entry, KeyedRequest
-from service.storage.interfaces import Storage
+from service.storage.interfaces import Storage, Unfinished
 
 logger = logging.getLogger(__name__)
+
+# How long a group waits for the slowest part of its commit; other models' requests wait, too.
+_PATIENCE_SECONDS = 0.25
 
 
 class Commits:
@@ -30,6 +33,8 @@ class Commits:
         self._models, self._keys = models, keys
         self._metrics = metrics
         self._in_doubt: set[int] = set()
+        # The new keys of commits that are unfinished, by their models.
+        self._unfinished: dict[int, list[KeyedRequest]] = {}
 
     def append(
         self, entries: Sequence[Entry], new_keys: list[KeyedRequest]
@@ -38,19 +43,28 @@ class Commits:
         if not entries:
             return {}
         began = time.monotonic()
-        failures = self._append(entries, self._keys.with_answers(new_keys))
-        self._release(failures)
+        failures = self._append(entries, self._keys.with_answers(new_keys), _PATIENCE_SECONDS)
+        for model, error in failures.items():
+            if isinstance(error, Unfinished):
+                self._unfinished[model] = [key for key in new_keys if key.model == model]
         if not failures:
             self._metrics.commit.observe(time.monotonic() - began)
-        for detail in {error.detail for error in failures.values()}:
-            logger.error("%s", detail)
         self._keys.committed(new_keys, failures)
         return failures
+
+    def finished(self, seconds: float) -> dict[int, StorageFailed | None]:
+        """What became of models' parts of commits that were Unfinished; see `Journal.finished`."""
+        ended = self._storage.journal.finished(seconds)
+        self._note({model: error for model, error in ended.items() if error is not None})
+        for model, error in ended.items():
+            new_keys = self._unfinished.pop(model)
+            if error is None:
+                self._keys.committed_late(new_keys)
+        return ended
 
     def append_alone(self, entry: Entry) -> None:
         """Write a fit or a checkpoint in a commit of its own. Raises StorageFailed."""
         failures = self._append([entry])
-        self._release(failures)
         if error := failures.get(entry.model):
             raise error
 
@@ -79,16 +93,23 @@ class Commits:
                 yield learner.model
             self._in_doubt.discard(model_id)
 
-    def _release(self, failures: Mapping[int, StorageFailed]) -> None:
-        """Let the models go that other replicas of the fleet write by now."""
+    def _append(
+        self,
+        entries: Sequence[Entry],
+        keys: Sequence[KeyedRequest] = (),
+        patience: float | None = None,
+    ) -> dict[int, StorageFailed]:
+        failures = self._storage.journal.append(entries, keys, patience)
+        self._note(failures)
+        return failures
+
+    def _note(self, failures: Mapping[int, StorageFailed]) -> None:
+        """Log failures, remember doubts, and let the models go that other replicas write by now."""
+        self._in_doubt |= {model for model, e in failures.items() if isinstance(e, InDoubt)}
         for model_id, error in failures.items():
             learner = self._models.with_id(model_id)
             if isinstance(error, NotLeader) and learner is not None:
                 self._models.release(learner.model)
-
-    def _append(
-        self, entries: Sequence[Entry], keys: Sequence[KeyedRequest] = ()
-    ) -> dict[int, StorageFailed]:
-        failures = self._storage.journal.append(entries, keys)
-        self._in_doubt |= {model for model, e in failures.items() if isinstance(e, InDoubt)}
-        return failures
+        failed = (error for error in failures.values() if not isinstance(error, Unfinished))
+        for detail in {error.detail for error in failed}:
+            logger.error("%s", detail)

@@ -30,6 +30,7 @@ from service.engine.predictions import Remembered, RememberRequest
 from service.engine.remembered_keys import RememberedKeys
 from service.engine.snapshot_schedule import SnapshotSchedule
 from service.engine.turns import Turns, Work
+from service.engine.unfinished import Committed, UnfinishedCommits
 from service.errors import Refusal, ServerFailed, StorageFailed
 from service.model.live import Model
 from service.native.threads import Threads
@@ -42,6 +43,8 @@ logger = logging.getLogger(__name__)
 GroupRequest: TypeAlias = LearnRequest | LabelRequest | RememberRequest
 Acknowledge: TypeAlias = Callable[[list[Reply], Iterable[Model]], None]
 
+# While nothing else comes, unfinished commits are looked at this often.
+_UNFINISHED_SECONDS = 0.01
 # Learning this many samples may take a second.
 _LONG_BLOCK = 1024
 
@@ -70,15 +73,19 @@ class GroupLearning:
         self._settings, self._threads = settings, threads
         self._acknowledge = acknowledge
         self._turns = Turns(models, metrics, self._keep_answer)
+        self._unfinished = UnfinishedCommits(commits)
 
     @property
     def busy(self) -> set[Model]:
-        """The models in the middle of a large request; no other request of theirs may begin."""
-        return self._turns.busy
+        """The models of which nothing else may begin.
+
+        They are in the middle of a large request, or have a commit that is unfinished.
+        """
+        return self._turns.busy | self._unfinished.models
 
     def waiting(self) -> list[LearnRequest | LabelRequest]:
         """Return the requests that have begun and are not answered yet."""
-        return self._turns.waiting()
+        return [*self._turns.waiting(), *self._unfinished.waiting()]
 
     def learn(self, requests: list[GroupRequest]) -> None:
         """Take a group from admission to its answers. Large requests are only begun."""
@@ -88,6 +95,11 @@ class GroupLearning:
         if admission is None:
             return
         failures = self._commits.append(admission.entries, duplicates.new)
+        self._learn_committed(self._unfinished.leave(Committed(admission, duplicates, failures)))
+
+    def _learn_committed(self, durable: Committed) -> None:
+        """Learn what is durable, publish it and answer."""
+        admission, duplicates, failures = durable
         committed = [item for item in admission.admitted if item.request.model.id not in failures]
         replies = admission.refused
         for item in admission.admitted:
@@ -116,7 +128,13 @@ class GroupLearning:
             self._after_learning(model)
 
     def go_on(self) -> None:
-        """Learn the next part of a large request."""
+        """Learn what became durable meanwhile, and the next part of a large request."""
+        for committed in self._unfinished.take(0.0 if self._turns.busy else _UNFINISHED_SECONDS):
+            self._learn_committed(committed)
+        if self._turns.busy:
+            self._take_turn()
+
+    def _take_turn(self) -> None:
         work, replies = self._turns.take()
         if replies:
             self._acknowledge(replies + work.duplicates.replies(replies), [work.model])
@@ -168,11 +186,12 @@ class GroupLearning:
     ) -> Iterator[Reply]:
         """Answer requests whose labels are all known already, now that those are durable."""
         for request, found in settled:
-            model, learner = request.model, self._models.learner(request.model)
+            model = request.model
             if error := failures.get(model.id):
                 count_rejected(request)
                 yield request.answer, error
             else:
+                learner = self._models.learner(model)
                 count_unlearned(request, found)
                 yield request.answer, found.answer(model, learner.sequence, learner.epoch)
 

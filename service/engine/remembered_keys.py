@@ -69,10 +69,13 @@ class RememberedKeys:
         """Note that `with_answers(new)` was committed, except what belongs to failed models."""
         if new:
             self._unwritten = {at: row for at, row in self._unwritten.items() if at[0] in failed}
-        kept = [row for row in new if row.model not in failed]
+        self.committed_late([row for row in new if row.model not in failed])
+
+    def committed_late(self, new: list[KeyedRequest]) -> None:
+        """Note that new keys are committed, whose answers come next."""
         # Others may wait for their answer still: large requests, which other commits come between.
-        self._unanswered |= {(row.model, row.sequence): row for row in kept}
-        for row in kept:
+        self._unanswered |= {(row.model, row.sequence): row for row in new}
+        for row in new:
             self._sequences.setdefault(row.model, {})[row.key] = row.sequence
 
     def answer(self, model: int, sequence: int, answer: dict[str, Any]) -> None:

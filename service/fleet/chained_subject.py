@@ -29,7 +29,7 @@ _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _ANOTHER_END = frozenset({10071, 10164})
 # How long an append is sent again before it is in doubt, and how long each time waits.
 PATIENCE_SECONDS, _ANSWER_SECONDS = 10.0, 2.0
-# How long a doubt is looked into at a time: other models wait meanwhile.
+# How long a doubt is looked into at a time.
 _RESOLVE_SECONDS = 1.0
 # How long it is tried to read.
 _READ_SECONDS = 10.0

@@ -6,6 +6,7 @@ import json
 import logging
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
 import nats
@@ -108,12 +109,16 @@ class NatsConnection:
 
         Raises Unanswered after so many seconds.
         """
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        future = self.begin(work)
         try:
             return future.result(seconds)
         except TimeoutError:
             future.cancel()
             raise Unanswered(f"no answer from NATS within {seconds:g} s") from None
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        """The result to come of a coroutine on the connection's loop; on any other thread."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     async def ask(
         self,

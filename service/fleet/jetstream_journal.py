@@ -1,6 +1,5 @@
 """The journal of a fleet: each model's part of a commit is a commit of the model's own log."""
 
-import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -14,16 +13,20 @@ from service.fleet.commit_messages import (
     read_entry,
     rollback_row,
 )
+from service.fleet.commits_under_way import CommitsUnderWay
 from service.fleet.connection import Refused, Unanswered
 from service.fleet.log_index import ENTRIES, WITH_SAMPLES
 from service.fleet.model_log import ModelLogs
 from service.storage.entries import Entry, KeyedRequest, Rollback
 from service.storage.high_water import HighWater
+from service.storage.interfaces import Unfinished
 from service.storage.replay_marks import ReplayMarks
 from service.storage.sqlite_file import now
 
 # Longer than all that an append waits for by itself.
 _SECONDS = 60.0
+# How long a doubt is looked into at a time: other models wait meanwhile.
+_SETTLE_SECONDS = 0.05
 
 
 class JetStreamJournal:
@@ -34,6 +37,7 @@ class JetStreamJournal:
 
     def __init__(self, logs: ModelLogs, high_water: HighWater, replays: ReplayMarks) -> None:
         self._logs, self._high_water, self._replays = logs, high_water, replays
+        self._commits = CommitsUnderWay(logs)
         self.name = f"the streams at {logs.nats.servers}"
         # Of each model, up to where predictions have left.
         self._left: dict[int, int] = {}
@@ -49,7 +53,10 @@ class JetStreamJournal:
         return []
 
     def append(
-        self, entries: Sequence[Entry], keys: Sequence[KeyedRequest] = ()
+        self,
+        entries: Sequence[Entry],
+        keys: Sequence[KeyedRequest] = (),
+        patience: float | None = None,
     ) -> dict[int, StorageFailed]:
         """Write one commit for each model, all at the same time; the models that failed."""
         time = now()
@@ -65,21 +72,26 @@ class JetStreamJournal:
             except (StartupError, StorageFailed) as error:
                 failures[model] = StorageFailed(f"{error}; nothing was learned")
                 del rows[model]
-        results = self._logs.nats.run(self._store_all(rows), _SECONDS) if rows else []
-        for model, result in zip(rows, results, strict=True):
-            if isinstance(result, StorageFailed):
-                failures[model] = result
-            elif result is not None:
-                raise result
-            else:
-                self._note(model, rows[model])
-        return failures
+        self._commits.begin(rows)
+        self._commits.wait_for_all(rows, _SECONDS if patience is None else patience)
+        ended = self._noted(self._commits.take(rows))
+        unanswered = Unfinished(f"{self.name} have not answered yet")
+        return (
+            failures
+            | {model: error for model, error in ended.items() if error is not None}
+            | dict.fromkeys(rows.keys() - ended.keys(), unanswered)
+        )
 
-    async def _store_all(self, rows: dict[int, list[LogRow]]) -> list[BaseException | None]:
-        storing = [
-            self._logs.known(model).chain.store(of_model) for model, of_model in rows.items()
-        ]
-        return await asyncio.gather(*storing, return_exceptions=True)
+    def finished(self, seconds: float) -> dict[int, StorageFailed | None]:
+        """What became of commits that had no answer yet."""
+        self._commits.wait_for_one(seconds)
+        return self._noted(self._commits.take())
+
+    def _noted(self, ended: dict[int, StorageFailed | None]) -> dict[int, StorageFailed | None]:
+        for model, error in ended.items():
+            if error is None:
+                self._note(model, self._commits.rows(model))
+        return ended
 
     def _note(self, model: int, rows: Sequence[LogRow]) -> None:
         ends = [row.sequence for row in rows if row.kind in ENTRIES]
@@ -92,7 +104,16 @@ class JetStreamJournal:
 
     def settle(self, model: int, /) -> None:
         """Find out what became of a model's commit in doubt."""
-        self._logs.nats.run(self._logs.known(model).chain.resolve(), _SECONDS)
+        log = self._logs.known(model)
+        if log.writing is None:
+            log.writing = self._logs.nats.begin(log.chain.resolve())
+        try:
+            log.writing.result(_SETTLE_SECONDS)
+        except TimeoutError:
+            raise StorageFailed(f"the {log.chain.name} has not answered yet") from None
+        finally:
+            if log.writing.done():
+                log.writing = None
 
     def append_rollback(self, model: int, rollback: Rollback, learned: int) -> None:
         """Write a rollback; see `Journal.append_rollback`."""

@@ -1,6 +1,7 @@
 """The log of one model: its chain of commits, their index, and the keys that outlive them."""
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 
 from service.errors import StartupError, StorageFailed
 from service.fleet.chained_subject import ChainedSubject
@@ -20,12 +21,14 @@ class ModelLog:
     """One model's log. Used by one thread at a time.
 
     term: the message with which this replica began to lead; 0 before. chain: its commits.
-    index: of what was read or written of them, and of what is kept.
+    index: of what was read or written of them, and of what is kept. writing: what is done to it on
+    the connection's loop; until that has ended, nothing else uses it.
     """
 
     def __init__(self, nats: NatsConnection, model: int) -> None:
         self._nats = nats
         self.term = 0
+        self.writing: Future[None] | None = None
         self.index = LogIndex(model)
         self.chain = ChainedSubject(nats, model, *log_of(model), self.index.add)
         self._kept = ChainedSubject(
@@ -114,8 +117,13 @@ class ModelLogs:
         return self._logs.get(model) or self._logs.setdefault(model, ModelLog(self.nats, model))
 
     def of(self, model: int) -> ModelLog:
-        """A model's log, read to its end when it was first asked for. Raises StartupError."""
+        """A model's log, read to its end when it was first asked for.
+
+        Raises StartupError, and StorageFailed while something is written.
+        """
         log = self.known(model)
+        if log.writing is not None:
+            raise StorageFailed(f"the {log.chain.name} has not answered yet")
         if model not in self._open:
             log.open()
             self._open.add(model)

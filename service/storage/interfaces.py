@@ -18,6 +18,10 @@ from service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollbac
 from service.storage.snapshot_format import State
 
 
+class Unfinished(StorageFailed):
+    """A commit is on its way: `Journal.finished` tells what became of it."""
+
+
 class Journal(Protocol):
     """The durable, ordered record of what every model has been asked to learn.
 
@@ -27,7 +31,10 @@ class Journal(Protocol):
     name: str
 
     def append(
-        self, entries: Sequence[Entry], keys: Sequence[KeyedRequest] = ()
+        self,
+        entries: Sequence[Entry],
+        keys: Sequence[KeyedRequest] = (),
+        patience: float | None = None,
     ) -> dict[int, StorageFailed]:
         """Write one commit; the models of which nothing was written, with the reason.
 
@@ -40,6 +47,15 @@ class Journal(Protocol):
             prediction, a fit or a checkpoint comes behind everything else at its sequence.
         keys: those of the entries, without answers, and earlier ones whose answers are known by
             now.
+        patience: the seconds after which models are given up for now whose part of the commit has
+            no answer: they are in the result as Unfinished, and are not to be used until `finished`
+            tells of them. None waits for all.
+        """
+
+    def finished(self, seconds: float) -> dict[int, StorageFailed | None]:
+        """What became of commits that were Unfinished, each told once; None where they are durable.
+
+        It waits for so many seconds at most until one of them is finished.
         """
 
     def reread(self, model: int, /) -> None:

@@ -53,7 +53,10 @@ class SqliteJournal:
         return self._file.damage()
 
     def append(
-        self, entries: Sequence[Entry], keys: Sequence[KeyedRequest] = ()
+        self,
+        entries: Sequence[Entry],
+        keys: Sequence[KeyedRequest] = (),
+        _patience: float | None = None,
     ) -> dict[int, StorageFailed]:
         """Write one commit, with one fsync; the models of which nothing was written.
 
@@ -69,6 +72,10 @@ class SqliteJournal:
         # Of a model's entries the last one counts, which comes last.
         for model, sequence in {entry.model: entry.sequence for entry in entries}.items():
             self._high_water.note(model, sequence)
+        return {}
+
+    def finished(self, _seconds: float) -> dict[int, StorageFailed | None]:
+        """Nothing: each commit has been waited for."""
         return {}
 
     def acknowledged(self, model: int) -> int:

@@ -1,7 +1,7 @@
 """A fleet whose parts are killed, stopped, cut off and filled while clients use it.
 
-FLEET_FAULTS says how often, 75 by default: some ten minutes. In the end `tests.hard.fleet_check` reads the log and
-all answers.
+FLEET_FAULTS says how often, 75 by default: some ten minutes. In the end `tests.hard.fleet_check`
+reads the log and all answers.
 """
 
 import os

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from service.errors import InDoubt, StorageFailed
 from service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
-from service.storage.interfaces import SnapshotDescription, Storage
+from service.storage.interfaces import SnapshotDescription, Storage, Unfinished
 from service.storage.snapshot_format import DamagedSnapshot, State
 
 
@@ -16,13 +16,16 @@ class MemoryStorage:
     """The journal, catalogue, answers and snapshots of one server.
 
     fate: what becomes of the next commits, by model: "refused" fails; "lost" and "written" are in
-    doubt until they are settled, which shows the one or the other. unsettled: models whose doubt
-    cannot be settled yet.
+    doubt until they are settled, which shows the one or the other; "late" is unfinished until
+    `finishing` says what became of it, if whoever appends is not that patient. unsettled: models
+    whose doubt cannot be settled yet.
     """
 
     def __init__(self) -> None:
-        self.fate: dict[int, Literal["refused", "lost", "written"]] = {}
+        self.fate: dict[int, Literal["refused", "lost", "written", "late"]] = {}
         self.unsettled: set[int] = set()
+        self.finishing: dict[int, StorageFailed | None] = {}
+        self.late: dict[int, tuple[list[Entry], list[KeyedRequest]]] = {}
         self.entries: dict[int, list[Entry]] = {}
         self.keys: dict[tuple[int, int], KeyedRequest] = {}
         self.specs: list[CatalogueEntry] = []
@@ -44,20 +47,42 @@ class _Journal(_Part):
     name = "memory"
 
     def append(
-        self, entries: Sequence[Entry], keys: Sequence[KeyedRequest] = ()
+        self,
+        entries: Sequence[Entry],
+        keys: Sequence[KeyedRequest] = (),
+        patience: float | None = None,
     ) -> dict[int, StorageFailed]:
         memory, failures = self.memory, dict[int, StorageFailed]()
         for model in dict.fromkeys(row.model for row in (*entries, *keys)):
             fate = "refused" if model in memory.in_doubt else memory.fate.pop(model, None)
+            rows = [one for one in entries if one.model == model]
+            of_rows = [row for row in keys if row.model == model]
             if fate in (None, "written"):
-                memory.entries[model] += [entry for entry in entries if entry.model == model]
-                memory.keys |= {row[:2]: row for row in keys if row.model == model}
-            if fate == "refused":
+                self._write(model, rows, of_rows)
+            if fate == "late":
+                assert patience is not None
+                memory.late[model] = rows, of_rows
+                failures[model] = Unfinished("no answer from the journal yet")
+            elif fate == "refused":
                 failures[model] = StorageFailed("the journal is full")
             elif fate is not None:
                 failures[model] = InDoubt("no answer from the journal")
                 memory.in_doubt.add(model)
         return failures
+
+    def _write(self, model: int, entries: list[Entry], keys: list[KeyedRequest]) -> None:
+        self.memory.entries[model] += entries
+        self.memory.keys |= {row[:2]: row for row in keys}
+
+    def finished(self, _seconds: float) -> dict[int, StorageFailed | None]:
+        told, self.memory.finishing = self.memory.finishing, {}
+        for model, error in told.items():
+            written = self.memory.late.pop(model)
+            if error is None:
+                self._write(model, *written)
+            elif isinstance(error, InDoubt):
+                self.memory.in_doubt.add(model)
+        return told
 
     def reread(self, model: int, /) -> None:
         pass

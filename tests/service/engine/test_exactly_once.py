@@ -134,10 +134,10 @@ def at_commit(storage: Storage, act: Callable[[Callable[[], None]], None]) -> It
     """Let something happen around the next commits of entries, keys and answers."""
     append, write = storage.journal.append, storage.answers.write
 
-    def appending(entries: Any, keys: Any = ()) -> dict[int, StorageFailed]:
+    def appending(entries: Any, keys: Any = (), *rest: Any) -> dict[int, StorageFailed]:
         failures: dict[int, StorageFailed] = {}
         try:
-            act(lambda: failures.update(append(entries, keys)))
+            act(lambda: failures.update(append(entries, keys, *rest)))
         except StorageFailed as error:
             return {row.model: error for row in (*entries, *keys)}
         return failures

@@ -18,7 +18,7 @@ if MISSING:
 
 from nats.js.errors import KeyNotFoundError
 
-from service.fleet import chained_subject
+from service.fleet import chained_subject, jetstream_journal
 from service.fleet.connection import NatsConnection, Refused, Unanswered
 from service.fleet.jetstream_answers import JetStreamAnswers
 from service.fleet.jetstream_catalogue import JetStreamCatalogue
@@ -27,6 +27,7 @@ from service.fleet.jetstream_snapshots import JetStreamSnapshots
 from service.fleet.model_log import ModelLogs
 from service.fleet.streams import log_of, make_streams
 from service.storage.high_water import HighWater
+from service.storage.interfaces import Unfinished
 from service.storage.replay_marks import ReplayMarks
 from service.storage.snapshot_format import State
 
@@ -44,7 +45,8 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServers]:
 class Replica:
     """A journal of its own connection, whose next appends have a fate.
 
-    fate: "lost" are not sent, "unheard" are stored without an answer, a number is the refusal.
+    fate: "lost" are not sent, "unheard" are stored without an answer, a number is the refusal,
+    "held" are sent once `let_go` is called.
     behind: so many of the next looks meet a copy of the stream that is behind: it has nothing.
     """
 
@@ -58,6 +60,7 @@ class Replica:
         self.fate: list[Any] = []
         self._ask = self.nats.ask
         self.nats.ask = self._ask_with_fate  # type: ignore[method-assign]
+        self._let_go = asyncio.Event()
         self.behind = 0
         self._get = self.nats.get
         self.nats.get = self._get_behind  # type: ignore[method-assign]
@@ -66,11 +69,17 @@ class Replica:
         fate = self.fate.pop(0) if self.fate and subject.startswith("wolfstream.log") else None
         if isinstance(fate, int):
             raise Refused(fate, "refused by the test")
+        if fate == "held":
+            await self._let_go.wait()
+            fate = None
         if fate != "lost":
             answer = await self._ask(subject, *rest)
         if fate is not None:
             raise Unanswered("no answer, says the test")
         return answer
+
+    def let_go(self) -> None:
+        self.nats.loop.call_soon_threadsafe(self._let_go.set)
 
     async def _get_behind(self, *request: Any) -> list[Any]:
         self.behind -= 1
@@ -93,6 +102,11 @@ def replicas(servers: NatsServers, tmp_path: Path) -> Iterator[tuple[Replica, Re
     yield pair
     for replica in pair:
         replica.journal.close()
+
+
+@pytest.fixture(autouse=True)
+def settling_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jetstream_journal, "_SETTLE_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -286,6 +300,50 @@ class TestDoubt:
         assert isinstance(leader.append(model, 2), NotLeader)
         leader.logs.forget(model)  # as who leads it next does
         assert leader.journal.epoch_since(model, 1) == "e"
+
+
+class TestUnfinished:
+    """A commit that has no answer yet holds up its own model, and no other one."""
+
+    def test_is_told_of_once_it_has_ended(self, replicas: Pair, model: int):
+        leader, reader = replicas
+        other = next(_numbers)
+        leader.append(model, 1)
+        leader.fate = ["held"]
+        told = leader.journal.append([leader.entry(model, 2)], patience=0.001)
+        assert isinstance(told[model], Unfinished)
+        assert leader.append(other, 1) is None
+        assert leader.journal.finished(0) == {}
+        leader.let_go()
+        assert leader.journal.finished(60) == {model: None}
+        assert leader.journal.finished(0) == {}
+        assert leader.journal.acknowledged(model) == 2
+        assert leader.append(model, 3) is None
+        assert reader.told(model) == [1, 2, 3]
+
+    def test_lets_nothing_else_use_its_log(self, replicas: Pair, model: int):
+        leader, _ = replicas
+        leader.append(model, 1)
+        leader.fate = ["held"]
+        leader.journal.append([leader.entry(model, 2)], patience=0.001)
+        refused = leader.append(model, 2)
+        assert isinstance(refused, StorageFailed)
+        assert not isinstance(refused, (InDoubt, NotLeader))
+        with pytest.raises(StorageFailed, match="has not answered yet"):
+            leader.told(model)
+        leader.let_go()
+        assert leader.journal.finished(60) == {model: None}
+        assert leader.told(model) == [1, 2]
+
+    @pytest.mark.usefixtures("impatient")
+    def test_may_end_in_doubt(self, replicas: Pair, model: int):
+        leader, _ = replicas
+        leader.fate = ["unheard"]
+        told = leader.journal.append([leader.entry(model, 1)], patience=0.0) or {}
+        told |= leader.journal.finished(60) if isinstance(told[model], Unfinished) else {}
+        assert isinstance(told[model], InDoubt)
+        leader.journal.settle(model)
+        assert leader.told(model) == [1]
 
 
 class TestRefusals:

@@ -1,0 +1,135 @@
+"""A commit that has no answer yet holds up its own model only, whose requests keep their order.
+
+The journal of these tests is in memory, and finishes a commit when a test says so.
+"""
+
+import itertools
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from service.engine.admission import LearnRequest
+from service.engine.late_labels import LabelRequest
+from service.engine.writer import Item, Order, Writer
+from service.errors import InDoubt, NotLeader, StorageFailed
+from service.model.live import Model
+from service.samples.ids import LateLabels
+from service.settings import Settings
+from tests.service.memory_storage import MemoryStorage
+from tests.service.specs import read_papers_spec
+from tests.service.streams import part, two_classes
+
+SAMPLES = two_classes(60)
+SPEC = read_papers_spec({"working_set": {"max_size": 20}, "asset": {"dimension": 4}})
+
+
+class Server:
+    """A writer with two models, a's next commit being late."""
+
+    def __init__(self) -> None:
+        self.memory = MemoryStorage()
+        self.replies: dict[Any, Any] = {}
+        self.writer = Writer(self.memory.storage, Settings(), self._acknowledge)
+        self.writer.recover(lambda _: None)
+        self.a, self.b = (self.writer.models.create(name, SPEC)[0] for name in "ab")
+        self.memory.fate[self.a.id] = "late"
+
+    def _acknowledge(self, replies: Any, _changed: Any) -> None:
+        self.replies.update(replies)
+
+    def begin(self, *group: Item) -> list[Any]:
+        """Begin a group; the answers by now, None for those that have none."""
+        self.writer.begin(list(group))
+        return self.answers(*group)
+
+    def finish(self, error: StorageFailed | None = None) -> None:
+        """Let the late commit end."""
+        self.memory.finishing = {self.a.id: error}
+        self.writer.go_on()
+
+    def answers(self, *group: Item) -> list[Any]:
+        return [self.replies.get(request.answer) for request in group]
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.writer.close()
+
+
+def learn(model: Model, number: int, key: bytes | None = None) -> LearnRequest:
+    rows = part(SAMPLES, 10 * number, 10 * number + 10)
+    return LearnRequest(model, "asset", rows, Future(), 0.0, key)
+
+
+def test_others_are_answered_and_it_is_too_once_it_ends(server: Server) -> None:
+    first, other = learn(server.a, 0, b"k"), learn(server.b, 0, b"k")
+    waiting, answer = server.begin(first, other)
+    assert waiting is None
+    assert answer["sequence"] == 10
+    assert server.writer.busy == {server.a}
+    assert server.writer.waiting() == [first]
+    (another,) = server.begin(learn(server.b, 1))
+    assert another["sequence"] == 20
+    server.finish()
+    assert server.answers(first)[0]["sequence"] == 10
+    assert server.writer.busy == set()
+    (again,) = server.begin(learn(server.a, 0, b"k"))
+    assert again == {**server.answers(first)[0], "replayed": True}
+
+
+def test_who_sends_the_same_again_gets_the_same_answer(server: Server) -> None:
+    pair = learn(server.a, 0, b"k"), learn(server.a, 0, b"k")
+    assert server.begin(*pair) == [None, None]
+    server.finish()
+    first, second = server.answers(*pair)
+    assert second == {**first, "replayed": True}
+    assert first["sequence"] == 10
+
+
+def test_what_was_not_written_can_be_sent_again(server: Server) -> None:
+    request = learn(server.a, 0, b"k")
+    server.begin(request)
+    server.finish(StorageFailed("full; nothing was learned"))
+    assert isinstance(server.answers(request)[0], StorageFailed)
+    assert server.a.counts["asset"].rejected == 10
+    (answer,) = server.begin(learn(server.a, 0, b"k"))
+    assert answer["sequence"] == 10
+    assert "replayed" not in answer
+
+
+def test_what_stays_in_doubt_is_settled_later(server: Server) -> None:
+    request = learn(server.a, 0)
+    server.begin(request)
+    server.finish(InDoubt("no answer"))
+    assert isinstance(server.answers(request)[0], InDoubt)
+    assert server.writer.busy == set()
+    (answer,) = server.begin(learn(server.a, 1))
+    assert answer["sequence"] == 10
+
+
+def test_an_order_waits_for_it(server: Server) -> None:
+    journal, looks = server.writer._storage.journal, itertools.count(1)
+
+    def finished_at_the_third_look(seconds: float) -> dict[int, StorageFailed | None]:
+        if next(looks) == 3:
+            server.memory.finishing = {server.a.id: None}
+        return type(journal).finished(journal, seconds)
+
+    journal.finished = finished_at_the_third_look  # type: ignore[method-assign]
+    order = Order(lambda: server.a.published.sequence, Future(), server.a)
+    answer, sequence = server.begin(learn(server.a, 0), order)
+    assert answer["sequence"] == sequence == 10
+
+
+def test_a_model_that_another_replica_has_by_then_is_let_go(server: Server) -> None:
+    request = learn(server.a, 0)
+    labels = LabelRequest(server.a, "asset", LateLabels(["unknown"], [1]), Future(), 0.0)
+    group: list[Item] = [request, labels]
+    server.begin(*group)
+    server.finish(NotLeader("another replica writes the log"))
+    assert [type(answer) for answer in server.answers(*group)] == [NotLeader] * 2
+    assert server.writer.models.get("a") is None
