@@ -16,6 +16,19 @@ _IMPLIED: dict[Scope, frozenset[Scope]] = {
 }
 
 
+class Need(NamedTuple):
+    """What a request needs a key for.
+
+    model: that it is about, None without one. every_model: whether its key must be for all models.
+    under_quota: whether it brings rows that count.
+    """
+
+    scope: Scope
+    model: str | None
+    every_model: bool
+    under_quota: bool
+
+
 class Grant(NamedTuple):
     """What the sender of a request may do.
 
@@ -29,18 +42,14 @@ class Grant(NamedTuple):
     prefix: str
     quota: Quota | None
 
-    def admit(self, scope: Scope, model: str | None, every_model: bool, under_quota: bool) -> None:
-        """Check a request before its body is read. Raises Forbidden, QuotaExceeded.
-
-        scope: that the request needs. model: that it is about, None without one. every_model:
-        whether it needs a key for all models. under_quota: whether it brings rows that count.
-        """
-        if every_model:
+    def admit(self, need: Need) -> None:
+        """Check a request before its body is read. Raises Forbidden, QuotaExceeded."""
+        if need.every_model:
             self.check_all_models()
-        elif model is not None:
-            self.check_model(model)
-        self.check(scope)
-        if under_quota:
+        elif need.model is not None:
+            self.check_model(need.model)
+        self.check(need.scope)
+        if need.under_quota:
             self.check_quota()
 
     def check_quota(self) -> None:
@@ -49,9 +58,15 @@ class Grant(NamedTuple):
             self.quota.check()
 
     def spend(self, samples: int) -> None:
-        """Note samples that are learned or predicted."""
+        """Take samples off the quota that are to be learned or predicted. Raises QuotaExceeded."""
         if self.quota is not None:
+            self.quota.check()
             self.quota.spend(samples)
+
+    def give_back(self, samples: int) -> None:
+        """Return samples that were spent, and are refused for another reason."""
+        if self.quota is not None:
+            self.quota.spend(-samples)
 
     def check(self, scope: Scope) -> None:
         """Raise Forbidden where the key does not have this scope."""
@@ -72,6 +87,7 @@ class Grant(NamedTuple):
 class KeyRing:
     """The keys of a running server, as they were when it last looked.
 
+    required: whether a request needs a key.
     spent: called with the id of a key and the samples that were admitted here under its quota.
     Raises KeysError where they cannot be read.
     """
@@ -80,16 +96,11 @@ class KeyRing:
         self._source = keys
         self.spent: Callable[[str, int], None] = _keep_to_itself
         self._version = keys.version()
-        self._required = False
+        self.required = False
         self._keys: dict[str, Key] = {}
         self._grants: dict[str, Grant] = {}
         self._everybody = Grant("", "", _IMPLIED["admin"], "", None)
         self._replace(keys.read())
-
-    @property
-    def required(self) -> bool:
-        """Whether a request needs a key."""
-        return self._required
 
     def refresh(self) -> bool:
         """Whether the keys have changed since the last look; the changed ones take effect.
@@ -108,9 +119,18 @@ class KeyRing:
         self._replace(keys)
         return True
 
+    def admit(self, authorization: bytes | None, need: Need) -> Grant:
+        """The grant of a request with this `Authorization` header, before its body is read.
+
+        Raises Unauthenticated, Forbidden, QuotaExceeded.
+        """
+        grant = self.grant(authorization)
+        grant.admit(need)
+        return grant
+
     def grant(self, authorization: bytes | None) -> Grant:
         """What the bearer of an `Authorization` header may do. Raises Unauthenticated."""
-        if not self._required:
+        if not self.required:
             return self._everybody
         scheme, _, key = (authorization or b"").partition(b" ")
         if scheme.lower() != b"bearer":
@@ -129,13 +149,13 @@ class KeyRing:
 
     def holds(self, grant: Grant) -> bool:
         """Whether a grant is still in force."""
-        if not self._required:
+        if not self.required:
             return True
         return self._grants.get(grant.key_id) is grant
 
     def _replace(self, keys: list[Key] | None) -> None:
         """Put keys in force; the grants of unchanged keys stay the same objects."""
-        self._required = keys is not None
+        self.required = keys is not None
         before, grants = self._keys, self._grants
         self._keys = {key.id: key for key in keys or []}
         self._grants = {

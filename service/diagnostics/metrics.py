@@ -6,6 +6,7 @@ being added at that moment. Durations are measured with the monotonic clock.
 
 import threading
 from bisect import bisect_left
+from collections.abc import Iterable
 
 # In seconds, from a prediction of one row to the longest wait of a client.
 BOUNDS = (
@@ -82,3 +83,12 @@ class Metrics:
         self.label_delay = Histogram(DELAY_BOUNDS)
         self.busy_since: float | None = None
         self.snapshots_saved = self.snapshots_failed = 0
+
+    def count_block(self, seconds: float, requests: Iterable[float]) -> None:
+        """Count a block that was learned and published, and the requests that it answers.
+
+        requests: the seconds since each was submitted.
+        """
+        self.absorb.observe(seconds)
+        for waited in requests:
+            self.learn.observe(waited)

@@ -21,7 +21,7 @@ from service.model.learner import Learner
 from service.model.live import Model
 from service.model.moment import Moment
 from service.samples.predicted import to_labels_record
-from service.samples.record import as_recorded, part_of, to_record
+from service.samples.record import part_of, with_record
 from service.samples.validation import Samples
 from service.settings import Settings, usable_bytes
 from service.spec.heads import HeadName
@@ -125,7 +125,7 @@ def admit(
     duplicates: Duplicates,
     settings: Settings,
     usable: Callable[[Model], Learner],
-    time: int,
+    time: Callable[[], int],
 ) -> Admission:
     """What becomes of a group of requests.
 
@@ -133,7 +133,7 @@ def admit(
     no block. No label of the same group finds their rows, as nobody knows yet that they wait.
 
     usable: the learner of a model, or raises for a model that was deleted or broke while the
-    request waited. time: of the group, in milliseconds since 1970.
+    request waited. time: of the group, the same each time, in milliseconds since 1970.
     """
     of_group = Admission([], [], [], [])
     by_model: dict[Model, list[LearnRequest | LabelRequest]] = {}
@@ -157,7 +157,7 @@ def _remember(
     of_group: Admission,
     threads: int,
     usable: Callable[[Model], Learner],
-    time: int,
+    time: Callable[[], int],
 ) -> None:
     """Admit the predictions of a model."""
     taking: Remembering | None = None
@@ -165,7 +165,7 @@ def _remember(
         try:
             if taking is None:
                 learner = usable(model)
-                taking = Remembering(learner.pending, model, learner.sequence, time)
+                taking = Remembering(learner.pending, model, learner.sequence, time())
             of_group.remembered.append(taking.take(request, threads))
         except Refusal as error:
             of_group.refused.append((request.answer, error))
@@ -179,20 +179,20 @@ def _admit_to(
     threads: int,
     limits: Limits,
     usable: Callable[[Model], Learner],
-    time: int,
+    time: Callable[[], int],
 ) -> None:
     """Admit what a model is to learn."""
-    drafting: tuple[Draft, Joining] | None = None
+    draft: Draft | None = None
+    joining: Joining | None = None
     accepted: list[_Accepted] = []
     for request in requests:
         try:
-            if drafting is None:
-                learner = usable(model)
-                drafting = Draft(learner, limits), Joining(learner.pending, model, time)
-            draft, joining = drafting
+            if draft is None:
+                draft = Draft(usable(model), limits)
             if isinstance(request, LearnRequest):
                 item = _accept(request, draft, duplicates)
             else:
+                joining = joining or Joining(usable(model).pending, model, time())
                 item = _accept_labels(request, draft, joining, of_group)
         except Refusal as error:
             key = request.key if isinstance(request, LearnRequest) else None
@@ -203,9 +203,15 @@ def _admit_to(
         else:
             if item is not None:
                 accepted.append(item)
-    # Rows of different forms are not joined.
-    for _, block in groupby(accepted, key=_kind_of_block):
-        of_group.admitted.extend(_in_parts(list(block), threads))
+    for block in _blocks(accepted):
+        of_group.admitted.extend(_in_parts(block, threads))
+
+
+def _blocks(accepted: list[_Accepted]) -> list[list[_Accepted]]:
+    """Requests that are learned together: rows of different forms are not joined."""
+    if len(accepted) == 1:
+        return [accepted]
+    return [list(block) for _, block in groupby(accepted, key=_kind_of_block)]
 
 
 def _kind_of_block(item: _Accepted) -> Hashable:
@@ -248,21 +254,17 @@ def _accept_labels(
 def _accept(request: LearnRequest, draft: Draft, duplicates: Duplicates) -> _Accepted | None:
     """Check a request and encode it; None of a duplicate. Raises what `Draft.add` raises."""
     model, head, key = request.model, request.head, request.key
-    samples = as_recorded(request.samples)
-    if key is None:
-        draft.check(request.expected)
-        draft.add(head, samples)
-        record = request.record or to_record(samples)
-        return _Accepted(request, draft.sequence, [Run(samples, record)])
-    record = request.record or to_record(samples)
-    digest = body_digest(head, record)
-    if duplicates.recognise(model.id, key, digest, request.answer):
+    samples, record = request.samples, request.record
+    if record is None:
+        samples, record = with_record(samples)
+    digest = b"" if key is None else body_digest(head, record)
+    if key is not None and duplicates.recognise(model.id, key, digest, request.answer):
         model.counts[head].count_duplicates(len(samples.y))
         return None
-    draft.check(request.expected)
-    draft.add(head, samples)
-    keyed = KeyedRequest(model.id, draft.sequence, key, digest, None, len(samples.y))
-    duplicates.add(keyed, request.answer)
+    draft.add(head, samples, request.expected)
+    if key is not None:
+        keyed = KeyedRequest(model.id, draft.sequence, key, digest, None, len(samples.y))
+        duplicates.add(keyed, request.answer)
     return _Accepted(request, draft.sequence, [Run(samples, record)])
 
 
@@ -289,10 +291,10 @@ def _parts(item: _Accepted, threads: int) -> Iterator[Part]:
         n = len(run.samples.y)
         step = max(1, min(PART_SAMPLES, n * PART_BYTES // len(run.record)))
         for start in range(0, n, step):
-            samples = as_recorded(part_of(run.samples, start, min(start + step, n)))
+            samples, record = with_record(part_of(run.samples, start, min(start + step, n)))
             joined = None if run.joined is None else run.joined.part(start, start + step)
             sequence += len(samples.y)
-            part = Run(samples, to_record(samples), joined)
+            part = Run(samples, record, joined)
             yield _part(item, part, sequence, sequence, threads)
 
 

@@ -82,8 +82,7 @@ def learn_block(learner: Learner, block: FollowedBlock, limits: Limits) -> None:
     following = learner.model.following
     if taken:
         samples = together(taken).samples
-        with learner.model.learning_time.measured(len(samples.y)):
-            answers = learner.absorb(head, samples)
+        answers = learner.absorb(head, samples)
         kept = np.repeat([why is None for why in refusals], [len(c.samples.y) for c in contents])
         losses, own = block.champion.losses[kept], losses_of(answers.prediction, samples.y)
         comparison = following.comparison.after(block.champion.epoch, losses, own)

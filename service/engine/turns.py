@@ -94,8 +94,10 @@ class Turns:
             for item in work.blocks.popleft():
                 count_rejected(item.request)
             return [(item.request.answer, failed) for item in block]
-        work.seconds += time.monotonic() - began
-        self._metrics.absorb.observe(time.monotonic() - began)
+        ended = time.monotonic()
+        work.seconds += ended - began
+        answered = (item.request for item in block if replies)
+        self._metrics.count_block(ended - began, [ended - one.submitted for one in answered])
         return replies
 
     def _learn(self, work: Work, block: list[Admitted]) -> list[Reply]:
@@ -103,8 +105,7 @@ class Turns:
         parts = [item.parts[0] for item in block]
         content = together([part.content for part in parts])
         learner = self._models.learner(work.model)
-        with work.model.learning_time.measured(len(content.samples.y)):
-            answers = absorb_block(learner, [part.entry for part in parts], content)
+        answers = absorb_block(learner, [part.entry for part in parts], content)
         work.blocks.popleft()
         return [self._answered(work, *pair) for pair in zip(block, answers, strict=True)]
 
@@ -113,11 +114,10 @@ class Turns:
         entry, content = item.parts[work.next_part]
         learner = self._models.learner(work.model)
         work.next_part += 1
-        with work.model.learning_time.measured(entry.samples):
-            if work.next_part < len(item.parts):
-                work.results.append(absorb_part(learner, entry, content))
-                return []
-            (last,) = absorb_block(learner, [entry], content)
+        if work.next_part < len(item.parts):
+            work.results.append(absorb_part(learner, entry, content))
+            return []
+        (last,) = absorb_block(learner, [entry], content)
         answer = joined_answer(work.results, last)
         work.blocks.popleft()
         work.next_part, work.results = 0, []
@@ -126,7 +126,6 @@ class Turns:
     def _answered(self, work: Work, item: Admitted, answer: dict[str, object]) -> Reply:
         request = item.request
         work.model.counts[request.head].learned += item.samples
-        self._metrics.learn.observe(time.monotonic() - request.submitted)
         if item.found is not None:
             assert isinstance(request, LabelRequest)
             count_unlearned(request, item.found)

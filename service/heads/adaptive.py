@@ -14,7 +14,6 @@ from service.heads.cost import COST_OF_DECISION, COST_OF_FUNCTION, COST_OF_ROW
 from service.heads.exercise import exercise
 from service.heads.protocol import Asked, Kind
 from service.heads.regression import RegressionHead
-from service.samples.targets import Label
 from service.spec.heads import HeadName
 from service.spec.model import ModelSpec
 from solver.adaptive.ridge import CHUNK
@@ -23,7 +22,6 @@ from solver.adaptive.standing import Standing
 from solver.arrays import Float64Array
 from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix
-from solver.rows.sample_weights import Weights
 from solver.stream.bank import Bank, BankLearner, BankPicture
 from solver.stream.reasons import Gradient
 from solver.stream.votes import Answer
@@ -75,15 +73,13 @@ class BankView(NamedTuple):
         return rows * (COST_OF_ROW + COST_OF_DECISION + self.numbers) + entries
 
 
-class AdaptiveLearner:
+class AdaptiveLearner(BankLearner):
     """A bank as the spec has it; a `ClassLearner` and an `OnlineLearner`."""
 
     def __init__(self, spec: ModelSpec) -> None:
-        self.voters: tuple[HeadName, ...] = tuple(
-            name for name in spec.heads if name not in _SILENT
-        )
-        self._bank = BankLearner(
-            spec.task, self.voters, temporal=spec.temporal, seed=spec.seed, pins=_pins(spec)
+        voters = [name for name in spec.heads if name not in _SILENT]
+        super().__init__(
+            spec.task, voters, temporal=spec.temporal, seed=spec.seed, pins=_pins(spec)
         )
         self._standing: Standing | None = None
         self._chunk = 0
@@ -91,23 +87,10 @@ class AdaptiveLearner:
     @property
     def samples(self) -> int:
         """How many it has learned."""
-        return 0 if self._bank.current is None else self._bank.current.samples
-
-    def meet(self, label: Label) -> None:
-        """A class needs no preparation."""
+        return 0 if self.current is None else self.current.samples
 
     def check(self, rows: Rows) -> None:
         """All finite rows can be learned: they are scaled and clipped first."""
-
-    def absorb(
-        self,
-        X: Matrix,
-        y: NDArray[Any],
-        votes: Float64Array | None = None,
-        weight: Weights = None,
-    ) -> Sequence[Answer]:
-        """Learn rows with class numbers or targets; returns the bank's answers."""
-        return self._bank.absorb(X, y, votes, weight)
 
     def date(self, _: int) -> None:
         """It has no members that came at some sequence."""
@@ -134,15 +117,12 @@ class AdaptiveLearner:
 
     def view(self) -> BankView:
         """The bank as it is now."""
-        picture, bank = self._bank.view(), self._bank.current
-        if picture is None or bank is None:
+        bank, figures = self.current, self.figures()
+        if bank is None or figures is None:
             return BankView(None, _STATS, None, 0)
-        stats = {
-            "learners": len(bank.kinds),
-            "bytes": bank.nbytes,
-            "work_per_sample": bank.learners.work,
-        }
-        numbers = self._bank.width * (COST_OF_FUNCTION + len(bank.kinds))
+        picture, learners, nbytes, work = figures
+        stats = {"learners": learners, "bytes": nbytes, "work_per_sample": work}
+        numbers = self.width * (COST_OF_FUNCTION + learners)
         return BankView(picture, stats, self._standing_of(bank), numbers)
 
     def _standing_of(self, bank: Bank) -> Standing:
@@ -151,18 +131,6 @@ class AdaptiveLearner:
         if self._standing is None or chunk != self._chunk:
             self._standing, self._chunk = bank.standing(), chunk
         return self._standing
-
-    def blank(self, columns: int | None, classes: int) -> dict[str, NDArray[Any]]:
-        """The arrays of a state before the first sample; see `BankLearner.blank`."""
-        return self._bank.blank(columns, classes)
-
-    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Plain data and arrays from which `restore` goes on bit for bit."""
-        return self._bank.state()
-
-    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state."""
-        self._bank.restore(plain, arrays)
 
 
 def _pins(spec: ModelSpec) -> Pins:

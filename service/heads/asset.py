@@ -13,7 +13,6 @@ from service.heads.kernel import check_norms
 from service.heads.learner import HeadLearner
 from service.heads.protocol import Asked, Kind
 from service.heads.regression import RegressionHead
-from service.samples.targets import Label
 from service.spec.class_weight import weights_by_label
 from service.spec.model import ModelSpec
 from solver.arrays import Float64Array
@@ -23,9 +22,7 @@ from solver.asset.learner import Asset
 from solver.asset.nystrom import NystromMap
 from solver.asset.view import AssetView
 from solver.kernels.functions import Kernel
-from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix, n_rows
-from solver.rows.sample_weights import Weights
 from solver.stream.paper_learners import AssetPicture, new_asset
 from solver.stream.parameters import AssetParameters
 from solver.stream.reasons import Gradient
@@ -90,7 +87,7 @@ class MachinesView(NamedTuple):
         return rows * each + entries * columns
 
 
-class AssetLearner:
+class AssetLearner(HeadLearner[Asset]):
     """ASSET as the spec has it; a `ClassLearner` and a `ValueLearner`."""
 
     voters = ()
@@ -100,36 +97,14 @@ class AssetLearner:
         self._own = spec.asset
         self._weight_of = weights_by_label(spec.asset.class_weight)
         self._weights: list[float] = []
-        self._learner: HeadLearner[Asset] = HeadLearner(
-            spec, lambda kernel: _asset(spec, kernel, self._weights)
-        )
+        super().__init__(spec, lambda kernel: _asset(spec, kernel, self._weights))
 
-    @property
-    def current(self) -> Asset:
-        """The solver itself."""
-        return self._learner.current
-
-    @property
-    def settled(self) -> bool:
-        """Whether the kernel is final."""
-        return self._learner.frozen
-
-    def meet(self, label: Label) -> None:
+    def meet(self, label: object) -> None:
         """Give the next class its weight, if any class has one."""
         if self._weight_of:
             weight = self._weight_of.get((type(label), label), 1.0)
             self._weights.append(weight)
-            self._learner.current.class_weight.append(weight)
-
-    def check(self, rows: Rows) -> None:
-        """Refuse rows that no kernel value could hold. Raises InvalidSamples."""
-        self._learner.check(rows)
-
-    def absorb(
-        self, X: Matrix, y: NDArray[Any], _: object = None, weight: Weights = None
-    ) -> list[Answer]:
-        """Learn rows with class numbers or targets; returns ASSET's answers part by part."""
-        return self._learner.absorb(X, y, weight=weight)
+            self.current.class_weight.append(weight)
 
     def date(self, _: int) -> None:
         """It has no members that came at some sequence."""
@@ -145,7 +120,7 @@ class AssetLearner:
         """Learns parts of a stream, whether or not they were learned before."""
 
         def relearn(_: NDArray[np.int64], X: Matrix, y: NDArray[Any]) -> Answer:
-            (answers,) = self._learner.absorb(X, y)
+            (answers,) = self.absorb(X, y)
             return answers
 
         return relearn
@@ -156,13 +131,13 @@ class AssetLearner:
 
     def view(self) -> MachinesView:
         """The machines as they are now."""
-        learner = self._learner.current
+        learner = self.current
         return MachinesView(
             learner.view() if learner.steps else None,
-            self._stats(learner) | self._learner.found,
+            self._stats(learner) | self.found,
             _courses(learner),
-            self._learner.square_norm_limit(),
-            self._learner.features,
+            self.square_norm_limit(),
+            self.features,
         )
 
     def _stats(self, learner: Asset) -> dict[str, Any]:
@@ -180,14 +155,6 @@ class AssetLearner:
             used = n_rows(features.landmarks.exact) if isinstance(features, NystromMap) else 0
             stats["landmarks"] = {"used": used, "frozen": learner.frozen}
         return stats
-
-    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Plain data and arrays from which `restore` goes on bit for bit."""
-        return self._learner.state()
-
-    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state."""
-        self._learner.restore(plain, arrays)
 
 
 def _courses(learner: Asset) -> list[dict[str, Any]]:

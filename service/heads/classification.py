@@ -13,7 +13,6 @@ from service.heads.hits import Hits
 from service.heads.protocol import Answers, Predictions
 from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
-from service.spec.heads import HeadName
 from solver.arrays import Float64Array
 from solver.calibration.classes import ClassCalibration
 from solver.prepare.named_rows import Rows
@@ -74,7 +73,7 @@ class OnlineLearner(Protocol):
         """Refuse rows that it could not learn. Raises InvalidSamples."""
 
     @property
-    def voters(self) -> tuple[HeadName, ...]:
+    def voters(self) -> tuple[str, ...]:
         """The heads that it listens to."""
 
     def absorb(
@@ -127,6 +126,7 @@ class ClassificationView(NamedTuple):
     learner: LearnerView
     head: ClassHeadView
     score: Hits
+    lacks: str
 
     @property
     def classes(self) -> tuple[Label, ...]:
@@ -177,18 +177,13 @@ class ClassificationView(NamedTuple):
         """The order of the decisions."""
         return {"classes": list(self.classes)}
 
-    @property
-    def lacks(self) -> str:
-        """Two classes must have been met."""
-        return self.head.lacks
-
     def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> Predictions:
         """Labels and decisions of finite rows. Raises Untrained, InvalidSamples."""
         if self.lacks:
             raise Untrained(f"the head {self.lacks}")
         said = self.head.predict(X, votes)
         labels = [self.classes[code] for code in said.prediction.tolist()]
-        return Predictions(labels, said.parts[0].decision.tolist(), said)
+        return Predictions(labels, said.decisions[0].tolist(), said)
 
     def contests(self, said: Said) -> list[Contest]:
         """As of `HeadView`."""
@@ -248,7 +243,8 @@ class ClassificationHead(Generic[L]):
         """Refuse rows that the learner could not take, and too many labels; see `Head.check`."""
         assert isinstance(samples.y, list)
         self.learner.check(samples.X)
-        new = self._head.unknown(samples.y) | drafted
+        keys = set(zip(map(type, samples.y), samples.y, strict=True))
+        new = keys.difference(self._head.numbers) | drafted
         if len(new) + len(self.classes) > most_classes:
             raise InvalidSamples(
                 f"the model would meet more than {most_classes} different labels; is y a number "
@@ -269,14 +265,13 @@ class ClassificationHead(Generic[L]):
         Of rows that were foretold no probability is known, so the log loss leaves them out.
         """
         assert isinstance(y, list)
-        codes = np.array(self.meet(y), np.int64)
-        said = self._head.absorb_codes(X, codes, votes, weight)
+        said, codes = self._head.learn(X, y, votes, weight)
         predicted = said.prediction
         if foretold is None:
             self._score.count(codes, predicted, said.probability)
         else:
             self._score.count(codes, self._codes_of(foretold))
-        decision = [value for part in said.parts for value in _decisions(part.decision)]
+        decision = [value for part in said.decisions for value in _decisions(part)]
         labels = [self.classes[code] if code >= 0 else None for code in predicted.tolist()]
         more = self.learner.columns(said.parts)
         return Answers(labels, decision, said, more.get("admitted"), more.get("step"))
@@ -309,9 +304,8 @@ class ClassificationHead(Generic[L]):
     def view(self) -> ClassificationView:
         """What predictions and descriptions read from now on."""
         view = self.learner.view()
-        confidence = self.calibration.view()
-        head = ClassHeadView(view, tuple(self.classes), self._head.voters, confidence)
-        return ClassificationView(view, head, self._score.copy())
+        head = self._head.view(view)
+        return ClassificationView(view, head, self._score.copy(), head.lacks)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""

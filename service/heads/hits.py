@@ -64,10 +64,12 @@ class Hits:
         labels, guesses, met = self._counts
         last, majority = self._last, self._majority
         losses = _log_losses(probability, codes)
-        columns = []
+        columns, wrong, right = [], list[float](), 0
         for code, guess, loss in zip(codes.tolist(), predicted.tolist(), losses, strict=True):
             if guess >= 0:
                 columns.append((code, guess, code == last, code == majority, loss))
+                right += code == guess
+                wrong.append(float(code != guess))
                 labels[code] += 1
                 guesses[guess] += 1
                 if loss == loss:
@@ -79,16 +81,12 @@ class Hits:
                 majority = code
         self._last, self._majority = last, majority
         if columns:
-            self._add(np.array(columns, np.float64).T)
-
-    def _add(self, columns: Float64Array) -> None:
-        """Count what was judged."""
-        self.judged += columns.shape[1]
-        self.correct += int((columns[0] == columns[1]).sum())
-        self._rule_hits[0] += int(columns[2].sum())
-        self._rule_hits[1] += int(columns[3].sum())
-        self._recent.add(columns)
-        self.changes.add((columns[0] != columns[1]).astype(np.float64).tolist())
+            self.judged += len(columns)
+            self.correct += right
+            self._rule_hits[0] += sum(column[2] for column in columns)
+            self._rule_hits[1] += sum(column[3] for column in columns)
+            self._recent.add(np.array(columns, np.float64).T)
+            self.changes.add(wrong)
 
     def _meet(self, classes: int) -> None:
         for counts in self._counts:

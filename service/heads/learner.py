@@ -25,6 +25,8 @@ class HeadLearner(KernelLearner[L]):
     ) -> None:
         self._spec_kernel = spec.kernel
         self._prepared = spec.prepare is not None
+        # The gamma that the limit is for, and the limit.
+        self._limit: tuple[float | None, float] = None, square_norm_limit(spec.kernel)
         super().__init__(
             kernel_with(spec.kernel, 1.0),
             build,
@@ -50,8 +52,9 @@ class HeadLearner(KernelLearner[L]):
 
     def square_norm_limit(self) -> float:
         """The largest ||x||^2 of a row that the learner can take."""
-        polynomial = self._spec_kernel.type == "polynomial"
         gamma = self.gamma
-        if gamma is not None and (not polynomial or self.frozen):
-            return square_norm_limit(self._spec_kernel, gamma)
-        return square_norm_limit(self._spec_kernel)
+        if self._spec_kernel.type == "polynomial" and not self.frozen:
+            gamma = None
+        if gamma != self._limit[0]:
+            self._limit = gamma, square_norm_limit(self._spec_kernel, gamma)
+        return self._limit[1]

@@ -176,8 +176,7 @@ class RegressionHead:
     def view(self) -> RegressionView:
         """What predictions and descriptions read from now on."""
         view = self.learner.view()
-        head = ValueHeadView(view, self._head.voters, self.calibration.view())
-        return RegressionView(view, head, self._score.copy())
+        return RegressionView(view, self._head.view(view), self._score.copy())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""

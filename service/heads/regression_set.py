@@ -1,6 +1,6 @@
 """The working set under a head of numbers: SFW or MSFW online, with a tube (P1, P2)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,14 @@ from service.heads.sequences import Sequences
 from service.heads.set_view import SetView, set_stats
 from service.spec.model import ModelSpec
 from solver.kernels.functions import Kernel
-from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix
-from solver.rows.sample_weights import Weights
 from solver.simplex.steps import STEP_NAMES
 from solver.stream.paper_learners import ValueSetPicture
 from solver.stream.votes import Answer
 from solver.working_set.regression import RegressionSet, ValuesAbsorbed
 
 
-class RegressionSetLearner:
+class RegressionSetLearner(HeadLearner[RegressionSet]):
     """A working set of numbers as the spec has it; an `OnlineLearner`."""
 
     voters = ()
@@ -32,19 +30,9 @@ class RegressionSetLearner:
     def __init__(self, spec: ModelSpec) -> None:
         assert spec.working_set is not None
         self._own = spec.working_set
-        self._learner: HeadLearner[RegressionSet] = HeadLearner(spec, self._build)
+        super().__init__(spec, self._new_set)
 
-    @property
-    def current(self) -> RegressionSet:
-        """The solver itself."""
-        return self._learner.current
-
-    @property
-    def settled(self) -> bool:
-        """Whether the kernel is final."""
-        return self._learner.frozen
-
-    def _build(self, kernel: Kernel) -> RegressionSet:
+    def _new_set(self, kernel: Kernel) -> RegressionSet:
         own = self._own
         assert own.epsilon is not None
         return RegressionSet(
@@ -56,16 +44,6 @@ class RegressionSetLearner:
             own.max_size,
             own.gram_bytes_max,
         )
-
-    def check(self, rows: Rows) -> None:
-        """Refuse rows that no kernel value could hold. Raises InvalidSamples."""
-        self._learner.check(rows)
-
-    def absorb(
-        self, X: Matrix, y: NDArray[Any], _: object = None, weight: Weights = None
-    ) -> Sequence[Answer]:
-        """Learn rows with targets; returns the set's answers part by part."""
-        return self._learner.absorb(X, y, weight=weight)
 
     def columns(self, parts: Sequence[ValuesAbsorbed]) -> dict[str, list[Any]]:
         """Which samples entered the set, and by which kind of step."""
@@ -109,16 +87,8 @@ class RegressionSetLearner:
             model = learner.view()
             picture = ValueSetPicture(model)
             stats = set_stats(model, learner.summary(model), 0)
-        limit = self._learner.square_norm_limit()
-        return SetView(model, picture, stats | self._learner.found, limit, Sequences())
-
-    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Plain data and arrays from which `restore` goes on bit for bit."""
-        return self._learner.state()
-
-    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state."""
-        self._learner.restore(plain, arrays)
+        limit = self.square_norm_limit()
+        return SetView(model, picture, stats | self.found, limit, Sequences())
 
 
 def build(spec: ModelSpec) -> RegressionHead:

@@ -26,18 +26,17 @@ from service.spec.model import ModelSpec
 from service.spec.working_set import DEFAULT_SET, LARGEST_SET
 from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel
-from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix, take_rows
-from solver.rows.sample_weights import Weights
 from solver.simplex.steps import STEP_NAMES
 from solver.stream.paper_learners import SetPicture, new_working_set
 from solver.stream.parameters import SetParameters
 from solver.stream.votes import Answer
 from solver.working_set.answers import Absorbed
 from solver.working_set.learner import WorkingSet
+from solver.working_set.view import WorkingSetView
 
 
-class SetLearner:
+class SetLearner(HeadLearner[WorkingSet]):
     """A working set as the spec has it; a `ClassLearner`."""
 
     voters = ()
@@ -48,20 +47,10 @@ class SetLearner:
         self._own = own
         self._weight_of = weights_by_label(own.class_weight)
         self._weights: list[float] = []
-        self._learner: HeadLearner[WorkingSet] = HeadLearner(spec, self._build, own.horizon)
         self._sequences, self._dated = Sequences(), 0
+        super().__init__(spec, self._new_set, own.horizon)
 
-    @property
-    def current(self) -> WorkingSet:
-        """The solver itself, for what no stream can say: further passes, a solution to adopt."""
-        return self._learner.current
-
-    @property
-    def settled(self) -> bool:
-        """Whether the kernel is final."""
-        return self._learner.frozen
-
-    def _build(self, kernel: Kernel) -> WorkingSet:
+    def _new_set(self, kernel: Kernel) -> WorkingSet:
         own = self._own
         parameters = SetParameters(
             own.algorithm,
@@ -74,29 +63,19 @@ class SetLearner:
         heaviest = max([1.0, *self._weight_of.values()])
         return new_working_set(kernel, parameters, self._weights, heaviest)
 
-    def meet(self, label: Label) -> None:
+    def meet(self, label: object) -> None:
         """Give the next class its weight."""
         weight = self._weight_of.get((type(label), label), 1.0)
         self._weights.append(weight)
         self.current.ridges.class_weight.append(weight)
 
-    def check(self, rows: Rows) -> None:
-        """Refuse rows that no kernel value could hold. Raises InvalidSamples."""
-        self._learner.check(rows)
-
-    def absorb(
-        self, X: Matrix, codes: NDArray[np.int64], _: object = None, weight: Weights = None
-    ) -> Sequence[Answer]:
-        """Learn rows with class numbers; returns the set's answers part by part."""
-        return self._learner.absorb(X, codes, weight=weight)
-
     def date(self, sequence: int) -> None:
         """As of `OnlineLearner`."""
-        seen = self._learner.seen
+        seen = self.seen
         self._sequences.note(seen, self._dated, sequence)
         self._dated = seen
         if self._sequences.crowded:
-            self._sequences.keep(self._learner.kept_numbers())
+            self._sequences.keep(self.kept_numbers())
 
     def keep_dates(self, former: Self) -> None:
         """As of `OnlineLearner`."""
@@ -127,29 +106,25 @@ class SetLearner:
 
     def view(self) -> SetView:
         """The set as it is now."""
-        learner = self.current
-        stats: dict[str, Any] = {"size": 0, "support_vectors": 0}
-        stats |= NO_CERTIFICATE
-        model = picture = None
-        if learner.n_classes:
-            picture = SetPicture(self._learner.view())
-            model = picture.members
-            summary = learner.summary(model)
-            stats = set_stats(model, summary, self._learner.past_nbytes)
-        limit = self._learner.square_norm_limit()
-        stats |= self._learner.found
-        return SetView(model, picture, stats, limit, self._sequences.view())
+        model: WorkingSetView | None = None
+        picture: SetPicture | None = None
+        stats: dict[str, Any] = {"size": 0, "support_vectors": 0, **NO_CERTIFICATE}
+        if (figures := self.figures()) is not None:
+            picture, model, summary, past_nbytes = figures
+            stats = set_stats(model, summary, past_nbytes)
+        limit = self.square_norm_limit()
+        return SetView(model, picture, stats | self.found, limit, self._sequences.view())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""
-        plain, arrays = self._learner.state()
+        plain, arrays = super().state()
         return plain, arrays | self._sequences.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state."""
-        self._learner.restore(plain, arrays)
+        super().restore(plain, arrays)
         self._sequences.restore(arrays)
-        self._dated = self._learner.seen
+        self._dated = self.seen
 
 
 def _step_names(bits: int) -> str:

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from service.errors import InvalidSamples, NoSuchHead, Refusal, SampleError, refuse_all
-from service.model.fitting_rows import fitting
+from service.model.fitting_rows import not_fitting
 from service.model.footprint import learning_bytes
 from service.model.learner import Learner
 from service.model.moment import Moment, check_moment
@@ -14,7 +14,8 @@ from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
 from service.spec.heads import HEADS, HeadName
 from solver.prepare.named_rows import NamedRows, NameTable, cells
-from solver.prepare.row_form import sparse_rows
+from solver.prepare.row_form import AnotherKind, sparse_rows
+from solver.prepare.schema import Misfit
 from solver.stream.labels import LabelKey
 
 _LONGEST_ECHO = 40
@@ -49,18 +50,22 @@ class Draft:
         """Raise AnotherState unless the next request finds the model in one of these states."""
         check_moment(self._learner.model.name, self._learner.epoch, self.sequence, expected)
 
-    def add(self, head: HeadName, samples: Samples) -> None:
+    def add(self, head: HeadName, samples: Samples, expected: Collection[Moment] = ()) -> None:
         """Include the samples of one more request, or refuse what could not be learned.
 
-        Raises NoSuchHead or InvalidSamples, which leaves the draft as it was.
+        expected: as of `check`. Raises AnotherState, NoSuchHead or InvalidSamples, which leaves
+        the draft as it was.
         """
+        self.check(expected)
         heads, spec = self._learner.heads, self._learner.model.spec
         if head not in heads:
             name = self._learner.model.name
             raise NoSuchHead(f"the spec of model {name!r} has null for {head}")
         _check_declared(spec.classes, samples.y)
-        with fitting(samples.X):
+        try:
             form = self._form.after(samples.X)
+        except (Misfit, AnotherKind) as error:
+            raise not_fitting(samples.X, error) from None
         if form.sparse:
             samples = samples._replace(X=sparse_rows(samples.X))
         elif form.schema is not None:
@@ -71,9 +76,9 @@ class Draft:
             for name in self._learner.learning(head)
         }
         names = self._new_names(samples.X) if isinstance(samples.X, NamedRows) else []
-        width = None if self._form.settled or form.layout is None else form.layout.width
-        if width is not None:
-            self._check_bytes(width, named=False)
+        # Rows that change nothing need no more memory.
+        if form is not self._form and not self._form.settled and form.layout is not None:
+            self._check_bytes(form.layout.width, named=False)
         self._names.update(names)
         self._form = form
         self._labels |= labels

@@ -1,8 +1,5 @@
 """What a spec says of a model's rows, and the refusal of a request whose rows do not fit."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
 
 from service.errors import InvalidSamples, pointer_to
@@ -20,20 +17,16 @@ def preparing(prepare: PrepareSpec | None) -> Preparing | None:
     return Preparing(prepare.missing, prepare.named, tuple(prepare.timestamps))
 
 
-@contextmanager
-def fitting(rows: Rows) -> Iterator[None]:
-    """Refuse the rows, with InvalidSamples, if they turn out not to fit."""
-    try:
-        yield
-    except Misfit as misfit:
-        pointer = _pointer(rows, misfit.row, misfit.name)
-        of_row = misfit.detail if misfit.name is None else "does not fit the model's columns"
-        raise InvalidSamples(
-            f"row {misfit.row} of x {of_row}",
-            [{"row": misfit.row, "pointer": pointer, "detail": misfit.named_detail}],
-        ) from None
-    except AnotherKind as kind:
-        raise InvalidSamples(str(kind), [{"pointer": "/x", "detail": kind.must}]) from None
+def not_fitting(rows: Rows, error: Misfit | AnotherKind) -> InvalidSamples:
+    """The refusal of rows that turned out not to fit."""
+    if isinstance(error, AnotherKind):
+        return InvalidSamples(str(error), [{"pointer": "/x", "detail": error.must}])
+    pointer = _pointer(rows, error.row, error.name)
+    of_row = error.detail if error.name is None else "does not fit the model's columns"
+    return InvalidSamples(
+        f"row {error.row} of x {of_row}",
+        [{"row": error.row, "pointer": pointer, "detail": error.named_detail}],
+    )
 
 
 def _pointer(rows: Rows, row: int, name: str | None) -> str:

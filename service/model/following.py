@@ -1,8 +1,5 @@
 """What a model that follows another one has besides its heads."""
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from service.model.comparison import Comparison
@@ -45,13 +42,10 @@ class LearningTime:
     def __init__(self) -> None:
         self.samples, self.seconds = 0, 0.0
 
-    @contextmanager
-    def measured(self, samples: int) -> Iterator[None]:
-        """Count so many samples and the time within."""
-        began = time.monotonic()
-        yield
-        self.seconds += time.monotonic() - began
+    def add(self, samples: int, seconds: float) -> None:
+        """Count samples that have taken so long."""
         self.samples += samples
+        self.seconds += seconds
 
     @property
     def microseconds(self) -> float | None:

@@ -1,6 +1,7 @@
 """The learner of a model: its heads, its place in the journal, and its state."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
@@ -33,6 +34,7 @@ from service.spec.model import ModelSpec
 from service.spec.stored import read_stored_spec
 from solver.prepare.named_rows import NameTable
 from solver.prepare.schema import schema_from_plain
+from solver.rows.matrix import Matrix
 from solver.stream.rows import Part, StreamRows
 from solver.stream.turns import Learning, absorb_in_turn
 
@@ -84,10 +86,13 @@ class Learner:
         The answers are those of the head that the samples were posted for, but what is predicted
         is what the served head said.
         """
+        began = time.monotonic()
+        self.model.last_row.note(samples.X)
         answers, start = list[Answers](), 0
-        for part in self._parts(head, samples):
+        for part, X in self.rows.settling(Part(head, *samples), self._learn_anew):
             stop = start + len(part.y)
-            answers.append(self._learn(part, None if foretold is None else foretold[start:stop]))
+            told = None if foretold is None else foretold[start:stop]
+            answers.append(self._learn(part, X, told))
             start = stop
         self.sequence += len(samples.y)
         for learned in self.learning(head):
@@ -96,6 +101,7 @@ class Learner:
         if self.losses is not None:
             before = self.sequence - len(samples.y)
             self.losses.add(before, losses_of(whole.prediction, samples.y))
+        self.model.learning_time.add(len(samples.y), time.monotonic() - began)
         return whole
 
     def record_losses(self) -> None:
@@ -112,25 +118,21 @@ class Learner:
         """Count samples of the log that it follows without learning them."""
         self.sequence += samples
 
-    def _parts(self, head: HeadName, samples: Samples) -> Iterator[Part]:
-        """The samples, cut where all heads must begin anew."""
-        yield from self.rows.settling(Part(head, *samples), self._learn_anew)
-
     def _learn_anew(self) -> None:
         """Have fresh heads learn the first samples; what was predicted of them counts."""
         former, self.heads = self.heads, self._fresh_heads()
         self._views.clear()
         for part in self.rows.first:
-            self._learn(part)
+            self._learn(part, self.rows.matrix(part.X))
         for name, head_anew in self.heads.items():
             head_anew.keep_score(former[name])
 
     def _fresh_heads(self) -> dict[HeadName, Head]:
         return {head: kinds.build(head, self.model.spec) for head in self.model.spec.heads}
 
-    def _learn(self, samples: Part, foretold: Sequence[Any] | None = None) -> Answers:
+    def _learn(self, samples: Part, X: Matrix, foretold: Sequence[Any] | None = None) -> Answers:
+        """Learn samples, whose rows are X as heads see them."""
         head = cast("HeadName", samples.head)
-        X = self.rows.matrix(samples.X)
         learning, serve = self.learning(head), self.model.spec.serve
         heads: dict[HeadName, Learning[Answers | Predictions]] = {**self.heads}
         if foretold is not None:

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 from service.errors import InvalidSamples
 from service.heads.kinds import BESIDE, KINDS, LISTENERS
 from service.heads.protocol import HeadView, Predictions
-from service.model.fitting_rows import fitting
+from service.model.fitting_rows import not_fitting
 from service.model.reasons import explained, not_explained
 from service.samples.validation import Question
 from service.spec.heads import HeadName
 from solver.prepare.named_rows import Rows
+from solver.prepare.row_form import AnotherKind
+from solver.prepare.schema import Misfit
 from solver.rows.matrix import Matrix
 from solver.stream.explanations import explanations
 from solver.stream.reasons import NoGradient
@@ -87,8 +89,10 @@ class Published(NamedTuple):
 
     def matrix(self, rows: Rows) -> Matrix:
         """Rows to predict, in the form that the heads learned. Raises InvalidSamples."""
-        with fitting(rows):
+        try:
             return self.rows.matrix(rows)
+        except (Misfit, AnotherKind) as error:
+            raise not_fitting(rows, error) from None
 
 
 def asked(view: HeadView, X: Matrix) -> Predictions | None:

@@ -53,7 +53,7 @@ def asset_of(learner: Learner) -> AssetClassifier | AssetRegressor:
     spec, head = learner.model.spec, learner.heads["asset"]
     own, features = spec.asset, features_of(learner)
     assert own is not None
-    check_settled(solver_of(head).settled)
+    check_settled(solver_of(head).frozen)
     found = solver_of(head).current
     estimator: AssetClassifier | AssetRegressor
     if isinstance(head, ClassificationHead):

@@ -51,7 +51,7 @@ def values_of(learner: Learner) -> SFWRegressor:
     own, features = spec.working_set, features_of(learner)
     assert own is not None
     assert own.epsilon is not None
-    check_settled(solver_of(head).settled)
+    check_settled(solver_of(head).frozen)
     found = solver_of(head).current
     estimator = SFWRegressor(
         own.algorithm,

@@ -92,7 +92,7 @@ def set_of(learner: Learner) -> SFWClassifier:
     assert own is not None
     if own.horizon is not None:
         raise NoCounterpart("its samples fade: the estimator has no horizon")
-    check_settled(head.learner.settled)
+    check_settled(head.learner.frozen)
     found = head.learner.current
     estimator = SFWClassifier(
         own.algorithm,

@@ -47,12 +47,17 @@ def to_record(samples: Samples) -> bytes:
     texts, places of texts, y]. y is the labels, or the targets' bytes; of samples with weights
     {"y": that, "weight": the weights' bytes}.
     """
-    X, y, weight = as_recorded(samples)
+    return with_record(samples)[1]
+
+
+def with_record(samples: Samples) -> tuple[Samples, bytes]:
+    """The samples as their record has them (`as_recorded`), and the record (`to_record`)."""
+    recorded = as_recorded(samples)
+    X, y, weight = recorded
     last: Any = y if isinstance(y, list) else y.tobytes()
     if weight is not None:
         last = {"y": last, "weight": weight.tobytes()}
-    packed: bytes = msgpack.packb([*_parts_of(X), last])
-    return packed
+    return recorded, msgpack.packb([*_parts_of(X), last])
 
 
 def _parts_of(X: Rows) -> list[Any]:
@@ -114,6 +119,8 @@ def _named(
 
 def one_after_another(parts: Sequence[Samples]) -> Samples:
     """The samples of all parts, whose rows have one form and which are for one task."""
+    if len(parts) == 1 and isinstance(parts[0].X, np.ndarray):
+        return parts[0]
     targets = [part.y for part in parts if not isinstance(part.y, list)]
     y: Targets = np.concatenate(targets) if targets else [y for part in parts for y in part.y]
     weight = joined_weights([(part.weight, len(part.y)) for part in parts])

@@ -87,8 +87,9 @@ def read_samples(body: Any, task: Task = "classification", *, prepared: bool = F
         y = read_targets(fields["y"], single)
     else:
         y = read_labels(fields["y"], single)
-    if len(y) != n_rows(X):
-        refuse("/y", f"there are {n_rows(X)} rows in x and {len(y)} values in y")
+    n = len(X) if isinstance(X, np.ndarray) else n_rows(X)
+    if len(y) != n:
+        refuse("/y", f"there are {n} rows in x and {len(y)} values in y")
     weight = read_weight(fields["weight"], len(y)) if "weight" in fields else None
     return Samples(X, y, weight)
 
@@ -216,7 +217,8 @@ def _read_x(x: Any, prepared: bool) -> tuple[Rows, bool]:
         wrong = wrong_numbers(x, 0, "/x") if single else wrong_in_rows(x)
         refuse_all("some rows are not arrays of finite numbers", wrong)
     width = len(rows[0])
-    refuse_all("rows differ in length", uneven(rows, width))
+    if any(len(row) != width for row in rows):
+        refuse_all("rows differ in length", uneven(rows, width))
     return _two_dimensional(np.array(rows)), single
 
 

@@ -246,7 +246,6 @@ class Leader:
         self._engine.queue(
             LearnRequest(model, head, samples, answer, now, key, durable, states, record)
         )
-        model.last_row.note(samples.X)
 
     def _label(
         self,

@@ -82,6 +82,19 @@ class BankPicture(NamedTuple):
         return Gradient(direction[0] * found.of_row, direction[0] * found.of_votes)
 
 
+class BankFigures(NamedTuple):
+    """A bank that has learned a sample, and what is told of it.
+
+    picture: to predict with. learners: how many there are. work: multiplications of one more
+    sample.
+    """
+
+    picture: BankPicture
+    learners: int
+    nbytes: int
+    work: int
+
+
 class BankLearner:
     """A bank that its first rows begin: whether it is one of dense rows, and of how many columns.
 
@@ -122,11 +135,18 @@ class BankLearner:
         answers = self.current.absorb(X, y, votes, weight)
         return [Values(answers) if self.task == "regression" else answers]
 
-    def view(self) -> BankPicture | None:
+    def picture(self) -> BankPicture | None:
         """The bank as it is now; None before the first sample."""
         if self.current is None or not self.current.samples:
             return None
         return BankPicture(self.current.view())
+
+    def figures(self) -> BankFigures | None:
+        """Those of the bank as it is now; None before the first sample."""
+        picture, bank = self.picture(), self.current
+        if picture is None or bank is None:
+            return None
+        return BankFigures(picture, len(bank.kinds), bank.nbytes, bank.learners.work)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""

@@ -53,71 +53,73 @@ class ClassLearner(Protocol):
 L = TypeVar("L", bound=ClassLearner)
 
 
+class Learned(NamedTuple):
+    """What a head said of rows before it learned them, and (n,) the numbers of their labels."""
+
+    said: Said
+    codes: NDArray[np.int64]
+
+
 class ClassHead(Generic[L]):
     """A learner of class numbers, and the labels that have them.
 
     voters: names of the heads that it listens to, in the order in which the learner has them. own:
     whether its scores are logarithms of probabilities. calibration: of its answers before learning.
+    classes: the labels that were met, in the order of their numbers. numbers: the way back.
     """
 
     def __init__(self, learner: L, voters: Sequence[str] = (), *, own: bool = False) -> None:
         self.learner, self.voters = learner, tuple(voters)
         self.calibration = ClassCalibration(own=own)
         self.classes: list[Label] = []
-        self._code_of: dict[LabelKey, int] = {}
+        self.numbers: dict[LabelKey, int] = {}
 
     def meet(self, labels: Iterable[Label]) -> list[int]:
         """The class numbers of labels; new ones are numbered in this order."""
         return [self._code(label) for label in labels]
 
-    def unknown(self, labels: Iterable[Label]) -> set[LabelKey]:
-        """Labels that this head has not met."""
-        return {key_of(label) for label in labels} - self._code_of.keys()
-
     def absorb(
         self, X: Matrix, y: Iterable[Label], votes: Votes = NO_VOTES, weight: Weights = None
     ) -> Said:
         """Learn rows with their labels, in order; what was said of each before it was learned."""
-        return self.absorb_codes(X, np.array(self.meet(y), np.int64), votes, weight)
+        return self.learn(X, y, votes, weight).said
 
-    def absorb_codes(
-        self,
-        X: Matrix,
-        codes: NDArray[np.int64],
-        votes: Votes = NO_VOTES,
-        weight: Weights = None,
-    ) -> Said:
-        """`absorb` with the numbers (n,) of labels that were met."""
+    def learn(
+        self, X: Matrix, y: Iterable[Label], votes: Votes = NO_VOTES, weight: Weights = None
+    ) -> Learned:
+        """`absorb`, and the class numbers of the labels."""
+        codes = np.array(self.meet(y), np.int64)
         scores = class_scores(votes, self.voters, self.classes)
         said = Said(tuple(self.classes), self.learner.absorb(X, codes, scores, weight))
         self.calibration.absorb(said.vote.scores, codes)
-        return said
+        return Learned(said, codes)
+
+    def view(self, learner: LearnerView) -> "ClassHeadView":
+        """The head as it is now. learner: a picture of its learner."""
+        classes, confidence = tuple(self.classes), self.calibration.view()
+        return ClassHeadView(learner, classes, self.voters, confidence, _lacks(classes))
 
     def _code(self, label: Label) -> int:
         key = key_of(label)
-        code = self._code_of.get(key)
+        code = self.numbers.get(key)
         if code is None:
-            code = self._code_of[key] = len(self.classes)
+            code = self.numbers[key] = len(self.classes)
             self.classes.append(label)
             self.learner.meet(label)
         return code
 
 
 class ClassHeadView(NamedTuple):
-    """An immutable picture of a head. confidence: what its calibration knows."""
+    """An immutable picture of a head.
+
+    confidence: what its calibration knows. lacks: what must come before it can predict; else "".
+    """
 
     learner: LearnerView
     classes: tuple[Label, ...]
     voters: tuple[str, ...]
     confidence: ClassConfidence
-
-    @property
-    def lacks(self) -> str:
-        """What must come before it can predict: two classes must have been met; else ""."""
-        if len(self.classes) > 1:
-            return ""
-        met = f"the class {self.classes[0]!r} only" if self.classes else "no sample"
-        return f"has met {met}: two classes are needed"
+    lacks: str
 
     def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> Said:
         """What the head says of finite rows. It must lack nothing."""
@@ -155,3 +157,11 @@ class ClassHeadView(NamedTuple):
         if self.confidence.scaling is None:
             return None
         return self.confidence.probabilities(said.vote.scores)
+
+
+def _lacks(classes: Sequence[Label]) -> str:
+    """Two classes must have been met."""
+    if len(classes) > 1:
+        return ""
+    met = f"the class {classes[0]!r} only" if classes else "no sample"
+    return f"has met {met}: two classes are needed"

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Generic, Literal, TypeAlias, TypeGuard, TypeVar, cast
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,13 @@ from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix, SparseRows, largest_feature
 from solver.rows.sample_weights import Weights
 from solver.stream.moved_classes import FollowingSet
+from solver.stream.paper_learners import SetPicture
 from solver.stream.votes import Answer
 from solver.working_set.auto_widths import AutoWidths, TimedView
 from solver.working_set.learner import WorkingSet
 from solver.working_set.past import MOST_KEPT
+from solver.working_set.summary import Summary
+from solver.working_set.view import WorkingSetView
 from solver.working_set.width_search import NEVER
 
 L = TypeVar("L", bound=Learner)
@@ -28,6 +31,18 @@ Horizon: TypeAlias = Literal["auto"] | int | None
 _MOST_COLUMNS = 2048
 
 
+class SetFigures(NamedTuple):
+    """A working set that has met a class, and what is told of it.
+
+    picture: to predict with. members: the set of it. past_nbytes: see `KernelLearner`.
+    """
+
+    picture: SetPicture
+    members: WorkingSetView
+    summary: Summary
+    past_nbytes: int
+
+
 class KernelLearner(Generic[L]):
     """A learner of a kernel. It listens to nobody.
 
@@ -35,6 +50,8 @@ class KernelLearner(Generic[L]):
     makes a fresh learner for a kernel. largest_product: of `kernels.bandwidth.gamma_from_rows`.
     horizon: of a working set with an rbf kernel, in samples (`working_set.auto_widths`); it is
     for dense rows of at most 2,048 numbers. With "auto", gamma is found as it is there.
+    gamma: the estimate so far; None where gamma is given. horizon: in how many samples members
+    fade at present; None where they do not.
     features: of sparse rows, one more than the largest feature number that was learned.
     """
 
@@ -48,6 +65,8 @@ class KernelLearner(Generic[L]):
         horizon: Horizon = None,
     ) -> None:
         self.features = 0
+        self.gamma: float | None = None
+        self.horizon: float | None = None
         self._horizon = horizon
         self._kernel, self._build, self._is_auto = kernel, build, auto
         self._following: FollowingSet | None = None
@@ -55,6 +74,7 @@ class KernelLearner(Generic[L]):
         self._fixed: L | None = None
         if auto:
             self._auto = AutoGamma(partial(_build_with, build, kernel), largest_product)
+            self._note_widths()
         else:
             self._fixed = build(kernel)
 
@@ -71,21 +91,12 @@ class KernelLearner(Generic[L]):
         assert learner is not None
         return learner
 
-    @property
-    def gamma(self) -> float | None:
-        """The estimate so far; None where gamma is given."""
-        if not self._is_auto:
-            return None
-        if self._fading is not None:
-            return self._fading.widths.gamma
-        return self._auto.gamma if self._auto else None
-
-    @property
-    def horizon(self) -> float | None:
-        """In how many samples members fade at present; None where they do not."""
-        if self._fading is None or self._fading.widths.horizon == NEVER:
-            return None
-        return self._fading.widths.horizon
+    def _note_widths(self) -> None:
+        fading = self._fading
+        if self._auto is not None:
+            self.gamma = self._auto.gamma if fading is None else fading.widths.gamma
+        if fading is not None:
+            self.horizon = None if fading.widths.horizon == NEVER else fading.widths.horizon
 
     @property
     def seen(self) -> int:
@@ -113,6 +124,17 @@ class KernelLearner(Generic[L]):
         """The bytes that are kept to find the widths, and to see classes move."""
         return 0 if self._following is None else self._following.past_nbytes
 
+    def figures(self) -> SetFigures | None:
+        """Those of a working set as it is now; None before its first class."""
+        learner = self.current
+        assert isinstance(learner, WorkingSet)
+        if not learner.n_classes:
+            return None
+        members = learner.view()
+        fading = self._fading
+        picture = SetPicture(members if fading is None else fading.timed(members))
+        return SetFigures(picture, members, learner.summary(members), self.past_nbytes)
+
     def view(self) -> Any:
         """An immutable view of the learner; of one whose members fade, a `TimedView`."""
         view: TimedView | Any = self.current.view()
@@ -133,9 +155,12 @@ class KernelLearner(Generic[L]):
         if self._fades(X):
             if self._following is None:
                 self._following = FollowingSet(self._new_fading())
-            return list(self._following.absorb(X, y, weight))
+            faded = self._following.absorb(X, y, weight)
+            self._note_widths()
+            return list(faded)
         if self._auto:
             answers = [answer for _, answer in self._auto.absorb(X, y, weight)]
+            self._note_widths()
         else:
             answers = [self.current.absorb(X, y, weight=weight)]
         if isinstance(X, SparseRows):
@@ -168,6 +193,7 @@ class KernelLearner(Generic[L]):
             self._auto.restore(arrays)
         else:
             self.current.restore(arrays)
+        self._note_widths()
 
 
 def past_bytes(columns: int) -> int:

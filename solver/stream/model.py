@@ -128,8 +128,8 @@ class StreamModel:
             self._learn(rows, y, weight)
             return
         samples = Part(self.taught, rows, y, weight)
-        for part in self.rows.settling(samples, self._learn_anew):
-            self._learn(self.rows.matrix(part.X), part.y, part.weight)
+        for part, X in self.rows.settling(samples, self._learn_anew):
+            self._learn(X, part.y, part.weight)
 
     def _learn_anew(self) -> None:
         former = self._heads
@@ -150,12 +150,12 @@ class StreamModel:
         return self._view
 
     def _new_view(self) -> StreamView:
-        bank = self._bank.view()
+        bank = self._bank.picture()
         if bank is None:
             raise ValueError("no sample has been absorbed yet")
-        heads = {BANK: _view(self._heads[BANK], bank)}
+        heads = {BANK: self._heads[BANK].view(bank)}
         if (classes := _classes(self._heads[self.taught])) is None or len(classes) > 1:
-            heads[self.taught] = _view(self._heads[self.taught], _picture(self._paper))
+            heads[self.taught] = self._heads[self.taught].view(_picture(self._paper))
         return StreamView(self.rows.view(), heads)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -225,12 +225,6 @@ def _head(
 
 def _classes(head: Head) -> tuple[Label, ...] | None:
     return None if isinstance(head, ValueHead) else tuple(head.classes)
-
-
-def _view(head: Head, learner: LearnerView) -> HeadView:
-    if isinstance(head, ValueHead):
-        return ValueHeadView(learner, head.voters, head.calibration.view())
-    return ClassHeadView(learner, tuple(head.classes), head.voters, head.calibration.view())
 
 
 def _picture(learner: KernelLearner[Any]) -> LearnerView:

@@ -40,6 +40,13 @@ class Part(NamedTuple):
         return Part(self.head, joined([self.X, other.X]), y, weight)
 
 
+class Settled(NamedTuple):
+    """Samples to be learned now, and their rows as heads see them."""
+
+    samples: Part
+    X: Matrix
+
+
 class RowsView(NamedTuple):
     """An immutable picture of what rows are.
 
@@ -89,8 +96,8 @@ class StreamRows:
         """As of `RowsView`."""
         return self.form.features if self.names is None else len(self.names)
 
-    def settling(self, samples: Part, learn_anew: Callable[[], None]) -> Iterator[Part]:
-        """The samples, cut where a row changes what heads see.
+    def settling(self, samples: Part, learn_anew: Callable[[], None]) -> Iterator[Settled]:
+        """The samples, cut where a row changes what heads see; each part is to be learned at once.
 
         learn_anew: has fresh heads learn all of `first`; called before such a row.
         Raises Misfit, AnotherKind.
@@ -100,7 +107,7 @@ class StreamRows:
             after = self.form.after(rows_between(samples.X, i, i + 1))
             if (after.layout, after.sparse) != (self.form.layout, self.form.sparse):
                 if start < i:
-                    yield self._kept(samples.between(start, i))
+                    yield self._settled(self._kept(samples.between(start, i)))
                 self.form, self.names, self.preparation = after, None, None
                 if self.first:
                     learn_anew()
@@ -109,9 +116,12 @@ class StreamRows:
         self.form = self.form.after(rows_between(samples.X, i, n)) if i < n else self.form
         if self.form.settled:
             self.first = []
-            yield samples.between(start, n)
+            yield self._settled(samples if start == 0 else samples.between(start, n))
         else:
-            yield self._kept(samples.between(start, n))
+            yield self._settled(self._kept(samples.between(start, n)))
+
+    def _settled(self, samples: Part) -> Settled:
+        return Settled(samples, self.matrix(samples.X))
 
     def matrix(self, rows: Rows) -> Matrix:
         """Rows to learn, which fit; the preparation and the names take them in."""

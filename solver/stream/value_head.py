@@ -55,6 +55,10 @@ class ValueHead(Generic[L]):
         self.calibration.absorb(said.prediction, y)
         return said
 
+    def view(self, learner: LearnerView) -> "ValueHeadView":
+        """The head as it is now. learner: a picture of its learner."""
+        return ValueHeadView(learner, self.voters, self.calibration.view())
+
 
 class ValueHeadView(NamedTuple):
     """An immutable picture of a head that has learned a sample. confidence: as of classes."""

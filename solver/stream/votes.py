@@ -1,6 +1,7 @@
 """What heads say of rows, and how another head is told."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -52,27 +53,23 @@ class Decided(NamedTuple):
     decision: Float64Array
 
 
-class Said(NamedTuple):
+class Said:
     """What a head says of rows, part by part, of which later ones may know more classes.
 
     classes: known after the last part, in the order of their numbers; None of numbers.
+    prediction: (n,) class numbers, -1 where there is none, or values, NaN where there is none.
+    decisions: of each part. probability: (n, K) of the classes by a bank, which answers in one
+    part; else None.
     """
 
-    classes: tuple[Label, ...] | None
-    parts: Sequence[Answer]
-
-    @property
-    def prediction(self) -> NDArray[Any]:
-        """(n,) class numbers, -1 where there is none, or values, NaN where there is none."""
-        if len(self.parts) == 1:
-            return self.parts[0].prediction
-        return np.concatenate([part.prediction for part in self.parts])
-
-    @property
-    def probability(self) -> Float64Array | None:
-        """(n, K) probabilities of the classes by a bank, which answers in one part; else None."""
-        first = self.parts[0]
-        return first.probability if isinstance(first, ClassAnswers) else None
+    def __init__(self, classes: tuple[Label, ...] | None, parts: Sequence[Answer]) -> None:
+        self.classes, self.parts = classes, parts
+        first = parts[0]
+        self.prediction: NDArray[Any] = first.prediction
+        if len(parts) > 1:
+            self.prediction = np.concatenate([part.prediction for part in parts])
+        self.decisions = [part.decision for part in parts]
+        self.probability = first.probability if isinstance(first, ClassAnswers) else None
 
     @property
     def deviation(self) -> Float64Array | None:
@@ -80,19 +77,19 @@ class Said(NamedTuple):
         first = self.parts[0]
         return first.deviation if isinstance(first, ValueAnswers) else None
 
-    @property
+    @cached_property
     def vote(self) -> Vote:
         """The decisions as scores; of two classes half the decision speaks for the second one.
 
         A working set of more has scores of its own.
         """
         if self.classes is None:
-            return Vote(None, np.concatenate([part.decision for part in self.parts]))
-        decisions = [_scores(part) for part in self.parts]
-        n = sum(map(len, decisions))
+            return Vote(None, np.concatenate(self.decisions))
+        parts = [_scores(*pair) for pair in zip(self.parts, self.decisions, strict=True)]
+        n = sum(map(len, parts))
         scores = np.full((n, len(self.classes)), np.nan)
         start = 0
-        for decision in decisions:
+        for decision in parts:
             stop = start + len(decision)
             if decision.ndim == 2:
                 scores[start:stop, : decision.shape[1]] = decision
@@ -102,10 +99,10 @@ class Said(NamedTuple):
         return Vote(self.classes, scores)
 
 
-def _scores(part: Answer) -> Float64Array:
+def _scores(part: Answer, decision: Float64Array) -> Float64Array:
     if isinstance(part, (Absorbed, Predicted)) and part.scores is not None:
         return part.scores
-    return part.decision
+    return decision
 
 
 def class_scores(

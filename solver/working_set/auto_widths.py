@@ -152,7 +152,11 @@ class AutoWidths:
 
     def view(self) -> TimedView:
         """Returns an immutable view of the present model, for predictions by other threads."""
-        return TimedView(self.learner.view(), self.widths, self._past.seen)
+        return self.timed(self.learner.view())
+
+    def timed(self, members: WorkingSetView) -> TimedView:
+        """The view of the present model, whose set is `members`."""
+        return TimedView(members, self.widths, self._past.seen)
 
     def _next_point(self) -> int:
         """Returns the number of samples at which the widths are looked at next."""

@@ -19,13 +19,14 @@ set the header for a websocket: there the key may be offered as one more subprot
 `wolfstream.key.KEY`, which the server does not choose.
 """
 
+import functools
 from collections.abc import Callable
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from service.access.key_ring import Grant, KeyRing
+from service.access.key_ring import Grant, KeyRing, Need
 from service.access.keys import Scope
 from service.errors import Refusal, TooManyConnections
 from service.web.formats.paths import INFERENCE_PREFIX, is_open
@@ -59,29 +60,35 @@ class Guard:
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Pass a call on, or refuse it."""
-        if not is_open(scope["path"]):
+        need = _need(scope["path"], scope.get("method"))
+        if need is not None:
             try:
-                scope["state"]["grant"] = self._admit(scope)
+                scope["state"]["grant"] = self._admit(scope, need)
             except Refusal as error:
                 await self._refuse(error, scope["path"])(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
-    def _admit(self, scope: AsgiScope) -> Grant:
+    def _admit(self, scope: AsgiScope, need: Need) -> Grant:
         """Raises TooManyConnections, Unauthenticated, Forbidden, QuotaExceeded."""
         if "crowded" in scope["state"]:
             raise TooManyConnections("the server has reached its limit of connections; try again")
-        grant = self._ring.grant(_authorization(scope))
-        parts = scope["path"].split("/")
-        of_models = parts[:3] in (_V1, _V2)
-        call = _call(parts)
-        grant.admit(
-            _needed(scope, call),
-            model=parts[3] if of_models and len(parts) > 3 else None,
-            every_model=not of_models and scope["path"] != INFERENCE_PREFIX,
-            under_quota=call in _COUNTED,
-        )
-        return grant
+        return self._ring.admit(_authorization(scope), need)
+
+
+@functools.lru_cache(maxsize=1024)
+def _need(path: str, method: str | None) -> Need | None:
+    """What a request needs a key for; None where it needs none. method: None of a websocket."""
+    if is_open(path):
+        return None
+    parts = path.split("/")
+    of_models, call = parts[:3] in (_V1, _V2), _call(parts)
+    return Need(
+        _needed(method, call),
+        model=parts[3] if of_models and len(parts) > 3 else None,
+        every_model=not of_models and path != INFERENCE_PREFIX,
+        under_quota=call in _COUNTED,
+    )
 
 
 def _authorization(scope: AsgiScope) -> bytes | None:
@@ -104,12 +111,12 @@ def _call(parts: list[str]) -> tuple[str, str]:
     return (parts[1], parts[4]) if len(parts) == 5 else ("", "")
 
 
-def _needed(scope: AsgiScope, call: tuple[str, str]) -> Scope:
+def _needed(method: str | None, call: tuple[str, str]) -> Scope:
     """The scope that a call needs; admin for one that is not known here."""
     if call == ("v1", "state"):
         return "admin"
-    if scope["type"] == "websocket" or scope["method"] in ("GET", "HEAD"):
+    if method in (None, "GET", "HEAD"):
         return "predict"
-    if scope["method"] == "POST":
+    if method == "POST":
         return _POSTS.get(call, "admin")
     return "admin"

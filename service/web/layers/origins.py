@@ -72,10 +72,10 @@ class Origins:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a call on, or refuse it."""
-        if not is_open(scope["path"]):
-            try:
-                self._check(scope)
-            except Refusal as error:
+        try:
+            self._check(scope)
+        except Refusal as error:
+            if not is_open(scope["path"]):
                 await self._refuse(error, scope["path"])(scope, receive, send)
                 return
         await self._app(scope, receive, send)

@@ -20,6 +20,7 @@ from service.errors import (
     Invalid,
     ModelBroken,
     NoSuchHead,
+    Refusal,
     SampleError,
     UnknownModel,
     Untrained,
@@ -65,12 +66,13 @@ def learn(
 
     Raises QuotaExceeded, NotReady, QueueFull, ModelBroken.
     """
-    grant.check_quota()
-    tracing.count_samples(len(samples.y))
-    answer = engine.submit(model, model.head_of[call], samples, key, durable, expected)
     grant.spend(len(samples.y))
-    model.last_row.note(samples.X)
-    return answer
+    tracing.count_samples(len(samples.y))
+    try:
+        return engine.submit(model, model.head_of[call], samples, key, durable, expected)
+    except Refusal:
+        grant.give_back(len(samples.y))
+        raise
 
 
 async def predict(
@@ -96,7 +98,6 @@ async def predict(
     if ids is not None:
         grant.check("learn")
         engine.check_remembers(model)
-    grant.check_quota()
     grant.spend(count)
     began = time.monotonic()
     tracing.count_samples(count)
@@ -145,12 +146,14 @@ def label(
     The rows are learned as those of a learning call that teaches the head which predicted them.
     expected: see `Engine.submit`. Raises QuotaExceeded, NotReady, QueueFull, ModelBroken.
     """
-    grant.check_quota()
+    grant.spend(len(labels.ids))
     tracing.count_samples(len(labels.ids))
     call: LearningCall = "asset" if model.spec.serve == "asset" else "samples"
-    answer = engine.label(model, model.head_of[call], labels, expected)
-    grant.spend(len(labels.ids))
-    return answer
+    try:
+        return engine.label(model, model.head_of[call], labels, expected)
+    except Refusal:
+        grant.give_back(len(labels.ids))
+        raise
 
 
 def _hold_answer(

@@ -81,7 +81,7 @@ class TestAfterTheAcknowledgement:
 class TestOutcomes:
     def test_not_learned_before_it_is_written(self, bench: Bench, monkeypatch: pytest.MonkeyPatch):
         with monkeypatch.context() as patch:
-            patch.setattr("service.engine.admission.to_record", fail(MemoryError()))
+            patch.setattr("service.engine.admission.with_record", fail(MemoryError()))
             refused = bench.ask("k", 0)
         assert isinstance(refused, ServerFailed)
         assert problem_of(refused)["outcome"] == "not-learned"
