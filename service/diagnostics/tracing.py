@@ -24,19 +24,19 @@ _SAMPLED = 1
 class Trace:
     """The ids of one request, or of a stream.
 
-    asked: whether the client sent a request id. trace_id, span_id: empty if it sent no valid
+    returned: whether the response has any of them. trace_id, span_id: empty if it sent no valid
     traceparent. samples: how many it brought, to be learned or predicted.
     """
 
     # Attributes of the class, so that a request without ids costs only the search for them.
-    asked = False
+    returned = _asked = False
     trace_id = span_id = _request_id = ""
     samples = _flags = 0
 
     def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         for name, value in headers:
             if name == b"x-request-id":
-                self.asked = True
+                self.returned = self._asked = True
                 if _REQUEST_ID.fullmatch(value):
                     self._request_id = value.decode()
             elif name == b"traceparent":
@@ -45,6 +45,7 @@ class Trace:
     def _follow(self, traceparent: bytes) -> None:
         found = _TRACEPARENT.fullmatch(traceparent)
         if found and (found[1] != b"00" or found[4] is None):
+            self.returned = True
             self.trace_id, self.span_id = found[2].decode(), os.urandom(8).hex()
             self._flags = int(found[3], 16) & _SAMPLED
 
@@ -52,13 +53,14 @@ class Trace:
     def request_id(self) -> str:
         """The client's request id, or one made at the first use."""
         if not self._request_id:
+            self.returned = True
             self._request_id = os.urandom(16).hex()
         return self._request_id
 
     def headers(self) -> list[tuple[bytes, bytes]]:
         """Headers of the response: the request id if the client or the log has it, and the span."""
         headers = []
-        if self.asked or self._request_id:
+        if self._asked or self._request_id:
             headers.append((REQUEST_ID.lower().encode(), self.request_id.encode()))
         if self.trace_id:
             span = f"00-{self.trace_id}-{self.span_id}-{self._flags:02x}"

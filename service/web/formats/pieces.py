@@ -26,14 +26,11 @@ _PIECE_BYTES = 1 << 16
 def n_values(data: Any) -> int:
     """About how many values the lists of an answer have, where all rows are like the first."""
     if isinstance(data, list):
-        nested = bool(data) and isinstance(data[0], list | dict)
+        nested = bool(data) and isinstance(data[0], (list, dict))
         return len(data) * max(n_values(data[0]), 1) if nested else len(data)
-    values = 0
-    if isinstance(data, dict):
-        for value in data.values():
-            if isinstance(value, list | dict):
-                values += n_values(value)
-    return values
+    if not isinstance(data, dict):
+        return 0
+    return sum(n_values(value) for value in data.values() if isinstance(value, (list, dict)))
 
 
 def counted_bytes(data: Any) -> int:

@@ -92,9 +92,10 @@ _FORMATS = {
     "application/x-msgpack": MSGPACK,
 }
 MEDIA_TYPES = tuple(_FORMATS)
-# Of samples with labels (True) and of rows without.
-_OF_LINES = {
-    labelled: {media_type: _of_lines(decode, labelled) for media_type, decode in DECODERS.items()}
+# Of samples with labels (True), of rows without, and of other bodies.
+_OF_BODIES: dict[bool | None, dict[str, Format]] = {None: _FORMATS} | {
+    labelled: _FORMATS
+    | {media_type: _of_lines(decode, labelled) for media_type, decode in DECODERS.items()}
     for labelled in (False, True)
 }
 SAMPLE_MEDIA_TYPES = (*MEDIA_TYPES, *DECODERS)
@@ -111,7 +112,7 @@ def format_of_body(content_type: str | None, labelled: bool | None = None) -> Fo
     media_type = (content_type or "").partition(";")[0].strip().lower()
     if media_type in ("", _CURL_DEFAULT):
         return JSON
-    formats = _FORMATS if labelled is None else _FORMATS | _OF_LINES[labelled]
+    formats = _OF_BODIES[labelled]
     if media_type not in formats:
         known = ", ".join(formats)
         raise UnsupportedFormat(f"content type {media_type!r} is not supported; send {known}")
@@ -120,7 +121,9 @@ def format_of_body(content_type: str | None, labelled: bool | None = None) -> Fo
 
 def format_of_answer(accept: str | None, body_format: Format) -> Format:
     """The first format that `Accept` names, or the body's where it names none."""
-    for part in (accept or "").split(","):
+    if accept is None or accept == "*/*":
+        return body_format
+    for part in accept.split(","):
         media_type = part.partition(";")[0].strip().lower()
         if media_type in _FORMATS:
             return _FORMATS[media_type]

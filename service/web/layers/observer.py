@@ -70,8 +70,8 @@ class Observer:
                 self._histogram(scope, status).observe(seconds)
                 if self._is_logged(scope, status, seconds):
                     _ = trace.request_id  # made now, it is among the response's headers too
-                if headers := trace.headers():
-                    message["headers"] = [*message.get("headers", ()), *headers]
+                if trace.returned:
+                    message["headers"] = [*message.get("headers", ()), *trace.headers()]
             await send(message)
 
         try:

@@ -4,6 +4,7 @@ They are declared with FastAPI, which documents them; `web.layers.shortcut` call
 """
 
 import asyncio
+from functools import partial
 
 from fastapi import FastAPI, Request, Response
 from starlette.datastructures import QueryParams
@@ -29,15 +30,15 @@ from service.settings import Settings
 from service.spec.heads import LearningCall
 from service.web.formats.body import (
     decode_late_labels,
-    decode_rows,
-    decode_samples,
     read_body,
-    receive,
+    receive_question,
+    receive_samples,
     respond,
 )
+from service.web.formats.conditions import read_conditions
 from service.web.formats.memory import MemoryBudget
-from service.web.formats.moments import read_if_match, read_min_sequence
-from service.web.formats.prefer import acknowledged, read_preference
+from service.web.formats.moments import read_min_sequence
+from service.web.formats.prefer import acknowledged
 from service.web.formats.query import check_query, declared
 from service.web.formats.questions import with_query
 from service.web.formats.wire import format_of_body
@@ -84,16 +85,14 @@ def add_learning(
         return await _learn(request, name, "asset")
 
     async def _learn(request: Request, name: str, call: LearningCall) -> Response:
-        check_query(request.scope["query_string"], _OF_LEARN)
-        headers, grant = request.headers, request.state.grant
-        key = header_key(headers.getlist("idempotency-key"), grant.client)
-        preference = read_preference(headers.getlist("prefer"), settings.wait_seconds)
-        expected = read_if_match(headers.getlist("if-match"))
+        conditions = read_conditions(request.scope, _OF_LEARN, settings.wait_seconds)
+        keys, preference, expected = conditions
+        grant = request.state.grant
+        key = header_key(keys, grant.client) if keys else None
         with memory.lease() as lease:
-            body_format, data = await receive(request, settings.body_bytes, True, lease)
-            model = engine.model(name)
-            samples = await decode_samples(request, body_format, data, settings, model.spec, lease)
-            del data  # the samples are counted in the queue
+            model_of = partial(engine.model, name)
+            received = await receive_samples(request, settings, model_of, lease)
+            body_format, model, samples = received
             await engine.compiled(model, samples.X, preference and preference.wait)
         durable = asyncio.get_running_loop().create_future() if preference else None
         waiting = handlers.learn(engine, grant, model, call, samples, key, durable, expected)
@@ -112,8 +111,7 @@ def add_learning(
         `unknown`: no row was predicted under it, or that was long ago. A label that is sent again
         is not learned again, so a request without a response can be sent again.
         """
-        check_query(request.scope["query_string"], _OF_LABELS)
-        expected = read_if_match(request.headers.getlist("if-match"))
+        conditions = read_conditions(request.scope, _OF_LABELS, settings.wait_seconds)
         with memory.lease() as lease:
             body_format = format_of_body(request.headers.get("content-type"))
             data = await read_body(request, settings.body_bytes, lease)
@@ -121,7 +119,8 @@ def add_learning(
             labels = await decode_late_labels(body_format, data, settings, model.spec, lease)
             del data
             await engine.compiled(model, None)
-        learned = await handlers.label(engine, request.state.grant, model, labels, expected)
+        grant, expected = request.state.grant, conditions.expected
+        learned = await handlers.label(engine, grant, model, labels, expected)
         return respond(request, body_format, learned, lease=lease)
 
     return {_SAMPLES: learn, _ASSET: learn_asset, _LABELS: label} | of_predicting
@@ -143,10 +142,9 @@ def add_predicting(
         query = request.query_params if request.scope["query_string"] else _NO_QUERY
         awaited = read_min_sequence(query.get("min_sequence"))
         with memory.lease() as lease:
-            body_format, data = await receive(request, settings.body_bytes, False, lease)
-            model = engine.model(name)
-            question = await decode_rows(request, body_format, data, settings, model.spec, lease)
-            del data
+            model_of = partial(engine.model, name)
+            received = await receive_question(request, settings, model_of, lease)
+            body_format, model, question = received
             grant, head = request.state.grant, query.get("head")
             question = with_query(question, query)
             predicted = await handlers.predict(engine, grant, model, head, awaited, question, lease)

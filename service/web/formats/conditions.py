@@ -1,0 +1,39 @@
+"""What a call that learns asks besides its body: in its query, and in three of its headers."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from starlette.types import Scope
+
+from service.model.moment import Moment
+from service.web.formats.moments import read_if_match
+from service.web.formats.prefer import Preference, read_preference
+from service.web.formats.query import check_query
+
+_HEADERS = (b"idempotency-key", b"prefer", b"if-match")
+
+
+class Conditions(NamedTuple):
+    """keys: the values of `Idempotency-Key`. expected: the states of the model that it is for."""
+
+    keys: list[str]
+    preference: Preference | None
+    expected: tuple[Moment, ...]
+
+
+_NONE = Conditions([], None, ())
+
+
+def read_conditions(scope: Scope, known: Collection[str], most_seconds: float) -> Conditions:
+    """The conditions of a request. Raises Invalid.
+
+    known: the query parameters that it may have. most_seconds: see `prefer.read_preference`.
+    """
+    check_query(scope["query_string"], known)
+    given = [header for header in scope["headers"] if header[0] in _HEADERS]
+    if not given:
+        return _NONE
+    keys, prefer, if_match = (
+        [value.decode("latin-1") for name, value in given if name == wanted] for wanted in _HEADERS
+    )
+    return Conditions(keys, read_preference(prefer, most_seconds), read_if_match(if_match))
