@@ -53,7 +53,7 @@ def absorb_block(
     head = block[0].head
     absorbed = _absorbed(learner, head, content)
     learner.publish()
-    stats = learner.model.published.heads[head].stats
+    of_head = {"name": head, **learner.model.published.heads[head].stats}
     answers: list[dict[str, Any]] = []
     start = 0
     for entry in block:
@@ -65,7 +65,7 @@ def absorb_block(
                 "epoch": learner.epoch,
                 "learned": entry.samples,
                 "results": absorbed.part(start, stop),
-                "head": {"name": head, **stats},
+                "head": of_head,
             }
         )
         start = stop

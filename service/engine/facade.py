@@ -406,7 +406,8 @@ class Engine:
         awaited: what the view must have reached. Raises NotReady, AnotherState, NotReached.
         """
         del head  # all are here
-        await self.readiness.compiled(model, rows)
+        if not self.readiness.complete:
+            await self.readiness.compiled(model, rows)
         if awaited is not None:
             await self.reached(model, awaited)
         return model.published

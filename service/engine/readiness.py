@@ -30,6 +30,11 @@ class Readiness:
         return self._phase.ready
 
     @property
+    def complete(self) -> bool:
+        """Whether nothing is to be compiled any more, so that no request waits."""
+        return self._phase.ready and self._warm_up.ended
+
+    @property
     def progress(self) -> str:
         """How much of the code for all kinds of models is compiled; empty once all is."""
         return self._warm_up.progress
@@ -51,7 +56,7 @@ class Readiness:
         kind that the model has learned. Raises NotReady, also after
         so many seconds.
         """
-        if self._phase.ready and self._warm_up.ended:
+        if self.complete:
             return
         known = model.published.rows.form.sparse
         sparse = known if rows is None else become_sparse(model, rows)
@@ -64,7 +69,7 @@ class Readiness:
 
         sparse: whether they run it on sparse rows, too.
         """
-        if self._phase.ready and self._warm_up.ended:
+        if self.complete:
             return
         try:
             async with asyncio.timeout(seconds):
