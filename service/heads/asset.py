@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.heads.classification import ClassificationHead, Relearn
+from service.heads.classification import ClassificationHead
 from service.heads.cost import COST_OF_DECISION, COST_OF_FUNCTION, COST_OF_ROW, cost_of_products
 from service.heads.exercise import exercise
 from service.heads.kernel import check_norms
 from service.heads.learner import HeadLearner
+from service.heads.online_learner import Relearn
 from service.heads.protocol import Asked, Kind
 from service.heads.regression import RegressionHead
 from service.spec.class_weight import weights_by_label

@@ -14,7 +14,7 @@ from service.heads.calibration import (
     with_calibration,
 )
 from service.heads.changes import Change
-from service.heads.classification import LearnerView, OnlineLearner, Relearn
+from service.heads.online_learner import LearnerView, OnlineLearner, Relearn
 from service.heads.protocol import Answers, Predictions
 from service.heads.value_errors import Errors
 from service.samples.targets import Label, Targets

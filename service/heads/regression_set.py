@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.heads.certificate import NO_CERTIFICATE
-from service.heads.classification import Relearn
 from service.heads.exercise import KERNELS, exercise
 from service.heads.learner import HeadLearner
+from service.heads.online_learner import Relearn
 from service.heads.regression import RegressionHead
 from service.heads.sequences import Sequences
 from service.heads.set_view import SetView, set_stats

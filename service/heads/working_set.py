@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from service.heads import regression_set
 from service.heads.certificate import NO_CERTIFICATE, in_words
-from service.heads.classification import ClassificationHead, Relearn
+from service.heads.classification import ClassificationHead
 from service.heads.exercise import KERNELS, rows_of_kind
 from service.heads.kernel import check_norms
 from service.heads.learner import HeadLearner
+from service.heads.online_learner import Relearn
 from service.heads.protocol import Asked, Head, Kind, Pairs, PairsProblem
 from service.heads.sequences import Sequences
 from service.heads.set_members import exercise_members
