@@ -23,7 +23,6 @@ from service.web.formats.bounds import Bounds
 from service.web.formats.moments import read_if_match
 from service.web.formats.wire import JSON, format_of_body
 from service.web.openapi.operations import BODY_REFUSALS, IF_MATCH, answer, body, refusals
-from service.web.routes import handlers
 
 _BODY_BYTES = 1 << 12
 _BOUNDS = Bounds(_BODY_BYTES, _BODY_BYTES)
@@ -70,7 +69,8 @@ def add_challengers(app: FastAPI, engine: Engine) -> None:
         challenger = _read_promotion(body_format.decode(data, _BOUNDS))
         expected = read_if_match(request.headers.getlist("if-match"))
         request.state.grant.check_model(challenger)
-        told = await handlers.promote(engine, name, challenger, expected)
+        pair = engine.model(name), engine.model(challenger)
+        told = await engine.promote(*pair, expected)
         return respond(request, body_format, told)
 
 

@@ -1,5 +1,7 @@
 """The routes of models: list, describe, create, delete."""
 
+from typing import Any
+
 from fastapi import FastAPI, Request, Response
 
 from service.engine.facade import Engine
@@ -13,6 +15,7 @@ from service.errors import (
     TooManyModels,
     UnknownModel,
 )
+from service.model.live import Model
 from service.settings import Settings
 from service.web.formats.body import read_body, respond
 from service.web.formats.bounds import Bounds
@@ -27,7 +30,7 @@ from service.web.openapi.operations import (
     body,
     refusals,
 )
-from service.web.routes import handlers
+from service.web.routes.creation import create
 
 # A spec is a few hundred bytes.
 _SPEC_BYTES = 1 << 16
@@ -41,7 +44,7 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
     @app.get("/v1/models", tags=["models"], responses=listed)
     async def list_models(request: Request) -> Response:
         """All models that the key is for, with their sequences."""
-        return respond(request, JSON, handlers.list_models(engine, request.state.grant.prefix))
+        return respond(request, JSON, _listed(engine, request.state.grant.prefix))
 
     @app.get(
         "/v1/models/{name}",
@@ -55,7 +58,10 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
     async def describe_model(request: Request, name: str) -> Response:
         """A model: its spec, its sequence, and the state of each head: size, steps, gap, scores."""
         awaited = read_min_sequence(request.query_params.get("min_sequence"))
-        return respond(request, JSON, await handlers.describe(engine, name, awaited))
+        model = engine.model(name)
+        if awaited is not None:
+            await engine.reached(model, awaited)
+        return respond(request, JSON, model.describe())
 
     @app.get(
         "/v1/models/{name}/learners",
@@ -64,7 +70,7 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
     )
     async def list_learners(request: Request, name: str) -> Response:
         """The learners of heads that have several: parameters, weight, and losses of each."""
-        return respond(request, JSON, handlers.learners(engine, name))
+        return respond(request, JSON, _learners(engine.model(name)))
 
     @app.put(
         "/v1/models/{name}",
@@ -85,7 +91,7 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         data = await read_body(request, min(settings.body_bytes, _SPEC_BYTES))
         body_format = format_of_body(request.headers.get("content-type") if data else None)
         spec = body_format.decode(data, _BOUNDS) if data else {}
-        created, new = await handlers.create(engine, request.state.grant, name, spec)
+        created, new = await create(engine, request.state.grant, name, spec)
         return respond(request, body_format, created, 201 if new else 200)
 
     @app.delete(
@@ -99,3 +105,32 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
         """Delete a model with everything that it learned."""
         await engine.delete(name, read_if_match(request.headers.getlist("if-match")))
         return Response(status_code=204)
+
+
+def _listed(engine: Engine, prefix: str) -> dict[str, Any]:
+    """Name, sequence, status and features of every model whose name begins with the prefix."""
+    models = [(m, m.published) for m in engine.models() if m.name.startswith(prefix)]
+    return {
+        "models": [
+            {
+                "model": model.name,
+                "sequence": published.sequence,
+                "epoch": published.epoch,
+                "status": model.status,
+                "features": published.rows.dimension,
+            }
+            for model, published in models
+        ]
+    }
+
+
+def _learners(model: Model) -> dict[str, Any]:
+    """What each learner of a model's heads is worth."""
+    published = model.published
+    heads = {head: view.learners for head, view in published.heads.items()}
+    return {
+        "model": model.name,
+        "sequence": published.sequence,
+        "epoch": published.epoch,
+        "heads": {head: rows for head, rows in heads.items() if rows},
+    }

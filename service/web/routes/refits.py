@@ -1,13 +1,16 @@
 """The routes of refits: start one as a job, and follow the jobs of a model."""
 
+from typing import Any
+
 from fastapi import FastAPI, Request, Response
 
 from service.engine.facade import Engine
+from service.engine.refits import Job
 from service.errors import Invalid, JobsFull, ModelBroken, NoSuchHead, UnknownJob, UnknownModel
 from service.web.formats.body import read_body, respond
+from service.web.formats.problems import problem_of
 from service.web.formats.wire import JSON
 from service.web.openapi.operations import BODY_REFUSALS, NO_BODY, answer, refusals
-from service.web.routes import handlers
 
 _BODY_BYTES = 1 << 16
 
@@ -33,7 +36,9 @@ def add_refits(app: FastAPI, engine: Engine) -> None:
         """
         if await read_body(request, _BODY_BYTES) not in (b"", b"{}"):
             raise Invalid("a refit takes no body; the model's spec says what it fits")
-        job = handlers.refit(engine, name)
+        model = engine.model(name)
+        model.refitted_head()
+        job = _plain(engine.refit(model))
         return respond(request, JSON, job, 202, {"Location": job["href"]})
 
     @app.get(
@@ -43,7 +48,8 @@ def add_refits(app: FastAPI, engine: Engine) -> None:
     )
     async def list_jobs(request: Request, name: str) -> Response:
         """The latest refits of the model, newest first."""
-        return respond(request, JSON, handlers.list_jobs(engine, name))
+        jobs = engine.refits.jobs(engine.model(name))
+        return respond(request, JSON, {"jobs": [_plain(job) for job in jobs]})
 
     @app.get(
         "/v1/models/{name}/jobs/{job}",
@@ -52,4 +58,21 @@ def add_refits(app: FastAPI, engine: Engine) -> None:
     )
     async def describe_job(request: Request, name: str, job: str) -> Response:
         """A refit: its progress, and its result or error once it has ended."""
-        return respond(request, JSON, handlers.describe_job(engine, name, job))
+        return respond(request, JSON, _plain(engine.refits.job(engine.model(name), job)))
+
+
+def _plain(job: Job) -> dict[str, Any]:
+    """A refit as plain data."""
+    return {
+        "job": job.id,
+        "model": job.model.name,
+        "status": job.status,
+        "href": f"/v1/models/{job.model.name}/jobs/{job.id}",
+        "sequence": job.sequence,
+        "epoch": job.epoch,
+        "samples": job.samples,
+        "seconds": round(job.seconds, 3),
+        "progress": job.progress._asdict() if job.progress else None,
+        "result": job.result,
+        "error": problem_of(job.error) if job.error else None,
+    }

@@ -28,7 +28,7 @@ from service.web.formats.moments import tag_of
 from service.web.formats.pieces import ResponseInPieces, byte_pieces
 from service.web.formats.wire import JSON
 from service.web.openapi.operations import OCTETS, Responses, answer, refusals
-from service.web.routes import handlers
+from service.web.routes.creation import check_name, created
 
 # Of a state that is sent: its arrays, and their bytes in an archive that grows.
 _COPIES = 3
@@ -105,26 +105,26 @@ def add_state(app: FastAPI, engine: Engine, settings: Settings, memory: MemoryBu
                 raise TooLarge(
                     f"a model file may have at most {most} bytes here (WOLFSTREAM_STATE_BYTES)"
                 ) from None
-            created, new = await _upload(engine, settings, name, data, lease)
-        return respond(request, JSON, created, 201 if new else 200)
+            uploaded, new = await _upload(engine, settings, name, data, lease)
+        return respond(request, JSON, uploaded, 201 if new else 200)
 
 
 async def _upload(
     engine: Engine, settings: Settings, name: str, content: bytes, lease: Lease
 ) -> tuple[dict[str, Any], bool]:
-    """Make a model of the bytes of a model file; see `handlers.create`.
+    """Make a model of the bytes of a model file; see `creation.create`.
 
     lease: holds the bytes, and what becomes of them.
     Raises Invalid, UnusableState, StateExists, TooManyModels, MemoryFull, NotReady, StorageFailed.
     """
-    handlers.check_name(name)
+    check_name(name)
     limits, most = limits_of(settings), settings.body_bytes
     state, spec = await beside_the_loop(
         lambda: read_uploaded(content, limits, most), len(content), lease
     )
     await engine.readiness.compiled_for(spec, sparse="names" in state.plain)
     model, new = await engine.add(name, await asyncio.to_thread(filled, name, state, spec))
-    return handlers.created(model), new
+    return created(model), new
 
 
 async def _download(

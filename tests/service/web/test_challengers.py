@@ -10,7 +10,7 @@ import pytest
 from service.access.key_ring import Grant
 from service.client.errors import Refused
 from service.errors import Forbidden
-from service.web.routes import handlers
+from service.web.routes.creation import create
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, part, plain_rows, three_classes
@@ -207,7 +207,7 @@ def test_a_key_follows_only_models_that_it_is_for() -> None:
     engine: Any = None
     grant = Grant("k", "client", frozenset({"admin"}), "mine-", None)
     with pytest.raises(Forbidden):
-        asyncio.run(handlers.create(engine, grant, "mine-b", {"follows": "theirs"}))
+        asyncio.run(create(engine, grant, "mine-b", {"follows": "theirs"}))
 
 
 def test_a_deletion_frees_it(client: httpx.Client, pair: tuple[str, str]) -> None:

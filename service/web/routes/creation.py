@@ -1,0 +1,82 @@
+"""Making models: of a spec, or as challengers that follow others; and what a client is told."""
+
+import re
+from typing import Any
+
+from service.access.key_ring import Grant
+from service.engine.facade import Engine
+from service.errors import Invalid, SampleError, UnknownModel
+from service.model.live import Model
+from service.spec.following import read_follows
+from service.spec.model import MODEL_NAME_PATTERN, ModelSpec
+from service.spec.stored import readings
+
+_MODEL_NAME = re.compile(MODEL_NAME_PATTERN)
+
+
+async def create(engine: Engine, grant: Grant, name: str, body: Any) -> tuple[dict[str, Any], bool]:
+    """Create a model from a decoded spec; a short description, and whether it is new.
+
+    Raises Invalid, ModelExists, TooManyModels, NotReady, StorageFailed; of one that follows another
+    also Forbidden, ModelBroken.
+    """
+    check_name(name)
+    follows, spec = read_follows(body)
+    if follows is None:
+        model, new = await engine.create(name, *readings(spec))
+    else:
+        champion = _champion(engine, grant, follows.champion)
+        if follows.start == "state":
+            spec = {**champion.spec.plain(), **spec}
+        model, new = await engine.follow(name, champion, readings(spec)[0], follows.start)
+    return created(model), new
+
+
+def _champion(engine: Engine, grant: Grant, name: str) -> Model:
+    """The model that another one is to follow. Raises Forbidden, Invalid, NotReady."""
+    grant.check_model(name)
+    try:
+        return engine.model(name)
+    except UnknownModel:
+        wrong: list[SampleError] = [{"pointer": "/follows", "detail": "names no model"}]
+        raise Invalid(f"there is no model {name[:80]!r} to follow", wrong) from None
+
+
+def check_name(name: str) -> None:
+    """Raise Invalid for what cannot be the name of a model."""
+    if not _MODEL_NAME.fullmatch(name):
+        raise Invalid(
+            "a model's name has 1 to 63 letters, digits, dots, underscores and hyphens, "
+            "the first a letter or digit"
+        )
+
+
+def created(model: Model) -> dict[str, Any]:
+    """A short description of a model that was created."""
+    description = model.describe()
+    short: dict[str, Any] = {
+        key: description[key] for key in ("model", "sequence", "epoch", "status")
+    }
+    return short | {"spec": _chosen(model.spec)}
+
+
+def _chosen(spec: ModelSpec) -> dict[str, Any]:
+    """The task, the served head, and the fields that differ from those of `{}`."""
+    plain = spec.plain()
+    decisive = {"task": plain["task"], "serve": plain["serve"]}
+    return decisive | _difference(plain, ModelSpec().plain())
+
+
+def _difference(plain: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
+    """The fields whose values are not the default ones, part by part."""
+    different: dict[str, Any] = {}
+    for name, value in plain.items():
+        usual = default.get(name)
+        if isinstance(value, dict) and isinstance(usual, dict):
+            value = _difference(value, usual)
+            if not value:
+                continue
+        elif value == usual:
+            continue
+        different[name] = value
+    return different
