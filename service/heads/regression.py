@@ -7,12 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import Untrained
-from service.heads.calibration import (
-    deviations,
-    interval_of,
-    of_calibration,
-    with_calibration,
-)
+from service.heads.calibration import deviations, interval_of, of_calibration, with_calibration
 from service.heads.changes import Change
 from service.heads.online_learner import LearnerView, OnlineLearner, Relearn
 from service.heads.protocol import Answers, Predictions

@@ -1,54 +1,19 @@
 """Samples, and rows to predict, out of decoded bodies, checked."""
 
-from collections.abc import Iterable, Iterator
-from itertools import chain, islice
-from typing import Annotated, Any, NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import FailFast, Field, TypeAdapter, ValidationError
 
-from service.errors import (
-    MOST_ERRORS,
-    Invalid,
-    InvalidSamples,
-    SampleError,
-    pointer_to,
-    refuse,
-    refuse_all,
-)
+from service.errors import MOST_ERRORS, Invalid, SampleError, pointer_to, refuse
 from service.samples.ids import RowId, read_ids
-from service.samples.raw_arrays import has_fields_of_raw, read_raw
+from service.samples.rows import rows_of
 from service.samples.targets import Targets, read_labels, read_targets
-from service.samples.values import (
-    NUMERIC,
-    VALUES,
-    name_problem,
-    number_problem,
-    uneven,
-    value_problem,
-    wrong_in_rows,
-    wrong_named,
-    wrong_numbers,
-    wrong_values,
-)
 from service.samples.weights import read_weight
 from service.spec.heads import Task
-from solver.arrays import Float64Array
-from solver.prepare.cells import Cells, cells_of_numbers
-from solver.prepare.named_rows import (
-    NamedRows,
-    Rows,
-    n_rows,
-    named_values,
-    rows_between,
-    table_of,
-    without_zeros,
-)
+from solver.prepare.named_rows import Rows, n_rows, rows_between
 from solver.rows.sample_weights import Weights, weights_of
 
-_Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-_Row = Annotated[list[_Number], FailFast()]
-_ROWS = TypeAdapter(Annotated[list[_Row], FailFast()])
 # Fields of a prediction request besides its rows.
 _ASKED = {"probability", "confidence", "explain", "ids"}
 MOST_REASONS = 100
@@ -81,7 +46,7 @@ def read_samples(body: Any, task: Task = "classification", *, prepared: bool = F
     prepared: whether the model prepares its rows, which may then have texts and missing values.
     """
     fields = _fields(body, ("x", "y"), ("names", "weight"))
-    X, single = _read_rows(fields, prepared)
+    X, single = rows_of(fields, prepared)
     y: Targets
     if task == "regression":
         y = read_targets(fields["y"], single)
@@ -96,7 +61,7 @@ def read_samples(body: Any, task: Task = "classification", *, prepared: bool = F
 
 def read_rows(body: Any, *, prepared: bool = False) -> Rows:
     """Rows of a prediction request; prepared: as of `read_samples`."""
-    return _read_rows(_fields(body, ("x",), ("names",)), prepared)[0]
+    return rows_of(_fields(body, ("x",), ("names",)), prepared)[0]
 
 
 class Question(NamedTuple):
@@ -164,137 +129,3 @@ def _fields(body: Any, names: tuple[str, ...], optional: tuple[str, ...]) -> dic
         others = " and ".join(optional)
         raise Invalid(f"the body must have {wanted} and nothing else but {others}", problems)
     return body
-
-
-def _read_rows(fields: dict[str, Any], prepared: bool) -> tuple[Rows, bool]:
-    """Rows, and whether `x` was one row without a list around it."""
-    X, single = _read_x(fields["x"], prepared)
-    if fields.get("names") is None:
-        return X, single
-    names = _read_names(fields["names"])
-    if isinstance(X, NamedRows):
-        refuse("/names", "belong to rows that are arrays; these have their own")
-    table = X if isinstance(X, Cells) else cells_of_numbers(None, X)
-    width = table.numbers.shape[1]
-    if len(names) != width:
-        refuse("/names", f"has {len(names)} names, the rows of x have {width} values")
-    return table._replace(names=names), single
-
-
-def _read_names(names: Any) -> tuple[str, ...]:
-    if not isinstance(names, list):
-        refuse("/names", "must be an array, a name for each column of x")
-    wrong: Iterator[SampleError] = (
-        {"pointer": f"/names/{k}", "detail": detail}
-        for k, name in enumerate(names)
-        if (detail := name_problem(name))
-    )
-    refuse_all("some names are not valid", wrong)
-    if len(set(names)) != len(names):
-        twice = next(name for k, name in enumerate(names) if name in names[:k])
-        refuse("/names", f"has {twice[:40]!r} twice")
-    return tuple(names)
-
-
-def _read_x(x: Any, prepared: bool) -> tuple[Rows, bool]:
-    if isinstance(x, dict):
-        if _is_raw(x):
-            return _read_raw_rows(x, prepared)
-        return _read_named_rows([x], ["/x"], prepared), True
-    if not isinstance(x, list):
-        refuse("/x", "must be an array of rows, or one row")
-    if not x:
-        refuse("/x", "is empty")
-    if isinstance(x[0], dict):
-        pointers = (f"/x/{i}" for i in range(len(x)))
-        return _read_named_rows(x, pointers, prepared), False
-    single = not isinstance(x[0], list)
-    try:
-        rows = _ROWS.validate_python([x] if single else x)
-    except ValidationError:
-        if prepared:
-            return _read_values([x] if single else x, single), single
-        wrong = wrong_numbers(x, 0, "/x") if single else wrong_in_rows(x)
-        refuse_all("some rows are not arrays of finite numbers", wrong)
-    width = len(rows[0])
-    if any(len(row) != width for row in rows):
-        refuse_all("rows differ in length", uneven(rows, width))
-    return _two_dimensional(np.array(rows)), single
-
-
-def _read_values(x: list[Any], single: bool) -> Rows:
-    """Arrays of numbers, booleans, texts and missing values, which are not all numbers."""
-    wrong = wrong_values(x[0], 0, "/x") if single else wrong_in_rows(x, wrong_values)
-    refuse_all("some rows are not arrays of values", wrong)
-    width = len(x[0])
-    refuse_all("rows differ in length", uneven(x, width))
-    try:
-        table = table_of(None, x)
-    except OverflowError:
-        refuse("/x", "has a number that is too large for a 64-bit floating-point number")
-    numbers = _two_dimensional(table.numbers)
-    return table if table.texts else numbers
-
-
-def _is_raw(x: dict[Any, Any]) -> bool:
-    """Whether an object is a raw array: a row may have these names too, but has numbers there."""
-    return has_fields_of_raw(x) and not all(type(value) in NUMERIC for value in x.values())
-
-
-def _read_named_rows(x: list[Any], pointers: Iterable[str], prepared: bool) -> NamedRows:
-    """Rows of values by name; pointers: the place of each in the body."""
-    problem = value_problem if prepared else number_problem
-    if all(type(row) is dict for row in x) and _are_named_values(x, prepared):
-        try:
-            rows = named_values(x)
-        except OverflowError:
-            pass  # a whole number beyond float64; found below
-        else:
-            if prepared and not np.isinf(rows.value).any():
-                return rows
-            if np.isfinite(rows.value).all():
-                return without_zeros(rows)
-    wrong = (
-        wrong_named(row, i, at, problem)
-        for i, (row, at) in enumerate(zip(x, pointers, strict=True))
-    )
-    what = "values" if prepared else "finite numbers"
-    refuse_all(f"some rows are not objects of named {what}", chain.from_iterable(wrong))
-    raise AssertionError("rows were refused, but each of them is valid")
-
-
-def _are_named_values(x: list[dict[Any, Any]], prepared: bool) -> bool:
-    """Whether all names will do and all values are numbers, if not finite ones, or may be none."""
-    kinds = {type(value) for row in x for value in row.values()}
-    if not kinds <= (VALUES if prepared else NUMERIC):
-        return False
-    if str in kinds:
-        values = chain.from_iterable(row.values() for row in x)
-        if any(value_problem(value) for value in values if type(value) is str):
-            return False
-    return not any(name_problem(name) for name in set(chain.from_iterable(x)))
-
-
-def _read_raw_rows(x: dict[str, Any], prepared: bool) -> tuple[Float64Array, bool]:
-    with np.errstate(invalid="ignore"):  # a signalling NaN is refused below like any other
-        values = read_raw(x, "/x").astype(np.float64)
-    single = values.ndim == 1
-    rows = _two_dimensional(values[None, :] if single else values)
-    wrong = np.argwhere(np.isinf(rows) if prepared else ~np.isfinite(rows))[:MOST_ERRORS]
-    if len(wrong):
-        raise InvalidSamples(
-            "some numbers are not finite",
-            [
-                {"row": int(i), "pointer": f"/x/{i}/{k}", "detail": "is NaN or infinite"}
-                for i, k in wrong
-            ],
-        )
-    return rows, single
-
-
-def _two_dimensional(rows: Float64Array) -> Float64Array:
-    if rows.shape[0] == 0:
-        refuse("/x", "is empty")
-    if rows.shape[1] == 0:
-        refuse("/x/0", "has no numbers")
-    return np.ascontiguousarray(rows, np.float64)

@@ -16,12 +16,7 @@ from solver.stream.class_head import ClassHead, ClassHeadView, LearnerView
 from solver.stream.explanations import Contest, Explanation, explanations
 from solver.stream.kernel_learner import KernelLearner
 from solver.stream.labels import Label
-from solver.stream.paper_learners import (
-    AssetPicture,
-    SetPicture,
-    new_asset,
-    new_working_set,
-)
+from solver.stream.paper_learners import AssetPicture, SetPicture, new_asset, new_working_set
 from solver.stream.parameters import AssetParameters, SetParameters, Task
 from solver.stream.reasons import MemberPulls
 from solver.stream.rows import Part, RowsView, StreamRows

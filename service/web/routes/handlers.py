@@ -12,13 +12,7 @@ from service.access.key_ring import Grant
 from service.diagnostics import tracing
 from service.engine.admission import Answer
 from service.engine.serving import Predicting, Serving
-from service.errors import (
-    Invalid,
-    ModelBroken,
-    NoSuchHead,
-    Refusal,
-    Untrained,
-)
+from service.errors import Invalid, ModelBroken, NoSuchHead, Refusal, Untrained
 from service.heads.kinds import BESIDE, how_to_teach
 from service.heads.protocol import Predictions
 from service.model.live import Model
