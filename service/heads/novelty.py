@@ -4,7 +4,8 @@ It is the enclosing ball of all rows that the model is sent. It predicts nothing
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,8 @@ from service.heads.exercise import rows_of_kind
 from service.heads.kernel import check_norms, kernel_limit
 from service.heads.protocol import Answers, Asked, Head, Kind, Predictions
 from service.heads.set_view import set_stats
-from service.samples.targets import Label, Targets
+from service.heads.value_view import NoClasses
+from service.samples.targets import Targets
 from service.samples.validation import Samples
 from service.spec.model import ModelSpec
 from solver.arrays import Float64Array
@@ -35,7 +37,8 @@ from solver.working_set.view import WorkingSetView
 _LIMIT = kernel_limit(Kernel("rbf"))
 
 
-class NoveltyView(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class NoveltyView(NoClasses):
     """An immutable picture of the ball. model: None before the first sample."""
 
     model: WorkingSetView | None
@@ -45,16 +48,6 @@ class NoveltyView(NamedTuple):
     def stats(self) -> dict[str, Any]:
         """The ball's sizes and its certificate; no prediction is judged."""
         return {**self.own, "prequential": {}}
-
-    @property
-    def classes(self) -> None:
-        """Labels are ignored."""
-        return
-
-    @property
-    def rare_classes(self) -> list[Label]:
-        """Labels are ignored."""
-        return []
 
     @property
     def gauges(self) -> dict[str, float | None]:
@@ -67,11 +60,6 @@ class NoveltyView(NamedTuple):
     def calibration(self) -> dict[str, Any]:
         """No prediction is judged."""
         return {}
-
-    @property
-    def learners(self) -> list[dict[str, Any]]:
-        """It is one learner."""
-        return []
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -108,12 +96,6 @@ class NoveltyView(NamedTuple):
     def covering(self, _: Said, _confidence: float) -> dict[str, Any]:
         """Raises Untrained."""
         raise Untrained(f"the head {self.lacks}")
-
-    def contests(self, _: Said) -> None:
-        """It predicts nothing."""
-
-    def pulls(self, _: Matrix, wanted: int, other: int) -> None:
-        """It predicts nothing."""
 
     def slope(self, _: Float64Array, _direction: Float64Array, _votes: Votes = NO_VOTES) -> Slope:
         """Raises Untrained."""

@@ -1,18 +1,19 @@
 """A head of numbers: an online learner of targets, and its score."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import Untrained
-from service.heads.calibration import deviations, interval_of, of_calibration, with_calibration
-from service.heads.changes import Change
+from service.heads.calibration import of_calibration, with_calibration
 from service.heads.online_learner import LearnerView, OnlineLearner, Relearn
 from service.heads.protocol import Answers, Predictions
 from service.heads.value_errors import Errors
-from service.samples.targets import Label, Targets
+from service.heads.value_view import ValueView
+from service.samples.targets import Targets
 from service.samples.validation import Samples
 from solver.arrays import Float64Array
 from solver.calibration.values import ValueCalibration
@@ -21,35 +22,20 @@ from solver.rows.sample_weights import Weights
 from solver.stream.labels import LabelKey
 from solver.stream.reasons import Slope
 from solver.stream.value_head import ValueHead, ValueHeadView
-from solver.stream.votes import NO_VOTES, Said, Votes
+from solver.stream.votes import NO_VOTES, Votes
 
 
-class RegressionView(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class RegressionView(ValueView):
     """An immutable picture of the head."""
 
     learner: LearnerView
     head: ValueHeadView
-    score: Errors
-
-    @property
-    def classes(self) -> None:
-        """Numbers have none."""
-        return
 
     @property
     def stats(self) -> dict[str, Any]:
         """Those of the learner, and its prequential scores."""
         return {**self.learner.stats, "prequential": self.score.to_dict()}
-
-    @property
-    def rare_classes(self) -> list[Label]:
-        """Numbers have none."""
-        return []
-
-    @property
-    def calibration(self) -> dict[str, Any]:
-        """As of `HeadView`."""
-        return self.head.confidence.summary
 
     @property
     def gauges(self) -> dict[str, float | None]:
@@ -60,20 +46,6 @@ class RegressionView(NamedTuple):
     def learners(self) -> list[dict[str, Any]]:
         """Those of the learner."""
         return self.learner.learners
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """As of `HeadView`."""
-        return self.score.changes.found
-
-    @property
-    def n_changes(self) -> int:
-        """As of `HeadView`."""
-        return self.score.changes.total
-
-    def latest(self, n: int) -> list[tuple[float, float]]:
-        """As of `HeadView`."""
-        return self.score.latest(n)
 
     @property
     def source(self) -> dict[str, Any]:
@@ -93,23 +65,9 @@ class RegressionView(NamedTuple):
         prediction = said.prediction.tolist()
         return Predictions(prediction, list(prediction), said)
 
-    def contests(self, _: Said) -> None:
-        """Numbers have none."""
-
-    def pulls(self, _: Matrix, wanted: int, other: int) -> None:
-        """Numbers have none."""
-
     def slope(self, x: Float64Array, direction: Float64Array, votes: Votes = NO_VOTES) -> Slope:
         """As of `HeadView`."""
         return self.head.slope(x, direction, votes)
-
-    def probabilities(self, said: Said) -> dict[str, Any]:
-        """As of `HeadView`."""
-        return deviations(self.head.confidence, said)
-
-    def covering(self, said: Said, confidence: float) -> dict[str, Any]:
-        """As of `HeadView`."""
-        return interval_of(self.head.confidence, said, confidence)
 
     def cost(self, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""
@@ -171,7 +129,8 @@ class RegressionHead:
     def view(self) -> RegressionView:
         """What predictions and descriptions read from now on."""
         view = self.learner.view()
-        return RegressionView(view, self._head.view(view), self._score.copy())
+        head = self._head.view(view)
+        return RegressionView(self._score.copy(), head.confidence, view, head)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""

@@ -6,19 +6,17 @@ refit, asked for by a client, solves the problem over a copy of the window on an
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import InvalidSamples, Untrained
 from service.heads.calibration import (
-    deviations,
-    interval_of,
     of_calibration,
     with_calibration,
 )
-from service.heads.changes import Change
 from service.heads.cost import cost_of_expansion
 from service.heads.decomposition import basis_to_text, fit_window
 from service.heads.exercise import KERNELS, rows_to_learn
@@ -26,13 +24,14 @@ from service.heads.fit import Fit, Window
 from service.heads.kernel import check_norms, kernel_limit, square_norm_limit
 from service.heads.protocol import Answers, Asked, Kind, Predictions, Refitting
 from service.heads.value_errors import Errors
+from service.heads.value_view import ValueView
 from service.heads.window import RecentSamples
-from service.samples.targets import LARGEST_TARGET, Label, Targets
+from service.samples.targets import LARGEST_TARGET, Targets
 from service.samples.validation import Samples
 from service.spec.model import ModelSpec
 from service.spec.semiparametric import DEFAULT_WINDOW, LARGEST_WINDOW
 from solver.arrays import Float64Array
-from solver.calibration.values import ValueCalibration, ValueConfidence
+from solver.calibration.values import ValueCalibration
 from solver.rows.matrix import Matrix, SparseRows
 from solver.rows.sample_weights import Weights
 from solver.semiparametric.gradients import value_gradient
@@ -48,28 +47,17 @@ LARGEST_WINDOW_NUMBERS = 1 << 24
 _COST_OF_VALUE = 50
 
 
-class FittedView(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class FittedView(ValueView):
     """An immutable picture of the head. model: None before the first refit."""
 
     model: SemiparametricView | None
     own: dict[str, Any]
-    score: Errors
-    confidence: ValueConfidence
 
     @property
     def stats(self) -> dict[str, Any]:
         """The window, the fit, and the prequential scores."""
         return {**self.own, "prequential": self.score.to_dict()}
-
-    @property
-    def classes(self) -> None:
-        """Numbers have none."""
-        return
-
-    @property
-    def rare_classes(self) -> list[Label]:
-        """Numbers have none."""
-        return []
 
     @property
     def gauges(self) -> dict[str, float | None]:
@@ -80,30 +68,6 @@ class FittedView(NamedTuple):
             "support_vectors": fit and fit["support_vectors"],
             "head_memory_bytes": self.own["bytes"],
         }
-
-    @property
-    def calibration(self) -> dict[str, Any]:
-        """As of `HeadView`."""
-        return self.confidence.summary
-
-    @property
-    def learners(self) -> list[dict[str, Any]]:
-        """It is one learner."""
-        return []
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """As of `HeadView`."""
-        return self.score.changes.found
-
-    @property
-    def n_changes(self) -> int:
-        """As of `HeadView`."""
-        return self.score.changes.total
-
-    def latest(self, n: int) -> list[tuple[float, float]]:
-        """As of `HeadView`."""
-        return self.score.latest(n)
 
     @property
     def source(self) -> dict[str, Any]:
@@ -126,24 +90,10 @@ class FittedView(NamedTuple):
         prediction = found.prediction.tolist()
         return Predictions(prediction, list(prediction), Said(None, [found]))
 
-    def contests(self, _: Said) -> None:
-        """Numbers have none."""
-
-    def pulls(self, _: Matrix, wanted: int, other: int) -> None:
-        """Numbers have none."""
-
     def slope(self, x: Float64Array, direction: Float64Array, _: Votes = NO_VOTES) -> Slope:
         """As of `HeadView`."""
         assert self.model is not None
         return Slope(direction[0] * value_gradient(self.model, x), {})
-
-    def probabilities(self, said: Said) -> dict[str, Any]:
-        """As of `HeadView`."""
-        return deviations(self.confidence, said)
-
-    def covering(self, said: Said, confidence: float) -> dict[str, Any]:
-        """As of `HeadView`."""
-        return interval_of(self.confidence, said, confidence)
 
     def cost(self, rows: int, entries: int) -> int:
         """Multiplications of a prediction; see `HeadView.cost`."""
@@ -255,7 +205,7 @@ class SemiparametricHead:
             "bytes": self._window.nbytes,
             "fit": self._fit.plain if self._fit else None,
         }
-        return FittedView(self._model, own, self._score.copy(), self._calibration.view())
+        return FittedView(self._score.copy(), self._calibration.view(), self._model, own)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""

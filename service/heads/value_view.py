@@ -1,0 +1,69 @@
+"""What views have in common whose heads know no classes, and those that judge numbers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from service.heads.calibration import deviations, interval_of
+from service.heads.changes import Change
+from service.heads.value_errors import Errors
+from service.samples.targets import Label
+from solver.calibration.values import ValueConfidence
+from solver.rows.matrix import Matrix
+from solver.stream.votes import Said
+
+
+class NoClasses:
+    """The part of a `HeadView` in which only a head of classes has something to say."""
+
+    classes: None = None
+
+    @property
+    def rare_classes(self) -> list[Label]:
+        """No label was met."""
+        return []
+
+    @property
+    def learners(self) -> list[dict[str, Any]]:
+        """It is one learner."""
+        return []
+
+    def contests(self, _: Said) -> None:
+        """No class contests with another."""
+
+    def pulls(self, _: Matrix, wanted: int, other: int) -> None:
+        """No member pulls to a class."""
+
+
+@dataclass(frozen=True, eq=False)
+class ValueView(NoClasses):
+    """The part of a view of numbers that its prequential scores and its calibration answer."""
+
+    score: Errors
+    confidence: ValueConfidence
+
+    @property
+    def calibration(self) -> dict[str, Any]:
+        """As of `HeadView`."""
+        return self.confidence.summary
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """As of `HeadView`."""
+        return self.score.changes.found
+
+    @property
+    def n_changes(self) -> int:
+        """As of `HeadView`."""
+        return self.score.changes.total
+
+    def latest(self, n: int) -> list[tuple[float, float]]:
+        """As of `HeadView`."""
+        return self.score.latest(n)
+
+    def probabilities(self, said: Said) -> dict[str, Any]:
+        """As of `HeadView`."""
+        return deviations(self.confidence, said)
+
+    def covering(self, said: Said, confidence: float) -> dict[str, Any]:
+        """As of `HeadView`."""
+        return interval_of(self.confidence, said, confidence)
