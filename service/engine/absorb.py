@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from service.heads.protocol import Answers
+from service.heads.answers import Answers
 from service.model.learner import Learner
 from service.samples.predicted import Joined, from_labels_record, joined_after
 from service.samples.record import from_record, one_after_another

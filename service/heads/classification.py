@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import InvalidSamples, Untrained
+from service.heads.answers import Answers, Predictions
 from service.heads.calibration import NOT_JUDGED, of_calibration, with_calibration
 from service.heads.changes import Change
 from service.heads.hits import Hits
 from service.heads.online_learner import ClassLearner, LearnerView, Relearn
-from service.heads.protocol import Answers, Predictions
 from service.samples.targets import Label, Targets
 from service.samples.validation import Samples
 from solver.arrays import Float64Array

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import Untrained
+from service.heads.answers import Answers, Predictions
 from service.heads.certificate import NO_CERTIFICATE
 from service.heads.changes import Change
 from service.heads.cost import cost_of_expansion
 from service.heads.exercise import rows_of_kind
 from service.heads.kernel import check_norms, kernel_limit
-from service.heads.protocol import Answers, Asked, Head, Kind, Predictions
+from service.heads.protocol import Asked, Head, Kind
 from service.heads.set_view import set_stats
 from service.heads.value_view import NoClasses
 from service.samples.targets import Targets

@@ -7,12 +7,13 @@ them all.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from service.heads.answers import Answers, Predictions
 from service.heads.changes import Change
 from service.heads.fit import Fit, Observe, Window
 from service.heads.scores import Score
@@ -27,74 +28,9 @@ from solver.rows.sample_weights import Weights
 from solver.stream.explanations import Contest
 from solver.stream.labels import LabelKey
 from solver.stream.reasons import MemberPulls, Slope
-from solver.stream.votes import NO_VOTES, Said, Vote, Votes
+from solver.stream.votes import NO_VOTES, Said, Votes
 
 H = TypeVar("H")
-
-
-@dataclass(frozen=True)
-class Answers:
-    """Column by column what a head answers for each of n samples (the wire's `results`).
-
-    said: the same as arrays. beside: columns by name that are no prediction; see `Kind`.
-    """
-
-    prediction: list[Any]
-    decision: list[Any]
-    said: Said = field(compare=False)
-    admitted: list[bool] | None = None
-    step: list[str] | None = None
-    beside: dict[str, list[Any]] = field(default_factory=dict)
-
-    @property
-    def vote(self) -> Vote:
-        """What a head that listens is told."""
-        return self.said.vote
-
-    def part(self, start: int, stop: int) -> dict[str, list[Any]]:
-        """The answers of one request within a block, without the columns this head lacks."""
-        present = self.columns().items()
-        return {name: column[start:stop] for name, column in present if column is not None}
-
-    def columns(self) -> dict[str, list[Any] | None]:
-        """The columns by name; None for one that this head lacks."""
-        return {
-            "prediction": self.prediction,
-            "decision": self.decision,
-            "admitted": self.admitted,
-            "step": self.step,
-            **self.beside,
-        }
-
-
-def one_column_after_another(parts: Sequence[Answers]) -> Answers:
-    """The answers of one head to several blocks, as if they had been one."""
-    columns = {
-        name: [value for part in parts for value in part.columns()[name] or []]
-        for name, column in parts[0].columns().items()
-        if column is not None
-    }
-    beside = {name: columns.pop(name) for name in parts[0].beside}
-    said = [answer for part in parts for answer in part.said.parts]
-    return Answers(**columns, said=Said(parts[-1].said.classes, said), beside=beside)
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """Column by column what a head predicts for each of n rows.
-
-    said: the same as arrays. beside: as of `Answers`.
-    """
-
-    prediction: list[Any]
-    decision: list[Any]
-    said: Said = field(compare=False)
-    beside: dict[str, list[Any]] = field(default_factory=dict)
-
-    @property
-    def vote(self) -> Vote:
-        """What a head that listens is told."""
-        return self.said.vote
 
 
 class HeadView(Protocol):

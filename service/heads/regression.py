@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import Untrained
+from service.heads.answers import Answers, Predictions
 from service.heads.calibration import of_calibration, with_calibration
 from service.heads.online_learner import LearnerView, OnlineLearner, Relearn
-from service.heads.protocol import Answers, Predictions
 from service.heads.value_errors import Errors
 from service.heads.value_view import ValueView
 from service.samples.targets import Targets

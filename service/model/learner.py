@@ -9,16 +9,9 @@ from typing import Any, NamedTuple, cast
 from numpy.typing import NDArray
 
 from service.heads import kinds
+from service.heads.answers import Answers, Predictions, one_column_after_another
 from service.heads.fit import Fit, Window
-from service.heads.protocol import (
-    Answers,
-    Foretelling,
-    Head,
-    HeadView,
-    Predictions,
-    Refitting,
-    one_column_after_another,
-)
+from service.heads.protocol import Foretelling, Head, HeadView, Refitting
 from service.model.first_samples import packed, unpacked
 from service.model.fitting_rows import preparing
 from service.model.following import Following, restored_following

@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from service.errors import InvalidSamples
+from service.heads.answers import Predictions
 from service.heads.kinds import BESIDE, KINDS, LISTENERS
-from service.heads.protocol import HeadView, Predictions
+from service.heads.protocol import HeadView
 from service.model.fitting_rows import not_fitting
 from service.model.reasons import explained, not_explained
 from service.samples.validation import Question

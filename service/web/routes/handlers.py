@@ -13,8 +13,8 @@ from service.diagnostics import tracing
 from service.engine.admission import Answer
 from service.engine.serving import Predicting, Serving
 from service.errors import Invalid, ModelBroken, NoSuchHead, Refusal, Untrained
+from service.heads.answers import Predictions
 from service.heads.kinds import BESIDE, how_to_teach
-from service.heads.protocol import Predictions
 from service.model.live import Model
 from service.model.moment import Moment
 from service.model.published import Published

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from service.cli.main import main
 from service.engine import admission
-from service.heads.protocol import Predictions
+from service.heads.answers import Predictions
 from service.model.live import Model
 from service.storage import backup, sqlite_point
 from tests.service.process import ServerProcess

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from service.errors import StartupError
-from service.heads.protocol import Predictions
+from service.heads.answers import Predictions
 from service.model.live import Model
 from tests.service.engine.test_recovery import GRID
 from tests.service.streams import three_classes

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from service.errors import Invalid
-from service.heads.protocol import Answers
+from service.heads.answers import Answers
 from service.model.learner import Learner
 from service.model.live import Model
 from service.samples.validation import Samples

@@ -7,9 +7,9 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from service.errors import InvalidSamples, Untrained
+from service.heads.answers import Answers
 from service.heads.classification import ClassificationHead, ClassificationView
 from service.heads.kinds import build
-from service.heads.protocol import Answers
 from service.heads.scores import Hits
 from service.samples.targets import Label
 from service.samples.validation import Samples

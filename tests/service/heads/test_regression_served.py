@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from service.errors import InvalidSamples, Untrained
+from service.heads.answers import Answers
 from service.heads.kinds import build
-from service.heads.protocol import Answers
 from service.heads.regression import RegressionHead
 from service.model.draft import Draft, Limits
 from service.model.learner import Learner

@@ -1,0 +1,72 @@
+"""What heads answer: of samples just before they learn them, and of rows to predict."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from solver.stream.votes import Said, Vote
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Column by column what a head answers for each of n samples (the wire's `results`).
+
+    said: the same as arrays. beside: columns by name that are no prediction; see `Kind`.
+    """
+
+    prediction: list[Any]
+    decision: list[Any]
+    said: Said = field(compare=False)
+    admitted: list[bool] | None = None
+    step: list[str] | None = None
+    beside: dict[str, list[Any]] = field(default_factory=dict)
+
+    @property
+    def vote(self) -> Vote:
+        """What a head that listens is told."""
+        return self.said.vote
+
+    def part(self, start: int, stop: int) -> dict[str, list[Any]]:
+        """The answers of one request within a block, without the columns this head lacks."""
+        present = self.columns().items()
+        return {name: column[start:stop] for name, column in present if column is not None}
+
+    def columns(self) -> dict[str, list[Any] | None]:
+        """The columns by name; None for one that this head lacks."""
+        return {
+            "prediction": self.prediction,
+            "decision": self.decision,
+            "admitted": self.admitted,
+            "step": self.step,
+            **self.beside,
+        }
+
+
+def one_column_after_another(parts: Sequence[Answers]) -> Answers:
+    """The answers of one head to several blocks, as if they had been one."""
+    columns = {
+        name: [value for part in parts for value in part.columns()[name] or []]
+        for name, column in parts[0].columns().items()
+        if column is not None
+    }
+    beside = {name: columns.pop(name) for name in parts[0].beside}
+    said = [answer for part in parts for answer in part.said.parts]
+    return Answers(**columns, said=Said(parts[-1].said.classes, said), beside=beside)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Column by column what a head predicts for each of n rows.
+
+    said: the same as arrays. beside: as of `Answers`.
+    """
+
+    prediction: list[Any]
+    decision: list[Any]
+    said: Said = field(compare=False)
+    beside: dict[str, list[Any]] = field(default_factory=dict)
+
+    @property
+    def vote(self) -> Vote:
+        """What a head that listens is told."""
+        return self.said.vote
