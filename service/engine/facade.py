@@ -2,53 +2,43 @@
 
     submit -> queue -> (writer) append + fsync -> absorb block -> publish view -> acknowledge
 
-Everything here runs on the event loop.
+Everything here runs on the event loop. What else can be done to a model is in `engine.orders`.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from service.diagnostics.metrics import Metrics
 from service.engine.admission import Answer, LearnRequest, Reply
-from service.engine.challengers import Turn
 from service.engine.followers import Followers
 from service.engine.group_queue import GroupQueue, Waiting
 from service.engine.late_labels import LabelRequest
-from service.engine.model_files import LoadedModel
+from service.engine.orders import Orders
 from service.engine.phase import Phase
 from service.engine.predictions import RememberRequest
 from service.engine.readiness import Readiness
-from service.engine.refits import Job, Refits
 from service.engine.sequence_waiters import SequenceWaiters
 from service.engine.warm_up import WarmUp
-from service.engine.writer import Item, Order, Writer
+from service.engine.writer import Item, Writer
 from service.engine.writer_thread import WriterThread
 from service.errors import (
     Follows,
     InDoubt,
-    Invalid,
-    ModelBroken,
     NotLeader,
     Refusal,
     ServerFailed,
-    SnapshotFailed,
     UnknownModel,
 )
-from service.heads.fit import Fit, Window
 from service.model.live import Model
 from service.model.moment import Moment
 from service.model.published import Published
 from service.samples.ids import LateLabels, RowId
 from service.samples.validation import Samples
 from service.settings import Settings
-from service.spec.following import Start
 from service.spec.heads import HeadName
-from service.spec.model import ModelSpec
 from service.storage.interfaces import Storage
-from service.storage.snapshot_format import State
 from solver.prepare.named_rows import Rows, n_bytes
 
 # About the memory of a short text and its place in a list.
@@ -82,11 +72,21 @@ class Engine:
         self.readiness = Readiness(self._phase, warm_up)
         self._waiters = SequenceWaiters(settings.wait_seconds)
         self._writer = Writer(storage, settings, self._acknowledge)
-        self._in_fleet = bool(settings.fleet)
-        self.leading = self._writer.leading(self._in_order)
-        self.refits = Refits(self._take_window, self._keep_fit, settings.refits)
+        self.orders = Orders(
+            settings,
+            self._writer,
+            self._queue,
+            self._phase,
+            self.readiness,
+            lambda model: self._followers.start(model),
+        )
+        self.refits = self.orders.refits
+        self.leading = self._writer.leading(self.orders.in_order)
         self._followers = Followers(
-            self._next_turn, self._writer.challengers.learn, self._is_busy, self._learned_beside
+            self.orders.next_turn,
+            self._writer.challengers.learn,
+            self._is_busy,
+            self._learned_beside,
         )
         self._thread = WriterThread(
             self._writer, self._queue, self._phase, loads, warm_up, self._fail
@@ -272,127 +272,10 @@ class Engine:
             counts.refused += request.size
             raise
 
-    async def create(self, name: str, *specs: ModelSpec) -> tuple[Model, bool]:
-        """A model of this spec and whether it is new.
-
-        specs: a new model's, then others that an existing one may have instead.
-        Raises ModelExists, TooManyModels, StorageFailed.
-        """
-        self._phase.check()
-        created: tuple[Model, bool]
-        created = await self._in_order(None, lambda: self._writer.models.create(name, *specs))
-        return created
-
-    async def follow(
-        self, name: str, champion: Model, spec: ModelSpec, start: Start
-    ) -> tuple[Model, bool]:
-        """A model that learns what another one learns from now on, and whether it is new.
-
-        start: what it starts from. Raises Invalid, ModelExists, TooManyModels, ModelBroken,
-        UnknownModel, StorageFailed.
-        """
-        self._check_usable(champion)
-        if self._in_fleet:
-            raise Invalid("a fleet's models follow none: make one that learns its own samples")
-        found: tuple[Model, bool]
-        found = await self._in_order(
-            champion, lambda: self._writer.follow(name, champion, spec, start)
-        )
-        self._followers.start(found[0])
-        return found
-
     def followers(self, champion: Model) -> list[Model]:
         """The models that follow another one, oldest first. Raises NotReady."""
         self._phase.check_readable()
         return self._writer.challengers.followers(champion)
-
-    async def promote(
-        self, champion: Model, challenger: Model, expected: Collection[Moment] = ()
-    ) -> dict[str, Any]:
-        """Have a model and one that follows it exchange spec and state; the first's description.
-
-        expected: see `LearnRequest`. Raises AnotherState, LagsBehind, ModelBroken, NotFollowing,
-        SnapshotFailed, StorageFailed, UnknownModel, UnusableState.
-        """
-        self._check_usable(champion)
-
-        def promote() -> dict[str, Any]:
-            self._writer.models.check(champion, expected)
-            return self._writer.promotion.promote(champion, challenger)
-
-        description: dict[str, Any] = await self._in_order(champion, promote)
-        for model in (champion, challenger):
-            self.refits.rolled_back(model)
-        return description
-
-    async def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
-        """A model that was uploaded, durable, and whether it is new.
-
-        Raises StateExists, TooManyModels, StorageFailed.
-        """
-        added: tuple[Model, bool]
-        added = await self._in_order(None, lambda: self._writer.add(name, loaded))
-        return added
-
-    async def state(self, model: Model) -> State:
-        """A copy of what a model has learned so far. Raises ModelBroken, UnknownModel."""
-        self._check_usable(model)
-        state: State = await self._in_order(model, lambda: self._writer.models.state(model))
-        return state
-
-    async def delete(self, name: str, expected: Collection[Moment] = ()) -> None:
-        """Delete a model with its journal and snapshots.
-
-        expected: see `LearnRequest`. Raises UnknownModel, AnotherState, StorageFailed.
-        """
-        model = self.model(name)
-
-        def delete() -> None:
-            self._writer.models.check(model, expected)
-            self._writer.delete(model)
-
-        await self._in_order(model, delete)
-        self.refits.forget(model)
-
-    def refit(self, model: Model) -> Job:
-        """The job that fits a model's window anew. Raises JobsFull, ModelBroken, NotReady."""
-        self._check_usable(model)
-        return self.refits.start(model)
-
-    async def history(self, model: Model) -> list[dict[str, Any]]:
-        """The kept snapshots of a model, newest first. Raises NotReady."""
-        self._phase.check_readable()
-        return await asyncio.to_thread(self._writer.history.describe, model)
-
-    async def snapshot(self, model: Model) -> int:
-        """Save a snapshot; its sequence. Raises ModelBroken, SnapshotFailed, UnknownModel."""
-        self._check_usable(model)
-        sequence, saving = await self._in_order(model, lambda: self._writer.snapshots.start(model))
-        try:
-            # A client that leaves does not take the snapshot with it.
-            await asyncio.shield(asyncio.wrap_future(saving))
-        except Exception as error:  # whatever numpy and zipfile raise under low memory, too
-            detail = str(error) or type(error).__name__
-            raise SnapshotFailed(f"{detail}; the journal is kept, and nothing is lost") from None
-        await self._in_order(None, self._writer.snapshots.finish, 0)
-        return int(sequence)
-
-    async def roll_back(
-        self, model: Model, sequence: int, expected: Collection[Moment] = ()
-    ) -> dict[str, Any]:
-        """Go back to a snapshot; the model's description.
-
-        expected: see `LearnRequest`. Raises AnotherState, StorageFailed, UnknownModel,
-        UnknownSnapshot, UnusableSnapshot.
-        """
-
-        def roll_back() -> dict[str, Any]:
-            self._writer.models.check(model, expected)
-            return self._writer.history.roll_back(model, sequence)
-
-        description: dict[str, Any] = await self._in_order(model, roll_back)
-        self.refits.rolled_back(model)
-        return description
 
     async def compiled(self, model: Model, rows: Rows | None, seconds: float | None = None) -> None:
         """Wait until what a model runs on such rows is compiled; see `Readiness.compiled`."""
@@ -424,41 +307,11 @@ class Engine:
         await self._waiters.reached(model, awaited)
 
     def _check_usable(self, model: Model) -> None:
-        self._phase.check()
-        if model.broken:
-            raise ModelBroken(f"model {model.name!r}: {model.broken}")
-
-    async def _in_order(self, model: Model | None, run: Callable[[], Any], samples: int = 1) -> Any:
-        """The result of a function that the writer calls when its turn comes in the queue.
-
-        model: that it is about, whose requests it comes between; None of none.
-        """
-        await self.readiness.wait()
-        answer: asyncio.Future[Any] = self._loop.create_future()
-        self._queue.put(Order(run, answer, model), samples, 0, model, alone=True)
-        return await answer
-
-    # What follows finds room in any queue.
-    async def _next_turn(self, model: Model) -> Turn:
-        turn: Turn = await self._in_order(
-            model, lambda: self._writer.challengers.next_turn(model), samples=0
-        )
-        return turn
+        self._phase.check_usable(model)
 
     def _is_busy(self) -> bool:
         """Whether requests are being learned, or wait for that."""
         return self.metrics.busy_since is not None or self._queue.waiting().samples > 0
-
-    async def _take_window(self, model: Model) -> Window:
-        window: Window = await self._in_order(model, lambda: self._writer.window(model), samples=0)
-        return window
-
-    async def _keep_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
-        description: dict[str, Any]
-        description = await self._in_order(
-            model, lambda: self._writer.keep_fit(model, window, fit), samples=0
-        )
-        return description
 
     def _fail(self, group: list[Item]) -> None:
         """Answer all who wait for the failed writer, and learn nothing more."""

@@ -1,6 +1,7 @@
 """The phases of a server: recovering, compiling, ready, then draining or broken."""
 
-from service.errors import NotReady
+from service.errors import ModelBroken, NotReady
+from service.model.live import Model
 
 
 class Phase:
@@ -48,6 +49,12 @@ class Phase:
         """Raise NotReady unless requests are taken."""
         if not self.accepting:
             raise NotReady(f"the server is {self.text}")
+
+    def check_usable(self, model: Model) -> None:
+        """Raise NotReady unless requests are taken, ModelBroken if the model does not learn."""
+        self.check()
+        if model.broken:
+            raise ModelBroken(f"model {model.name!r}: {model.broken}")
 
     def check_readable(self) -> None:
         """Raise NotReady unless what is published is served."""

@@ -23,12 +23,12 @@ async def create(engine: Engine, grant: Grant, name: str, body: Any) -> tuple[di
     check_name(name)
     follows, spec = read_follows(body)
     if follows is None:
-        model, new = await engine.create(name, *readings(spec))
+        model, new = await engine.orders.create(name, *readings(spec))
     else:
         champion = _champion(engine, grant, follows.champion)
         if follows.start == "state":
             spec = {**champion.spec.plain(), **spec}
-        model, new = await engine.follow(name, champion, readings(spec)[0], follows.start)
+        model, new = await engine.orders.follow(name, champion, readings(spec)[0], follows.start)
     return created(model), new
 
 

@@ -42,7 +42,7 @@ def add_history(app: FastAPI, engine: Engine) -> None:
         `snapshots` says how many are kept.
         """
         model = engine.model(name)
-        snapshots, published = await engine.history(model), model.published
+        snapshots, published = await engine.orders.history(model), model.published
         history = {
             "model": name,
             "sequence": published.sequence,
@@ -71,8 +71,8 @@ def add_history(app: FastAPI, engine: Engine) -> None:
         if await read_body(request, _BODY_BYTES) not in (b"", b"{}"):
             raise Invalid("a snapshot takes no body")
         model = engine.model(name)
-        sequence = await engine.snapshot(model)
-        for snapshot in await engine.history(model):
+        sequence = await engine.orders.snapshot(model)
+        for snapshot in await engine.orders.history(model):
             if snapshot["sequence"] == sequence:
                 return respond(request, JSON, snapshot, 201)
         raise UnknownSnapshot(f"the snapshot of sequence {sequence} was made, and deleted again")
@@ -99,7 +99,7 @@ def add_history(app: FastAPI, engine: Engine) -> None:
         body_format = format_of_body(request.headers.get("content-type"))
         sequence = _read_rollback(body_format.decode(data, _BOUNDS))
         expected = read_if_match(request.headers.getlist("if-match"))
-        rolled_back = await engine.roll_back(engine.model(name), sequence, expected)
+        rolled_back = await engine.orders.roll_back(engine.model(name), sequence, expected)
         return respond(request, body_format, rolled_back)
 
 

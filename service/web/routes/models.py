@@ -103,7 +103,9 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
     )
     async def delete_model(request: Request, name: str) -> Response:
         """Delete a model with everything that it learned."""
-        await engine.delete(name, read_if_match(request.headers.getlist("if-match")))
+        await engine.orders.delete(
+            engine.model(name), read_if_match(request.headers.getlist("if-match"))
+        )
         return Response(status_code=204)
 
 

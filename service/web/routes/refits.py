@@ -38,7 +38,7 @@ def add_refits(app: FastAPI, engine: Engine) -> None:
             raise Invalid("a refit takes no body; the model's spec says what it fits")
         model = engine.model(name)
         model.refitted_head()
-        job = _plain(engine.refit(model))
+        job = _plain(engine.orders.refit(model))
         return respond(request, JSON, job, 202, {"Location": job["href"]})
 
     @app.get(

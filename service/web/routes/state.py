@@ -123,7 +123,7 @@ async def _upload(
         lambda: read_uploaded(content, limits, most), len(content), lease
     )
     await engine.readiness.compiled_for(spec, sparse="names" in state.plain)
-    model, new = await engine.add(name, await asyncio.to_thread(filled, name, state, spec))
+    model, new = await engine.orders.add(name, await asyncio.to_thread(filled, name, state, spec))
     return created(model), new
 
 
@@ -137,7 +137,7 @@ async def _download(
     model = engine.model(name)
     heads = model.published.heads.values()
     lease.hold(_COPIES * sum(view.stats.get("bytes", 0) for view in heads))
-    state = await engine.state(model)
+    state = await engine.orders.state(model)
     n_bytes = sum(array.nbytes for array in state.arrays.values())
     lease.hold(_COPIES * n_bytes)
     whole = await asyncio.to_thread(encode_state, state)

@@ -132,7 +132,7 @@ def within(tmp_path: Path) -> Callable[[Callable[[Engine], Awaitable[None]]], No
         engine = Engine(Settings(data=tmp_path), storage, NoWarmUp(), {})  # type: ignore[arg-type]
         await engine.ready
         try:
-            await engine.create("m", SPEC)
+            await engine.orders.create("m", SPEC)
             await learn(engine, 0, 10)
             await work(engine)
         finally:
@@ -163,7 +163,7 @@ class TestWriterThatDied:
             with pytest.raises(NotReady, match="writer failed"):
                 learn(engine, 15, 16)
             with pytest.raises(NotReady):
-                await engine.delete("m")
+                await engine.orders.delete(engine.model("m"))
 
         within(work)
 
@@ -173,15 +173,15 @@ class TestWriterThatDied:
         async def work(engine: Engine) -> None:
             with monkeypatch.context() as patch:
                 patch.setattr(Learner, "roll_back", fail(RuntimeError("a defect")))
-                await engine.snapshot(engine.model("m"))
+                await engine.orders.snapshot(engine.model("m"))
                 with pytest.raises(NotYetLearned):
-                    await engine.roll_back(engine.model("m"), 10)
+                    await engine.orders.roll_back(engine.model("m"), 10)
             with monkeypatch.context() as patch:
                 patch.setattr("service.engine.live_models.Learner", fail(RuntimeError("a defect")))
                 with pytest.raises(InDoubt, match="a defect"):
-                    await engine.create("n", SPEC)
+                    await engine.orders.create("n", SPEC)
             check_alive(engine)
-            await engine.create("n", SPEC)
+            await engine.orders.create("n", SPEC)
 
         within(work)
 
@@ -192,8 +192,8 @@ class TestWriterThatDied:
             with monkeypatch.context() as patch:
                 patch.setattr(np, "savez", fail(MemoryError()))
                 with pytest.raises(SnapshotFailed):
-                    await engine.snapshot(engine.model("m"))
-            assert await engine.snapshot(engine.model("m")) == 10
+                    await engine.orders.snapshot(engine.model("m"))
+            assert await engine.orders.snapshot(engine.model("m")) == 10
 
         within(work)
 

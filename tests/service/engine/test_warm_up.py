@@ -302,10 +302,10 @@ def test_sparse_rows_wait_and_arrays_and_tables_do_not(process: Compiling, tmp_p
         engine = Engine(settings, open_storage(tmp_path), warm_up(process), {})
         await engine.ready
         named = named_rows([{"a": 1.0}])
-        model, _ = await engine.create("table", ModelSpec())
+        model, _ = await engine.orders.create("table", ModelSpec())
         for rows in (np.ones((1, 1)), named):
             await asyncio.wait_for(engine.readiness.compiled(model, rows), 10)
-        model, _ = await engine.create("m", SPARSE)
+        model, _ = await engine.orders.create("m", SPARSE)
         await asyncio.wait_for(engine.readiness.compiled(model, np.ones((1, 1))), 10)
         with pytest.raises(NotReady, match=r"compiling what this model needs \(5 of \d+ parts"):
             await engine.readiness.compiled(model, named, 0.01)

@@ -1,0 +1,189 @@
+"""Orders: what is done to a model other than teaching it, in its place among its requests."""
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import Any
+
+from service.engine.challengers import Turn
+from service.engine.group_queue import GroupQueue
+from service.engine.model_files import LoadedModel
+from service.engine.phase import Phase
+from service.engine.readiness import Readiness
+from service.engine.refits import Job, Refits
+from service.engine.writer import Item, Order, Writer
+from service.errors import Invalid, SnapshotFailed
+from service.heads.fit import Fit, Window
+from service.model.live import Model
+from service.model.moment import Moment
+from service.settings import Settings
+from service.spec.following import Start
+from service.spec.model import ModelSpec
+from service.storage.snapshot_format import State
+
+
+class Orders:
+    """Orders to the writer, which carries them out when their turn comes. Used on the event loop.
+
+    begin_to_follow: called with a model that follows another one from now on.
+    refits: the jobs that fit a head anew.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        writer: Writer,
+        queue: GroupQueue[Item],
+        phase: Phase,
+        readiness: Readiness,
+        begin_to_follow: Callable[[Model], None],
+    ) -> None:
+        self._in_fleet = bool(settings.fleet)
+        self._writer, self._queue = writer, queue
+        self._phase, self._readiness = phase, readiness
+        self._begin_to_follow = begin_to_follow
+        self.refits = Refits(self._take_window, self._keep_fit, settings.refits)
+
+    async def create(self, name: str, *specs: ModelSpec) -> tuple[Model, bool]:
+        """A model of this spec and whether it is new.
+
+        specs: a new model's, then others that an existing one may have instead.
+        Raises ModelExists, TooManyModels, StorageFailed.
+        """
+        self._phase.check()
+        created: tuple[Model, bool]
+        created = await self.in_order(None, lambda: self._writer.models.create(name, *specs))
+        return created
+
+    async def follow(
+        self, name: str, champion: Model, spec: ModelSpec, start: Start
+    ) -> tuple[Model, bool]:
+        """A model that learns what another one learns from now on, and whether it is new.
+
+        start: what it starts from. Raises Invalid, ModelExists, TooManyModels, ModelBroken,
+        UnknownModel, StorageFailed.
+        """
+        self._phase.check_usable(champion)
+        if self._in_fleet:
+            raise Invalid("a fleet's models follow none: make one that learns its own samples")
+        found: tuple[Model, bool]
+        found = await self.in_order(
+            champion, lambda: self._writer.follow(name, champion, spec, start)
+        )
+        self._begin_to_follow(found[0])
+        return found
+
+    async def promote(
+        self, champion: Model, challenger: Model, expected: Collection[Moment] = ()
+    ) -> dict[str, Any]:
+        """Have a model and one that follows it exchange spec and state; the first's description.
+
+        expected: see `LearnRequest`. Raises AnotherState, LagsBehind, ModelBroken, NotFollowing,
+        SnapshotFailed, StorageFailed, UnknownModel, UnusableState.
+        """
+        self._phase.check_usable(champion)
+
+        def promote() -> dict[str, Any]:
+            self._writer.models.check(champion, expected)
+            return self._writer.promotion.promote(champion, challenger)
+
+        description: dict[str, Any] = await self.in_order(champion, promote)
+        for model in (champion, challenger):
+            self.refits.rolled_back(model)
+        return description
+
+    async def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
+        """A model that was uploaded, durable, and whether it is new.
+
+        Raises StateExists, TooManyModels, StorageFailed.
+        """
+        added: tuple[Model, bool]
+        added = await self.in_order(None, lambda: self._writer.add(name, loaded))
+        return added
+
+    async def state(self, model: Model) -> State:
+        """A copy of what a model has learned so far. Raises ModelBroken, UnknownModel."""
+        self._phase.check_usable(model)
+        state: State = await self.in_order(model, lambda: self._writer.models.state(model))
+        return state
+
+    async def delete(self, model: Model, expected: Collection[Moment] = ()) -> None:
+        """Delete a model with its journal and snapshots.
+
+        expected: see `LearnRequest`. Raises UnknownModel, AnotherState, StorageFailed.
+        """
+
+        def delete() -> None:
+            self._writer.models.check(model, expected)
+            self._writer.delete(model)
+
+        await self.in_order(model, delete)
+        self.refits.forget(model)
+
+    def refit(self, model: Model) -> Job:
+        """The job that fits a model's window anew. Raises JobsFull, ModelBroken, NotReady."""
+        self._phase.check_usable(model)
+        return self.refits.start(model)
+
+    async def history(self, model: Model) -> list[dict[str, Any]]:
+        """The kept snapshots of a model, newest first. Raises NotReady."""
+        self._phase.check_readable()
+        return await asyncio.to_thread(self._writer.history.describe, model)
+
+    async def snapshot(self, model: Model) -> int:
+        """Save a snapshot; its sequence. Raises ModelBroken, SnapshotFailed, UnknownModel."""
+        self._phase.check_usable(model)
+        sequence, saving = await self.in_order(model, lambda: self._writer.snapshots.start(model))
+        try:
+            # A client that leaves does not take the snapshot with it.
+            await asyncio.shield(asyncio.wrap_future(saving))
+        except Exception as error:  # whatever numpy and zipfile raise under low memory, too
+            detail = str(error) or type(error).__name__
+            raise SnapshotFailed(f"{detail}; the journal is kept, and nothing is lost") from None
+        await self.in_order(None, self._writer.snapshots.finish, 0)
+        return int(sequence)
+
+    async def roll_back(
+        self, model: Model, sequence: int, expected: Collection[Moment] = ()
+    ) -> dict[str, Any]:
+        """Go back to a snapshot; the model's description.
+
+        expected: see `LearnRequest`. Raises AnotherState, StorageFailed, UnknownModel,
+        UnknownSnapshot, UnusableSnapshot.
+        """
+
+        def roll_back() -> dict[str, Any]:
+            self._writer.models.check(model, expected)
+            return self._writer.history.roll_back(model, sequence)
+
+        description: dict[str, Any] = await self.in_order(model, roll_back)
+        self.refits.rolled_back(model)
+        return description
+
+    async def in_order(self, model: Model | None, run: Callable[[], Any], samples: int = 1) -> Any:
+        """The result of a function that the writer calls when its turn comes in the queue.
+
+        model: that it is about, whose requests it comes between; None of none. samples: for how
+        many it takes room in the queue; one for which there is always room takes none.
+        """
+        await self._readiness.wait()
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._queue.put(Order(run, answer, model), samples, 0, model, alone=True)
+        return await answer
+
+    async def next_turn(self, model: Model) -> Turn:
+        """What a model that follows another one is to learn next."""
+        turn: Turn = await self.in_order(
+            model, lambda: self._writer.challengers.next_turn(model), samples=0
+        )
+        return turn
+
+    async def _take_window(self, model: Model) -> Window:
+        window: Window = await self.in_order(model, lambda: self._writer.window(model), samples=0)
+        return window
+
+    async def _keep_fit(self, model: Model, window: Window, fit: Fit) -> dict[str, Any]:
+        description: dict[str, Any]
+        description = await self.in_order(
+            model, lambda: self._writer.keep_fit(model, window, fit), samples=0
+        )
+        return description
