@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 from starlette.types import Receive, Scope, Send
 
-from service.errors import InDoubt
+from service.errors import InDoubt, NotReady, Refusal
 from service.replicas.director import Director, Target
 from service.web.layers.kept_body import KeptBody
 
@@ -53,7 +53,7 @@ class HttpHop:
         return told
 
     async def forward(self, target: Target, scope: Scope, body: KeptBody, send: Send) -> bool:
-        """Whether a replica has answered. Raises Unreachable, InDoubt, TooLarge."""
+        """Whether a replica has answered. Raises Unreachable, InDoubt, TooLarge, NotReady."""
         query = scope["query_string"]
         headers = [
             (name, value)
@@ -88,6 +88,10 @@ class HttpHop:
                 "the replica that leads the model has left before it answered; look at the model "
                 f"before you go on, or send requests under a key ({type(error).__name__})"
             ) from None
+        except asyncio.CancelledError:  # only a server that stops cancels what it has accepted
+            if begun:
+                raise
+            raise _cut_off(scope) from None
         return True
 
     async def _sent(self, request: httpx.Request, target: Target) -> httpx.Response:
@@ -122,6 +126,14 @@ def _is_safe(scope: Scope) -> bool:
     calls = ("predict", "infer")
     keyed = any(name == b"idempotency-key" for name, _ in scope["headers"])
     return keyed or scope["path"].rpartition("/")[2] in calls
+
+
+def _cut_off(scope: Scope) -> Refusal:
+    """Why a call has no answer that was sent on by a replica which stops."""
+    why = "this replica stops, and the one that leads the model has not answered"
+    if _is_safe(scope):
+        return NotReady(f"{why}; try again")
+    return InDoubt(f"{why}; look at the model before you go on, or send requests under a key")
 
 
 async def _send_while_read(response: httpx.Response, receive: Receive, send: Send) -> None:

@@ -1,8 +1,11 @@
 """The layer of a fleet around a replica's application, with a fleet of one."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
 from starlette.types import Receive, Scope, Send
 
 from service.replicas.membership import Membership
@@ -49,6 +52,29 @@ class Gone(Alone):
 
     def suspect(self, _: object) -> None:
         pass
+
+
+class Silent(Gone):
+    """The replica that leads the model, which takes a call and does not answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.url = ""
+
+    def is_gone(self, _: object) -> bool:
+        return False
+
+    @contextlib.asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        async with await asyncio.start_server(self._take, "127.0.0.1", 0) as server:
+            self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            yield
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer):
+            await reader.readuntil(b"rows")
+            self.asked.set()
+            await reader.read()
 
 
 class Views:
@@ -121,6 +147,23 @@ def test_a_call_that_a_stop_cuts_off_before_it_began_is_told_to_try_again():
     sent = asyncio.run(run())
     assert sent[0]["status"] == 503
     assert b"try again" in sent[1]["body"]
+
+
+@pytest.mark.parametrize(("call", "type_"), [("samples", b"in-doubt"), ("predict", b"not-ready")])
+def test_a_call_that_a_stop_cuts_off_at_the_leader_says_what_is_known(call: str, type_: bytes):
+    async def run() -> list[Any]:
+        leader = Silent()
+        async with leader.listening():
+            sent = Call(leader, Views(held=False), f"/v1/models/m/{call}")
+            running = asyncio.create_task(sent.run())
+            await leader.asked.wait()
+            running.cancel()
+            await running
+        return sent.sent
+
+    sent = asyncio.run(run())
+    assert sent[0]["status"] == 503
+    assert b"urn:wolfstream:" + type_ in sent[1]["body"]
 
 
 def test_a_view_predicts_while_its_model_is_taken_over():
