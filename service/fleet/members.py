@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import operator
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +16,9 @@ from typing import Any, NamedTuple
 from nats.aio.msg import Msg
 from nats.errors import Error
 
+from service.fleet import commit_messages
 from service.fleet.connection import NatsConnection
+from service.storage import snapshot_format
 
 logger = logging.getLogger(__name__)
 
@@ -39,12 +42,27 @@ class Led(NamedTuple):
     number: int = 0
 
 
+class Formats(NamedTuple):
+    """The versions of formats that a replica writes; it reads those before them, too.
+
+    log: of a log's messages. snapshot: of snapshots. The defaults are those of replicas that do not
+    tell theirs.
+    """
+
+    log: int = 1
+    snapshot: int = 1
+
+
+WRITTEN = Formats(commit_messages.FORMAT, snapshot_format.VERSION)
+
+
 class Replica(NamedTuple):
     """What a replica has told.
 
     url: at which the others reach it, and by which they know it. ready: whether it takes models.
     leads, follows: models by name; of those that it follows, their sequences. word: by which it
-    knows the others, when they ask for views; empty of an older version, which gives none.
+    knows the others, when they ask for views; empty of an older version, which gives none. formats:
+    that it writes.
     """
 
     url: str
@@ -52,6 +70,7 @@ class Replica(NamedTuple):
     leads: dict[str, Led]
     follows: dict[str, int]
     word: str = ""
+    formats: Formats = Formats()
 
 
 class Members:
@@ -90,7 +109,12 @@ class Members:
 
     def living(self) -> list[Replica]:
         """The replicas that were heard lately, this one among them."""
-        return [self._report(), *self.others()]
+        return [self._own(), *self.others()]
+
+    def _own(self) -> Replica:
+        """The replica here, which takes no models while another could not read what it writes."""
+        own = self._report()
+        return own._replace(ready=own.ready and not not_reading(own.formats, self.others()))
 
     def leader_of(self, name: str) -> Replica | None:
         """The other replica that says that it leads a model; of several the one since latest."""
@@ -116,7 +140,7 @@ class Members:
             return
         self._connected_at = time.monotonic()
         try:
-            told = json.dumps(self._report()).encode()
+            told = json.dumps(self._own()).encode()
             await self._nats.client.publish(_SUBJECT, told)
         except (Error, RuntimeError) as error:  # what is told may change meanwhile
             logger.warning("the other replicas were not told: %s", error)
@@ -143,8 +167,14 @@ def ranked(name: str, living: Sequence[Replica]) -> list[Replica]:
 def _read(told: Any) -> Replica:
     url, ready, leads, follows = told[:4]
     word = told[4] if len(told) > 4 else ""
+    formats = Formats(*told[5][: len(Formats._fields)]) if len(told) > 5 else Formats()
     known = {name: Led(*one[:3]) for name, one in leads.items()}
-    return Replica(url, ready, known, follows, str(word))
+    return Replica(url, ready, known, follows, str(word), formats)
+
+
+def not_reading(written: Formats, replicas: Sequence[Replica]) -> list[str]:
+    """The addresses of replicas that do not read what is written in some formats."""
+    return [one.url for one in replicas if any(map(operator.gt, written, one.formats))]
 
 
 def _weight(url: str, name: str) -> bytes:

@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from service.storage.archive import UnreadableArchive, read_arrays
 from service.storage.directories import sync_directory
 
-_MAGIC, _VERSION = b"WOLFSN\x00", b"\x01"
+# A reader of a version reads those before it, too.
+VERSION = 1
+_MAGIC, _VERSION = b"WOLFSN\x00", bytes([VERSION])
 _DIGEST_BYTES = 32
 
 

@@ -7,7 +7,15 @@ from typing import Any
 
 from service.engine.facade import Engine
 from service.errors import NotReady, Refusal, StartupError, StorageFailed
-from service.fleet.members import BEAT_SECONDS, MAX_LAG_SECONDS, Led, Members, Replica, ranked
+from service.fleet.members import (
+    BEAT_SECONDS,
+    MAX_LAG_SECONDS,
+    WRITTEN,
+    Led,
+    Members,
+    Replica,
+    ranked,
+)
 from service.fleet.opening import Fleet
 from service.replicas.director import Target
 
@@ -40,7 +48,8 @@ class Roles:
             model.name: Led(self._fleet.term_of(model.id), model.published.sequence, model.id)
             for model in self._engine.recovered()
         }
-        return Replica(self._url, ready, leads, self._engine.leading.followed, self.word)
+        followed = self._engine.leading.followed
+        return Replica(self._url, ready, leads, followed, self.word, WRITTEN)
 
     def is_here(self, replica: Target) -> bool:
         """Whether a replica is this one."""
@@ -193,6 +202,7 @@ class Roles:
                     "ready": replica.ready,
                     "leads": {name: led._asdict() for name, led in replica.leads.items()},
                     "follows": replica.follows,
+                    "formats": replica.formats._asdict(),
                 }
                 for replica in sorted(self.members.living(), key=lambda one: one.url)
             ],

@@ -1,13 +1,19 @@
 """Who is to lead a model: spread evenly, and where a replica leaves its own models move."""
 
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
-from tests.service.nats import MISSING
+from tests.service.nats import MISSING, NatsServers
 
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from service.fleet.members import Replica, ranked
+from service.fleet.connection import NatsConnection
+from service.fleet.members import Formats, Led, Members, Replica, ranked
 
 LIVING = [Replica(f"http://10.0.0.{number}:8000", True, {}, {}) for number in range(1, 4)]
 NAMES = [f"model-{number}" for number in range(300)]
@@ -33,3 +39,45 @@ def test_a_replica_that_leaves_moves_its_own_models_to_those_who_stood_by():
 def test_one_that_takes_no_models_leads_none():
     leaving = [LIVING[0]._replace(ready=False), *LIVING[1:]]
     assert leaders(leaving) == leaders(LIVING[1:])
+
+
+class TestFormats:
+    """While versions are mixed, those lead whose formats all of the living read."""
+
+    @pytest.fixture
+    def nats(self, servers: NatsServers) -> Iterator[NatsConnection]:
+        connection = NatsConnection(servers.addresses, "test")
+        yield connection
+        connection.close()
+
+    def hears(self, nats: NatsConnection, own: Formats, *told: list[Any]) -> Members:
+        """A replica that has heard others."""
+        members = Members(nats, "http://own", lambda: replica("http://own", own))
+        for one in told:
+            nats.run(nats.client.publish("wolfstream.replicas", json.dumps(one).encode()), 10)
+        deadline = time.monotonic() + 60
+        while len(members.others()) < len(told):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        return members
+
+    def test_who_writes_what_another_one_cannot_read_takes_no_models(self, nats: NatsConnection):
+        of_an_older_version: list[Any] = ["http://older", True, {"m": [7, 3]}, {}]
+        members = self.hears(nats, Formats(log=2), of_an_older_version)
+        assert [one.url for one in ranked("m", members.living())] == ["http://older"]
+        assert members.others()[0].leads == {"m": Led(7, 3)}
+
+    def test_all_who_write_the_same_take_models(self, nats: NatsConnection):
+        newer = Formats(2, 2)
+        members = self.hears(nats, newer, list(replica("http://newer", newer)))
+        assert {one.url for one in ranked("m", members.living())} == {"http://own", "http://newer"}
+
+    def test_a_later_version_may_tell_of_more_formats(self, nats: NatsConnection):
+        later = [*replica("http://later", Formats()), "more"]
+        later[5] = [1, 1, 1]
+        members = self.hears(nats, Formats(), later)
+        assert len(ranked("m", members.living())) == 2
+
+
+def replica(url: str, formats: Formats) -> Replica:
+    return Replica(url, True, {}, {}, "word", formats)
