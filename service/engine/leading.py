@@ -58,7 +58,7 @@ class Follower:
         """Learn what the log has by now. Raises StartupError, StorageFailed."""
         if self._begun and not self.learner.model.broken:
             try:
-                self._note(self.replay(_products_as_set))
+                self._note(self.replay())
             except StartupError as error:  # the leader has purged what was not read
                 logger.info("model %s: read again from its snapshot: %s", self.entry.name, error)
                 self._begun = False
@@ -75,14 +75,12 @@ class Follower:
             self._rollback, self._begun = self._last_rollback(), True
         self.learner.publish()
 
-    def replay(
-        self, computing: Callable[[int], AbstractContextManager[None]]
-    ) -> list[KeyedRequest]:
+    def replay(self) -> list[KeyedRequest]:
         """Learn what comes next in the log; keys that had no answers, with them."""
-        blocks = replay(self.learner, self._storage, computing)
+        blocks = replay(self.learner, self._storage, _products_as_set)
         return [row for found in blocks for row in found]
 
-    def begin_term(self, computing: Callable[[int], AbstractContextManager[None]]) -> None:
+    def begin_term(self) -> None:
         """Write that this replica leads from the log's end on, which is learned by then.
 
         Raises NotLeader where that cannot be reached, StorageFailed, StartupError.
@@ -95,7 +93,7 @@ class Follower:
             try:
                 journal.append_epoch(number, max(end, learner.sequence), term)
             except NotLeader:
-                self._note(self.replay(computing))
+                self._note(self.replay())
                 if self._last_rollback() != self._rollback:
                     self._begun = False
                     break
@@ -136,7 +134,6 @@ class Leading:
     """The models that this server leads and follows. Used on the event loop.
 
     in_order: runs a function on the writer's thread, between the requests of a model.
-    computing: is entered there around replays.
     """
 
     def __init__(
@@ -144,11 +141,10 @@ class Leading:
         storage: Storage,
         models: LiveModels,
         keys: RememberedKeys,
-        computing: Callable[[int], AbstractContextManager[None]],
         in_order: Callable[[Model | None, Callable[[], Any]], Awaitable[Any]],
     ) -> None:
         self._storage, self._models, self._keys = storage, models, keys
-        self._computing, self._in_order = computing, in_order
+        self._in_order = in_order
         self._workers = ThreadPoolExecutor(_AT_A_TIME, "takeover")
         self._standby = ThreadPoolExecutor(1, "standby")
         self._followed: dict[str, Follower] = {}
@@ -185,6 +181,8 @@ class Leading:
                 follower = Follower(entry, self._storage)
             try:
                 await loop.run_in_executor(self._workers, follower.catch_up)
+                # Its log may take seconds to answer, which the models that are led need not.
+                await loop.run_in_executor(self._workers, follower.begin_term)
                 await self._in_order(None, lambda: self._begin(follower))
             except StartupError as error:
                 raise NotLeader(f"model {name!r} cannot be read: {error}") from None
@@ -193,9 +191,8 @@ class Leading:
             return True
 
     def _begin(self, follower: Follower) -> None:
-        """Begin a term, on the writer's thread."""
+        """Learn for a model whose term has begun, on the writer's thread."""
         model = follower.learner.model
-        follower.begin_term(self._computing)
         answered = follower.answered()
         self._models.adopt(follower.learner)
         self._keys.add_answered(answered)

@@ -190,7 +190,7 @@ class Writer:
         self, in_order: Callable[[Model | None, Callable[[], Any]], Awaitable[Any]]
     ) -> Leading:
         """Return the object that decides which models of a fleet are learned here."""
-        return Leading(self._storage, self.models, self._keys, self._threads.using, in_order)
+        return Leading(self._storage, self.models, self._keys, in_order)
 
     def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
         """Add a model that was uploaded; see `LiveModels.add`."""
