@@ -1,0 +1,53 @@
+"""A short campaign of faults: what clients were answered agrees with the fleet's log.
+
+The long one is `tests.hard.test_fleet`.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import httpx
+import pytest
+
+from tests.service.fleet.test_replicas import wait_for
+from tests.service.nats import MISSING
+from tests.service.specs import PAPERS
+
+if MISSING:
+    pytest.skip(MISSING, allow_module_level=True)
+
+from tests.hard.fleet_check import check
+from tests.hard.fleet_clients import PROBE, Clients
+from tests.hard.fleet_faults import Faults, Parts
+
+MODELS = ["first", "second"]
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Iterator[Parts]:
+    fleet = Parts(tmp_path, 1)
+    try:
+        yield fleet.start()
+    finally:
+        fleet.close()
+
+
+def test_of_a_fleet_whose_leader_is_killed_and_cut_off_nothing_is_lost(
+    parts: Parts, tmp_path: Path
+):
+    for model in MODELS:
+        url = f"{parts.urls[0]}/v1/models/{model}"
+        wait_for(lambda at=url: httpx.put(at, json=PAPERS).is_success)  # type: ignore[misc]
+    clients = Clients(parts.urls, MODELS, 0)
+    faults = Faults(parts, MODELS, Random(0), hurry=10.0)
+    clients.begin()
+    try:
+        for kind in ("leader killed", "replica cut off"):
+            faults.let(kind)
+    finally:
+        clients.end()
+    found = check(parts.nats.addresses, tmp_path, clients.sent, clients.read, PROBE)
+    assert clients.failures == []
+    assert found.faults == []
+    assert found.figures["samples acknowledged"] > 0
