@@ -86,17 +86,24 @@ def transform(features: FeatureMap, Z: Float64Array) -> Float64Array:
     return Phi
 
 
-def relevance(features: FeatureMap, W: Float64Array) -> Float64Array:
-    """How much each coordinate counts for a learner with weights W (K, D): (d,), the most 1.
+def shares(features: FeatureMap) -> Float64Array:
+    """(d, m) how much of a Fourier feature's weight counts for each coordinate, in `relevance`.
 
-    The sum of squared weights of the columns that use it, those of two coordinates by half each and
-    those of all not at all; 1 for every coordinate while there are no weights.
+    By half each of two coordinates, and not at all where a feature uses all of more.
     """
-    d, _ = features.W.shape
-    energy = (W * W).sum(axis=0)
     used = features.W != 0.0
     orders = used.sum(axis=0)
-    share = np.where(orders <= min(2, d), used / orders, 0.0)
+    return np.asarray(np.where(orders <= min(2, len(used)), used / orders, 0.0))
+
+
+def relevance(share: Float64Array, W: Float64Array) -> Float64Array:
+    """How much each coordinate counts for a learner with weights W (K, D): (d,), the most 1.
+
+    The sum of squared weights of the columns that use it, by their `shares`; 1 for every coordinate
+    while there are no weights.
+    """
+    d, m = share.shape
+    energy = (W * W).sum(axis=0)
     waves = energy[1 + d :].reshape(2, -1).sum(axis=0)
-    of_each: Float64Array = energy[1 : 1 + d] / d + share @ waves / features.W.shape[1]
+    of_each: Float64Array = energy[1 : 1 + d] / d + share @ waves / m
     return of_each / of_each.max() if of_each.max() > 0.0 else np.ones(d)

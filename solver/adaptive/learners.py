@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.adaptive.diagonal import DiagonalLearners, DiagonalWeights, diagonal_scores
-from solver.adaptive.features import FeatureMap, relevance
+from solver.adaptive.features import FeatureMap, relevance, shares
 from solver.adaptive.gradient import GradientLearners
 from solver.adaptive.neighbours import Neighbours, NeighboursView, neighbour_scores
 from solver.adaptive.ridge import CHUNK, RidgeLearners
@@ -69,7 +69,7 @@ class Learners:
     def __init__(
         self, settings: Settings, features: FeatureMap, *, wide: bool, regression: bool
     ) -> None:
-        self._features = features
+        self._shares = shares(features)
         self.ridge = [
             RidgeLearners(list(group), features.columns(span))
             for (span, _), group in groupby(settings.ridge, lambda one: (one.span, one.losses))
@@ -118,7 +118,7 @@ class Learners:
             one.end_chunk(samples)
         if self.neighbours is not None and self.ridge:
             first = next(one for one in self.ridge if one.span == "all")
-            self.neighbours.weigh(relevance(self._features, first.W[0, 0]))
+            self.neighbours.weigh(relevance(self._shares, first.W[0, 0]))
 
     def rescale(self, factor: float, shift: float) -> None:
         """Have every learner answer factor s + shift where it answered s."""

@@ -16,7 +16,7 @@ from solver.rows.sample_weights import Weights
 from solver.stream.moved_classes import FollowingSet
 from solver.stream.paper_learners import SetPicture
 from solver.stream.votes import Answer
-from solver.working_set.auto_widths import AutoWidths, TimedView
+from solver.working_set.auto_widths import AutoWidths
 from solver.working_set.learner import WorkingSet
 from solver.working_set.past import MOST_KEPT
 from solver.working_set.summary import Summary
@@ -137,8 +137,7 @@ class KernelLearner(Generic[L]):
 
     def view(self) -> Any:
         """An immutable view of the learner; of one whose members fade, a `TimedView`."""
-        view: TimedView | Any = self.current.view()
-        return view if self._fading is None else self._fading.view()
+        return self.current.view() if self._fading is None else self._fading.view()
 
     @property
     def frozen(self) -> bool:
