@@ -9,7 +9,7 @@ from service.heads.answers import Predictions
 from service.heads.kinds import BESIDE, KINDS, LISTENERS
 from service.heads.protocol import HeadView
 from service.model.fitting_rows import not_fitting
-from service.model.reasons import explained, not_explained
+from service.model.reasons import explained
 from service.samples.validation import Question
 from service.spec.heads import HeadName
 from solver.prepare.named_rows import Rows
@@ -17,7 +17,6 @@ from solver.prepare.row_form import AnotherKind
 from solver.prepare.schema import Misfit
 from solver.rows.matrix import Matrix
 from solver.stream.explanations import explanations
-from solver.stream.reasons import NoGradient
 from solver.stream.rows import RowsView
 from solver.stream.turns import votes_for
 from solver.stream.votes import Votes
@@ -74,10 +73,7 @@ class Published(NamedTuple):
     ) -> list[dict[str, Any]]:
         votes, view = self._votes(head, X), self.heads[head]
         found = explanations(head, self.heads, self.rows, question.rows, X, predictions.said, votes)
-        try:
-            return [explained(view, one, question.explain) for one in found]
-        except NoGradient as error:
-            raise not_explained(head, error) from None
+        return [explained(view, one, question.explain) for one in found]
 
     def _votes(self, head: HeadName, X: Matrix) -> Votes:
         """What the others say of rows, if this head listens to them."""

@@ -2,20 +2,8 @@
 
 from typing import Any
 
-from service.errors import Invalid
 from service.heads.protocol import HeadView
-from service.spec.heads import HeadName
 from solver.stream.explanations import Explanation
-from solver.stream.reasons import NoGradient
-
-
-def not_explained(head: HeadName, error: NoGradient) -> Invalid:
-    """The refusal of rows that a head cannot explain."""
-    return Invalid(
-        f"the head {head} cannot explain these rows: {error}; leave explain out, or name another "
-        "head in ?head=",
-        [{"pointer": "/explain", "detail": f"{error}"}],
-    )
 
 
 def explained(view: HeadView, explanation: Explanation, most: int) -> dict[str, Any]:

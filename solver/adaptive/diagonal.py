@@ -110,7 +110,11 @@ class DiagonalLearners:
 
 def slots_of(X: SparseRows) -> NDArray[np.int64]:
     """The slot of each entry of `compact(X)`: 1 and on, SLOTS of them."""
-    column = compact(X).indices.astype(np.int64)
+    return slots_of_columns(compact(X).indices.astype(np.int64))
+
+
+def slots_of_columns(column: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The slot of each of some columns."""
     far = (mixed(column) % np.uint64(SLOTS)).astype(np.int64)
     return 1 + np.where(column < SLOTS, column, far)
 

@@ -1,7 +1,7 @@
 """The gradients of a bank's answers in the rows, and in what other heads told it of them.
 
 Linear learners on the shared features, temperatures, stackers and shares are smooth; neighbours
-are constant but where the nearest ones change. Wide rows, which are hashed, have none here.
+are constant but where the nearest ones change. `wide_gradients` has what is made of wide rows.
 """
 
 from typing import NamedTuple
@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 
 from solver.adaptive.combination import LARGEST_SCORE, Combination
 from solver.adaptive.features import LARGEST, FeatureMap
+from solver.adaptive.hashing import WIDTH, hashed_and_standardised
 from solver.adaptive.inputs import InputView, inputs_of
 from solver.adaptive.learners import LearnersView, scores_of
-from solver.adaptive.regressor import LAGS, ValueView, with_others
+from solver.adaptive.regressor import ValueView, with_others
 from solver.adaptive.values import ValueCombination
 from solver.adaptive.view import ClassView, with_external
+from solver.adaptive.wide_gradients import of_diagonal, through_hashing
 from solver.arrays import Float64Array
+from solver.rows.matrix import SparseRows
 
 
 class BankGradient(NamedTuple):
@@ -31,11 +34,10 @@ def class_gradient(
 ) -> BankGradient:
     """That of sum_k direction_k log p_k for a row x (d,); direction (K,) sums to zero.
 
-    external: (voters, K) scores of the row, as `view.predict_classes` takes them. Raises TypeError
-    for a bank of wide rows.
+    external: (voters, K) scores of the row, as `view.predict_classes` takes them.
     """
-    phi, Z = _features(view.inputs, x)
-    found = scores_of(view.learners, phi, None)[:, :, :-1]
+    made = _made(view.inputs, x)
+    found = scores_of(view.learners, made.phi, made.sparse)[:, :, :-1]
     own = found.shape[1]
     parts = [found]
     if view.history is not None:
@@ -43,7 +45,7 @@ def class_gradient(
     given = None if external is None else external[None]
     scores, awake = with_external(parts, given, view.external)
     of_scores = _of_scores(view.combination, scores[0], awake[0], direction)
-    of_row = _through(view.inputs.features, view.learners, phi[0], Z, of_scores[:own])
+    of_row = _of_row(view.inputs, view.learners, x, made, of_scores[:own])
     of_votes = of_scores[len(of_scores) - view.external :]
     return BankGradient(of_row, of_votes if external is None else _unfilled(of_votes, external))
 
@@ -51,29 +53,56 @@ def class_gradient(
 def value_gradient(view: ValueView, x: Float64Array, external: Float64Array | None) -> BankGradient:
     """That of the value predicted for a row x (d,), in units of the target.
 
-    external: (voters,) values for the row. Raises TypeError for a bank of wide rows.
+    external: (voters,) values for the row.
     """
     past = None if view.last is None else view.last[None]
-    phi, Z = _features(view.inputs, x, view.lags)
-    found = scores_of(view.learners, phi, None)[:, :, 0]
+    made = _made(view.inputs, x, view.lags)
+    found = scores_of(view.learners, made.phi, made.sparse)[:, :, 0]
     given = None if external is None else external[None]
     _, awake = with_others(found, past, given, view.external, view.centre, view.unit)
     of_values = _of_values(view.combination, awake[0])
     own = view.unit * of_values[: found.shape[1], None]
-    of_row = _through(view.inputs.features, view.learners, phi[0], Z, own)
+    of_row = _of_row(view.inputs, view.learners, x, made, own)
     of_votes = (of_values * awake[0])[len(of_values) - view.external :]
-    lags = 0 if view.lags is None else LAGS
-    return BankGradient(of_row[: len(of_row) - lags], of_votes)
+    return BankGradient(of_row, of_votes)
 
 
-def _features(
-    inputs: InputView, x: Float64Array, lags: Float64Array | None = None
-) -> tuple[Float64Array, Float64Array]:
-    """The shared features (1, D) of a row, and what they are made of, (d,)."""
-    if inputs.moments is not None:
-        raise TypeError("rows of so many columns are hashed")
-    phi, _ = inputs_of(inputs, x[None], lags)
-    return phi, x if lags is None else np.concatenate([x, lags[0]])
+class _Made(NamedTuple):
+    """What is made of a row.
+
+    phi: the shared features, (1, D). Z: the columns that these are of, (C,). sparse: the entries of
+    a wide row; None of another one.
+    """
+
+    phi: Float64Array
+    Z: Float64Array
+    sparse: SparseRows | None
+
+
+def _made(inputs: InputView, x: Float64Array, lags: Float64Array | None = None) -> _Made:
+    phi, sparse = inputs_of(inputs, x[None], lags)
+    Z = x
+    if inputs.moments is not None and sparse is not None:
+        Z = hashed_and_standardised(inputs.moments, sparse)[0]
+    return _Made(phi, Z if lags is None else np.concatenate([Z, lags[0]]), sparse)
+
+
+def _of_row(
+    inputs: InputView,
+    learners: LearnersView,
+    x: Float64Array,
+    made: _Made,
+    of_scores: Float64Array,
+) -> Float64Array:
+    """The gradient (d,) of sum of of_scores (learners, K) times the learners' scores."""
+    of_columns = _through(inputs.features, learners, made.phi[0], made.Z, of_scores)
+    if inputs.moments is None:
+        return of_columns[: len(x)]  # what comes after them are lags
+    found = through_hashing(inputs.moments, x, of_columns[:WIDTH])
+    if learners.diagonal is None:
+        return found
+    steps = learners.diagonal.W.shape[1]
+    return found + of_diagonal(learners.diagonal, x, of_scores[-steps:])
 
 
 def _through(
@@ -83,7 +112,7 @@ def _through(
     Z: Float64Array,
     of_scores: Float64Array,
 ) -> Float64Array:
-    """The gradient (d,) of sum of of_scores (learners, K) times the scores of linear learners."""
+    """The part of the linear learners, (C,) in the columns."""
     d, m = features.W.shape
     of_phi, start = np.zeros(features.dimension), 0
     classes = of_scores.shape[1]

@@ -38,15 +38,19 @@ def mixed(columns: NDArray[np.int64]) -> NDArray[np.uint64]:
     return bits ^ (bits >> np.uint64(31))
 
 
+def hashed_places(column: NDArray[np.int64]) -> tuple[NDArray[np.int64], Float64Array]:
+    """The slot of each of some columns, and the sign with which its values count there."""
+    bits = mixed(column)
+    far = column >= WIDTH
+    slot = np.where(far, (bits % np.uint64(WIDTH)).astype(np.int64), column)
+    return slot, np.where(far & (bits >> np.uint64(63) == 1), -1.0, 1.0)
+
+
 def hashed(X: SparseRows) -> Float64Array:
     """The rows with hashed columns, (n, WIDTH) float64."""
     packed = compact(X)
     row = np.repeat(np.arange(len(packed.start)), packed.stop - packed.start)
-    column = packed.indices.astype(np.int64)
-    bits = mixed(column)
-    far = column >= WIDTH
-    slot = np.where(far, (bits % np.uint64(WIDTH)).astype(np.int64), column)
-    sign = np.where(far & (bits >> np.uint64(63) == 1), -1.0, 1.0)
+    slot, sign = hashed_places(packed.indices.astype(np.int64))
     values = sign * np.clip(packed.values, -LARGEST, LARGEST)
     flat = np.bincount(row * WIDTH + slot, values, minlength=len(packed.start) * WIDTH)
     dense: Float64Array = flat.astype(np.float64).reshape(-1, WIDTH)

@@ -9,14 +9,13 @@ from solver.asset.fourier import FourierMap
 from solver.asset.identity import IdentityMap
 from solver.asset.view import AssetView
 from solver.kernels.gradients import expansion_gradient
-from solver.rows.matrix import SparseRows
 
 
 def score_gradient(view: AssetView, x: Float64Array, direction: Float64Array) -> Float64Array:
-    """The gradient (d,) of sum_c direction_c score_c in a row x (d,), which is dense.
+    """The gradient (d,) of sum_c direction_c score_c in a row x (d,).
 
     direction: (classes,), of two classes as of the scores -f/2 and f/2; in regression (1,), of the
-    prediction. Raises TypeError for a map of sparse rows with landmarks.
+    prediction.
     """
     if view.task == "regression":
         weights = direction * view.unit
@@ -36,7 +35,4 @@ def score_gradient(view: AssetView, x: Float64Array, direction: Float64Array) ->
         return np.asarray(
             features.frequency[: len(known)] @ (scale * np.sin(argument) * coefficient)
         )
-    landmarks = features.landmarks.exact
-    if isinstance(landmarks, SparseRows):
-        raise TypeError("the landmarks are sparse rows")
-    return expansion_gradient(features.kernel, landmarks, coefficient, x)
+    return expansion_gradient(features.kernel, features.landmarks.exact, coefficient, x)

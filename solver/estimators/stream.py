@@ -24,7 +24,6 @@ from solver.rows.sample_weights import Weights, weights_of
 from solver.stream.explanations import Explanation
 from solver.stream.model import StreamModel, Taught
 from solver.stream.parameters import Task
-from solver.stream.reasons import NoGradient
 from solver.stream.rows import StreamRows
 from solver.stream.votes import Said
 
@@ -227,14 +226,11 @@ class StreamEstimator(BaseEstimator):
             return self._model.view().predict(rows)
 
     def _explained(self, X: Any, most: int) -> Iterator[Explanation]:
-        """Why the model says what it says. Raises ValueError for rows it cannot explain."""
+        """Why the model says what it says. Raises ValueError for rows that do not fit."""
         check_integer("most", most)
         rows = self._rows(X)
         with explaining():
-            try:
-                yield from self._model.view().explain(rows)
-            except NoGradient as error:
-                raise ValueError(f"these rows cannot be explained: {error}") from None
+            yield from self._model.view().explain(rows)
 
 
 def gradient_of(explanation: Explanation, most: int) -> list[dict[str, Any]]:

@@ -4,17 +4,22 @@ import numpy as np
 
 from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel
+from solver.rows.matrix import Matrix, SparseRows, compact
 
 
 def expansion_gradient(
-    kernel: Kernel, Z: Float64Array, coefficient: Float64Array, x: Float64Array
+    kernel: Kernel, Z: Matrix, coefficient: Float64Array, x: Float64Array
 ) -> Float64Array:
-    """The gradient (d,) of sum_m c_m k(z_m, x) in x, for rows Z (m, d) and coefficients c (m,).
+    """The gradient (d,) of sum_m c_m k(z_m, x) in x (d,), for rows Z and coefficients c (m,).
+
+    Sparse rows may have more features than x, which are 0 in it.
 
     rbf         2 gamma sum_m c_m k(z_m, x) (z_m - x)
     polynomial  gamma degree sum_m c_m (gamma z_m'x + coef0)^(degree - 1) z_m
     linear      sum_m c_m z_m
     """
+    if isinstance(Z, SparseRows):
+        return _of_sparse(kernel, compact(Z), coefficient, x)
     if kernel.type == "linear":
         return np.asarray(coefficient @ Z)
     if kernel.type == "polynomial":
@@ -24,3 +29,22 @@ def expansion_gradient(
     away = Z - x
     values = np.exp(-kernel.gamma * np.einsum("md,md->m", away, away))
     return np.asarray(2.0 * kernel.gamma * ((coefficient * values) @ away))
+
+
+def _of_sparse(
+    kernel: Kernel, Z: SparseRows, coefficient: Float64Array, x: Float64Array
+) -> Float64Array:
+    """The same without a dense copy of the rows, which are compact."""
+    d = max(len(x), int(Z.indices.max(initial=-1)) + 1)
+    row, at = np.repeat(np.arange(len(Z.start)), Z.stop - Z.start), np.pad(x, (0, d - len(x)))
+    inner = np.bincount(row, Z.values * at[Z.indices], len(Z.start))
+    weight = coefficient
+    if kernel.type == "polynomial":
+        base = kernel.gamma * inner + kernel.coef0
+        weight = coefficient * kernel.gamma * kernel.degree * base ** (kernel.degree - 1)
+    elif kernel.type == "rbf":
+        squares = np.bincount(row, np.square(Z.values), len(Z.start))
+        distance = np.maximum(squares - 2.0 * inner + at @ at, 0.0)
+        weight = 2.0 * kernel.gamma * coefficient * np.exp(-kernel.gamma * distance)
+    found: Float64Array = np.bincount(Z.indices, weight[row] * Z.values, d)[: len(x)].astype(float)
+    return found - weight.sum() * x if kernel.type == "rbf" else found

@@ -17,7 +17,7 @@ from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix, SparseRows
 from solver.rows.sample_weights import Weights
 from solver.stream.parameters import Task
-from solver.stream.reasons import Gradient, NoGradient
+from solver.stream.reasons import Gradient
 from solver.stream.value_head import Values
 from solver.stream.votes import Answer
 
@@ -68,17 +68,14 @@ class BankPicture(NamedTuple):
     def gradient(
         self, x: Float64Array, direction: Float64Array, votes: Float64Array | None
     ) -> Gradient:
-        """As of `class_head.LearnerView`. Raises NoGradient for wide rows."""
+        """As of `class_head.LearnerView`."""
         told = None if votes is None else votes[0]
-        try:
-            if isinstance(self.model, ClassView):
-                # Of two classes the scores are -f/2 and f/2 of f = log(p_1 / p_0).
-                if len(direction) == 2:
-                    direction = 0.5 * (direction[1] - direction[0]) * np.array([-1.0, 1.0])
-                return Gradient(*class_gradient(self.model, x, direction, told))
-            found = value_gradient(self.model, x, told)
-        except TypeError as error:
-            raise NoGradient(str(error)) from None
+        if isinstance(self.model, ClassView):
+            # Of two classes the scores are -f/2 and f/2 of f = log(p_1 / p_0).
+            if len(direction) == 2:
+                direction = 0.5 * (direction[1] - direction[0]) * np.array([-1.0, 1.0])
+            return Gradient(*class_gradient(self.model, x, direction, told))
+        found = value_gradient(self.model, x, told)
         return Gradient(direction[0] * found.of_row, direction[0] * found.of_votes)
 
 

@@ -28,7 +28,7 @@ class LearnerView(Protocol):
         """That of sum_k direction_k score_k at a row x (d,), or of direction_0 times its value.
 
         direction: (K,), which sums to zero; of two classes with a decision f, the scores are -f/2
-        and f/2. votes: of the row, (1, voters, K) or (1, voters). Raises NoGradient.
+        and f/2. votes: of the row, (1, voters, K) or (1, voters).
         """
 
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:

@@ -10,7 +10,7 @@ from solver.arrays import Float64Array
 from solver.prepare.influence import Influence, influences
 from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
-from solver.stream.reasons import MemberPulls, NoGradient, Sloped, gradient_of
+from solver.stream.reasons import MemberPulls, Sloped, gradient_of
 from solver.stream.rows import RowsView
 from solver.stream.votes import Said, Vote, Votes
 
@@ -71,8 +71,7 @@ def explanations(
 ) -> Iterator[Explanation]:
     """One for each row, made when it is asked for: the pulls of many members are large.
 
-    rows, X: as they were given, and as heads see them. votes: as the head was told. Raises
-    NoGradient where neither gradients nor members are known.
+    rows, X: as they were given, and as heads see them. votes: as the head was told.
     """
     own = heads[head]
     contests = own.contests(said)
@@ -82,17 +81,12 @@ def explanations(
         one = take_rows(X, slice(i, i + 1))
         members = None if contest is None else own.pulls(one, contest.wanted, contest.other)
         told = {name: Vote(vote.classes, vote.scores[i : i + 1]) for name, vote in votes.items()}
-        x, gradient = _dense(one), list[Influence]()
-        try:
-            slope = gradient_of(head, heads, x, _direction(contest, said), told)
-        except NoGradient:
-            if members is None:
-                raise
+        x = _dense(one)
+        slope = gradient_of(head, heads, x, _direction(contest, said), told)
+        if encoded is None:
+            gradient = _of_present(view, x, slope)
         else:
-            if encoded is None:
-                gradient = _of_present(view, x, slope)
-            else:
-                gradient = influences(view.form, view.preparation, encoded[i], slope)
+            gradient = influences(view.form, view.preparation, encoded[i], slope)
         yield Explanation(contest, gradient, members)
 
 

@@ -52,7 +52,7 @@ class StreamView(NamedTuple):
     def explain(self, rows: Rows | SparseRows) -> Iterator[Explanation]:
         """Why the bank says it; with the members of the working set that it listens to, if any.
 
-        Raises as `predict`, and NoGradient.
+        Raises as `predict`.
         """
         X = self._matrix(rows)
         said, votes = self._predict(X)

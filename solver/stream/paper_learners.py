@@ -16,7 +16,7 @@ from solver.asset.view import predict as predict_asset
 from solver.kernels.functions import Kernel
 from solver.rows.matrix import Matrix, SparseRows, first_features
 from solver.stream.parameters import AssetParameters, SetParameters, Task
-from solver.stream.reasons import Gradient, MemberPulls, NoGradient
+from solver.stream.reasons import Gradient, MemberPulls
 from solver.stream.value_head import Values
 from solver.stream.votes import Answer, Decided
 from solver.working_set.auto_widths import TimedView, predicted_now
@@ -86,13 +86,10 @@ class SetPicture(NamedTuple):
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
         """As of `class_head.LearnerView`."""
-        try:
-            if isinstance(self.view, TimedView):
-                timed = self.view.widths.timed(x[None], self.view.now)[0]
-                return Gradient(set_gradient(self.view.set, timed, direction)[:-1])
-            return Gradient(set_gradient(self.view, x, direction))
-        except TypeError as error:
-            raise NoGradient(str(error)) from None
+        if isinstance(self.view, TimedView):
+            timed = self.view.widths.timed(x[None], self.view.now)[0]
+            return Gradient(set_gradient(self.view.set, timed, direction)[:-1])
+        return Gradient(set_gradient(self.view, x, direction))
 
     def predict(self, X: Matrix, _: object = None) -> Answer:
         """What the set says of finite rows."""
@@ -116,10 +113,7 @@ class ValueSetPicture(NamedTuple):
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
         """As of `class_head.LearnerView`."""
-        try:
-            return Gradient(direction[0] * value_gradient(self.view, x))
-        except TypeError as error:
-            raise NoGradient(str(error)) from None
+        return Gradient(direction[0] * value_gradient(self.view, x))
 
 
 class AssetPicture(NamedTuple):
@@ -146,8 +140,5 @@ class AssetPicture(NamedTuple):
         known = x
         if takes_sparse(self.view.features):
             known = x[: self.features]
-        try:
-            found = asset_gradient(self.view, known, direction)
-        except TypeError as error:
-            raise NoGradient(str(error)) from None
+        found = asset_gradient(self.view, known, direction)
         return Gradient(np.pad(found, (0, len(x) - len(found))))

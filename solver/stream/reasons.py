@@ -12,10 +12,6 @@ from solver.stream.votes import NO_VOTES, Vote, Votes
 from solver.working_set.reasons import Pulls
 
 
-class NoGradient(TypeError):
-    """Rows of a kind for which a head has no gradient; the message says which."""
-
-
 class MemberPulls(NamedTuple):
     """The members' part in a decision.
 
@@ -74,7 +70,7 @@ class Sloped(Protocol):
         """That of sum_k direction_k score_k, or of direction_0 times a value, at a row x (d,).
 
         Scores are those of the head's `Vote`. direction: (K,), which sums to zero; of numbers (1,).
-        votes: as it was told. Raises NoGradient.
+        votes: as it was told.
         """
 
 

@@ -9,7 +9,7 @@ from solver.arrays import Float64Array
 from solver.kernels.blocks import kernel_block
 from solver.kernels.gradients import expansion_gradient
 from solver.kernels.prepared_rows import prepare_rows
-from solver.rows.matrix import Matrix, SparseRows, check_same_kind
+from solver.rows.matrix import Matrix, SparseRows, check_same_kind, sparse_from_csr, take_rows
 from solver.simplex.pairs import coupled_slopes, pair_classes
 from solver.working_set.view import WorkingSetView, pair_decisions
 
@@ -49,32 +49,24 @@ def pulls(view: WorkingSetView, x: Matrix, wanted: int, other: int) -> Pulls:
 
 
 def score_gradient(view: WorkingSetView, x: Float64Array, direction: Float64Array) -> Float64Array:
-    """The gradient (d,) of sum_c direction_c score_c in a dense row x (d,).
+    """The gradient (d,) of sum_c direction_c score_c in a row x (d,).
 
     direction: (classes,); of two classes the scores are -f/2 and f/2 of the decision f. Scores of
     more are those of `view.Predicted`; counts of pairs are constant but where a pair changes its
-    mind. Raises TypeError for sparse rows.
+    mind.
     """
-    members = view.rows.exact
-    if isinstance(members, SparseRows):
-        raise TypeError("the members are sparse rows")
     counts = np.diff(view.ends, prepend=0)
     weight = view.coefficient * np.repeat(_of_problems(view, x, direction), counts)
-    of_slot = np.zeros(len(members))
+    of_slot = np.zeros(len(view.rows.far))
     np.add.at(of_slot, view.column, weight)
     held = np.flatnonzero(of_slot)
-    return expansion_gradient(view.kernel, members[held], of_slot[held], x)
+    return expansion_gradient(view.kernel, take_rows(view.rows.exact, held), of_slot[held], x)
 
 
 def value_gradient(view: WorkingSetView, x: Float64Array) -> Float64Array:
-    """The gradient (d,) of the value that a set of numbers has at a dense row x (d,).
-
-    Raises TypeError for sparse rows.
-    """
-    members = view.rows.exact
-    if isinstance(members, SparseRows):
-        raise TypeError("the members are sparse rows")
-    return expansion_gradient(view.kernel, members[view.column], view.coefficient, x)
+    """The gradient (d,) of the value that a set of numbers has at a row x (d,)."""
+    members = take_rows(view.rows.exact, view.column)
+    return expansion_gradient(view.kernel, members, view.coefficient, x)
 
 
 def _of_problems(view: WorkingSetView, x: Float64Array, direction: Float64Array) -> Float64Array:
@@ -87,13 +79,21 @@ def _of_problems(view: WorkingSetView, x: Float64Array, direction: Float64Array)
     if view.n_classes == 2:
         return np.asarray(0.5 * (direction[1] - direction[0]) * sign)
     size = np.where(view.q != 0.0, np.abs(view.q), 1.0)
-    margin = pair_decisions(view, x[None])[0] * sign / size
+    margin = pair_decisions(view, _row(view, x))[0] * sign / size
     if view.coupled:
         return coupled_slopes(margin, direction) * sign / size
     minus, plus = pair_classes(view.n_classes).T
     total = np.bincount(plus, margin, view.n_classes) - np.bincount(minus, margin, view.n_classes)
     slope = direction / (3.0 * np.square(np.abs(total) + 1.0))
     return np.asarray((slope[plus] - slope[minus]) * sign / size)
+
+
+def _row(view: WorkingSetView, x: Float64Array) -> Matrix:
+    """A row as the members are."""
+    if not isinstance(view.rows.exact, SparseRows):
+        return x[None]
+    there = np.flatnonzero(x)
+    return sparse_from_csr(x[there], there, [0, len(there)], len(x))
 
 
 def _sign(view: WorkingSetView) -> Float64Array:

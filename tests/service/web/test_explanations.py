@@ -168,12 +168,22 @@ def test_sparse_rows_are_explained_by_their_words(client: httpx.Client, name: st
     (of_set,) = asked(client, url, {"fog": 1}, head="working_set", explain=3)["explanation"]
     assert of_set["for"] == "wet"
     assert of_set["members"]["for"][0]["label"] == "wet"
-    assert of_set["gradient"] == []
+    assert [one["feature"] for one in of_set["gradient"]] == ["fog"]
     (of_asset,) = asked(client, url, {"fog": 1}, head="asset", explain=3)["explanation"]
     assert [one["feature"] for one in of_asset["gradient"]] == ["fog"]
-    refused = client.post(f"{url}/predict?explain=3", json={"x": {"fog": 1}})
-    assert refused.status_code == 422
-    assert "name another head" in refused.json()["detail"]
+    (of_bank,) = asked(client, url, {"fog": 1}, explain=3)["explanation"]
+    assert of_bank["for"] == "wet"
+    assert [one["feature"] for one in of_bank["gradient"]] == ["fog"]
+
+
+def test_the_bank_explains_rows_of_many_columns(client: httpx.Client, name: str):
+    url = f"/v1/models/{name}"
+    client.put(url, json={"working_set": None, "asset": None}).raise_for_status()
+    X = np.random.default_rng(0).standard_normal((200, 300))
+    y = (X[:, 280] > 0.0).astype(int).tolist()
+    client.post(f"{url}/samples", json={"x": X.tolist(), "y": y}).raise_for_status()
+    (why,) = asked(client, url, X[0].tolist(), explain=3)["explanation"]
+    assert why["gradient"][0]["feature"] == 280
 
 
 def test_reasons_for_very_many_rows_are_refused(client: httpx.Client, model: str):

@@ -8,6 +8,7 @@ import pytest
 
 from solver.adaptive.classifier import AdaptiveClassifier
 from solver.adaptive.gradients import class_gradient, value_gradient
+from solver.adaptive.inputs import as_sparse
 from solver.adaptive.regressor import AdaptiveRegressor, predict_values
 from solver.adaptive.settings import CLASSIFICATION, REGRESSION, Pins, pinned
 from solver.adaptive.view import predict_classes
@@ -87,8 +88,67 @@ def test_gradients_of_values(temporal):
     np.testing.assert_allclose(found.of_votes, [of_first[0], 0.0], rtol=1e-5, atol=1e-9)
 
 
-def test_rows_that_are_hashed_have_none():
-    wide = AdaptiveClassifier(300)
-    wide.absorb(np.random.default_rng(0).standard_normal((40, 300)), np.arange(40) % 2)
-    with pytest.raises(TypeError, match="hashed"):
-        class_gradient(wide.view(), np.zeros(300), np.array([-1.0, 1.0]), None)
+WIDE = np.random.default_rng(3).standard_normal((80, 300))
+WIDE[:, 200:] *= np.random.default_rng(4).random((80, 100)) < 0.3
+# Columns of their own and hashed ones, there and absent.
+COLUMNS = [0, 5, 127, 128, 250, 299]
+WIDE_AT = 0.7 * WIDE[7]
+WIDE_AT[[5, 250]] = 0.0
+
+
+def moved(steps):
+    """A wide row whose COLUMNS are moved by so much."""
+    x = WIDE_AT.copy()
+    x[COLUMNS] += steps
+    return x
+
+
+def sparse_rows(X):
+    return as_sparse(np.atleast_2d(X))
+
+
+@pytest.mark.parametrize("rows", [np.atleast_2d, sparse_rows])
+def test_gradients_of_log_odds_in_wide_rows(rows):
+    columns = None if rows is sparse_rows else 300
+    bank = AdaptiveClassifier(columns, pinned(CLASSIFICATION, NO_NEIGHBOURS))
+    bank.absorb(rows(WIDE), (WIDE[:, 0] + WIDE[:, 250] > 0.0).astype(np.int64))
+    view = bank.view()
+
+    def odds(steps):
+        p = predict_classes(view, rows(moved(steps))).probability[0]
+        return np.log(p[1] / p[0])
+
+    found = class_gradient(view, WIDE_AT, np.array([-1.0, 1.0]), None).of_row[COLUMNS]
+    assert (found != 0.0).all()
+    expected = central(odds, np.zeros(len(COLUMNS)))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("temporal", [False, True])
+def test_gradients_of_values_in_wide_rows(temporal):
+    bank = AdaptiveRegressor(300, pinned(REGRESSION, NO_NEIGHBOURS), temporal=temporal)
+    bank.absorb(WIDE, 5.0 + WIDE[:, 0] + WIDE[:, 250])
+    view = bank.view()
+
+    def value(steps):
+        return predict_values(view, moved(steps)[None]).prediction[0]
+
+    found = value_gradient(view, WIDE_AT, None).of_row
+    expected = central(value, np.zeros(len(COLUMNS)))
+    np.testing.assert_allclose(found[COLUMNS], expected, rtol=1e-5, atol=1e-8)
+
+
+def test_a_column_that_was_never_met_moves_the_hashed_ones_alone():
+    bank = AdaptiveClassifier(None, pinned(CLASSIFICATION, NO_NEIGHBOURS))
+    bank.absorb(as_sparse(WIDE), (WIDE[:, 0] > 0.0).astype(np.int64))
+    view, x = bank.view(), np.concatenate([WIDE_AT, [0.5, 0.0]])
+    found = class_gradient(view, x, np.array([-1.0, 1.0]), None).of_row[[300, 301]]
+
+    def odds(steps):
+        moved_on = x.copy()
+        moved_on[300] += steps[0]
+        p = predict_classes(view, as_sparse(moved_on[None])).probability[0]
+        return np.log(p[1] / p[0])
+
+    np.testing.assert_allclose(found[:1], central(odds, np.zeros(1)), rtol=1e-5, atol=1e-8)
+    assert np.isfinite(found).all()

@@ -104,5 +104,30 @@ def test_sparse_members_pull_as_dense_ones_do():
     dense = pulls(one.view(), X[:1], 1, 0)
     thin = pulls(other.view(), sparse(X[:1], X.shape[1]), 1, 0)
     assert thin.decision == pytest.approx(dense.decision, rel=1e-3)
-    with pytest.raises(TypeError, match="sparse"):
-        score_gradient(other.view(), X[0], np.array([-1.0, 1.0]))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_the_gradient_of_sparse_members_is_that_of_dense_ones(kernel, classes):
+    X, codes = clusters(1, 150, 3, classes)
+    X[np.abs(X) < 0.3] = 0.0
+    one, other = WorkingSet(kernel, dtype=FLOAT64), WorkingSet(kernel, dtype=FLOAT64)
+    one.absorb(X, codes)
+    other.absorb(sparse(X), codes)
+    direction = np.zeros(classes)
+    direction[:2] = -1.0, 1.0
+    expected = score_gradient(one.view(), X[3], direction)
+    np.testing.assert_allclose(
+        score_gradient(other.view(), X[3], direction), expected, rtol=1e-6, atol=1e-9
+    )
+
+
+def test_features_beyond_those_of_the_row_are_zero_in_it():
+    X, codes = thin_clusters(2, 120)
+    X[:, -1] = np.arange(len(X)) % 3
+    learner = WorkingSet(Kernel("rbf", 0.1), dtype=FLOAT64)
+    learner.absorb(sparse(X), codes)
+    x = np.where(np.arange(X.shape[1]) < X.shape[1] - 1, X[0], 0.0)
+    direction = np.array([-1.0, 1.0])
+    whole = score_gradient(learner.view(), x, direction)
+    np.testing.assert_array_equal(score_gradient(learner.view(), x[:-1], direction), whole[:-1])
