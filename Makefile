@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: lock locked sbom audit demo demo-fleet test test-fleet test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-bound bench-streams clean
+.PHONY: lock locked sbom audit demo demo-fleet test test-fleet test-hard check format bench bench-service bench-solvers bench-asset bench-semiparametric bench-bound bench-growing bench-large bench-streams clean
 
 # What the server, the command and the demo run on; the tools of development come after it.
 .venv/runtime: pyproject.toml
@@ -123,6 +123,16 @@ bench-asset: .venv/peers
 
 bench-bound: .venv/installed
 	$(BIN)/python -m benchmarks.bound --data $(DATA)
+
+# LIBSVM takes hours on the last of its sizes; results are kept in GROWING, and what is there is not
+# run again.
+GROWING ?= growing.jsonl
+bench-growing: .venv/installed
+	$(BIN)/python -m benchmarks.growing --data $(DATA) --results $(GROWING)
+
+# Two hours on a quiet core, and 10 GB of memory.
+bench-large: .venv/installed
+	$(BIN)/python -m benchmarks.large --data $(DATA) --corrective-steps 8
 
 # All of it takes days with the limit of half an hour a learner; results are kept in STREAMS, and
 # what is there is not run again.
