@@ -118,3 +118,4 @@ def test_the_state_does_not_grow():
         absorbed(scores, codes, 500, calibration)
         sizes.append(sum(array.nbytes for array in calibration.state().values()))
     assert sizes[1] <= sizes[0] + 128 * 8 * 4
+    assert len(calibration.state()["codes"]) == 256  # those that the scaling is fitted to

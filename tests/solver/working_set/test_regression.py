@@ -174,6 +174,22 @@ def test_the_certificate_is_that_of_the_weights_in_float64(kernel, max_size):
     np.testing.assert_allclose(learner.certificate(), certificate_of(learner), rtol=1e-3)
 
 
+def test_no_gap_is_claimed_where_rounding_has_turned_the_quadratic_term():
+    learner = tube()
+    learner.absorb(*curve(30))
+    learner.members.value[:] = -learner.members.beta
+    assert np.isnan(learner.certificate().gap)
+
+
+def test_work_per_sample_counts_each_member_in_each_step():
+    X, y = curve(60)
+    learner = tube(steps=4)
+    assert learner.work_per_sample == 0
+    learner.absorb(X, y)
+    kernel_row, value, steps = 2, 1, 3 * 5
+    assert learner.work_per_sample == learner.store.used * (kernel_row + value + steps)
+
+
 def test_only_what_lies_outside_of_the_tube_is_stored():
     X, y = curve(80, noise=0.0)
     learner = tube(epsilon=0.5)
@@ -223,6 +239,12 @@ def test_the_weight_of_a_sample_that_leaves_goes_to_its_nearest_neighbour():
     learner.absorb(np.array([[40.0]]), np.array([1e6]))  # for which one has to leave
     assert learner.members.beta[2] == pytest.approx(before[0] + before[2])
     assert learner.store.rows.exact[0] == 40.0
+
+
+def test_steps_are_counted_as_many_as_there_may_have_been():
+    learner = tube(steps=10)
+    learner.absorb(*curve(120))
+    assert learner.steps == 120 * 11
 
 
 def test_h_is_computed_anew_after_many_steps():

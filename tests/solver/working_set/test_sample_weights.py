@@ -6,8 +6,10 @@ import pytest
 from solver.frank_wolfe.one_versus_one import solve_pairs
 from solver.frank_wolfe.solve_dual import Settings
 from solver.kernels.functions import Kernel
+from solver.kernels.precision import Precision
 from solver.working_set.auto_widths import AutoWidths
 from solver.working_set.learner import WorkingSet
+from solver.working_set.ridges import Ridges
 from solver.working_set.view import predict
 from tests.solver.streams import FLOAT64, clusters, direct_hessian, members
 
@@ -29,6 +31,14 @@ def learned(X, codes, weight=None, calls=(None,), **parameters):
         learner.absorb(X[part], codes[part], weight=None if weight is None else weight[part])
         start = end
     return learner
+
+
+def test_values_that_are_coarse_already_do_not_change_a_weight_of_one():
+    ridges, single = Ridges(1e6), Precision(np.dtype(np.float32), 1e-6)
+    given = np.array([0.5, 1.0, 4.0])
+    np.testing.assert_array_equal(
+        ridges.inverse_weights(np.zeros(3, np.int64), given, single), [2.0, 1.0, 1.0]
+    )
 
 
 def assert_same_state(one, other):
