@@ -60,6 +60,12 @@ def test_each_sample_is_judged_before_it_is_learned():
         ball.absorb(X[i : i + 1])
 
 
+def test_only_the_first_row_of_all_has_no_novelty():
+    ball = OnlineBall(KERNEL, C)
+    said = [ball.absorb(rows(5, seed)) for seed in range(3)]
+    assert np.isnan(np.concatenate(said)).tolist() == [True] + [False] * 14
+
+
 def test_passes_end_at_the_batch_solution():
     X = rows(120)
     ball, entered = OnlineBall(KERNEL, C, corrective_steps=100), np.full(len(X), -1)

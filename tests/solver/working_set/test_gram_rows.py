@@ -49,6 +49,15 @@ def kept_rows(learner):
     return kept.column_in[places], kept.values[places, :used]
 
 
+def test_a_row_that_is_computed_has_one_on_the_diagonal():
+    X, codes = clusters(5, 700, noise=0.3)
+    store = learned(X + 20.0, codes, dtype=np.dtype(np.float32))[0].store
+    missing = np.flatnonzero(store.gram.kept.slot_of[: store.used] < 0)[:10]
+    store.fetch(missing)
+    kept = store.gram.kept
+    assert (kept.values[kept.slot_of[missing], missing] == 1.0).all()
+
+
 CASES = {
     "two classes": ({}, {}),
     "sfw": ({}, {"algorithm": "sfw"}),
@@ -58,6 +67,18 @@ CASES = {
     "samples of five classes leave": ({"n_classes": 5}, {"max_size": 220}),
     "polynomial": ({}, {"kernel": KERNELS["cubic"]}),
 }
+
+
+def test_rows_that_are_asked_for_stay_while_others_are_computed():
+    X, codes = clusters(5, 700, noise=0.3)
+    store = learned(X, codes)[0].store
+    kept = store.gram.kept
+    assert (kept.column_in >= 0).all()
+    kept.clock[0] += 1
+    oldest = kept.column_in[np.argsort(kept.last_used, kind="stable")[:5]]
+    asked = np.concatenate([oldest, np.flatnonzero(kept.slot_of[: store.used] < 0)[:5]])
+    store.fetch(asked)
+    assert (kept.slot_of[asked] >= 0).all()
 
 
 @pytest.mark.parametrize(("stream", "how"), CASES.values(), ids=CASES)

@@ -312,6 +312,17 @@ def test_a_further_pass_finds_what_was_learned_before_the_scale_was_settled(n, s
     assert known.sum() == store.size
 
 
+def test_a_call_knows_its_samples_where_an_earlier_one_had_the_first():
+    X, y = curve(300)
+    learner = RegressionSet(RBF, C=5.0)
+    learner.absorb(X[:20], y[:20])
+    entered = learner.absorb(X[20:], y[20:]).entered
+    known, store = entered >= 0, learner.set.store
+    np.testing.assert_array_equal(
+        store.rows.exact[store.slots_of_entered(entered[known])], X[20:][known]
+    )
+
+
 @pytest.mark.parametrize("cut", [0, 1, 60, 300])
 def test_a_restored_learner_goes_on_bit_for_bit(cut):
     X, y = curve(400)
