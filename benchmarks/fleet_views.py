@@ -1,12 +1,14 @@
 """Three replicas of a fleet: the views that those follow who do not lead a model."""
 
+import math
 import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import numpy as np
@@ -14,9 +16,11 @@ import numpy as np
 from tests.service.fleet.conftest import Replica
 from tests.service.nats import NatsServers
 
+T = TypeVar("T")
+
 _SPEC = {"prepare": None, "adaptive": None, "asset": None}
 _SET = {"max_size": 2_000}
-_BATCH, _PER_SECOND = 10, 500
+_BATCH, _PER_SECOND = 50, 500
 _MEMBERS = 10_000
 _MODEL = "views"
 
@@ -46,23 +50,51 @@ def print_lag(urls: list[str], seconds: float) -> None:
     _make(urls[0], _MODEL, _SET)
     leader, *others = _leader_first(urls, _MODEL)
     _learn(leader, _MODEL, _samples(2_000))
-    waited: list[float] = []
-    with httpx.Client(timeout=60) as client, httpx.Client(timeout=60) as asking:
-        end = time.monotonic() + seconds
-        due = time.monotonic()
-        number = 0
-        while time.monotonic() < end:
-            acknowledged = _learn(leader, _MODEL, _samples(_BATCH, number), client)
-            number += 1
-            began = time.monotonic()
-            if number % 5 == 0:  # waiting for each would hold up the samples
-                url = f"{others[number % 2]}/v1/models/{_MODEL}/predict"
-                answer = asking.post(url, params={"min_sequence": acknowledged}, json=_ROWS)
-                answer.raise_for_status()
-                waited.append(time.monotonic() - began)
-            due += _BATCH / _PER_SECOND
-            time.sleep(max(0.0, due - time.monotonic()))
-    _print_row(f"behind an acknowledgement, {number * _BATCH / seconds:.0f} samples/s", waited)
+    acknowledged = list[tuple[int, float]]()  # sequences, and when
+    with _repeated(lambda client: _wait_at(others, acknowledged, client)) as waited:
+        end, due, n_requests = time.monotonic() + seconds, time.monotonic(), 0
+        with httpx.Client(timeout=60) as client:
+            while time.monotonic() < end:
+                sequence = _learn(leader, _MODEL, _samples(_BATCH, n_requests), client)
+                acknowledged.append((sequence, time.monotonic()))
+                n_requests += 1
+                due += _BATCH / _PER_SECOND
+                time.sleep(max(0.0, due - time.monotonic()))
+    found = [one for one in waited if one is not None]
+    _print_row(f"behind an acknowledgement, {n_requests * _BATCH / seconds:.0f} samples/s", found)
+
+
+def _wait_at(
+    urls: list[str], acknowledged: list[tuple[int, float]], client: httpx.Client
+) -> float | None:
+    """How long after the last acknowledgement another replica predicts with it; None without."""
+    if not acknowledged:
+        return None
+    sequence, at = acknowledged[-1]
+    acknowledged.clear()
+    url = f"{urls[sequence // _BATCH % 2]}/v1/models/{_MODEL}/predict"
+    client.post(url, params={"min_sequence": sequence}, json=_ROWS).raise_for_status()
+    return time.monotonic() - at
+
+
+@contextmanager
+def _repeated(work: Callable[[httpx.Client], T]) -> Iterator[list[T]]:
+    """What a function gives that another thread calls again and again."""
+    given, ended = list[T](), threading.Event()
+
+    def run() -> None:
+        with httpx.Client(timeout=60) as client:
+            while not ended.is_set():
+                given.append(work(client))
+                time.sleep(0.01)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield given
+    finally:
+        ended.set()
+        thread.join()
 
 
 def print_first(replicas: list[Replica]) -> None:
@@ -92,47 +124,29 @@ def print_without_leader(replicas: list[Replica]) -> None:
     """The time of predictions at the other replicas while the leader is killed."""
     urls = [one.url for one in replicas]
     leader, *others = _leader_first(urls, _MODEL)
-    with _predicting(others) as (waited, statuses):
+    at_one, at_other = (partial(_predict_at, url) for url in others)
+    with _repeated(at_one) as first, _repeated(at_other) as second:
         time.sleep(2.0)
-        waited.clear()
+        begun = len(first), len(second)
         replicas[urls.index(leader)].kill()
         began = time.monotonic()
-        while _leader_first(others, _MODEL)[0] == leader:
-            time.sleep(0.05)
         _learn(others[0], _MODEL, _samples(_BATCH))
         taken_over = time.monotonic() - began
         time.sleep(1.0)
-    refused = sum(n for status, n in statuses.items() if status != 200)
+    told = first[begun[0] :] + second[begun[1] :]
+    refused = sum(status != 200 for _, status in told)
     _print_row(
-        f"predictions of the others while the leader is killed ({refused} of "
-        f"{sum(statuses.values())} refused; samples are taken again after {taken_over:.1f} s)",
-        waited,
+        f"predictions of the others while the leader is killed ({refused} of {len(told)} refused; "
+        f"samples are taken again after {taken_over:.1f} s)",
+        [seconds for seconds, _ in told],
     )
 
 
-@contextmanager
-def _predicting(urls: list[str]) -> Iterator[tuple[list[float], dict[int, int]]]:
-    """Predict at replicas all the time: how long each took, and the statuses."""
-    waited, statuses, ended = list[float](), dict[int, int](), threading.Event()
-
-    def predict(url: str) -> None:
-        with httpx.Client(timeout=60) as client:
-            while not ended.is_set():
-                began = time.monotonic()
-                answer = client.post(f"{url}/v1/models/{_MODEL}/predict", json=_ROWS)
-                waited.append(time.monotonic() - began)
-                statuses[answer.status_code] = statuses.get(answer.status_code, 0) + 1
-                time.sleep(0.01)
-
-    threads = [threading.Thread(target=predict, args=(url,)) for url in urls]
-    for thread in threads:
-        thread.start()
-    try:
-        yield waited, statuses
-    finally:
-        ended.set()
-        for thread in threads:
-            thread.join()
+def _predict_at(url: str, client: httpx.Client) -> tuple[float, int]:
+    """How long a prediction took, and its status."""
+    began = time.monotonic()
+    answer = client.post(f"{url}/v1/models/{_MODEL}/predict", json=_ROWS)
+    return time.monotonic() - began, answer.status_code
 
 
 def _samples(n: int, seed: int = 0) -> dict[str, Any]:
@@ -169,5 +183,5 @@ def _leader_first(urls: list[str], name: str) -> list[str]:
 
 def _print_row(what: str, seconds: list[float]) -> None:
     ordered = sorted(seconds)
-    shown = [statistics.median(ordered), ordered[int(0.99 * (len(ordered) - 1))], ordered[-1]]
+    shown = [statistics.median(ordered), ordered[math.ceil(0.99 * (len(ordered) - 1))], ordered[-1]]
     print(f"| {what} | " + " | ".join(f"{1e3 * one:,.0f} ms" for one in shown) + " |", flush=True)

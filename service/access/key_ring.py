@@ -89,18 +89,24 @@ class KeyRing:
 
     required: whether a request needs a key.
     spent: called with the id of a key and the samples that were admitted here under its quota.
-    Raises KeysError where they cannot be read.
+    changed: called when other keys are in force. Raises KeysError where they cannot be read.
     """
 
     def __init__(self, keys: ApiKeys) -> None:
         self._source = keys
         self.spent: Callable[[str, int], None] = _keep_to_itself
+        self.changed: Callable[[], None] = _tell_nobody
         self._version = keys.version()
         self.required = False
         self._keys: dict[str, Key] = {}
         self._grants: dict[str, Grant] = {}
         self._everybody = Grant("", "", _IMPLIED["admin"], "", None)
         self._replace(keys.read())
+
+    @property
+    def keys(self) -> list[Key] | None:
+        """The keys in force; None where requests need none."""
+        return list(self._keys.values()) if self.required else None
 
     def refresh(self) -> bool:
         """Whether the keys have changed since the last look; the changed ones take effect.
@@ -117,6 +123,7 @@ class KeyRing:
         if keys is None:
             return False
         self._replace(keys)
+        self.changed()
         return True
 
     def admit(self, authorization: bytes | None, need: Need) -> Grant:
@@ -173,3 +180,7 @@ class KeyRing:
 
 def _keep_to_itself(key_id: str, samples: int) -> None:
     """A process that has no others tells nobody what it spends."""
+
+
+def _tell_nobody() -> None:
+    """Where no other process follows the keys."""

@@ -36,8 +36,6 @@ def check_settings(settings: Settings, loads: Mapping[str, Path], recover: bool)
             "the replicas of a fleet learn with one thread each, so that all compute the same: "
             "leave --threads out"
         )
-    if settings.workers:
-        raise StartupError("a replica of a fleet has no workers: start more replicas instead")
     if loads or recover:
         raise StartupError(
             "a fleet has its models already: upload one with PUT /v1/models/NAME/state instead of "

@@ -107,7 +107,8 @@ async def _serve(
     engine.watch(followings.changed)
     workers = None
     if settings.workers:
-        workers = Workers(settings, engine, followings, ring, memory, listeners)
+        check = roles.check if roles else None
+        workers = Workers(settings, engine, followings, ring, memory, listeners, check)
     leader = None if workers is None else workers.leader
     membership = _membership(roles, engine, followings, settings) if roles else None
     config.app = create_app(engine, monitor, settings, streams, ring, memory, membership, leader)

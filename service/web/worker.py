@@ -23,9 +23,9 @@ def main() -> None:
     from service.workers.processes import read_settings
 
     channel, listener = (socket.socket(fileno=int(number)) for number in sys.argv[1:3])
-    settings, forward = read_settings(channel)
+    settings, forward, keys = read_settings(channel)
     set_up_logging(settings.log_format)
-    serve_worker(settings, channel, listener, forward)
+    serve_worker(settings, channel, listener, forward, keys)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,13 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import uvicorn
 
+from service.access.key_ring import KeyRing
+from service.access.told_keys import ToldKeys
 from service.settings import Settings
 from service.web.formats.memory import MemoryBudget
-from service.web.http_server import PATIENCE_SECONDS, configuration, read_ring, watch_keys
+from service.web.http_server import PATIENCE_SECONDS, configuration, watch_keys
 from service.web.layers.connections import watch_connections
 from service.web.routes.app import create_worker_app
 from service.web.routes.stream import Streams
@@ -32,13 +33,18 @@ _REPORT_SECONDS = 1.0
 
 
 def serve_worker(
-    settings: Settings, channel: socket.socket, listener: socket.socket, forward: str
+    settings: Settings,
+    channel: socket.socket,
+    listener: socket.socket,
+    forward: str,
+    keys: bytes | None,
 ) -> None:
     """Answer clients until SIGTERM.
 
-    channel: to the leader. forward: path of the socket on which the leader answers requests.
+    channel: to the leader. forward: path of the socket on which the leader answers requests. keys:
+    as of `access.told_keys`.
     """
-    worker = _Worker(settings)
+    worker = _Worker(settings, keys)
     loop_factory = worker.config.get_loop_factory()
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.run(worker.run(channel, listener, forward))
@@ -47,10 +53,11 @@ def serve_worker(
 class _Worker:
     """What a worker has: connections of clients, and what it knows of the other processes."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, keys: bytes | None) -> None:
         self._settings = settings
         self._elsewhere = Use()
-        self._ring = read_ring(settings)
+        self._keys = ToldKeys(keys)
+        self._ring = KeyRing(self._keys)
         self._memory = MemoryBudget(settings.memory, lambda: self._elsewhere.held_bytes)
         self._streams = Streams()
         self._use_changed = asyncio.Event()
@@ -70,11 +77,8 @@ class _Worker:
         settings, ring = self._settings, self._ring
         self._engine = engine = FollowerEngine(settings)
         self._counted = Counted(engine)
-        leader = httpx.AsyncHTTPTransport(
-            uds=forward, limits=httpx.Limits(max_connections=None, max_keepalive_connections=16)
-        )
         self.config.app = create_worker_app(
-            engine, settings, self._streams, ring, self._memory, self._counted.requests, leader
+            engine, settings, self._streams, ring, self._memory, self._counted.requests, forward
         )
         self._server = server = _Server(self.config, self._streams)
         self._channel = await open_channel(connection, self._take, self._lost)
@@ -101,6 +105,10 @@ class _Worker:
                 self._elsewhere = Use(*elsewhere)
             case [Kind.SPENT, key_id, samples]:
                 self._ring.spent_elsewhere(key_id, samples)
+            case [Kind.KEYS, keys]:
+                self._keys.take(keys)
+                self._ring.refresh()
+                self._streams.end_revoked(self._ring)
             case [Kind.REPORT]:
                 self._channel.send(Kind.REPORT, self._counted.since_last())
 

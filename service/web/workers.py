@@ -3,9 +3,11 @@
 import socket
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from service.access.key_ring import KeyRing
+from service.access.told_keys import written
 from service.engine.facade import Engine
 from service.errors import StartupError
 from service.settings import Settings
@@ -22,17 +24,14 @@ def check_workers(settings: Settings) -> None:
             f"--workers {settings.workers}: processes share a port evenly on Linux only, this is "
             f"{sys.platform}; start without --workers"
         )
-    if settings.workers and settings.fleet:
-        raise StartupError(
-            "--workers is for a server of its own: a replica of a fleet answers in one process; "
-            "start without --workers, or more replicas"
-        )
 
 
 class Workers:
     """Worker processes, and the socket on which this process answers what they send on.
 
-    leader: what they ask. Raises StartupError where no such socket can be made.
+    check: see `Leader`. leader: what they ask.
+
+    Raises StartupError where no such socket can be made.
     """
 
     def __init__(
@@ -43,9 +42,11 @@ class Workers:
         ring: KeyRing,
         memory: MemoryBudget,
         listeners: list[socket.socket],
+        check: Callable[[], None] | None,
     ) -> None:
-        self.leader = Leader(engine, followings, ring.spent_elsewhere, lambda: memory.held)
+        self.leader = Leader(engine, followings, ring.spent_elsewhere, lambda: memory.held, check)
         ring.spent = self.leader.tell_spent
+        ring.changed = lambda: self.leader.tell_keys(written(ring.keys))
         memory.elsewhere = lambda: self.leader.use.held_bytes
         # Only this user can reach what is in it.
         self._directory = tempfile.TemporaryDirectory(prefix="wolfstream-")
@@ -58,7 +59,9 @@ class Workers:
                 f"no socket can be made in {path.parent}: {error.strerror}; let TMPDIR name "
                 "another directory, or start without --workers"
             ) from None
-        self._processes = WorkerProcesses(settings, listeners, self.leader, str(path))
+        self._processes = WorkerProcesses(
+            settings, listeners, self.leader, lambda: written(ring.keys), str(path)
+        )
 
     async def run(self) -> None:
         """Start the workers, and do what they ask until cancelled."""

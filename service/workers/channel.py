@@ -23,7 +23,7 @@ class Kind(IntEnum):
 
     A worker sends: LEARN, LABEL, REMEMBER, COMPILED, REACHED, NEWER and REPORT, which are calls
     with a number that one answer names; USE and SPENT. The leader sends: ANSWER, DURABLE and
-    REFUSED to calls; STATE, MODELS, USE, SPENT, and a REPORT that it wants.
+    REFUSED to calls; STATE, MODELS, KEYS, USE, SPENT, and a REPORT that it wants.
     """
 
     LEARN = 0
@@ -40,6 +40,7 @@ class Kind(IntEnum):
     USE = 11
     SPENT = 12
     REPORT = 13
+    KEYS = 14
 
 
 class Channel(asyncio.Protocol):

@@ -13,7 +13,15 @@ from typing import Any
 from service.diagnostics.metrics import Histogram
 from service.engine.admission import Answer, LearnRequest
 from service.engine.facade import Engine
-from service.errors import InDoubt, ModelBroken, Refusal, ServerFailed, UnknownModel
+from service.errors import (
+    InDoubt,
+    ModelBroken,
+    NotLeader,
+    NotReady,
+    Refusal,
+    ServerFailed,
+    UnknownModel,
+)
 from service.model.live import Model
 from service.model.moment import Moment
 from service.samples.predicted import rows_of
@@ -36,6 +44,8 @@ logger = logging.getLogger(__name__)
 # Between two looks at what nobody is told of: phases, models during recovery.
 _LOOK_SECONDS = 0.05
 _REPORT_SECONDS = 1.0
+# What a replica is doing that has lost its fleet.
+_ALONE = "without the other replicas of its fleet"
 
 # The time from request to response by route, method and class of status.
 Requests = dict[tuple[str, str, str], Histogram]
@@ -55,7 +65,8 @@ class Leader:
 
     followings: the views that they follow. requests: those of this process and, once reported,
     theirs. spent: called with a key's id and the samples that they have admitted under its quota.
-    held: the bytes that requests hold in this process.
+    held: the bytes that requests hold in this process. check: of a replica of a fleet, raises
+    NotReady where it knows too little of the others to answer; None of a server of its own.
     """
 
     def __init__(
@@ -64,8 +75,9 @@ class Leader:
         followings: Followings,
         spent: Callable[[str, int], None],
         held: Callable[[], int],
+        check: Callable[[], None] | None = None,
     ) -> None:
-        self._engine, self._followings = engine, followings
+        self._engine, self._followings, self._check = engine, followings, check
         self._spent, self._held = spent, held
         self.requests: Requests = {}
         self._workers: dict[Channel, _Worker] = {}
@@ -142,6 +154,11 @@ class Leader:
             if channel is not but:
                 channel.send(Kind.SPENT, key_id, samples)
 
+    def tell_keys(self, keys: bytes | None) -> None:
+        """Tell workers which keys are in force."""
+        for channel in self._workers:
+            channel.send(Kind.KEYS, keys)
+
     async def run(self) -> None:
         """Tell workers of phases and models, until cancelled."""
         while True:
@@ -181,14 +198,7 @@ class Leader:
 
     def _look(self) -> None:
         """Tell workers of another phase, and of models that came or went."""
-        engine = self._engine
-        state = State(
-            engine.phase,
-            engine.accepting or engine.failed,
-            engine.accepting,
-            engine.readiness.reached,
-            engine.readiness.reached and not engine.readiness.progress,
-        )
+        engine, state = self._engine, self._present_state()
         if engine.model_changes != self._changes:
             self._changes = engine.model_changes
             self._models = {model.id: model for model in engine.recovered()}
@@ -203,6 +213,22 @@ class Leader:
             self._state = state
             for channel in self._workers:
                 channel.send(Kind.STATE, *state)
+
+    def _present_state(self) -> State:
+        engine = self._engine
+        state = State(
+            engine.phase,
+            engine.accepting or engine.failed,
+            engine.accepting,
+            engine.readiness.reached,
+            engine.readiness.reached and not engine.readiness.progress,
+        )
+        if self._check is not None and state.readable:
+            try:
+                self._check()
+            except NotReady:
+                return state._replace(text=_ALONE, readable=False, accepting=False)
+        return state
 
     def _tell_models(self, worker: _Worker) -> None:
         """Tell a worker of models that are new to it, or have another spec, and of those gone."""
@@ -224,6 +250,8 @@ class Leader:
 
     def _model(self, model_id: int) -> Model:
         model = self._models.get(model_id)
+        if model is None and self._check is not None:
+            raise NotLeader("the model was let go while the request was on its way")
         if model is None:
             raise UnknownModel("the model was deleted while the request was on its way")
         return model

@@ -7,7 +7,7 @@ import socket
 import sys
 import time
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgpack
 
@@ -29,15 +29,20 @@ _PATIENCE_SECONDS = 12.0
 class WorkerProcesses:
     """One process for each listener. Used on the event loop.
 
-    leader: serves their channels. forward: path of the socket on which the leader answers what
-    they send on.
+    leader: serves their channels. keys: gives those in force, for a worker that starts. forward:
+    path of the socket on which the leader answers what they send on.
     """
 
     def __init__(
-        self, settings: Settings, listeners: Sequence[socket.socket], leader: Leader, forward: str
+        self,
+        settings: Settings,
+        listeners: Sequence[socket.socket],
+        leader: Leader,
+        keys: Callable[[], bytes | None],
+        forward: str,
     ) -> None:
         self._settings, self._listeners = settings, listeners
-        self._leader, self._forward = leader, forward
+        self._leader, self._keys, self._forward = leader, keys, forward
         self._living: set[Process] = set()
         self._keeping: list[asyncio.Task[None]] = []
         self._ending = False
@@ -104,15 +109,16 @@ class WorkerProcesses:
         """The channel to a worker, over which its settings have been sent."""
         channel = await open_channel(ours, self._leader.take, self._leader.lose)
         unneeded = {"webhook", "webhook_secret"}
-        channel.send(self._settings.model_dump_json(exclude=unneeded), self._forward)
+        settings = self._settings.model_dump_json(exclude=unneeded)
+        channel.send(settings, self._forward, self._keys())
         return channel
 
 
-def read_settings(connection: socket.socket) -> tuple[Settings, str]:
-    """The first frame of a channel, on the worker's side: settings, and the leader's socket."""
+def read_settings(connection: socket.socket) -> tuple[Settings, str, bytes | None]:
+    """The first frame of a channel, on the worker's side: settings, the leader's socket, keys."""
     length = int.from_bytes(_read(connection, 4), "little")
-    settings, forward = msgpack.unpackb(_read(connection, length))
-    return Settings.model_validate_json(settings), forward
+    settings, forward, keys = msgpack.unpackb(_read(connection, length))
+    return Settings.model_validate_json(settings), forward, keys
 
 
 def _read(connection: socket.socket, n_bytes: int) -> bytes:

@@ -15,14 +15,14 @@ from collections.abc import Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.errors import NotLeader, NotReady, Refusal
 from service.replicas.membership import Membership
 from service.web.formats.body import respond
 from service.web.formats.wire import JSON
-from service.web.layers.http_hop import MARK, NOT_LEADER, HttpHop, Unreachable, listens
-from service.web.layers.kept_body import KeptBody
+from service.web.layers.http_hop import MARK, HttpHop, Unreachable, listens
+from service.web.layers.kept_body import KeptBody, answered
 from service.web.layers.stream_relay import relay
 
 # How long a leader is looked for, and how long each look waits for the next.
@@ -77,9 +77,9 @@ class Forwarding:
         self._director.check()
         if not self._followed.predicts(name):
             return False
-        answered = await _answered(self._of_views, scope, body, send)
+        predicted = await answered(self._of_views, scope, body, send)
         body.begin_again()
-        return answered
+        return predicted
 
     async def _answer(self, name: str, scope: Scope, body: KeptBody, send: Send) -> None:
         """Answer here, or let the leader answer, once there is one. Raises Refusal."""
@@ -161,22 +161,7 @@ class Forwarding:
         if forwarded or scope["type"] == "websocket":
             await self._app(scope, body.receive, send)
             return True
-        return await _answered(self._app, scope, body, send)
-
-
-async def _answered(app: ASGIApp, scope: Scope, body: KeptBody, send: Send) -> bool:
-    """Whether an application has answered; if not, the leader has to."""
-    another = False
-
-    async def send_unless_another_leads(message: Message) -> None:
-        nonlocal another
-        if message["type"] == "http.response.start":
-            another = message["status"] == NOT_LEADER
-        if not another:
-            await send(message)
-
-    await app(scope, body.receive, send_unless_another_leads)
-    return not another
+        return await answered(self._app, scope, body, send)
 
 
 def _is_forwarded(scope: Scope) -> bool:

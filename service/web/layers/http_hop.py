@@ -9,11 +9,10 @@ from starlette.types import Receive, Scope, Send
 
 from service.errors import InDoubt, NotReady, Refusal
 from service.replicas.director import Director, Target
-from service.web.layers.kept_body import KeptBody
+from service.web.layers.kept_body import NOT_LEADER, KeptBody
 
 # Says that a replica has sent the call on.
 MARK = b"wolfstream-forwarded"
-NOT_LEADER = 421
 CONNECT_SECONDS = 1.0
 # Of one connection, and said anew by each.
 OF_A_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te"})

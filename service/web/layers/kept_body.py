@@ -1,8 +1,11 @@
 """A request's body, for those who may have to send the request once more."""
 
-from starlette.types import Message, Receive
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import TooLarge
+
+# The status of who does not learn the model of a call.
+NOT_LEADER = 421
 
 
 class KeptBody:
@@ -38,3 +41,18 @@ class KeptBody:
                 raise TooLarge(f"a body may have {most_bytes} bytes")
             if not message.get("more_body"):
                 return b"".join(pieces)
+
+
+async def answered(app: ASGIApp, scope: Scope, body: KeptBody, send: Send) -> bool:
+    """Whether an application has answered; if not, another process or replica has to."""
+    another = False
+
+    async def send_unless_another_leads(message: Message) -> None:
+        nonlocal another
+        if message["type"] == "http.response.start":
+            another = message["status"] == NOT_LEADER
+        if not another:
+            await send(message)
+
+    await app(scope, body.receive, send_unless_another_leads)
+    return not another

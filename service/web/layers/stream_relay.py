@@ -1,21 +1,26 @@
 """A websocket stream that another replica answers: frames are carried in both directions."""
 
 import asyncio
+from typing import Any
 
 from starlette.types import Receive, Scope, Send
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.typing import Subprotocol
 
-from service.web.layers.http_hop import CONNECT_SECONDS, MARK, NOT_LEADER, OF_A_HOP, Unreachable
+from service.web.layers.http_hop import CONNECT_SECONDS, MARK, OF_A_HOP, Unreachable
+from service.web.layers.kept_body import NOT_LEADER
 
 _OF_A_HANDSHAKE = frozenset({b"host", b"origin"})
 
 
-async def relay(url: str, scope: Scope, receive: Receive, send: Send) -> bool:
+async def relay(
+    url: str, scope: Scope, receive: Receive, send: Send, path: str | None = None
+) -> bool:
     """Carry the frames of a stream in both directions until one side closes it.
 
-    Raises Unreachable.
+    path: of the socket of this replica's own leading process, instead of one at the address; the
+    call is then as it came, and not marked as sent on. Raises Unreachable.
     """
     headers = [
         (name.decode("latin-1"), value.decode("latin-1"))
@@ -24,15 +29,17 @@ async def relay(url: str, scope: Scope, receive: Receive, send: Send) -> bool:
     ]
     query = scope["query_string"].decode("latin-1")
     address = f"ws{url.removeprefix('http')}{scope['path']}{'?' + query if query else ''}"
+    at: dict[str, Any] = {"unix": True, "path": path} if path else {}
     try:
         leader = await connect(
             address,
-            additional_headers=[*headers, (MARK.decode(), "1")],
+            additional_headers=headers if path else [*headers, (MARK.decode(), "1")],
             subprotocols=[Subprotocol(one) for one in scope["subprotocols"]] or None,
             max_size=None,
             compression=None,
             open_timeout=CONNECT_SECONDS,
             proxy=None,
+            **at,
         )
     except InvalidStatus as error:
         if error.response.status_code == NOT_LEADER:

@@ -16,6 +16,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from service.errors import NotReady, Refusal, TooLarge, TooManyConnections
 from service.settings import Settings
 from service.web.formats.paths import INFERENCE_PREFIX, is_open
+from service.web.layers.http_hop import Unreachable
+from service.web.layers.kept_body import KeptBody, answered
+from service.web.layers.stream_relay import relay
 
 READY = ("/readyz", f"{INFERENCE_PREFIX}/health/ready")
 _CALLS = {("v1", call) for call in ("samples", "asset", "predict", "labels")} | {("v2", "infer")}
@@ -51,9 +54,19 @@ class ToLeader:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a call here, or have the leader answer it."""
-        if scope["type"] != "http" or self._is_answered_here(scope):
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if self._is_answered_here(scope):
+            if not self._settings.fleet:
+                await self._app(scope, receive, send)
+                return
+            # Another replica may lead the model while the request is on its way.
+            body = KeptBody(receive)
+            if await answered(self._app, scope, body, send):
+                return
+            body.begin_again()
+            receive = body.receive
         try:
             response = await self._answer_of_leader(scope, receive)
         except Refusal as error:
@@ -103,6 +116,38 @@ class ToLeader:
         lengths = [value for name, value in scope["headers"] if name == b"content-length"]
         if any(not length.isdigit() or int(length) > most for length in lengths):
             raise TooLarge(f"a body may have at most {most} bytes; send smaller batches")
+
+
+class StreamsToLeader:
+    """ASGI middleware of a replica's worker, inside all checks: the streams of other models.
+
+    The leader knows which replica leads a model that is none here, or that there is none. path: of
+    the leader's socket. is_model, refuse: as of `ToLeader`.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        path: str,
+        is_model: Callable[[str], bool],
+        refuse: Callable[[Refusal, str], Response],
+    ) -> None:
+        self._app, self._path = app, path
+        self._is_model, self._refuse = is_model, refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Open a stream here, or carry its frames."""
+        name = scope["path"].split("/")[3:4]
+        if scope["type"] != "websocket" or not name or self._is_model(name[0]):
+            await self._app(scope, receive, send)
+            return
+        try:
+            relayed = await relay("http://localhost", scope, receive, send, self._path)
+        except Unreachable:
+            relayed = False
+        if not relayed:
+            error = NotReady("the process that learns does not respond; try again")
+            await self._refuse(error, scope["path"])(scope, receive, send)
 
 
 def _request(scope: Scope, receive: Receive) -> httpx.Request:

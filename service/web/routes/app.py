@@ -22,7 +22,7 @@ from service.web.layers.guard import Guard
 from service.web.layers.observer import Observer, Requests
 from service.web.layers.origins import Origins
 from service.web.layers.shortcut import Shortcut
-from service.web.layers.to_leader import ToLeader
+from service.web.layers.to_leader import StreamsToLeader, ToLeader
 from service.web.openapi.document import DESCRIPTION, TAGS, completed
 from service.web.routes.challengers import add_challengers
 from service.web.routes.console_page import add_console
@@ -107,20 +107,25 @@ def create_worker_app(
     ring: KeyRing,
     memory: MemoryBudget,
     requests: Requests,
-    leader: httpx.AsyncBaseTransport,
+    leader: str,
 ) -> FastAPI:
     """The ASGI application of a worker: the calls that carry the traffic, and all others sent on.
 
-    requests: to be filled with those that it answers. leader: takes requests to the leader.
+    requests: to be filled with those that it answers. leader: path of the socket on which the
+    leader answers.
     """
     app = _application()
     hot = add_learning(app, engine, settings, memory)
     hot |= add_predictions(app, engine, settings, memory)
     add_stream(app, engine, settings, streams, memory)
-    shortcut = Shortcut(super(Application, app).__call__, hot)
-    layers = _layers(app, shortcut, engine, settings, ring, requests)
+    inner: ASGIApp = Shortcut(super(Application, app).__call__, hot)
+    if settings.fleet:
+        inner = StreamsToLeader(inner, leader, engine.is_model, problem_response)
+    layers = _layers(app, inner, engine, settings, ring, requests)
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=16)
+    transport = httpx.AsyncHTTPTransport(uds=leader, limits=limits)
     is_warm = engine.warm.is_set
-    app.layers = ToLeader(layers, settings, leader, engine.is_model, is_warm, problem_response)
+    app.layers = ToLeader(layers, settings, transport, engine.is_model, is_warm, problem_response)
     return app
 
 

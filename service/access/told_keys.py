@@ -1,0 +1,42 @@
+"""API keys as one process of a server tells them to another one."""
+
+from contextlib import AbstractContextManager
+
+from pydantic import TypeAdapter
+
+from service.access.keys import Key, KeysError
+
+_KEYS = TypeAdapter(list[Key])
+
+
+def written(keys: list[Key] | None) -> bytes | None:
+    """Keys as `ToldKeys` takes them; None where none is needed."""
+    return None if keys is None else _KEYS.dump_json(keys)
+
+
+class ToldKeys:
+    """`access.keys.ApiKeys` that another process keeps. told: as of `written`."""
+
+    name = "the process that learns"
+
+    def __init__(self, told: bytes | None) -> None:
+        self._version = 0
+        self._keys: list[Key] | None = None
+        self.take(told)
+
+    def take(self, told: bytes | None) -> None:
+        """Have these keys from now on."""
+        self._version += 1
+        self._keys = None if told is None else _KEYS.validate_json(told)
+
+    def read(self) -> list[Key] | None:
+        """All keys, as they were told last."""
+        return self._keys
+
+    def version(self) -> int:
+        """How often keys were told."""
+        return self._version
+
+    def changing(self) -> AbstractContextManager[list[Key]]:
+        """Raise KeysError: keys are changed where they are kept."""
+        raise KeysError(f"the keys are those of {self.name}")

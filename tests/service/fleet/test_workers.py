@@ -1,0 +1,146 @@
+"""Replicas whose workers answer: whichever process of whichever replica does, it is one fleet."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from websockets.sync.client import connect
+
+from service.access.keys import add_key, revoke_key
+from service.fleet.opening import keys_at
+from tests.service.fleet.conftest import Replica
+from tests.service.nats import NatsServers
+from tests.service.specs import PAPERS
+
+X = [[i % 7, i % 5] for i in range(40)]
+Y = [i % 2 for i in range(40)]
+BODY = {"x": X, "y": Y}
+
+
+def wait_for(look: Callable[[], Any], seconds: float = 30.0) -> Any:
+    """The first result that is true."""
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+@pytest.fixture(scope="module")
+def pair(servers: NatsServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Replica]]:
+    """Two replicas with a worker each."""
+    folder = tmp_path_factory.mktemp("replicas")
+    replicas = [Replica(folder / str(number), servers, workers=1) for number in range(2)]
+    for one in replicas:
+        one.launch()
+    for one in replicas:
+        one.wait()
+    wait_for(lambda: len(fleet(replicas[0])["replicas"]) == 2)
+    yield replicas
+    for one in replicas:
+        one.close()
+
+
+def fleet(replica: Replica) -> Any:
+    return httpx.get(f"{replica.url}/v1/fleet", timeout=30).json()
+
+
+def post(replica: Replica, path: str, **given: Any) -> httpx.Response:
+    return httpx.post(f"{replica.url}/v1/models/{path}", timeout=30, **given)
+
+
+def made(pair: list[Replica], of: str) -> dict[int, str]:
+    """A model that has learned at each of the two leaders, by the number of its leader."""
+    urls, found = [one.url for one in pair], dict[int, str]()
+    for number in range(40):
+        name = f"{of}-{number}"
+        assert httpx.put(f"{urls[0]}/v1/models/{name}", json=PAPERS, timeout=30).is_success
+        answer = post(pair[1], f"{name}/samples", json=BODY)
+        assert answer.json()["sequence"] == 40, answer.text
+
+        def leader(name: str = name) -> list[str]:
+            told = fleet(pair[0])["replicas"]
+            return [one["url"] for one in told if name in one["leads"]]
+
+        found.setdefault(urls.index(wait_for(leader)[0]), name)
+        if len(found) == 2:
+            return found
+    raise AssertionError(f"all models are led by {found}")
+
+
+def test_every_worker_serves_every_model(pair: list[Replica]):
+    for name in made(pair, "every").values():
+        sequences = [post(one, f"{name}/samples", json=BODY).json()["sequence"] for one in pair]
+        assert sequences == [80, 120]
+        answers = [
+            post(one, f"{name}/predict?min_sequence=120", json={"x": X}).json() for one in pair
+        ]
+        assert answers[0] == answers[1]
+        assert answers[0]["sequence"] == 120
+
+
+def test_every_worker_opens_streams(pair: list[Replica]):
+    for name in made(pair, "streams").values():
+        for number, one in enumerate(pair, 2):
+            url = f"ws{one.url.removeprefix('http')}/v1/models/{name}/stream"
+            with connect(url, subprotocols=["wolfstream.v1.json"], proxy=None) as stream:  # type: ignore[list-item]
+                assert json.loads(stream.recv())["hello"]["model"] == name
+                stream.send(json.dumps({"id": 1, "op": "learn", **BODY}))
+                assert json.loads(stream.recv())["sequence"] == 40 * number
+
+
+def test_what_does_not_exist_is_not_found(pair: list[Replica]):
+    for one in pair:
+        assert post(one, "nobody/predict", json={"x": X}).status_code == 404
+        assert post(one, "nobody/samples", json=BODY).status_code == 404
+
+
+def test_a_replica_that_is_stopped_refuses_nothing(pair: list[Replica]):
+    names = made(pair, "stopped")
+    stopped, other = pair
+    process = stopped.process
+    assert process is not None
+    process.terminate()
+    answers = list[httpx.Response]()
+    while process.poll() is None or len(answers) < 20:
+        answers.append(post(other, f"{names[0]}/samples", json={"x": X[:1], "y": Y[:1]}))
+    stopped.start()
+    assert [answer.text for answer in answers if answer.status_code != 200] == []
+    assert [answer.json()["sequence"] for answer in answers] == list(range(41, 41 + len(answers)))
+
+
+def test_workers_know_the_keys_of_the_fleet(tmp_path: Path):
+    servers = NatsServers(tmp_path / "nats").start()
+    replica = Replica(tmp_path / "data", servers, workers=1)
+    try:
+        with keys_at(servers.addresses) as keys:
+            key = add_key(keys, "ops", ("admin",))
+            spare = add_key(keys, "spare", ("admin",))
+            replica.start()
+            url = f"{replica.url}/v1/models/m"
+            headers = {"Authorization": f"Bearer {key}"}
+            made = wait_for(
+                lambda: httpx.put(url, json=PAPERS, headers=headers, timeout=30).is_success
+            )
+            assert made
+            learned = httpx.post(f"{url}/samples", json=BODY, headers=headers, timeout=30)
+            assert learned.json()["sequence"] == 40, learned.text
+
+            def status(headers: dict[str, str]) -> int:
+                asked = {"x": X[:1]}
+                return httpx.post(
+                    f"{url}/predict", json=asked, headers=headers, timeout=30
+                ).status_code
+
+            assert status({}) == 401
+            assert status(headers) == 200
+            revoke_key(keys, "ops")
+            wait_for(lambda: status(headers) == 401)
+            assert status({"Authorization": f"Bearer {spare}"}) == 200
+    finally:
+        replica.close()
+        servers.close()
