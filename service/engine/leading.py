@@ -175,7 +175,7 @@ class Leading:
             follower = self._followed.pop(name, None)
             if entry is None:
                 self._models.forget_released(name)
-                del self._locks[name]  # anybody may ask for any name
+                self._locks.pop(name, None)  # anybody may ask for any name, several at a time
                 return False
             if follower is None or follower.entry.number != entry.number:
                 follower = Follower(entry, self._storage)

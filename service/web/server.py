@@ -104,7 +104,6 @@ async def _serve(
     monitor = Monitor(engine, points.Points(side_file), noted)
     roles = _begin_roles(engine, fleet, settings) if fleet else None
     followings = Followings()
-    engine.watch(followings.changed)
     workers = None
     if settings.workers:
         check = roles.check if roles else None
@@ -117,9 +116,11 @@ async def _serve(
     watching = [
         asyncio.create_task(monitor.run()),
         asyncio.create_task(watch_keys(ring, streams)),
-        asyncio.create_task(followings.run(engine.recovered)),
         asyncio.create_task(watch_connections(server.server_state, settings.patience_seconds)),
     ]
+    if workers is not None or membership is not None:
+        engine.watch(followings.changed)
+        watching.append(asyncio.create_task(followings.run(engine.recovered)))
     if membership is not None:
         watching.append(asyncio.create_task(membership.followed.views.run()))
     if webhook is not None:
