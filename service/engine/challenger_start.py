@@ -1,4 +1,4 @@
-"""What a challenger starts from: nothing, its champion's state, or the champion's kept samples."""
+"""How a challenger starts: empty, with its champion's state, or with the samples kept of it."""
 
 from service.engine.model_files import LoadedModel, ModelFileError, fill_model
 from service.engine.uploads import OF_ANOTHER_LIFE
@@ -39,7 +39,7 @@ def check_same(model: Model, champion: Model, spec: ModelSpec) -> None:
 
 
 def starting(champion: Learner, spec: ModelSpec, start: Start, journal: Journal) -> LoadedModel:
-    """A model that nobody serves yet, at a sequence of its champion. Raises Invalid."""
+    """Return a model at a sequence of its champion, not served yet. Raises Invalid."""
     if start == "state":
         return _of_state(champion, spec)
     learner = Learner(Model(0, "", spec))

@@ -1,8 +1,8 @@
-"""The challengers of a server: made, taught from their champions' logs, and freed.
+"""The challengers of a server: they are made, learn from their champions' logs, and are freed.
 
-A challenger's learner has two threads, one at a time. The worker learns blocks that it was handed;
-the writer has everything else, snapshots and rollbacks among it, and takes the learner back for
-that between two blocks. What the worker was handed before that is void.
+Two threads use a challenger's learner, one at a time. The worker learns the blocks that it is
+handed; the writer does everything else, such as snapshots and rollbacks, and takes the learner back
+for that between two blocks. Blocks that the worker was handed before are then void.
 """
 
 import logging
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 class Turn(NamedTuple):
-    """What a challenger learns next. number: of the turn, which another one makes void."""
+    """What a challenger learns next. number: counts turns; a later turn makes this one void."""
 
     blocks: list[FollowedBlock]
     number: int
@@ -52,7 +52,7 @@ class _Challenger:
 
 
 class Challengers:
-    """The models that follow others. Methods run on the writer's thread unless they say otherwise.
+    """The models that follow others. Methods run on the writer's thread unless stated otherwise.
 
     threads: of products, which are `settings.threads` between two calls.
     """
@@ -72,18 +72,18 @@ class Challengers:
         self._of: dict[Model, _Challenger] = {}
 
     def recover(self) -> None:
-        """Take up all models that follow another one. Raises StartupError."""
+        """Register all models that follow another one. Raises StartupError."""
         for learner in self._models.learners():
             if learner.model.champion is not None:
                 own = self._journal.blocks(learner.model.id, learner.sequence)
                 self.begin(learner, [entry for block in own for entry in block])
 
     def begin(self, learner: Learner, own: Iterable[Entry] = ()) -> None:
-        """Take up a model that follows another one. own: entries of its own log to come."""
+        """Register a model that follows another one. own: the entries of its own log to apply."""
         self._of[learner.model] = _Challenger(learner, own)
 
     def make(self, name: str, champion: Model, spec: ModelSpec, start: Start) -> tuple[Model, bool]:
-        """The model of this name and spec that follows another one, and whether it is new.
+        """Return the model of this name and spec that follows another one, and whether it is new.
 
         It learns what the champion learns from now on. Raises UnknownModel, ModelBroken, Invalid,
         ModelExists, TooManyModels, StorageFailed.
@@ -103,7 +103,7 @@ class Challengers:
 
     @contextmanager
     def paused(self, models: Iterable[Model | None]) -> Iterator[None]:
-        """Within, the worker learns nothing for these models; what it was handed is void."""
+        """Stop the worker from learning for these models; the blocks it was handed are void."""
         with ExitStack() as stack:
             for model in models:
                 one = None if model is None else self._of.get(model)
@@ -113,11 +113,11 @@ class Challengers:
             yield
 
     def all_paused(self) -> AbstractContextManager[None]:
-        """Within, the worker learns nothing."""
+        """Stop the worker from learning for any model."""
         return self.paused(list(self._of))
 
     def next_turn(self, model: Model) -> Turn:
-        """What a paused challenger learns next; no blocks where it has caught up, or is broken.
+        """Return what a paused challenger learns next; no blocks if it has caught up or is broken.
 
         Blocks that were learned with another number of threads than the server has now are learned
         here, since the process has only one such number. Raises UnknownModel.
@@ -135,9 +135,9 @@ class Challengers:
         return Turn(list(alike), one.turns)
 
     def learn(self, model: Model, turn: Turn, go_on: Callable[[], bool]) -> None:
-        """Learn what was handed out, unless it is void; on the worker's thread.
+        """Learn the blocks that were handed out, unless they are void; on the worker's thread.
 
-        go_on: whether the next block is to be learned, too.
+        go_on: whether to learn the next block as well.
         """
         one = self._of.get(model)
         for block in turn.blocks if one else ():
@@ -148,33 +148,33 @@ class Challengers:
                 self._learn(one.learner, block)
 
     def catch_up(self, model: Model) -> None:
-        """Have a paused challenger learn all that its champion has. Raises ModelBroken."""
+        """Have a paused challenger learn everything that its champion has. Raises ModelBroken."""
         while turn := self.next_turn(model).blocks:
             for block in turn:
                 self._learn(self._models.usable(model), block)
         self._models.usable(model)
 
     def keep(self, champion: Model) -> None:
-        """Save the present states of those that follow a model, before it goes.
+        """Save the present states of the challengers of a model that is to be deleted.
 
-        A broken one has its last snapshot. Raises SnapshotFailed; then some may have been saved.
+        A broken one keeps its last snapshot. Raises SnapshotFailed, after which some may be saved.
         """
         for model in self.followers(champion):
             if not model.broken:
                 save_now(model, self._snapshots)
 
     def free(self, champion: Model) -> None:
-        """Let those that follow a model that is gone be models like others."""
+        """Make the challengers of a deleted model independent models."""
         for model in self.followers(champion):
             del self._of[model]
             model.champion = None
 
     def forget(self, model: Model) -> None:
-        """Forget a challenger that was deleted, and what was kept for it alone."""
+        """Forget a deleted challenger, and delete what was kept for it alone."""
         self._of.pop(model, None)
 
     def followers(self, champion: Model) -> list[Model]:
-        """Those that follow a model, oldest first; on any thread."""
+        """Return the challengers of a model, oldest first; on any thread."""
         return [learner.model for learner in self._models.followers(champion)]
 
     def _challenger(self, model: Model) -> _Challenger:
@@ -185,7 +185,7 @@ class Challengers:
         return found
 
     def _next_blocks(self, one: _Challenger) -> list[FollowedBlock]:
-        """The blocks up to the next entry of the challenger's own log, which is applied first."""
+        """Return the blocks up to the next entry of the challenger's own log, applied first."""
         learner, above = one.learner, one.learner.model.champion
         # In doubt it may have a checkpoint here, or have none.
         if learner.model.broken or above is None or self._commits.in_doubt:
@@ -202,7 +202,7 @@ class Challengers:
             return []
 
     def _apply_own(self, one: _Challenger) -> None:
-        """Apply the fits and checkpoints of a challenger that stand where it has come to."""
+        """Apply the fits and checkpoints of a challenger at the sequence that it has reached."""
         learner = one.learner
         while one.own and one.own[0].sequence <= learner.sequence:
             entry = one.own.popleft()
@@ -215,7 +215,7 @@ class Challengers:
             learner.publish()
 
     def _learn(self, learner: Learner, block: FollowedBlock) -> None:
-        """Learn a block; where that fails, the challenger is broken, and its champion goes on."""
+        """Learn a block. If that fails, the challenger is broken, and its champion goes on."""
         try:
             learn_block(learner, block, limits_of(self._settings))
         except Exception as error:
@@ -223,7 +223,7 @@ class Challengers:
 
 
 def save_now(model: Model, snapshots: SnapshotSchedule) -> int:
-    """Save a snapshot and wait until it is on disk; its sequence.
+    """Save a snapshot, wait until it is on disk, and return its sequence.
 
     Raises UnknownModel, ModelBroken, SnapshotFailed.
     """

@@ -1,7 +1,7 @@
 """What a challenger learns next: blocks of its champion's log, each as the champion learned it.
 
-The challenger has the champion's blocks, in their order, and no others. Fits and checkpoints of its
-own, which its own log has, keep their places between them in a recovery.
+The challenger learns the champion's blocks, in their order, and no others. Its own fits and
+checkpoints are in its own log and keep their places between the blocks in a recovery.
 """
 
 from collections.abc import Iterator
@@ -32,16 +32,16 @@ class FollowedBlock(NamedTuple):
 
     @property
     def samples(self) -> int:
-        """How many."""
+        """The number of samples."""
         return sum(entry.samples for entry in self.entries)
 
 
 def following_blocks(
     journal: Journal, champion: Learner, challenger: Learner
 ) -> Iterator[FollowedBlock]:
-    """The next blocks that a challenger learns, a turn's worth, which its champion has learned.
+    """Return the blocks that a challenger learns in its next turn; its champion has learned them.
 
-    Raises StartupError where the journal cannot be read, or does not go back so far.
+    Raises StartupError where the journal cannot be read or does not go back that far.
     """
     reached, n_bytes = challenger.sequence, 0
     first = reached
@@ -97,7 +97,7 @@ def learn_block(learner: Learner, block: FollowedBlock, limits: Limits) -> None:
 
 
 def _refusal(draft: Draft, head: HeadName, samples: Samples) -> str | None:
-    """Why a model would refuse a request after those before it; None if it takes it."""
+    """Return why a model would refuse a request after those before it; None if it takes it."""
     try:
         draft.add(head, samples)
     except Refusal as refusal:

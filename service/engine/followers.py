@@ -1,4 +1,4 @@
-"""Challengers beside requests: they learn in turns, when that delays nobody.
+"""Challengers learn beside requests, in turns, when that delays no request.
 
     pause -> take what comes next (writer) -> learn it (worker) -> pause, and again
 
@@ -32,8 +32,8 @@ _REST, _LAG = 9.0, 10_000
 class Followers:
     """The models that follow others, as the event loop sees them.
 
-    take: what a model learns next, once the writer comes to that. learn: learns it, on any thread,
-    as long as the function given with it says so. busy: whether requests are being learned.
+    take: returns what a model learns next, when the writer gets to it. learn: learns it, on any
+    thread, as long as the function that it is given says so. busy: whether requests are being learned.
     changed: is called for a model that has learned.
     """
 
@@ -52,21 +52,21 @@ class Followers:
         self._stirred, self._ended = 0.0, False
 
     def start(self, model: Model) -> None:
-        """Let a model follow its champion from now on; nothing if it does already."""
+        """Let a model follow its champion from now on, if it does not already."""
         if model not in self._tasks:
             self._news[model] = asyncio.Event()
             self._news[model].set()
             self._tasks[model] = asyncio.create_task(self._follow(model, self._news[model]))
 
     def wake(self, champion: Model) -> None:
-        """Let those learn that follow a model which has learned."""
+        """Let the challengers of a model that has learned learn."""
         self._stirred = time.monotonic()
         for model, news in self._news.items():
             if model.champion is champion:
                 news.set()
 
     async def stop(self) -> None:
-        """Let nobody learn any more, once the blocks that are being learned are."""
+        """Let no challenger learn any more, after the blocks that are being learned."""
         self._ended = True
         for task in self._tasks.values():
             task.cancel()
@@ -97,15 +97,15 @@ class Followers:
         return not self._busy() and time.monotonic() - self._stirred >= _QUIET_SECONDS
 
     async def _pause(self, rested: float) -> bool:
-        """Wait until no requests are learned, or until a time; whether it is the former."""
+        """Wait until no requests are learned, or until a time; return whether it is the former."""
         while not (quiet := self._is_quiet()) and time.monotonic() < rested:  # noqa: ASYNC110
             await asyncio.sleep(_QUIET_SECONDS)
         return quiet
 
     async def _learn_turn(self, model: Model, turn: Turn, quiet: bool) -> float:
-        """Learn of what was handed out as much as there is time for; the seconds that it took.
+        """Learn as many of the blocks as time allows; return the seconds that it took.
 
-        quiet: whether it has all the time until requests come.
+        quiet: whether it may go on until requests come.
         """
         began = time.monotonic()
 

@@ -1,4 +1,4 @@
-"""A model's kept snapshots: their descriptions, and going back to one."""
+"""A model's kept snapshots: they are described, and the model is rolled back to one."""
 
 import logging
 from collections.abc import Callable
@@ -38,13 +38,13 @@ class History:
         self._one_thread = one_thread
 
     def describe(self, model: Model) -> list[dict[str, Any]]:
-        """The kept snapshots of a model, newest first."""
+        """Return the kept snapshots of a model, newest first."""
         kept = self._snapshots.sequences(model.id)
         found = (_describe(model, self._snapshots, sequence) for sequence in kept)
         return [description for description in found if description is not None]
 
     def roll_back(self, model: Model, sequence: int) -> dict[str, Any]:
-        """Persist, apply and publish that a model goes back to a snapshot; its description.
+        """Roll a model back to a snapshot and return its description: persist, apply, publish.
 
         A broken model learns again, without the entries that broke it. Raises UnknownModel,
         UnknownSnapshot, UnusableSnapshot, StorageFailed.
@@ -71,7 +71,7 @@ class History:
         return model.describe()
 
     def pin(self, model: Model, content: bytes) -> str:
-        """Keep the bytes of a state that a model is to become; their digest.
+        """Keep the bytes of a state for a rollback, and return their digest.
 
         Raises StorageFailed.
         """
@@ -83,7 +83,7 @@ class History:
             ) from None
 
     def unpin(self, model: Model) -> None:
-        """Forget states that only older rollbacks went back to: of each distinct one a file."""
+        """Delete the states that only older rollbacks went back to; each has a file of its own."""
         try:
             last = self._journal.rollbacks(model.id)[:_PINNED]
             self._snapshots.unpin_others(model.id, {rollback.digest for rollback in last})
@@ -92,7 +92,7 @@ class History:
 
 
 def _describe(model: Model, snapshots: Snapshots, sequence: int) -> dict[str, Any] | None:
-    """The description of one snapshot; None if it was deleted meanwhile.
+    """Return the description of one snapshot; None if it has been deleted.
 
     samples_since: number of samples after it, which the model would not know after going back.
     scores: those of each head at that time; None of a snapshot that cannot be read.
@@ -114,7 +114,7 @@ def _describe(model: Model, snapshots: Snapshots, sequence: int) -> dict[str, An
 
 
 def _restored(model: Model, snapshots: Snapshots, sequence: int) -> tuple[bytes, Learner]:
-    """The bytes of a snapshot, and a learner restored from them.
+    """Return the bytes of a snapshot, and a learner restored from them.
 
     Raises UnknownSnapshot, UnusableSnapshot.
     """

@@ -1,8 +1,8 @@
-"""Labels that arrive after their rows were predicted, and which of them are to be learned.
+"""Labels that arrive after their rows were predicted, and which of them are learned.
 
-A request of labels is the one exception to "whole or not at all". Each of its ids is learned, or
-has a status of its own: its label came before, its row was never here, has left, or had another
-label.
+A request of labels is the one exception to "whole or not at all": each of its ids is learned, or
+has a status that says why not. Its label came before, or its row is unknown, has expired or had
+another label.
 """
 
 import asyncio
@@ -38,12 +38,12 @@ class LabelRequest(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many labels."""
+        """The number of labels."""
         return len(self.labels.ids)
 
 
 class Run(NamedTuple):
-    """Samples of rows that have one form, with their record, and what is known of the rows."""
+    """Consecutive rows of one form as samples, with their record and what is known of them."""
 
     samples: Samples
     record: bytes
@@ -64,7 +64,7 @@ class Found(NamedTuple):
     seconds: list[float]
 
     def answer(self, model: Model, sequence: int, epoch: str) -> Answer:
-        """The response to the request, once it is learned up to a sequence."""
+        """Return the response to the request, which is learned up to a sequence."""
         for status in self.status:
             model.labels[status] += 1
         return {
@@ -76,12 +76,12 @@ class Found(NamedTuple):
         }
 
     def placed(self, errors: list[SampleError], start: int) -> list[SampleError]:
-        """Errors in samples from one on, as errors in the labels."""
+        """Return errors in samples as errors in the labels that they came from."""
         return [_placed(error, self.places[start:]) for error in errors]
 
 
 def count_unlearned(request: LabelRequest, found: Found) -> None:
-    """Count the labels of a request that are not learned: they were before, or have no row."""
+    """Count the labels of a request that are not learned."""
     counts = request.model.counts[request.head]
     replayed = found.status.count("replayed")
     counts.count_duplicates(replayed)
@@ -89,9 +89,9 @@ def count_unlearned(request: LabelRequest, found: Found) -> None:
 
 
 class Joining:
-    """The labels of a model in one group of requests.
+    """Joins the labels of a model in one group of requests with their rows.
 
-    time: of the group, in milliseconds since 1970.
+    time: that of the group, in milliseconds since 1970.
     """
 
     def __init__(self, pending: Pending | None, model: Model, time: int) -> None:
@@ -99,7 +99,7 @@ class Joining:
         self._drafted: dict[RowId, Labelled] = {}
 
     def look_up(self, labels: LateLabels) -> Found:
-        """What becomes of labels after those that were taken. Raises Invalid."""
+        """Return what becomes of labels, after those that were taken. Raises Invalid."""
         pending = waits(self._model, self._pending)
         found = Found([], [], [], [], [])
         rows, new = list[Waiting](), dict[RowId, Labelled]()
@@ -126,7 +126,7 @@ class Joining:
         return found
 
     def take(self, found: Found, labels: LateLabels) -> None:
-        """Take labels that were looked up, which will be written."""
+        """Take labels that were looked up and will be written."""
         for place in found.places:
             y = labels.y[place]
             label = y if isinstance(labels.y, list) else float(y)
@@ -149,14 +149,14 @@ class Joining:
 
 
 def _joined_rows(pending: Pending, rows: list[Waiting]) -> Iterator[Rows]:
-    """The rows, those of one form that follow each other together."""
+    """Yield the rows, with consecutive rows of one form together."""
     pieces = [_rows_of(pending, *piece) for piece in _pieces(rows)]
     for _, of_form in groupby(pieces, form_of):
         yield joined(list(of_form))
 
 
 def _pieces(rows: list[Waiting]) -> Iterator[tuple[Request, int, int]]:
-    """Rows that follow each other in a request as a piece of it: the first, and one behind."""
+    """Yield consecutive rows of a request as pieces: the first row, and the one after the last."""
     start = 0
     for place, row in enumerate(rows):
         follows = place + 1 < len(rows) and rows[place + 1] == Waiting(row.request, row.row + 1)

@@ -1,9 +1,9 @@
-"""Models of a fleet: which of them this server learns, and which it follows to be ready for them.
+"""The models of a fleet that this server learns, and those that it follows to be ready for them.
 
-One replica leads a model: it alone learns. Another one stands by: it replays the model's log on a
-thread of its own, so that it has little left to read when the leader is gone. Who begins to lead
-writes a new term into the log, behind all that it has read; from then on nothing that the one
-before it writes is taken.
+One replica leads a model and alone learns it. Another one follows: it replays the model's log on a
+thread of its own, so that it has little left to read when the leader is gone. A replica that begins
+to lead writes a new term into the log, after everything that it has read; from then on the log
+takes nothing from the leader before it.
 """
 
 import asyncio
@@ -37,9 +37,9 @@ def _products_as_set(_: int) -> AbstractContextManager[None]:
 
 
 class Follower:
-    """A model that is followed in its log. Used by one thread at a time.
+    """A model whose log is followed. Used by one thread at a time.
 
-    entry: of the catalogue. learner: what was learned so far.
+    entry: its entry in the catalogue. learner: what was learned so far.
     """
 
     def __init__(self, entry: CatalogueEntry, storage: Storage) -> None:
@@ -55,7 +55,7 @@ class Follower:
         return Learner(Model(self.entry.number, self.entry.name, spec), self.entry.epoch)
 
     def catch_up(self) -> None:
-        """Learn what the log has by now. Raises StartupError, StorageFailed."""
+        """Learn everything that the log has by now. Raises StartupError, StorageFailed."""
         if self._begun and not self.learner.model.broken:
             try:
                 self._note(self.replay())
@@ -105,7 +105,7 @@ class Follower:
         raise NotLeader(f"the log of model {self.entry.name!r} goes on; try again")
 
     def answered(self) -> list[KeyedRequest]:
-        """Keys whose answers are not in the log, with the answers that they have."""
+        """Return the keys whose answers are not in the log, with their answers."""
         unanswered = self._storage.answers.unanswered(self.entry.number, 0)
         return [self._found[row.sequence] for row in unanswered if row.sequence in self._found]
 
@@ -118,7 +118,7 @@ class Follower:
         return next(iter(self._storage.journal.rollbacks(self.entry.number)), None)
 
     def _check(self, journal: Journal) -> None:
-        """Take no samples where something is missing that was acknowledged."""
+        """Raise unless the log has everything that was acknowledged."""
         try:
             check_complete(self.learner, journal)
         except StartupError as error:
@@ -127,7 +127,7 @@ class Follower:
 
 
 def _no_check(_: Learner, __: Journal) -> None:
-    """What is missing here may have been written meanwhile: it is asked once a term has begun."""
+    """Check nothing: what is missing may have been written since. A term begins with a check."""
 
 
 class Leading:
@@ -161,7 +161,7 @@ class Leading:
         return self._models.get(name) is not None
 
     async def lead(self, name: str) -> bool:
-        """Learn a model from now on, unless there is none of its name; whether there is one.
+        """Learn a model from now on; return False if no model has its name.
 
         Raises NotLeader, StorageFailed, NotReady.
         """
@@ -205,13 +205,13 @@ class Leading:
         )
 
     async def release(self, name: str) -> None:
-        """Learn a model no more, once what came for it before is learned."""
+        """Stop learning a model, after the requests that came for it before."""
         model = self._models.get(name)
         if model is not None:
             await self._in_order(model, lambda: self._models.release(model))
 
     async def follow(self, name: str) -> None:
-        """Learn what the log of a model has by now, to be ready to lead it."""
+        """Learn everything that a model's log has by now, to be ready to lead it."""
         async with self._locks.setdefault(name, asyncio.Lock()):
             if self.leads(name):
                 return
@@ -231,12 +231,12 @@ class Leading:
                 self._followed.pop(name, None)
 
     def unfollow(self, name: str) -> None:
-        """Follow a model no more."""
+        """Stop following a model."""
         lock = self._locks.get(name)
         if lock is None or not lock.locked():
             self._followed.pop(name, None)
 
     def stop(self) -> None:
-        """Begin nothing more."""
+        """Start no more terms and replays."""
         self._workers.shutdown(wait=False, cancel_futures=True)
         self._standby.shutdown(wait=False, cancel_futures=True)

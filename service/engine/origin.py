@@ -19,7 +19,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 @functools.cache
 def present_origin() -> Mapping[str, Any]:
-    """What snapshots of this process say of where they were made."""
+    """Return what snapshots of this process record about where they were made."""
     return {
         "replay": _REPLAY_RULES,
         "numpy": version("numpy"),
@@ -29,9 +29,9 @@ def present_origin() -> Mapping[str, Any]:
 
 
 def difference(made: Mapping[str, Any] | None) -> str:
-    """What has changed since a snapshot was made; empty if nothing, or if it does not say.
+    """Return what has changed since a snapshot was made; empty if nothing has, or it is unknown.
 
-    made: what the snapshot says.
+    made: what the snapshot recorded.
     """
     if made is None:
         return ""
@@ -43,7 +43,7 @@ def difference(made: Mapping[str, Any] | None) -> str:
 
 
 def _processor() -> str:
-    """The kind of the processor, as the system calls it."""
+    """Return the system's name for the kind of the processor."""
     with suppress(OSError):
         for line in _CPUINFO.read_text().splitlines():
             name, _, value = line.partition(":")

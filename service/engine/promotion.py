@@ -1,7 +1,7 @@
 """Promotion: a champion and its challenger exchange their specs and states.
 
-In each of the two logs it is a rollback, to the state that the other model has: it is recovered as
-one, and undone by one. Both are written in one commit. Names, sequences, epochs and the rows that
+In each of the two logs it is a rollback to the state of the other model: recovery treats it as one,
+and a rollback undoes it. Both are written in one commit. Names, sequences, epochs and the rows that
 wait for their labels stay where they are.
 """
 
@@ -33,7 +33,7 @@ _WAITING_ROWS = "pending"
 
 
 class Promotion:
-    """Exchanges models. Used by the writer's thread. one_thread: is entered around products."""
+    """Exchanges models. Used by the writer's thread. one_thread: entered around matrix products."""
 
     def __init__(
         self,
@@ -50,9 +50,9 @@ class Promotion:
         self._one_thread = one_thread
 
     def promote(self, champion: Model, challenger: Model) -> dict[str, Any]:
-        """Persist, apply and publish that two models exchange spec and state.
+        """Exchange the specs and states of two models: persist, apply and publish.
 
-        The champion's description from now on. Its snapshot of before is in its history. Raises
+        Returns the champion's new description. Its former state is in its history. Raises
         UnknownModel, ModelBroken, NotFollowing, LagsBehind, SnapshotFailed, StorageFailed.
         """
         above = self._models.usable(champion)
@@ -101,14 +101,14 @@ class Promotion:
         logger.info(text, below.model.name, above.model.name, above.sequence)
 
     def _rollback(self, learner: Learner, other: str, state: State) -> Rollback:
-        """That a model becomes a state, which is pinned. Raises StorageFailed."""
+        """Return the rollback of a model to a state, which is pinned. Raises StorageFailed."""
         at, time = learner.sequence, rfc3339(datetime.now(UTC))
         digest = self._history.pin(learner.model, b"".join(encode_state(state)))
         return Rollback({"to": at, "at": at, "time": time, "of": other}, digest, new_epoch())
 
 
 def _filled(model: Model, state: State) -> Learner:
-    """A learner of a state, with the spec in it. Raises UnusableState."""
+    """Return a learner of a state, with the spec in it. Raises UnusableState."""
     try:
         source = Model(model.id, model.name, spec_in(state, "it"))
         return fill_model(source, state, "it").learner
@@ -120,7 +120,7 @@ def _filled(model: Model, state: State) -> Learner:
 
 
 def _state_for(learner: Learner, other: Learner) -> State:
-    """The state of another model as a model takes it, with its own rows that wait for labels."""
+    """Return another model's state as this model takes it, with its own waiting rows."""
     (own, own_arrays), (plain, arrays) = learner.state(), other.state()
     plain = {name: part for name, part in plain.items() if name not in OF_ANOTHER_LIFE}
     arrays = {name: part for name, part in arrays.items() if name not in OF_ANOTHER_LIFE}

@@ -1,4 +1,4 @@
-"""Models of a data directory that no server uses: how each stands, leaving one out, deleting one.
+"""Models of an unused data directory are listed, left out of the next start, or deleted.
 
 A model that is left out is not replayed when a server starts: it predicts with its last snapshot,
 and learns nothing until `wolfstream serve --recover` tries again. Its journal is kept.
@@ -24,9 +24,9 @@ class QuarantineError(WolfstreamError):
 
 
 class Standing(NamedTuple):
-    """A model as its files have it.
+    """A model as its files describe it.
 
-    sequence: of its last sample. snapshots: sequences of those that are kept, newest first.
+    sequence: that of its last sample. snapshots: those that are kept, newest first.
     left_out: whether the next start of a server will not replay it.
     """
 
@@ -37,7 +37,7 @@ class Standing(NamedTuple):
 
 
 def standings(data: Path) -> list[Standing]:
-    """All models, oldest first; a server may use the directory.
+    """Return all models, oldest first; a server may use the directory.
 
     Raises QuarantineError, StartupError.
     """
@@ -47,7 +47,7 @@ def standings(data: Path) -> list[Standing]:
 
 
 def leave_out(data: Path, name: str) -> int:
-    """Let the next start not replay a model; the sequence of the state that it will serve.
+    """Leave a model out of the next start; return the sequence of the state that it will serve.
 
     Raises QuarantineError, StartupError.
     """
@@ -85,7 +85,7 @@ def _standing(model: CatalogueEntry, storage: Storage) -> Standing:
 
 @contextmanager
 def _stopped(data: Path) -> Iterator[Storage]:
-    """The storage of a directory that no server uses."""
+    """Open the storage of a directory that no server uses."""
     _check_is_there(data)
     try:
         with owned(data), closing(open_storage(data)) as storage:

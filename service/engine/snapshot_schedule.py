@@ -21,9 +21,10 @@ logger = logging.getLogger(__name__)
 
 
 class SnapshotSchedule:
-    """The snapshots being saved, at most one of each model. Used by the writer's thread.
+    """The snapshots that are being saved, at most one of each model. Used by the writer's thread.
 
-    samples: learned between two snapshots of a model. one_thread: is entered around products.
+    samples: how many are learned between two snapshots of a model. one_thread: entered around
+    matrix products.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class SnapshotSchedule:
         self._saving: dict[Model, Future[int]] = {}
 
     def start_if_due(self, learner: Learner) -> None:
-        """Begin a snapshot if enough has been learned since the last one."""
+        """Start a snapshot if enough has been learned since the last one."""
         self.finish()
         model = learner.model
         # Counted from the last attempt: a full disk is not tried again with every group.
@@ -57,7 +58,7 @@ class SnapshotSchedule:
             self._start(learner)
 
     def start(self, model: Model) -> tuple[int, "Future[int]"]:
-        """Begin a snapshot now; its sequence, and a future that is done once it is saved.
+        """Start a snapshot now; return its sequence, and a future that is done when it is saved.
 
         Raises UnknownModel, ModelBroken, SnapshotFailed.
         """
@@ -119,7 +120,7 @@ class SnapshotSchedule:
         return left
 
     def _superfluous(self, model: Model, up_to: int) -> int:
-        """Up to which sequence neither a model nor those that follow it need its log."""
+        """Return the sequence up to which neither a model nor its challengers need its log."""
         needed = self._models.needed_after(model)
         losses = self._models.learner(model).losses
         if needed is None or losses is None:

@@ -1,4 +1,4 @@
-"""Export and import: models between a data directory and model files."""
+"""Models are exported from a data directory to model files, and imported from them."""
 
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -24,14 +24,14 @@ from service.storage.snapshot_format import DamagedSnapshot, State
 
 
 class TransferError(WolfstreamError):
-    """There is no such model or snapshot, or there is one already; the message says which."""
+    """The model or snapshot does not exist, or exists already; the message says which."""
 
 
 class Exported(NamedTuple):
     """A model's state.
 
     journal_end: the sequence at which the journal ends. beside: whether a server was running,
-    which may have gone on since.
+    which may have learned more since.
     """
 
     state: State
@@ -42,9 +42,9 @@ class Exported(NamedTuple):
 def export_model(
     data: Path, name: str, sequence: int | None, watch: Callable[[int, int], None]
 ) -> Exported:
-    """A model as it was acknowledged; beside a running server, its newest whole snapshot.
+    """Return a model as it was acknowledged; beside a running server, its newest whole snapshot.
 
-    So it is of a challenger, which a server lets learn from its champion's log.
+    The same holds for a challenger, which learns from its champion's log.
 
     sequence: of the kept snapshot to take instead. watch: is called with the sequence that the
     replay of the journal has reached, and the one at which it ends. Nothing in the directory is
@@ -84,7 +84,7 @@ def export_model(
 
 
 def import_model(data: Path, path: Path, name: str) -> LoadedModel:
-    """Make the model in a file one of a data directory's, which no server may hold.
+    """Import the model in a file into a data directory that no server holds.
 
     Raises TransferError, ModelFileError, StartupError, StorageFailed, OSError.
     """
@@ -103,7 +103,7 @@ def import_model(data: Path, path: Path, name: str) -> LoadedModel:
 
 
 def _empty_learner(data: Path, catalogue: Catalogue, name: str) -> tuple[Learner, int | None]:
-    """A learner of a model's spec, and the number of the model that it follows, if any."""
+    """Return a learner of a model's spec, and the number of its champion, if it has one."""
     models = catalogue.models()
     there = {found.number for found in models}
     for found in models:

@@ -1,4 +1,4 @@
-"""Arrays in an npz archive that anybody may have made, read within the bytes that are there.
+"""Arrays of an untrusted npz archive, read without taking more memory than its size.
 
 `numpy.load` inflates what is deflated, and makes room for the shape that a header claims. Here
 nothing is inflated: `numpy.savez` stores arrays as they are, so each has as many bytes as its
@@ -40,7 +40,7 @@ class UnreadableArchive(Exception):
 
 
 def read_arrays(archive: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays of numbers in an archive, copied; other bytes may precede it.
+    """Return copies of the arrays of numbers in an archive, which other bytes may precede.
 
     Raises UnreadableArchive.
     """
@@ -73,7 +73,7 @@ def _check_entries(entries: list[zipfile.ZipInfo], most_bytes: int) -> None:
 
 
 def _array(name: str, content: bytes) -> NDArray[Any]:
-    """The array in an entry, copied: compiled code takes a read-only one for another type."""
+    """Return a copy of the array in an entry; compiled code has another type for read-only ones."""
     file = io.BytesIO(content)
     version = np.lib.format.read_magic(file)
     if version not in _READ_HEADER:

@@ -1,4 +1,4 @@
-"""What of an array's bytes has changed, stretch by stretch.
+"""The changed bytes of an array, stretch by stretch.
 
 Rows of a stored sample stay where they are while others come and go, and a ring overwrites its
 oldest column: most bytes of the next version of an array are those of the one before, in the same
@@ -20,11 +20,11 @@ _MOST_CHANGED = 0.75
 
 
 class WrongDifference(ValueError):
-    """A difference is not one of the bytes that it is applied to."""
+    """A difference was applied to other bytes than those that it was made from."""
 
 
 def difference(old: Bytes | None, new: Bytes) -> list[Any] | None:
-    """What makes one array's bytes of another's, as plain data; None where nothing does.
+    """Return, as plain data, how one array's bytes become another's; None where they are equal.
 
     old: None without any. [bytes] are all bytes of the new one; [length, starts, stops, bytes] its
     length, and the stretches that are not those of the old one.
@@ -48,7 +48,7 @@ def difference(old: Bytes | None, new: Bytes) -> list[Any] | None:
 
 
 def changed(old: Bytes | None, plain: Any) -> Bytes:
-    """A new array of the bytes that a difference makes of others. Raises WrongDifference."""
+    """Apply a difference to bytes; return the new bytes. Raises WrongDifference."""
     match plain:
         case [bytes() as whole]:
             return np.frombuffer(whole, np.uint8).copy()

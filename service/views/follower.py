@@ -1,4 +1,4 @@
-"""A view that follows that of a model which learns elsewhere."""
+"""A view that follows the view of a model that learns in another process."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from service.views.versions import FORMAT, NAMES, Position
 
 
 class OutOfStep(Exception):
-    """What came is no version that follows the one that is held; ask for everything."""
+    """A version does not follow the one that is held; ask for the whole view."""
 
 
 class Follower:
@@ -28,9 +28,9 @@ class Follower:
         self._arrays: dict[str, Bytes] = {}
 
     def take(self, newer: bytes) -> Published:
-        """The view in what `Versions.newer` gave for `held`: the same bits as the leader's.
+        """Return the view in the result of `Versions.newer` for `held`, bit for bit the leader's.
 
-        Views of before stay as they were. Raises OutOfStep, which leaves all as it was.
+        Earlier views do not change. Raises OutOfStep, and then nothing has changed.
         """
         try:
             kind, life, number, base, named, tree, differences = msgpack.unpackb(newer)
@@ -55,7 +55,7 @@ class Follower:
     def _changed(
         self, steps: list[Mapping[str, Any]], held: dict[str, Bytes] | None
     ) -> dict[str, Bytes]:
-        """The bytes of the arrays after all steps. Raises WrongDifference."""
+        """Return the bytes of the arrays after all steps. Raises WrongDifference."""
         arrays = dict(held or {})
         for step in steps:
             for path, plain in step.items():

@@ -1,7 +1,7 @@
 """The views that others follow, on the side that learns.
 
-A view is looked at when somebody asks for a newer one, at most twenty times a second: then the
-changes since the last look are written once, for all who follow it. Writing takes the event loop
+When a worker asks for a newer view, at most twenty times a second, the changes since the last
+version are written once, for all workers that follow it. Writing takes the event loop
 no more than a quarter of its time, however many views are followed.
 """
 
@@ -33,7 +33,7 @@ class _Asking(NamedTuple):
 
 
 class _Followed:
-    """The view of a model that somebody follows. due: when it may be looked at again."""
+    """A model's view that some worker follows. due: the earliest time of its next version."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -66,7 +66,7 @@ class Followings:
         return asking.newer
 
     async def noted(self, model: Model) -> Position:
-        """The version that a model's present view is, once it can be asked for."""
+        """Return the version of a model's present view, once workers can ask for it."""
         followed = self._follow(model)
         if model.published is followed.versions.published:
             return followed.versions.latest
@@ -127,7 +127,7 @@ class Followings:
         self._wake.set()
 
     async def _look(self, followed: _Followed) -> None:
-        """Note the present view, and answer those who hold another one."""
+        """Write the present view as a version, and answer the workers that hold another one."""
         versions, published = followed.versions, followed.model.published
         try:
             if published.n_bytes > _INLINE_BYTES:

@@ -1,4 +1,4 @@
-"""A published view taken apart into plain data and arrays, and put together again.
+"""A published view is taken apart into plain data and arrays, and put together again.
 
 A view is a tree of named tuples, a few objects that are their attributes, and arrays. It is
 written node by node as lists that MessagePack can hold; arrays are written apart, by the path of
@@ -25,11 +25,11 @@ _MOST_DEPTH = 64
 
 
 class WrongTree(ValueError):
-    """Plain data that is not a tree of this version."""
+    """The plain data is not a tree of this version."""
 
 
 class _Tag(IntEnum):
-    """What a list begins with, by what it was."""
+    """The first element of a list, which tells what the list stands for."""
 
     TUPLE = 0
     LIST = 1
@@ -44,7 +44,7 @@ class _Tag(IntEnum):
 class TreeWriter:
     """Takes one view apart.
 
-    arrays: the bytes of its arrays by their paths, which share memory with the view.
+    arrays: the bytes of its arrays by their paths; they share memory with the view.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class TreeWriter:
         self._places: dict[int, int] = {}
 
     def write(self, value: Any, path: str = "") -> Any:
-        """A value as plain data. Raises TypeError for one that is in no view."""
+        """Return a value as plain data. Raises TypeError for a type that no view has."""
         if isinstance(value, _PLAIN):
             return value
         if id(value) in self._places:
@@ -95,12 +95,12 @@ class TreeWriter:
         return [_Tag.ARRAY, array.dtype.str, list(array.shape), order]
 
     def _number(self, value: Any) -> None:
-        """Give what may come again the next number."""
+        """Number a value that may occur again."""
         self._places[id(value)] = len(self._places)
 
 
 class TreeReader:
-    """Puts one view together. arrays: the bytes by path. used: the paths that the view has."""
+    """Puts one view together. arrays: the bytes by path. used: the paths that the view uses."""
 
     def __init__(self, arrays: Mapping[str, Bytes]) -> None:
         self.used: set[str] = set()
@@ -108,7 +108,7 @@ class TreeReader:
         self._values: list[Any] = []
 
     def read(self, node: Any, path: str = "", depth: int = 0) -> Any:
-        """Inverse of `TreeWriter.write`. Raises WrongTree."""
+        """Return the value in plain data; the inverse of `TreeWriter.write`. Raises WrongTree."""
         if isinstance(node, _PLAIN):
             return node
         if depth > _MOST_DEPTH or not isinstance(node, list) or not node:
@@ -139,7 +139,7 @@ class TreeReader:
         return value
 
     def _numbered(self, tag: int, parts: list[Any], path: str, depth: int) -> Any:
-        """What may come again."""
+        """Keep a value that may occur again, under the next number."""
         match tag:
             case _Tag.ARRAY:
                 of_type, shape, order = parts
@@ -187,7 +187,7 @@ def _name_of(kind: type[Any]) -> str:
 
 
 def _class_of(name: str, record: bool) -> type[Any]:
-    """The class of a name: of named tuples, or of objects that are their attributes."""
+    """Return the class of a name: a named tuple, or a class that holds only attributes."""
     module, _, qualname = name.partition(":")
     if not module.startswith(_PACKAGES) or not qualname.isidentifier():
         raise WrongTree(f"{name[:100]!r} is no part of a view")

@@ -1,4 +1,4 @@
-"""The versions of a model's view, for those who follow it.
+"""The versions of a model's view, for the processes that follow it.
 
 A follower asks for what is newer than the version that it holds. It gets the differences since
 then, while these are kept, or else everything. A version has a number, because a refit changes
@@ -23,14 +23,14 @@ NAMES = "names"
 
 
 class Position(NamedTuple):
-    """A version of a view. life: of the numbers, anew whenever these begin again."""
+    """A version of a view. life: a random text, a new one whenever the numbers start again."""
 
     life: str
     number: int
 
 
 class _Step(NamedTuple):
-    """How a version comes out of the one before it. n_bytes: of the differences, about."""
+    """How a version differs from the one before it. n_bytes: the approximate size."""
 
     number: int
     differences: dict[str, list[Any]]
@@ -58,14 +58,14 @@ class Versions:
 
     @property
     def n_bytes(self) -> int:
-        """Memory of the arrays of the latest version, and of the differences that are kept."""
+        """The bytes of the latest version's arrays and of the differences that are kept."""
         steps = sum(step.n_bytes for step in self._steps)
         return sum(array.nbytes for array in self._arrays.values()) + steps
 
     def note(self, published: Published) -> bool:
-        """Note what a model publishes; whether it is another version than the latest one.
+        """Note what a model publishes; return whether it is a new version.
 
-        Arrays are copied: rows that a model stores next come into the same memory.
+        Arrays are copied, because the model stores its next rows in the same memory.
         """
         if published is self.published:
             return False
@@ -86,7 +86,7 @@ class Versions:
         return True
 
     def newer(self, held: Position | None) -> bytes:
-        """The latest version, for a follower that holds another one; see `Follower.take`.
+        """Return the latest version for a follower that holds another one; see `Follower.take`.
 
         held: None where it holds none.
         """
@@ -101,7 +101,7 @@ class Versions:
         return packed
 
     def _since(self, held: Position | None) -> list[dict[str, list[Any]]] | None:
-        """The differences since a version; None where they are no longer kept."""
+        """Return the differences since a version; None where they are no longer kept."""
         if held is None or held.life != self._life or held.number > self._number:
             return None
         steps = [step for step in self._steps if step.number > held.number]
@@ -110,7 +110,7 @@ class Versions:
         return [step.differences for step in steps]
 
     def _keep(self, differences: dict[str, list[Any]]) -> None:
-        """Keep the differences to the version before, and together fewer than everything takes."""
+        """Keep the latest differences, and drop old ones: all take less than the whole view."""
         n_bytes = sum(len(part[-1]) for part in differences.values())
         self._steps.append(_Step(self._number, differences, n_bytes))
         most = sum(array.nbytes for array in self._arrays.values())

@@ -1,4 +1,4 @@
-"""Calls to the leader that have no answer yet."""
+"""Calls to the leader that are not answered yet."""
 
 import asyncio
 from typing import Any
@@ -9,7 +9,7 @@ from service.workers.messages import refusal
 
 
 class Calls:
-    """The calls over one channel, by number. Used on the event loop."""
+    """Makes calls over one channel and numbers them. Used on the event loop."""
 
     def __init__(self) -> None:
         self.channel: Channel | None = None
@@ -21,9 +21,9 @@ class Calls:
     def begin(
         self, kind: Kind, *given: Any, durable: "asyncio.Future[Any] | None" = None
     ) -> "asyncio.Future[Any]":
-        """Call; the future is the answer, or raises the refusal.
+        """Make a call; the future it returns is the answer, or raises the refusal.
 
-        durable: done before the answer, where the call says when samples are on disk.
+        durable: set before the answer, as soon as the samples of the call are on disk.
         Raises NotReady without a channel.
         """
         if self.channel is None:
@@ -36,11 +36,11 @@ class Calls:
         return answer
 
     async def answer(self, kind: Kind, *given: Any) -> Any:
-        """The answer to a call. Raises the refusal, and NotReady without a channel."""
+        """Make a call and return its answer. Raises the refusal, and NotReady without a channel."""
         return await self.begin(kind, *given)
 
     def answered(self, kind: Kind, call: int, *given: Any) -> None:
-        """Take what the leader says of a call. A client that waited for it may be gone."""
+        """Deliver the leader's answer to a call. The client that waited for it may be gone."""
         if kind == Kind.DURABLE:
             durable = self._durable.pop(call, None)
             if durable is not None and not durable.done():

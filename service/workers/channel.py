@@ -19,7 +19,7 @@ _MOST_BYTES = 1 << 31
 
 
 class Kind(IntEnum):
-    """What a frame is.
+    """The kinds of frames.
 
     A worker sends: LEARN, LABEL, REMEMBER, COMPILED, REACHED, NEWER and REPORT, which are calls
     with a number that one answer names; USE and SPENT. The leader sends: ANSWER, DURABLE and
@@ -44,7 +44,7 @@ class Kind(IntEnum):
 
 
 class Channel(asyncio.Protocol):
-    """One end. Used on the event loop.
+    """One end of the connection. Used on the event loop.
 
     received: called with each frame. lost: called once the other end is gone.
     """
@@ -60,14 +60,14 @@ class Channel(asyncio.Protocol):
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes that the other end has not taken yet."""
+        """The bytes that the other end has not taken yet."""
         if self._transport is None:
             return 0
         return self._transport.get_write_buffer_size() + sum(map(len, self._out))
 
     @property
     def open(self) -> bool:
-        """Whether the other end is there."""
+        """Whether the other end is connected."""
         return self._transport is not None and not self._transport.is_closing()
 
     def send(self, *frame: Any) -> None:
@@ -85,11 +85,11 @@ class Channel(asyncio.Protocol):
             self._transport.writelines(out)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Keep the transport."""
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Pass the frames on that are complete."""
+        """Pass on the frames that are complete."""
         buffer = self._buffer
         buffer += data
         start, view = 0, memoryview(buffer)
@@ -107,12 +107,12 @@ class Channel(asyncio.Protocol):
             self._received(self, frame)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Say that the other end is gone."""
+        """Report that the other end is gone."""
         del exc
         self._lost(self)
 
     def close(self) -> None:
-        """End the channel, once what was sent has left."""
+        """Close the channel after everything that was sent has left."""
         if self._transport is not None:
             self._flush()
             self._transport.close()
@@ -123,7 +123,7 @@ async def open_channel(
     received: Callable[[Channel, list[Any]], None],
     lost: Callable[[Channel], None],
 ) -> Channel:
-    """A channel over one of a pair of connected sockets."""
+    """Return a channel over one of a pair of connected sockets."""
     connection.setblocking(False)
     loop = asyncio.get_running_loop()
     _, channel = await loop.create_unix_connection(lambda: Channel(received, lost), sock=connection)

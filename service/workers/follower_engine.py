@@ -1,4 +1,4 @@
-"""An engine as a worker has it: it predicts with views that it follows, and hands samples on."""
+"""A worker's engine: it predicts with views that it follows, and hands samples on to the leader."""
 
 import asyncio
 import logging
@@ -50,11 +50,11 @@ class FollowerEngine:
         self._loading = asyncio.Lock()
 
     def connect(self, channel: Channel) -> None:
-        """Begin to call the leader."""
+        """Start calling the leader."""
         self._calls.channel = channel
 
     def take(self, frame: list[Any]) -> bool:
-        """Take a frame of the leader, if it is for the engine."""
+        """Handle a frame from the leader, if it is for the engine."""
         kind, *given = frame
         match kind:
             case Kind.ANSWER | Kind.REFUSED | Kind.DURABLE:
@@ -70,7 +70,7 @@ class FollowerEngine:
         return True
 
     async def load(self) -> None:
-        """Load the code of the default model's predictions, once it is compiled."""
+        """Load the code of the default model's predictions as soon as it is compiled."""
         while not (self._state.ready or is_complete()):
             await self._state_changed.wait()
         async with self._loading:
@@ -83,15 +83,15 @@ class FollowerEngine:
         return self._state.text
 
     def models(self) -> list[Model]:
-        """All models, in any phase."""
+        """Return all models, in any phase."""
         return list(self._models.values())
 
     def is_model(self, name: str) -> bool:
-        """Whether there is a model of this name, in any phase."""
+        """Return whether a model has this name, in any phase."""
         return name in self._models
 
     def model(self, name: str) -> Model:
-        """The model of this name. Raises NotReady, UnknownModel."""
+        """Return the model of this name. Raises NotReady, UnknownModel."""
         if not self._state.readable:
             raise NotReady(f"the server is {self._state.text}")
         model = self._models.get(name)
@@ -115,7 +115,7 @@ class FollowerEngine:
     async def view(
         self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Moment | None = None
     ) -> Published:
-        """The view that is held; see `Serving.view`.
+        """Return the view that is held; see `Serving.view`.
 
         A head that cannot predict yet may have learned enough a moment ago, and one that is missing
         may come with another spec: so the leader is asked.
@@ -129,7 +129,7 @@ class FollowerEngine:
         return model.published
 
     async def moment(self, model: Model) -> Moment:
-        """The epoch and sequence that a model has now."""
+        """Return the epoch and sequence of a model now."""
         epoch, sequence, _ = await self._calls.answer(Kind.REACHED, model.id, None, None, False)
         return Moment(epoch, sequence)
 
@@ -197,7 +197,7 @@ class FollowerEngine:
         self._loaded = {item for item in self._loaded if item[0] not in changed}
 
     async def _reach(self, model: Model, awaited: Moment) -> None:
-        """Hold a view that has reached a moment, about which the leader decides."""
+        """Hold a view that has reached a moment; the leader decides when that is."""
         if _has_reached(model.published, awaited):
             return
         given = (model.id, awaited.epoch, awaited.sequence, True)
@@ -214,7 +214,7 @@ class FollowerEngine:
             check_moment(model.name, epoch, sequence, [awaited._replace(sequence=None)])
 
     async def _load_for(self, model: Model, rows: AskedRows | None) -> None:
-        """Have the code in this process that a prediction for rows runs."""
+        """Load the code that a prediction for rows runs into this process."""
         sparse = model.published.rows.form.sparse if rows is None else become_sparse(model, rows)
         if (model, sparse) in self._loaded:
             return
@@ -233,7 +233,7 @@ class FollowerEngine:
             await self._calls.answer(Kind.COMPILED, model.id, sparse, seconds)
 
     def _load(self, parts: list[Part]) -> None:
-        """Load compiled code, on any thread; compile what the cache lacks."""
+        """Load compiled code on any thread, and compile what is not in the cache."""
         with collecting_seldom():
             for part in parts:
                 if part.key not in self._parts:

@@ -1,4 +1,4 @@
-"""The views that a worker holds: of the models that it is asked to predict with."""
+"""The views that a worker holds, those of the models that it is asked to predict with."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ _DROP_SECONDS = 60.0
 
 
 class _Held:
-    """One view. first: done once there is one; raises why there will be none."""
+    """One view. first: set when the first version has come, or raises why none will."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -31,7 +31,7 @@ class _Held:
 
 
 class HeldViews:
-    """Follows the leader's views, each from the first prediction on until nobody asks for it.
+    """Follows the leader's views, each from its first prediction until nobody asks for it.
 
     seconds: how long a request waits for a view. Used on the event loop.
     """
@@ -42,7 +42,7 @@ class HeldViews:
         self._held: dict[Model, _Held] = {}
 
     async def hold(self, model: Model) -> None:
-        """Follow a model's view, and wait until there is one. Raises NotReady, UnknownModel."""
+        """Follow a model's view, and wait for its first version. Raises NotReady, UnknownModel."""
         held = self._held.get(model)
         if held is None:
             held = self._held[model] = _Held(model)
@@ -53,14 +53,14 @@ class HeldViews:
         held.first.result()
 
     async def reach(self, model: Model, position: Position) -> None:
-        """Wait until a view that is held is a version, or a later one. Raises NotReady."""
+        """Wait until the view that is held has reached a version. Raises NotReady."""
         held = self._held[model]
         async with asyncio.timeout(self._seconds):
             while not _is_at(held.follower.held, position):
                 await held.changed.wait()
 
     def drop(self, model: Model) -> None:
-        """Hold the view of a model no longer, which is gone."""
+        """Drop the view of a model that was deleted."""
         held = self._held.pop(model, None)
         if held is not None and held.task is not None:
             held.task.cancel()
@@ -73,7 +73,7 @@ class HeldViews:
             raise NotReady("the view of the model has not arrived yet; try again") from None
 
     async def _follow(self, held: _Held) -> None:
-        """Take one version after the other, until the view is not used any more."""
+        """Fetch one version after the other, until the view is no longer used."""
         model = held.model
         try:
             while True:
@@ -113,7 +113,7 @@ class HeldViews:
 
 
 def _is_at(held: Position | None, position: Position) -> bool:
-    """Whether what is held is a version, or a later one; those of another life are later."""
+    """Return whether a version or a later one is held; those of another life count as later."""
     if held is None:
         return False
     return held.life != position.life or held.number >= position.number

@@ -21,9 +21,9 @@ _REFUSALS = dict(_kinds(Refusal))
 class State(NamedTuple):
     """What a leader is doing.
 
-    text: as of `engine.phase.Phase`. readable: whether what is published is served. accepting:
-    whether samples are taken. ready: whether they are worked on at once. compiled: whether there
-    is nothing left to compile.
+    text: see `engine.phase.Phase`. readable: whether published views are served. accepting:
+    whether samples are accepted. ready: whether they are learned at once. compiled: whether
+    nothing is left to compile.
     """
 
     text: str = "starting"
@@ -36,7 +36,7 @@ class State(NamedTuple):
 class Use(NamedTuple):
     """What the requests to some processes of a server use now.
 
-    connections, streams: that are open. held_bytes: of the memory for requests.
+    connections, streams: how many are open. held_bytes: the memory that requests hold.
     """
 
     connections: int = 0
@@ -44,22 +44,22 @@ class Use(NamedTuple):
     held_bytes: int = 0
 
     def plus(self, other: "Use") -> "Use":
-        """Of both."""
+        """Return the sum of both."""
         return Use(*(one + two for one, two in zip(self, other, strict=True)))
 
     def minus(self, other: "Use") -> "Use":
-        """Without the others."""
+        """Return what is left without the other."""
         return Use(*(one - two for one, two in zip(self, other, strict=True)))
 
 
 def refused(error: Refusal) -> list[Any]:
-    """A refusal as plain data."""
+    """Return a refusal as plain data."""
     retry = error.retry_after_seconds if isinstance(error, QuotaExceeded) else None
     return [type(error).__name__, error.detail, error.errors, retry]
 
 
 def refusal(plain: list[Any]) -> Refusal:
-    """Inverse of `refused`."""
+    """Return the refusal in plain data; the inverse of `refused`."""
     name, detail, errors, retry = plain
     kind = _REFUSALS[name]
     if retry is not None:
@@ -68,18 +68,18 @@ def refusal(plain: list[Any]) -> Refusal:
 
 
 def moments(plain: list[list[Any]]) -> tuple[Moment, ...]:
-    """Moments that were packed as lists."""
+    """Return moments that were packed as lists."""
     return tuple(Moment(*one) for one in plain)
 
 
 def labels_to_plain(labels: LateLabels) -> list[Any]:
-    """Labels for ids as plain data."""
+    """Return labels for ids as plain data."""
     y = labels.y
     return [labels.ids, y if isinstance(y, list) else y.tobytes()]
 
 
 def labels_from_plain(plain: list[Any]) -> LateLabels:
-    """Inverse of `labels_to_plain`."""
+    """Return the labels in plain data; the inverse of `labels_to_plain`."""
     import numpy as np
 
     ids, y = plain
@@ -87,7 +87,7 @@ def labels_from_plain(plain: list[Any]) -> LateLabels:
 
 
 def counted_since(histogram: Histogram, before: list[Any] | None) -> list[Any]:
-    """What a histogram has counted since it was [counts, total]."""
+    """Return what a histogram has counted since it was [counts, total]."""
     counts, total = list(histogram.counts), histogram.total
     if before is None:
         return [counts, total]
@@ -96,7 +96,7 @@ def counted_since(histogram: Histogram, before: list[Any] | None) -> list[Any]:
 
 
 def count_more(histogram: Histogram, plain: list[Any]) -> None:
-    """Add what `counted_since` gave of another histogram."""
+    """Add the result of `counted_since` for another histogram."""
     counts, total = plain
     for k, number in enumerate(counts):
         histogram.counts[k] += number

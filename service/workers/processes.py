@@ -1,4 +1,4 @@
-"""The worker processes: started, started again where they die, and ended before the leader ends."""
+"""The worker processes: they are started, restarted when they die, and ended before the leader."""
 
 import asyncio
 import contextlib
@@ -48,14 +48,14 @@ class WorkerProcesses:
         self._ending = False
 
     def start(self) -> None:
-        """Start all, and keep them running until `stop`."""
+        """Start all workers, and keep them running until `stop`."""
         self._keeping = [
             asyncio.create_task(self._keep(number, listener))
             for number, listener in enumerate(self._listeners, 1)
         ]
 
     async def stop(self) -> None:
-        """Accept no more connections, and wait until all have answered what they accepted."""
+        """Accept no more connections, and wait until all workers have answered their requests."""
         self._ending = True
         for listener in self._listeners:
             listener.close()
@@ -70,7 +70,7 @@ class WorkerProcesses:
             await asyncio.wait(late)
 
     async def _keep(self, number: int, listener: socket.socket) -> None:
-        """Run a worker, and another one whenever it dies."""
+        """Run a worker, and start another one whenever it dies."""
         wait = 0.0
         while not self._stopping():
             began = time.monotonic()
@@ -85,7 +85,7 @@ class WorkerProcesses:
         return self._ending
 
     async def _run(self, listener: socket.socket) -> int:
-        """Run a worker to its end; its exit code."""
+        """Run a worker to its end, and return its exit code."""
         ours, theirs = socket.socketpair()
         files = theirs.fileno(), listener.fileno()
         with theirs:
@@ -106,7 +106,7 @@ class WorkerProcesses:
             self._living.discard(process)
 
     async def _open(self, ours: socket.socket) -> Channel:
-        """The channel to a worker, over which its settings have been sent."""
+        """Open the channel to a worker, and send its settings over it."""
         channel = await open_channel(ours, self._leader.take, self._leader.lose)
         unneeded = {"webhook", "webhook_secret"}
         settings = self._settings.model_dump_json(exclude=unneeded)

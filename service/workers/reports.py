@@ -1,4 +1,4 @@
-"""What a worker counts, for the leader, which has the metrics of the whole server."""
+"""What a worker counts; the leader adds it to the metrics of the whole server."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from service.workers.messages import counted_since
 
 
 class Counted:
-    """What one worker has counted since it told the leader. requests: as of `leader.Leader`."""
+    """What one worker has counted since its last report. requests: see `leader.Leader`."""
 
     def __init__(self, engine: FollowerEngine) -> None:
         self.requests: dict[tuple[str, str, str], Histogram] = {}
@@ -17,7 +17,7 @@ class Counted:
         self._predicted: dict[tuple[int, str], int] = {}
 
     def since_last(self) -> dict[str, Any]:
-        """The counts since the last call, as plain data."""
+        """Return the counts since the last call, as plain data."""
         return {
             "requests": [
                 [*labels, more]
@@ -34,7 +34,7 @@ class Counted:
         return more
 
     def _rows(self) -> list[list[Any]]:
-        """Rows that were predicted, by model and head."""
+        """Return the numbers of rows that were predicted, by model and head."""
         told, self._predicted = self._predicted, {}
         rows = []
         for model in self._engine.models():
