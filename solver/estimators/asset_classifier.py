@@ -154,7 +154,8 @@ class AssetClassifier(ClassifierMixin, AssetEstimator, CalibratedClasses):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The labels of (n, d) rows."""
-        return np.asarray(self.classes_[self._predict(X).prediction])
+        decided = self._predict(X)  # which raises where nothing was fitted
+        return np.asarray(self.classes_[decided.prediction])
 
     def _predict(self, X: Any) -> Decided:
         return Decided(*predict(self._view, self._rows_to_predict(X)))
