@@ -74,7 +74,7 @@ class Settings(BaseSettings):
     )
     log_requests: Literal["none", "errors", "all"] = Field(
         "errors",
-        description="Requests that the log has a line for; errors: those that are refused, fail "
+        description="Requests to log; errors: only those that are refused, fail "
         "or take more than a second, up to 100 lines a second.",
     )
     data: Path = Field(

@@ -65,12 +65,12 @@ def main() -> None:
 
     `serve` runs the server. `replay` streams a file of labelled samples into a model of a running
     server, and shows how well the model predicts each sample just before it learns it. `keys`
-    manages who may use a server. `snapshot` copies models between data directories and files, and
-    checks them for damage; `models` shows, creates, asks and rolls back those of a server, and
-    leaves out or deletes one that it cannot recover.
-    `backup` copies a data directory while a server runs on it, `restore` brings it back, also as it
-    was earlier. `fleet` brings a data directory into a fleet of servers. `train`, `predict` and
-    `evaluate` work with files alone; `serve --load` serves what `train` writes.
+    manages who may use a server. `models` shows, creates, queries and rolls back the models of a
+    server, and skips or deletes one that the server cannot recover. `snapshot` copies models
+    between data directories and files, and checks them for damage. `backup` copies a data directory
+    while a server runs on it; `restore` restores the copy, at its end or at an earlier point.
+    `fleet` moves models between a data directory and a fleet of servers. `train`, `predict` and
+    `evaluate` work with files alone; `serve --load` serves a model that `train` wrote.
     """
 
 
@@ -130,7 +130,7 @@ def _other_settings() -> str:
         for name, field in Settings.model_fields.items()
         if name not in _ON_THE_COMMAND_LINE
     ]
-    return "\b\nSettings that are variables only:\n" + "\n".join(lines)
+    return "\b\nSettings that only a variable sets:\n" + "\n".join(lines)
 
 
 @main.command(epilog=_other_settings())

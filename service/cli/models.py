@@ -23,9 +23,9 @@ _model = click.argument("model")
 
 @click.group()
 def models() -> None:
-    """Show, create, ask and roll back the models of a server.
+    """Show, create, query and roll back the models of a server.
 
-    They ask the server at --url; the variable WOLFSTREAM_KEY holds the API key, where it needs one.
+    They use the server at --url; the variable WOLFSTREAM_KEY holds the API key, where it needs one.
 
     With --data, `list` shows the models of a data directory instead, and needs no server; `skip`
     and `delete` always work on one, which no server holds, and are for models that a server cannot
@@ -69,10 +69,10 @@ def list_(data: Path | None, url: str) -> None:
 @data_option
 @_model
 def skip(data: Path, model: str) -> None:
-    """Let a server start without replaying MODEL, which then serves its last snapshot.
+    """Skip the replay of MODEL at the next start; it then serves its last snapshot.
 
-    Its journal is kept, and it learns nothing: roll it back, delete it, or start `wolfstream serve
-    --recover` to try again.
+    Its journal is kept, and it learns nothing until it is rolled back, or until `wolfstream serve
+    --recover` tries again.
     """
     with working():
         from service.engine.quarantine import leave_out

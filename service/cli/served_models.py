@@ -32,17 +32,17 @@ def list_served(url: str) -> None:
 def show(model: str, url: str, as_json: bool) -> None:
     """Describe MODEL: its rows, and how well each of its heads predicts."""
     with asking(url) as client:
-        told = client.describe(model)
+        found = client.describe(model)
     if as_json:
-        click.echo(json.dumps(told, indent=2))
+        click.echo(json.dumps(found, indent=2))
         return
-    rows = told["rows"] or "no rows yet"
-    click.echo(f"{told['model']} at sequence {told['sequence']:,}: {told['status']}")
-    click.echo(f"rows: {rows}, {told['features'] or 0:,} features")
-    for head, stats in told["heads"].items():
-        serves = " (serves)" if head == told["spec"]["serve"] else ""
+    rows = found["rows"] or "no rows yet"
+    click.echo(f"{found['model']} at sequence {found['sequence']:,}: {found['status']}")
+    click.echo(f"rows: {rows}, {found['features'] or 0:,} features")
+    for head, stats in found["heads"].items():
+        serves = " (serves)" if head == found["spec"]["serve"] else ""
         click.echo(f"{head}{serves}: {_how_well(stats)}")
-    for text in (told["notice"], told["warning"]):
+    for text in (found["notice"], found["warning"]):
         if text:
             click.echo(text)
 
@@ -78,7 +78,7 @@ def create(model: str, spec: Any, file: Path | None, url: str) -> None:
 @click.option("--probability", is_flag=True, help="Print probabilities, or standard deviations.")
 @server_option
 def predict(model: str, rows: Any, head: str | None, probability: bool, url: str) -> None:
-    """Print what MODEL predicts for rows, a line for each.
+    """Print MODEL's predictions for rows, one line each.
 
     They are a list of rows, each a list or an object of named values; or a single row.
     """
@@ -104,9 +104,9 @@ def predict(model: str, rows: Any, head: str | None, probability: bool, url: str
 def history(model: str, url: str, as_json: bool) -> None:
     """List the snapshots that MODEL can be rolled back to, newest first."""
     with asking(url) as client:
-        told = client.history(model)
+        found = client.history(model)
     if as_json:
-        click.echo(json.dumps(told, indent=2))
+        click.echo(json.dumps(found, indent=2))
         return
     rows = [
         (
@@ -115,7 +115,7 @@ def history(model: str, url: str, as_json: bool) -> None:
             f"{kept['samples_since']:,}",
             f"{kept['bytes'] / 2**20:.1f} MB",
         )
-        for kept in told["snapshots"]
+        for kept in found["snapshots"]
     ]
     click.echo(table([("SEQUENCE", "WRITTEN", "SAMPLES SINCE", "SIZE"), *rows]))
 
@@ -126,10 +126,10 @@ def history(model: str, url: str, as_json: bool) -> None:
 @click.confirmation_option(prompt="Forget what the model has learned since?")
 @server_option
 def rollback(model: str, sequence: int, url: str) -> None:
-    """Take MODEL back to its snapshot of SEQUENCE; `history` lists them."""
+    """Roll MODEL back to its snapshot at SEQUENCE; `history` lists the snapshots."""
     with asking(url) as client:
-        told = client.rollback(model, sequence)
-    click.echo(f"{told['model']} at sequence {told['sequence']:,} is as it was at {sequence:,}")
+        found = client.rollback(model, sequence)
+    click.echo(f"{found['model']} at sequence {found['sequence']:,} is as it was at {sequence:,}")
 
 
 @click.command()
@@ -137,15 +137,15 @@ def rollback(model: str, sequence: int, url: str) -> None:
 @server_option
 @_as_json
 def challengers(model: str, url: str, as_json: bool) -> None:
-    """Compare MODEL with those that follow it, on the same samples.
+    """Compare MODEL with its challengers on the same samples.
 
-    DIFFERENCE is above zero where the challenger is better; BETWEEN holds at all times together
-    with a probability of 95%.
+    DIFFERENCE is above zero where the challenger is better. With a probability of 95%, BETWEEN
+    contains the expected difference at all times.
     """
     with asking(url) as client:
-        told = client.challengers(model)
+        found = client.challengers(model)
     if as_json:
-        click.echo(json.dumps(told, indent=2))
+        click.echo(json.dumps(found, indent=2))
         return
     head = (
         "CHALLENGER",
@@ -157,7 +157,7 @@ def challengers(model: str, url: str, as_json: bool) -> None:
         "BETWEEN",
         "BETTER",
     )
-    click.echo(table([head, *map(_standing, told["challengers"])]))
+    click.echo(table([head, *map(_standing, found["challengers"])]))
 
 
 @click.command()
@@ -166,14 +166,14 @@ def challengers(model: str, url: str, as_json: bool) -> None:
 @click.confirmation_option(prompt="Exchange the two models?")
 @server_option
 def promote(model: str, challenger: str, url: str) -> None:
-    """Let CHALLENGER, which follows MODEL, take its place, and the other way round.
+    """Exchange MODEL and its challenger CHALLENGER: each takes the other's spec and state.
 
-    MODEL's snapshot of before is in its history: `rollback` to it undoes this.
+    MODEL's former state is in its history: a rollback to it undoes the exchange.
     """
     with asking(url) as client:
-        told = client.promote(model, challenger)
-    at = told["rolled_back"]["at"]
-    click.echo(f"{model} is what {challenger} was; a rollback to {at} undoes it")
+        found = client.promote(model, challenger)
+    at = found["rolled_back"]["at"]
+    click.echo(f"{model} is now what {challenger} was; a rollback to {at} undoes it")
 
 
 def _standing(row: dict[str, Any]) -> tuple[str, ...]:

@@ -33,8 +33,8 @@ class Followers:
     """The models that follow others, as the event loop sees them.
 
     take: returns what a model learns next, when the writer gets to it. learn: learns it, on any
-    thread, as long as the function that it is given says so. busy: whether requests are being learned.
-    changed: is called for a model that has learned.
+    thread, as long as the function that it is given says so. busy: whether requests are being
+    learned. changed: called for a model that has learned.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from solver.adaptive.fixed_share import share_step, weigh_likelihood
 from solver.adaptive.stacking import adagrad_step
 from solver.adaptive.temperature import newton_step, softmax
 from solver.arrays import Float64Array
-from solver.compiled import compiled, inner, larger, smaller
+from solver.compiled import compiled_allocating, inner, larger, smaller
 
 LEAST = 1e-4
 FIRST_CURVATURE = 1.0
@@ -96,7 +96,7 @@ def combined(
     return probability
 
 
-@compiled
+@compiled_allocating
 def _combine(
     c: Combination,
     scores: Float64Array,

@@ -27,7 +27,7 @@ from solver.adaptive.features import Span
 from solver.adaptive.ridge import logistic
 from solver.adaptive.weights import add, dot
 from solver.arrays import Float64Array
-from solver.compiled import compiled, inner, larger, smaller
+from solver.compiled import compiled_allocating, inner, larger, smaller
 
 # Targets are scaled and residuals bounded; this is for rows that nobody scaled.
 LARGEST_WEIGHT = 1e6
@@ -74,7 +74,7 @@ class GradientLearners:
         self.W = np.array(state[f"{name}_W"])
 
 
-@compiled
+@compiled_allocating
 def _take_steps(
     Phi: Float64Array,
     Y: Float64Array,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from solver.adaptive.places import ADVANTAGE
 from solver.arrays import Float64Array
-from solver.compiled import compiled, inner, smaller
+from solver.compiled import compiled_allocating, inner, smaller
 
 CAPACITY = 1000
 # What a class counts that none of the neighbours has.
@@ -139,7 +139,7 @@ def _scores(
     return scores if regression else np.log(scores + ONE_OF)
 
 
-@compiled
+@compiled_allocating
 def _search(
     m: Memory,
     counts: NDArray[np.int64],

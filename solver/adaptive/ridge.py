@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 from solver.adaptive.features import Span
 from solver.adaptive.weights import add, dot, symmetric_product
 from solver.arrays import Float64Array
-from solver.compiled import compiled, inner, larger, smaller
+from solver.compiled import compiled_allocating, inner, larger, smaller
 
 Loss = Literal["square", "hinge", "logistic", "huber"]
 _SQUARE, _HINGE, _LOGISTIC = range(3)
@@ -137,7 +137,7 @@ def bounded(P: Float64Array, largest: float) -> Float64Array:
     return nearest
 
 
-@compiled
+@compiled_allocating
 def _learn(
     Phi: Float64Array,
     P: Float64Array,

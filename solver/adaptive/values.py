@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from solver.adaptive.fixed_share import share_step
 from solver.arrays import Float64Array
-from solver.compiled import compiled, inner, larger
+from solver.compiled import compiled_allocating, inner, larger
 
 DECAY = 0.999
 LEAST = 1e-4
@@ -107,7 +107,7 @@ def combined_values(
     return answers, variances
 
 
-@compiled
+@compiled_allocating
 def _combine(
     c: ValueCombination,
     values: Float64Array,

@@ -120,13 +120,13 @@ def advance(
         ):
             return MISSING, k
         if not goes_away:
-            vertex_row(dual, kept_row(dual, kept, best), best, scratch.best_row)
+            vertex_row(dual, kept.values[slot_of(dual, kept, best)], best, scratch.best_row)
         if method == SMO:
             worst = best_partner(problem, dual.ridge, dual.linear, best, scratch.best_row)
             if not _have_rows(dual, kept, best, worst, True, False, scratch.needed):
                 return MISSING, k
         if goes_away or method in (SWAP_METHOD, SMO):
-            vertex_row(dual, kept_row(dual, kept, worst), worst, scratch.worst_row)
+            vertex_row(dual, kept.values[slot_of(dual, kept, worst)], worst, scratch.worst_row)
         steps.step[k] = take_step(problem, previous, method, best, worst, goes_away, scratch)
         kept.clock[0] += 1
     return LIMIT, len(steps.gap)
@@ -204,10 +204,9 @@ def column_of(dual: Dual, v: int) -> int:
 
 
 @inner
-def kept_row(dual: Dual, kept: Kept, p: int) -> FloatArray:
-    """Returns the kept kernel row of vertex p against all columns."""
-    row: FloatArray = kept.values[kept.slot_of[column_of(dual, p)]]
-    return row
+def slot_of(dual: Dual, kept: Kept, p: int) -> int:
+    """Returns where the kernel row of vertex p is kept."""
+    return int(kept.slot_of[column_of(dual, p)])
 
 
 @inner
@@ -234,7 +233,7 @@ def add_vertices(
 ) -> None:
     """g <- g - 2 alpha_p A_p for the vertices p of `part`, whose rows are kept."""
     for p in part:
-        vertex_row(dual, kept_row(dual, kept, p), p, row)
+        vertex_row(dual, kept.values[slot_of(dual, kept, p)], p, row)
         for m in range(problem.size[0]):
             problem.gradient[m] -= 2.0 * problem.alpha[p] * row[m]
 

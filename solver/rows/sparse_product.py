@@ -6,13 +6,13 @@ becomes a list of its rows. The lines of the frequent features fit into the seco
 rare features, which texts have many of, cost no more than their nonzeros.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import FloatArray
-from solver.compiled import compiled, inner, larger, smaller
+from solver.compiled import compiled_allocating, inner, inner_allocating, larger, smaller
 from solver.rows.matrix import SparseRows
 
 # An entry of a list costs about as much as this many places of a line.
@@ -44,7 +44,7 @@ class BlockIndex(NamedTuple):
     value: FloatArray
 
 
-@compiled
+@compiled_allocating
 def index_block(
     X: SparseRows, omitted: NDArray[np.bool_], scale: float, like: FloatArray
 ) -> BlockIndex:
@@ -82,7 +82,7 @@ def index_block(
     return index
 
 
-@inner
+@inner_allocating
 def _pages(
     X: SparseRows, omitted: NDArray[np.bool_]
 ) -> tuple[NDArray[np.uint32], NDArray[np.int32], int]:
@@ -112,7 +112,7 @@ def _pages(
     return page, place, bits
 
 
-@inner
+@inner_allocating
 def _number_features(
     X: SparseRows,
     omitted: NDArray[np.bool_],
@@ -122,8 +122,8 @@ def _number_features(
 ) -> tuple[NDArray[np.int64], int]:
     """Number the features in order of appearance; returns the rows of each, and how many."""
     count = np.empty(len(place), np.int64)
-    for at in range(len(place)):
-        count[at] = 0
+    for number in range(len(place)):
+        count[number] = 0
     features = 0
     for i in range(len(X.start)):
         if not omitted[i]:
@@ -136,7 +136,7 @@ def _number_features(
     return count, features
 
 
-@inner
+@inner_allocating
 def _fill(index: BlockIndex, X: SparseRows, omitted: NDArray[np.bool_], scale: float) -> None:
     frequent = len(index.line)
     filled = np.empty(len(index.first), np.int64)
@@ -156,14 +156,14 @@ def _fill(index: BlockIndex, X: SparseRows, omitted: NDArray[np.bool_], scale: f
 
 
 @inner
-def _place(page: NDArray[np.uint32], bits: int, feature: int) -> Any:
+def _place(page: NDArray[np.uint32], bits: int, feature: int) -> np.uint64:
     """Returns the place of the feature's number. An unsigned index never counts from the end."""
     p = smaller(np.uint64(feature) >> np.uint64(bits), np.uint64(len(page) - 1))
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     return np.uint64(page[p]) + (np.uint64(feature) & mask)
 
 
-@compiled
+@compiled_allocating
 def sparse_product(
     index: BlockIndex,
     left_term: FloatArray,

@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array, FloatArray
 from solver.compiled import compiled, smaller
+from solver.working_set.decisions import Trace, predict_run
 from solver.working_set.hessian import KernelValues, Ridge
 from solver.working_set.pair_problems import PairArrays, problem_at
-from solver.working_set.sfw import PAIR, Arrivals, Rule, Scratch, Trace, predict_run, walk
+from solver.working_set.sfw import PAIR, Arrivals, Rule, Scratch, walk
 
 
 class Block(NamedTuple):
@@ -36,7 +37,7 @@ class Rules(NamedTuple):
 
 
 class Traces(NamedTuple):
-    """`sfw.Trace` of all problems; each (P, B)."""
+    """`decisions.Trace` of all problems; each (P, B)."""
 
     decision: Float64Array
     margin: Float64Array

@@ -21,20 +21,30 @@ _ENDS = 32
 _PARTNERS = 3
 
 
-@compiled
-def mark_likely(
-    pairs: PairArrays,
-    values: KernelValues,
-    block: Block,
-    rules: Rules,
-    wanted: NDArray[np.bool_],
-) -> None:
-    """Flag the slots, (stored,), whose rows the next steps of all problems are likely to need.
+def likely_slots(
+    pairs: PairArrays, values: KernelValues, block: Block, rules: Rules
+) -> NDArray[np.int64]:
+    """Returns the slots whose rows the next steps of all problems are likely to need.
 
     These are the members at either end, and the best partners of the samples that would be
     admitted now.
     """
-    slots, best = np.empty(_ENDS, np.int64), np.empty(_ENDS)
+    wanted = np.zeros(values.stored, np.bool_)
+    _mark_likely(pairs, values, block, rules, np.empty(_ENDS, np.int64), np.empty(_ENDS), wanted)
+    return np.flatnonzero(wanted)
+
+
+@compiled
+def _mark_likely(
+    pairs: PairArrays,
+    values: KernelValues,
+    block: Block,
+    rules: Rules,
+    slots: NDArray[np.int64],
+    best: Float64Array,
+    wanted: NDArray[np.bool_],
+) -> None:
+    """Flag the likely slots, (stored,). slots, best: (_ENDS,) room for those of one problem."""
     for i in range(len(pairs.size)):
         problem = problem_at(pairs, i)
         if problem.q[0] == 0.0:

@@ -32,6 +32,15 @@ class KernelValues(NamedTuple):
     stored: int
 
 
+class KernelRow(NamedTuple):
+    """A row of kernel values; numba lets functions that count no references return no bare array.
+
+    values: (columns,) those of one sample against the stored ones, and the block's where it is new.
+    """
+
+    values: FloatArray
+
+
 class Layout(NamedTuple):
     """The order of a problem's members in memory at the start of a block.
 
@@ -101,7 +110,7 @@ def at_hand(values: KernelValues, column: int) -> bool:
 
 
 @inner
-def kernel_row(values: KernelValues, column: int) -> FloatArray:
+def kernel_row(values: KernelValues, column: int) -> KernelRow:
     """Returns the row of kernel values that was computed with the sample in this column.
 
     It must be `at_hand`.
@@ -109,7 +118,7 @@ def kernel_row(values: KernelValues, column: int) -> FloatArray:
     stored, kept = values.stored, values.kept
     row: FloatArray
     row = kept.values[kept.slot_of[column]] if column < stored else values.block[column - stored]
-    return row
+    return KernelRow(row)
 
 
 @inner
@@ -149,7 +158,7 @@ def hessian_row(
 
     With weights C is that of the member.
     """
-    of_p = kernel_row(values, problem.column[p])
+    of_p = kernel_row(values, problem.column[p]).values
     gather(problem, values, layout, p, of_p, 0, problem.size[0], row)
     y_p, sign = problem.sign[p], problem.sign
     for m in range(problem.size[0]):

@@ -22,7 +22,7 @@ from solver.working_set.all_pairs import Block, Rules, Traces, walk_all
 from solver.working_set.answers import Absorbed, BlockTrace, join_answers, nothing_absorbed
 from solver.working_set.blocks import BLOCK_ROWS, BlockValues, block_end
 from solver.working_set.eviction import check_bounds, evict, eviction_period
-from solver.working_set.foresight import mark_likely
+from solver.working_set.foresight import likely_slots
 from solver.working_set.hessian import KernelValues, refresh
 from solver.working_set.pair_problems import PairProblems, enter_slots
 from solver.working_set.problems import adopted_problem, positions, problems_of_class
@@ -326,9 +326,7 @@ class WorkingSet:
         )
         pairs, progress = self.problems.arrays, np.zeros(PLACES, np.int64)
         if self.store.some_rows:
-            wanted = np.zeros(self.store.used, np.bool_)
-            mark_likely(pairs, values, block, rules, wanted)
-            self.store.fetch(np.flatnonzero(wanted))
+            self.store.fetch(likely_slots(pairs, values, block, rules))
         while (column := walk_all(pairs, values, block, rules, traces, scratch, progress)) >= 0:
             self.store.fetch(np.array([column]))
         return traces

@@ -28,7 +28,7 @@ def best_partner(members: Members, ends: Ends) -> int:
     """
     problem, values, layout = members.problem, members.values, members.layout
     n, best, near = problem.size[0], ends.best, members.buffer[0]
-    of_best = kernel_row(values, problem.column[best])
+    of_best = kernel_row(values, problem.column[best]).values
     g, y = problem.gradient[best], problem.sign[best]
     swaps = swaps_to(problem, members.ridge, g, y, diagonal_of(members, best))
     largest, first = 0.0, 0

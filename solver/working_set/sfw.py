@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array, FloatArray
-from solver.compiled import inner, smaller
+from solver.compiled import inner
 from solver.simplex.problem import Problem, tie_width
 from solver.simplex.steps import INITIAL, TOWARD, away_is_steeper
+from solver.working_set.decisions import Trace, note_decision, predict_run
 from solver.working_set.hessian import (
     KernelValues,
     Layout,
@@ -29,8 +30,6 @@ from solver.working_set.sweep import Ends, Members, away, ends_of, swap, toward
 
 # The corrective steps after a sample in the set whatever the gap, if the rule allows them.
 _ALWAYS = 2
-# The samples that a vector register holds.
-_LANES = 8
 
 # The places of `walk`'s progress. PAIR: the problem that is walked (`all_pairs.walk_all`).
 # SAMPLE: in the block. STAGE: what it waits for. SWAPS: taken for it. OLD: `Layout.old`.
@@ -78,24 +77,6 @@ class Scratch(NamedTuple):
     total: Float64Array
     row: Float64Array
     buffer: FloatArray
-
-
-class Trace(NamedTuple):
-    """The results of `walk` for the B samples of a block.
-
-    decision: (B,) sum_i alpha_i y_i (k(x_i, x) + 1) just before the sample was learned, with the
-        sign turned where q < 0: y_i times the sum is q at the support vectors, and an indefinite
-        kernel can make it negative.
-    margin: (B,) the sum / q: about 1 in absolute value at a support vector, so that different
-        problems' values can be compared.
-    admitted: (B,) whether the sample entered the working set.
-    step: (B,) the kind of step that P1's algorithm took for the sample.
-    """
-
-    decision: Float64Array
-    margin: Float64Array
-    admitted: NDArray[np.bool_]
-    step: NDArray[np.int8]
 
 
 @inner
@@ -200,66 +181,6 @@ def _step(
         trace.step[k], ends = TOWARD, toward(members, ends.best)
     progress[STAGE], progress[SWAPS] = ARRIVAL if start else CORRECTION, 0
     return -1, ends
-
-
-@inner
-def predict_run(
-    problem: Problem,
-    values: KernelValues,
-    by_column: FloatArray,
-    start: int,
-    stop: int,
-    trace: Trace,
-    total: Float64Array,
-) -> None:
-    """Write the decisions of samples [start, stop) of other classes.
-
-    With kernel values by column, which needs a block of at least eight samples, members are added
-    one by one to eight sums in a vector register.
-    """
-    if len(by_column) == 0:
-        whole = Layout(0, problem.size[0])
-        for k in range(start, stop):
-            note_decision(problem, decision_value(problem, values, whole, k), trace, k)
-        return
-    bias = 0.0
-    for m in range(problem.size[0]):
-        bias += problem.alpha[m] * problem.sign[m]
-    for first in range(start, stop, _LANES):
-        # The last register is filled by samples before or after the run, whose sums are dropped.
-        _sum_lanes(problem, by_column, smaller(first, len(total) - _LANES), total)
-    for k in range(start, stop):
-        note_decision(problem, total[k] + bias, trace, k)
-
-
-@inner
-def _sum_lanes(problem: Problem, by_column: FloatArray, first: int, total: Float64Array) -> None:
-    """total[k] = sum_m alpha_m y_m k(x_m, x_k) for the eight samples from `first` on.
-
-    Eight named sums become one register; a loop over them, of unknown length, would not.
-    """
-    a = b = c = d = e = f = g = h = 0.0
-    k = np.uint64(first)
-    for m in range(problem.size[0]):
-        weight, column = problem.alpha[m] * problem.sign[m], np.uint64(problem.column[m])
-        a += weight * np.float64(by_column[column, k])
-        b += weight * np.float64(by_column[column, k + np.uint64(1)])
-        c += weight * np.float64(by_column[column, k + np.uint64(2)])
-        d += weight * np.float64(by_column[column, k + np.uint64(3)])
-        e += weight * np.float64(by_column[column, k + np.uint64(4)])
-        f += weight * np.float64(by_column[column, k + np.uint64(5)])
-        g += weight * np.float64(by_column[column, k + np.uint64(6)])
-        h += weight * np.float64(by_column[column, k + np.uint64(7)])
-    total[first], total[first + 1], total[first + 2], total[first + 3] = a, b, c, d
-    total[first + 4], total[first + 5], total[first + 6], total[first + 7] = e, f, g, h
-
-
-@inner
-def note_decision(problem: Problem, decision: float, trace: Trace, k: int) -> None:
-    """Write the decision and the margin of sample k."""
-    q = problem.q[0]
-    trace.decision[k] = decision if q >= 0.0 else -decision
-    trace.margin[k] = decision / q if q != 0.0 else 0.0
 
 
 @inner

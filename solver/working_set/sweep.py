@@ -71,8 +71,8 @@ def swap(members: Members, best: int, partner: int) -> Ends:
     problem, values, layout, ridge = members.problem, members.values, members.layout, members.ridge
     n, g, sign = problem.size[0], problem.gradient, problem.sign
     near, far = members.buffer[0], members.buffer[1]
-    of_best = kernel_row(values, problem.column[best])
-    of_partner = kernel_row(values, problem.column[partner])
+    of_best = kernel_row(values, problem.column[best]).values
+    of_partner = kernel_row(values, problem.column[partner]).values
     gather(problem, values, layout, best, of_best, partner, partner + 1, near)
     off_diagonal = sign[best] * sign[partner] * (np.float64(near[0]) + 1.0)
     diagonal = diagonal_of(members, best) + diagonal_of(members, partner)
@@ -106,7 +106,7 @@ def _rescale(members: Members, p: int, keep: float, step: float, alpha_p: float)
     problem, values, layout = members.problem, members.values, members.layout
     problem.steps[0] += 1
     n, near = problem.size[0], members.buffer[0]
-    of_p = kernel_row(values, problem.column[p])
+    of_p = kernel_row(values, problem.column[p]).values
     factor = -2.0 * step * problem.sign[p]
     found = _NOTHING
     for start in range(0, n, STRETCH):

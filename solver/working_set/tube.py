@@ -40,16 +40,9 @@ from solver.working_set.hessian import KernelValues
 from solver.working_set.ridges import Ridges
 from solver.working_set.store import FREE, Bounds, SampleStore
 from solver.working_set.store_arrays import store_from_arrays, store_to_arrays
-from solver.working_set.tube_steps import (
-    PLACES,
-    TubeMembers,
-    TubeRule,
-    TubeTrace,
-    add_values,
-    give_values,
-    take_values,
-    walk_tube,
-)
+from solver.working_set.tube_members import TubeMembers
+from solver.working_set.tube_steps import PLACES, TubeRule, TubeTrace, walk_tube
+from solver.working_set.tube_values import add_values, give_values, take_values
 
 # The least number of steps between two computations of h, and how many more for each member.
 _REFRESH_STEPS, _REFRESH_STEPS_PER_MEMBER = 8192, 8

@@ -36,7 +36,7 @@ def test_they_are_listed_and_promoted(
     assert row.split()[:3] == [f"{name}-b", "0", "118"]
     assert row.endswith("not known")
     (line,) = output(run(server, "promote", name, f"{name}-b", "--yes"))
-    assert line == f"{name} is what {name}-b was; a rollback to 120 undoes it"
+    assert line == f"{name} is now what {name}-b was; a rollback to 120 undoes it"
 
 
 @pytest.fixture

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from solver.simplex.problem import empty_problem
 from solver.simplex.steps import AWAY, DROP, INITIAL, NONE, STEP_NAMES, TOWARD
+from solver.working_set.decisions import Trace
 from solver.working_set.hessian import Ridge
 from solver.working_set.learner import WorkingSet
-from solver.working_set.sfw import PLACES, Arrivals, Rule, Scratch, Trace, walk
+from solver.working_set.sfw import PLACES, Arrivals, Rule, Scratch, walk
 from solver.working_set.sweep import STRETCH
 from tests.solver.oracle_sfw import Sfw, hessian, kernel_matrix
 from tests.solver.streams import (

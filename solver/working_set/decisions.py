@@ -1,0 +1,92 @@
+"""Decisions of a problem for the samples of a block, before they are learned (P1 eq. 3.8)."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array, FloatArray
+from solver.compiled import inner, smaller
+from solver.simplex.problem import Problem
+from solver.working_set.hessian import KernelValues, Layout, decision_value
+
+# The samples that a vector register holds.
+_LANES = 8
+
+
+class Trace(NamedTuple):
+    """The results of `walk` for the B samples of a block.
+
+    decision: (B,) sum_i alpha_i y_i (k(x_i, x) + 1) just before the sample was learned, with the
+        sign turned where q < 0: y_i times the sum is q at the support vectors, and an indefinite
+        kernel can make it negative.
+    margin: (B,) the sum / q: about 1 in absolute value at a support vector, so that different
+        problems' values can be compared.
+    admitted: (B,) whether the sample entered the working set.
+    step: (B,) the kind of step that P1's algorithm took for the sample.
+    """
+
+    decision: Float64Array
+    margin: Float64Array
+    admitted: NDArray[np.bool_]
+    step: NDArray[np.int8]
+
+
+@inner
+def predict_run(
+    problem: Problem,
+    values: KernelValues,
+    by_column: FloatArray,
+    start: int,
+    stop: int,
+    trace: Trace,
+    total: Float64Array,
+) -> None:
+    """Write the decisions of samples [start, stop) of other classes.
+
+    With kernel values by column, which needs a block of at least eight samples, members are added
+    one by one to eight sums in a vector register.
+    """
+    if len(by_column) == 0:
+        whole = Layout(0, problem.size[0])
+        for k in range(start, stop):
+            note_decision(problem, decision_value(problem, values, whole, k), trace, k)
+        return
+    bias = 0.0
+    for m in range(problem.size[0]):
+        bias += problem.alpha[m] * problem.sign[m]
+    for first in range(start, stop, _LANES):
+        # The last register is filled by samples before or after the run, whose sums are dropped.
+        _sum_lanes(problem, by_column, smaller(first, len(total) - _LANES), total)
+    for k in range(start, stop):
+        note_decision(problem, total[k] + bias, trace, k)
+
+
+@inner
+def _sum_lanes(problem: Problem, by_column: FloatArray, first: int, total: Float64Array) -> None:
+    """total[k] = sum_m alpha_m y_m k(x_m, x_k) for the eight samples from `first` on.
+
+    Eight named sums become one register; a loop over them, of unknown length, would not.
+    """
+    a = b = c = d = e = f = g = h = 0.0
+    k = np.uint64(first)
+    for m in range(problem.size[0]):
+        weight, column = problem.alpha[m] * problem.sign[m], np.uint64(problem.column[m])
+        a += weight * np.float64(by_column[column, k])
+        b += weight * np.float64(by_column[column, k + np.uint64(1)])
+        c += weight * np.float64(by_column[column, k + np.uint64(2)])
+        d += weight * np.float64(by_column[column, k + np.uint64(3)])
+        e += weight * np.float64(by_column[column, k + np.uint64(4)])
+        f += weight * np.float64(by_column[column, k + np.uint64(5)])
+        g += weight * np.float64(by_column[column, k + np.uint64(6)])
+        h += weight * np.float64(by_column[column, k + np.uint64(7)])
+    total[first], total[first + 1], total[first + 2], total[first + 3] = a, b, c, d
+    total[first + 4], total[first + 5], total[first + 6], total[first + 7] = e, f, g, h
+
+
+@inner
+def note_decision(problem: Problem, decision: float, trace: Trace, k: int) -> None:
+    """Write the decision and the margin of sample k."""
+    q = problem.q[0]
+    trace.decision[k] = decision if q >= 0.0 else -decision
+    trace.margin[k] = decision / q if q != 0.0 else 0.0

@@ -1,0 +1,109 @@
+"""Steps that move two members of a set that learns numbers together (`working_set.tube_members`).
+
+The partner of a step is chosen as Fan, Chen and Lin 2005 choose it: by what both gain, with the
+curvature of the pair.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from solver.compiled import inner, larger, smaller
+from solver.working_set.hessian import KernelValues, kernel_row
+from solver.working_set.sweep import STRETCH
+from solver.working_set.tube_members import TIE, TubeMembers, best_weight, move, take
+
+
+class _Slopes(NamedTuple):
+    """Of the member that moves first: its slope, sign and curvature, and the tube."""
+
+    slope: float
+    sign: float
+    curvature: float
+    epsilon: float
+
+
+@inner
+def _slopes_of(members: TubeMembers, p: int, epsilon: float) -> _Slopes:
+    """Returns the terms of steps of p and one other member, with beta_p on the side it goes to."""
+    beta, new = members.beta[p], best_weight(members, p, epsilon)
+    side = beta if new == 0.0 else new
+    sign = 1.0 if side > 0.0 else -1.0
+    slope = members.target[p] - members.value[p] - members.ridge[p] * beta - epsilon * sign
+    return _Slopes(slope, sign, members.curvature[p], epsilon)
+
+
+@inner
+def _change_beside(members: TubeMembers, m: int, of_p: _Slopes, near: float) -> tuple[float, float]:
+    """Returns the best change of beta_m, and what it gains, where p takes its best step then.
+
+    near: k(x_p, x_m) + 1. beta_m may reach zero, but not cross it; where it is zero it stays.
+    It has no branches, so that loops over it run in vector registers.
+    """
+    beta = members.beta[m]
+    sign = 1.0 if beta > 0.0 else -1.0
+    slope = members.target[m] - members.value[m] - members.ridge[m] * beta - of_p.epsilon * sign
+    slope -= near * of_p.slope / of_p.curvature
+    curvature = members.curvature[m] - near * near / of_p.curvature
+    change = sign * larger(sign * slope / curvature, -sign * beta)
+    change = change if beta != 0.0 else 0.0
+    return change, change * (slope - 0.5 * curvature * change)
+
+
+@inner
+def best_partner(members: TubeMembers, values: KernelValues, p: int, k: int, epsilon: float) -> int:
+    """Returns the member with weight that gains most by moving together with p, -1 if none gains.
+
+    This is the second order choice of Fan, Chen and Lin 2005, as in `working_set.partner`.
+    """
+    stored, of_p, row = values.stored, _slopes_of(members, p, epsilon), kernel_row(values, p).values
+    whole = stored if p < stored else p + 1
+    own, members.beta[p] = members.beta[p], 0.0
+    largest, found = 0.0, -1
+    for start in range(0, whole, STRETCH):
+        highest, stop = 0.0, smaller(start + STRETCH, whole)
+        for m in range(np.uint64(start), np.uint64(stop)):
+            near = np.float64(row[m]) + 1.0
+            highest = larger(highest, _change_beside(members, m, of_p, near)[1])
+        if highest > largest * (1.0 + TIE):
+            largest, found = highest, start
+    if found >= 0:
+        for m in range(found, smaller(found + STRETCH, whole)):
+            near = np.float64(row[m]) + 1.0
+            if _change_beside(members, m, of_p, near)[1] >= largest * (1.0 - TIE):
+                found = m
+                break
+    for j in range(whole - stored, k + 1):
+        near = np.float64(values.block[j, p]) + 1.0
+        gain = _change_beside(members, stored + j, of_p, near)[1]
+        if gain > largest * (1.0 + TIE):
+            largest, found = gain, stored + j
+    members.beta[p] = own
+    return found
+
+
+@inner
+def take_pair(
+    members: TubeMembers, values: KernelValues, p: int, partner: int, k: int, epsilon: float
+) -> None:
+    """Move p and its partner to where both are best, or p alone where it would change its side."""
+    if partner >= 0:
+        of_p, own = _slopes_of(members, p, epsilon), members.beta[p]
+        near = _near(values, p, partner)
+        change = _change_beside(members, partner, of_p, near)[0]
+        step = (of_p.slope - near * change) / of_p.curvature
+        if of_p.sign * (own + step) >= 0.0:
+            members.beta[p] = own + step
+            members.beta[partner] += change
+            move(members, values, p, k, step)
+            move(members, values, partner, k, change)
+            return
+    take(members, values, p, k, epsilon)
+
+
+@inner
+def _near(values: KernelValues, p: int, m: int) -> float:
+    """Returns k(x_p, x_m) + 1; among the block's samples the later one's row counts."""
+    if m < values.stored or m <= p:
+        return float(np.float64(kernel_row(values, p).values[m]) + 1.0)
+    return float(np.float64(kernel_row(values, m).values[p]) + 1.0)
