@@ -36,12 +36,12 @@ from service.web.formats.body import (
 )
 from service.web.formats.bounds import bounds_of
 from service.web.formats.memory import Lease, MemoryBudget
-from service.web.formats.pieces import counted_bytes, joined
 from service.web.formats.problems import problem_of
 from service.web.formats.request_size import check_size
-from service.web.formats.wire import JSON, Format
+from service.web.formats.wire import JSON
 from service.web.routes import handlers
 from service.web.routes.frames import SUBPROTOCOLS, FrameId, decode_frame, frame_id, operation
+from service.web.routes.outbox import Outbox
 
 # Codes with which the server closes a stream.
 GOING_AWAY, NOT_ALLOWED = 1001, 1008
@@ -75,10 +75,7 @@ class Session:
         self._window = settings.window
         self._producer = producer
         self._order = None if producer is None else _Order()
-        self._format: Format = JSON
-        self._free = asyncio.Semaphore(settings.window)
-        # Answers, and what each of them holds until it is sent.
-        self._answers: asyncio.Queue[tuple[dict[str, Any], Lease]] = asyncio.Queue()
+        self._outbox = Outbox(websocket, settings.window)
         self._predictions: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()
         self._close: tuple[int, str]
@@ -93,17 +90,16 @@ class Session:
             known = ", ".join(SUBPROTOCOLS)
             await self._websocket.close(NOT_ALLOWED, f"supported subprotocols: {known}")
             return
-        self._format = SUBPROTOCOLS[chosen] if chosen else JSON
+        self._outbox.format = SUBPROTOCOLS[chosen] if chosen else JSON
         try:
-            await self._write(await self._greeting())
+            await self._outbox.write(await self._greeting())
             await self._serve()
         except WebSocketDisconnect:
             pass
         finally:
             for task in self._predictions:
                 task.cancel()
-            while not self._answers.empty():
-                self._answers.get_nowait()[1].release()
+            self._outbox.close()
             self.ended.set()
 
     def end(self, code: int, reason: str) -> None:
@@ -114,7 +110,7 @@ class Session:
 
     async def _serve(self) -> None:
         reader = asyncio.create_task(self._read())
-        sender = asyncio.create_task(self._send_answers())
+        sender = asyncio.create_task(self._outbox.send())
         ending = asyncio.create_task(self._ending.wait())
         answered = None
         try:
@@ -122,7 +118,7 @@ class Session:
             if ending.done() and not reader.done():
                 reader.cancel()
                 await asyncio.wait({reader})
-                answered = asyncio.create_task(self._all_answered())
+                answered = asyncio.create_task(self._outbox.empty())
                 await asyncio.wait({answered, sender}, return_when=asyncio.FIRST_COMPLETED)
                 await self._websocket.close(*self._close)
         finally:
@@ -136,7 +132,7 @@ class Session:
 
     async def _read(self) -> None:
         while True:
-            await self._free.acquire()
+            await self._outbox.expect()
             try:
                 message = await self._websocket.receive()
                 if message["type"] == "websocket.disconnect":
@@ -144,7 +140,7 @@ class Session:
                 with self._memory.lease() as lease:
                     await self._take(message, lease)
             except asyncio.CancelledError:
-                self._free.release()
+                self._outbox.expect_no_more()
                 raise
 
     async def _take(self, message: Mapping[str, Any], lease: Lease) -> None:
@@ -154,7 +150,7 @@ class Session:
         n_bytes = len(message.get("bytes") or message.get("text") or "")
         try:
             frame = await beside_the_loop(
-                lambda: decode_frame(message, self._format, self._bounds), n_bytes, lease
+                lambda: decode_frame(message, self._outbox.format, self._bounds), n_bytes, lease
             )
             of_frame = frame_id(frame)
             op = operation(frame)
@@ -218,7 +214,7 @@ class Session:
             self._note(of_frame, error)
             self._refuse(of_frame, error)
         else:
-            self._answer({"id": of_frame, **done.result()}, self._memory.lease())
+            self._outbox.put({"id": of_frame, **done.result()}, self._memory.lease())
 
     def _start_prediction(self, of_frame: FrameId, frame: dict[str, Any]) -> None:
         model = self._engine.model(self._model.name)
@@ -237,7 +233,7 @@ class Session:
             except Refusal as error:
                 self._refuse(of_frame, error)
             else:
-                self._answer({"id": of_frame, **answer}, lease.hand_over())
+                self._outbox.put({"id": of_frame, **answer}, lease.hand_over())
 
     def _note(self, of_frame: FrameId | None, error: Refusal) -> None:
         if self._order:
@@ -249,34 +245,7 @@ class Session:
             error = NotReady("another replica leads the model by now; nothing was learned")
         answer = {"error": problem_of(error)}
         named = answer if of_frame is None else {"id": of_frame, **answer}
-        self._answer(named, self._memory.lease())
-
-    def _answer(self, answer: dict[str, Any], lease: Lease) -> None:
-        """Queue an answer, which is counted until it is sent; none once nobody reads them."""
-        if self.ended.is_set():
-            lease.release()
-            return
-        lease.count(counted_bytes(answer))
-        self._answers.put_nowait((answer, lease))
-
-    async def _send_answers(self) -> None:
-        while True:
-            answer, lease = await self._answers.get()
-            with lease:
-                await self._write(answer)
-            self._free.release()
-
-    async def _all_answered(self) -> None:
-        for _ in range(self._window):
-            await self._free.acquire()
-
-    async def _write(self, data: dict[str, Any]) -> None:
-        large = counted_bytes(data) > 0
-        encoded = await joined(self._format.pieces(data)) if large else self._format.encode(data)
-        if self._format is JSON:
-            await self._websocket.send_text(encoded.decode())
-        else:
-            await self._websocket.send_bytes(encoded)
+        self._outbox.put(named, self._memory.lease())
 
     async def _greeting(self) -> dict[str, Any]:
         epoch, sequence = await self._engine.moment(self._model)
