@@ -19,18 +19,22 @@ from service.web.formats.memory import VALUE_BYTES, Lease
 # An answer of up to so many values is written at once; so is each piece of a larger one.
 _WHOLE_VALUES = 1 << 14
 _PIECE_VALUES = 1 << 12
+_CONTAINERS = (list, dict)
 # Smaller pieces are sent together.
 _PIECE_BYTES = 1 << 16
 
 
 def n_values(data: Any) -> int:
     """About how many values the lists of an answer have, where all rows are like the first."""
-    if isinstance(data, list):
-        nested = bool(data) and isinstance(data[0], (list, dict))
+    if type(data) is list:
+        nested = bool(data) and type(data[0]) in _CONTAINERS
         return len(data) * max(n_values(data[0]), 1) if nested else len(data)
-    if not isinstance(data, dict):
-        return 0
-    return sum(n_values(value) for value in data.values() if isinstance(value, (list, dict)))
+    values = 0
+    if type(data) is dict:
+        for value in data.values():
+            if type(value) in _CONTAINERS:
+                values += n_values(value)
+    return values
 
 
 def counted_bytes(data: Any) -> int:

@@ -1,6 +1,6 @@
 """Limits on the rows and numbers of a request, checked before the numbers are read."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from service.errors import InvalidSamples, TooLarge
@@ -31,22 +31,20 @@ def check_ids(body: Any, settings: Settings) -> None:
         _check(len(ids), (), settings)
 
 
-def _check(rows: int, widths: Iterable[int], settings: Settings) -> None:
+def _check(rows: int, widths: Sequence[int], settings: Settings) -> None:
     if rows > settings.request_rows:
         raise TooLarge(
             f"a request may have at most {settings.request_rows} rows, this one has {rows}; "
             "send smaller batches"
         )
     most = settings.row_numbers
-    for i, width in enumerate(widths):
-        if width > most:
-            detail = f"has {width} numbers, a row may have at most {most}"
-            raise InvalidSamples(
-                "a row is too long", [{"row": i, "pointer": "/x", "detail": detail}]
-            )
+    if max(widths, default=0) > most:
+        i, width = next(pair for pair in enumerate(widths) if pair[1] > most)
+        detail = f"has {width} numbers, a row may have at most {most}"
+        raise InvalidSamples("a row is too long", [{"row": i, "pointer": "/x", "detail": detail}])
 
 
-def _size(x: Any) -> tuple[int, Iterable[int]]:
+def _size(x: Any) -> tuple[int, Sequence[int]]:
     """The number of rows, and of numbers in each row; a raw array gives the latter once."""
     if isinstance(x, dict):
         match x.get("shape"):
@@ -57,6 +55,6 @@ def _size(x: Any) -> tuple[int, Iterable[int]]:
         return 1, [len(x)]
     if not isinstance(x, list):
         return 0, []
-    if x and isinstance(x[0], list | dict):
-        return len(x), (len(row) if isinstance(row, list | dict) else 0 for row in x)
+    if x and isinstance(x[0], (list, dict)):
+        return len(x), [len(row) if isinstance(row, (list, dict)) else 0 for row in x]
     return 1, [len(x)]
