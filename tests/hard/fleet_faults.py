@@ -32,9 +32,11 @@ class Parts:
     reach the fleet.
     """
 
-    def __init__(self, folder: Path, n_servers: int) -> None:
+    def __init__(self, folder: Path, n_servers: int, **settings: object) -> None:
         self.nats = NatsServers(folder / "nats", n_servers, sync=True)
-        self.replicas = [Replica(folder / f"replica-{number}", self.nats) for number in range(3)]
+        self.replicas = [
+            Replica(folder / f"replica-{number}", self.nats, **settings) for number in range(3)
+        ]
         behind = self.replicas[-1]
         self.cable = Cable([*self.nats.ports, behind.port])
         *ports, own = self.cable.ports
@@ -58,14 +60,24 @@ class Parts:
 
     def leader(self, model: str) -> ServerProcess | None:
         """The replica that leads a model, as the first says that answers; None if nobody does."""
+        lead = [one["url"] for one in self._told() if model in one["leads"]]
+        return self.replicas[self.addresses.index(lead[0])] if lead else None
+
+    def standby(self, model: str, sequence: int) -> ServerProcess | None:
+        """The replica that follows a model and has reached a sequence; None if nobody has."""
+        follow = [one["url"] for one in self._told() if one["follows"].get(model) == sequence]
+        return self.replicas[self.addresses.index(follow[0])] if follow else None
+
+    def _told(self) -> list[dict[str, Any]]:
+        """What the replicas tell of themselves, as the first says that answers."""
         for url in self.addresses:
             try:
-                told = httpx.get(f"{url}/v1/fleet", timeout=1).json()
+                told: list[dict[str, Any]]
+                told = httpx.get(f"{url}/v1/fleet", timeout=1).json()["replicas"]
             except httpx.TransportError:
                 continue
-            lead = [one["url"] for one in told["replicas"] if model in one["leads"]]
-            return self.replicas[self.addresses.index(lead[0])] if lead else None
-        return None
+            return told
+        return []
 
     def close(self) -> None:
         """End everything."""
@@ -134,18 +146,18 @@ class Faults:
 
     def _some_leader(self) -> ServerProcess:
         model = self._random.choice(self._models)
-        return _found(lambda: self._parts.leader(model))
+        return found(lambda: self._parts.leader(model))
 
     def _stop_leader(self) -> None:
         model = self._random.choice(self._models)
-        leader = _found(lambda: self._parts.leader(model))
-        with _stopped(leader):
+        leader = found(lambda: self._parts.leader(model))
+        with stopped(leader):
             # Those that stand still do not answer: others tell who leads now.
-            _found(lambda: self._parts.leader(model) not in (leader, None))
+            found(lambda: self._parts.leader(model) not in (leader, None))
             self._pause()
 
     def _stop_replica(self) -> None:
-        with _stopped(self._random.choice(self._parts.replicas)):
+        with stopped(self._random.choice(self._parts.replicas)):
             time.sleep(2)
             self._pause()
 
@@ -160,7 +172,7 @@ class Faults:
         self._parts.cable.cut()
         try:
             for model in self._models:
-                _found(lambda of=model: self._parts.leader(of) not in (cut, None))  # type: ignore[misc]
+                found(lambda of=model: self._parts.leader(of) not in (cut, None))  # type: ignore[misc]
             self._pause()
         finally:
             self._parts.cable.mend()
@@ -198,7 +210,7 @@ class Faults:
 
 
 @contextmanager
-def _stopped(one: ServerProcess) -> Iterator[None]:
+def stopped(one: ServerProcess) -> Iterator[None]:
     one.send_signal(signal.SIGSTOP)
     try:
         yield
@@ -225,10 +237,10 @@ def _called(nats: NatsConnection, name: str, request: dict[str, Any]) -> dict[st
         except (Refused, Unanswered):
             return None
 
-    return _found(answer)
+    return found(answer)
 
 
-def _found(look: Callable[[], Any]) -> Any:
+def found(look: Callable[[], Any]) -> Any:
     """The first result that is something."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while not (found := look()):

@@ -9,14 +9,16 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import httpx
 import pytest
 
+from service.fleet.opening import connect, open_fleet
 from tests.hard.conftest import Report
 from tests.hard.fleet_check import check
 from tests.hard.fleet_clients import PROBE, Clients
-from tests.hard.fleet_faults import Faults, Parts
+from tests.hard.fleet_faults import Faults, Parts, found, stopped
 from tests.service.nats import MISSING
 from tests.service.specs import PAPERS
 
@@ -58,15 +60,69 @@ def test_a_fleet_keeps_its_word(parts: Parts, tmp_path: Path, report: Report) ->
         time.sleep(10)
     finally:
         clients.end()
-    found = check(parts.nats.addresses, tmp_path, clients.sent, clients.read, PROBE)
+    findings = check(parts.nats.addresses, tmp_path, clients.sent, clients.read, PROBE)
     report(
         seconds=round(time.monotonic() - began),
         killed=faults.kills,
         **faults.counts,
-        **found.figures,
+        **findings.figures,
         longest_seconds=round(clients.longest, 1),
         statuses=dict(clients.statuses),
     )
     assert clients.failures == []
-    assert found.faults == []
-    assert found.figures["samples acknowledged"] > 100
+    assert findings.faults == []
+    assert findings.figures["samples acknowledged"] > 100
+
+
+def test_a_replica_that_was_away_for_long_goes_on_from_a_snapshot(tmp_path: Path) -> None:
+    """What it would read next is purged meanwhile."""
+    parts = Parts(tmp_path, 1, snapshot_samples=100)
+    try:
+        parts.start()
+        url = f"{parts.addresses[0]}/v1/models/first"
+        found(lambda: httpx.put(url, json=SPEC).is_success)
+        assert _learned(url, 0) == 1
+        leader, away = (
+            found(lambda: parts.leader("first")),
+            found(lambda: parts.standby("first", 1)),
+        )
+        url = f"{leader.settings['advertise']}/v1/models/first"
+        with stopped(away):
+            last = max(_learned(url, number) for number in range(1, 500))
+            found(lambda: _begin_of_log(parts, tmp_path) > 1)
+        found(lambda: parts.standby("first", last) is away)
+        before = httpx.post(f"{url}/predict", json={"x": PROBE}, timeout=30).json()
+        leader.kill()
+        url = f"{away.settings['advertise']}/v1/models/first"
+        asked = {"min_sequence": f"{before['epoch']}:{last}"}
+        after = found(lambda: _answer(f"{url}/predict", {"x": PROBE}, asked))
+        assert after["decision"] == before["decision"]
+        assert found(lambda: _answer(f"{url}/samples", _body(last)))["sequence"] == last + 1
+    finally:
+        parts.close()
+
+
+def _body(number: int) -> dict[str, Any]:
+    return {"x": [[number / 1024, number % 8, number % 3]], "y": [number % 2]}
+
+
+def _learned(url: str, number: int) -> int:
+    answer = httpx.post(f"{url}/samples", json=_body(number), timeout=30)
+    assert answer.is_success, answer.text
+    sequence: int = answer.json()["sequence"]
+    return sequence
+
+
+def _answer(url: str, body: dict[str, Any], query: dict[str, str] | None = None) -> Any:
+    answer = httpx.post(url, json=body, params=query, timeout=30)
+    return answer.json() if answer.is_success else None
+
+
+def _begin_of_log(parts: Parts, folder: Path) -> int:
+    """The sequence after which the log of the model goes on."""
+    fleet = open_fleet(connect(parts.nats.addresses, 1 << 30, 1 << 30), folder)
+    try:
+        (model,) = fleet.storage.catalogue.models()
+        return fleet.storage.journal.begin(model.number) or 0
+    finally:
+        fleet.storage.close()
