@@ -57,10 +57,16 @@ class Commits:
         ended = self._storage.journal.finished(seconds)
         self._note({model: error for model, error in ended.items() if error is not None})
         for model, error in ended.items():
-            new_keys = self._unfinished.pop(model)
+            new_keys = self._unfinished.pop(model, [])
             if error is None:
                 self._keys.committed_late(new_keys)
         return ended
+
+    @property
+    def unfinished(self) -> set[Model]:
+        """The models of which a part of a commit is unfinished."""
+        learners = [self._models.with_id(model_id) for model_id in self._unfinished]
+        return {learner.model for learner in learners if learner is not None}
 
     def append_alone(self, entry: Entry) -> None:
         """Write a fit or a checkpoint in a commit of its own. Raises StorageFailed."""

@@ -33,7 +33,7 @@ class UnfinishedCommits:
     @property
     def models(self) -> set[Model]:
         """The models that wait; nothing else of theirs may begin."""
-        return {model for admission, _ in self._parts.values() for model in _models(admission)}
+        return self._commits.unfinished
 
     def waiting(self) -> Iterator[LearnRequest | LabelRequest]:
         """The requests that have no answer yet."""
@@ -55,8 +55,9 @@ class UnfinishedCommits:
     def take(self, seconds: float) -> Iterator[Committed]:
         """What has ended by now, or within so many seconds."""
         for model, error in self._commits.finished(seconds).items():
-            admission, duplicates = self._parts.pop(model)
-            yield Committed(admission, duplicates, {} if error is None else {model: error})
+            if model in self._parts:
+                admission, duplicates = self._parts.pop(model)
+                yield Committed(admission, duplicates, {} if error is None else {model: error})
 
 
 def _models(admission: Admission) -> Iterator[Model]:

@@ -54,7 +54,8 @@ class _Journal(_Part):
     ) -> dict[int, StorageFailed]:
         memory, failures = self.memory, dict[int, StorageFailed]()
         for model in dict.fromkeys(row.model for row in (*entries, *keys)):
-            fate = "refused" if model in memory.in_doubt else memory.fate.pop(model, None)
+            unusable = model in memory.in_doubt or model in memory.late
+            fate = "refused" if unusable else memory.fate.pop(model, None)
             rows = [one for one in entries if one.model == model]
             of_rows = [row for row in keys if row.model == model]
             if fate in (None, "written"):

@@ -90,6 +90,20 @@ def test_who_sends_the_same_again_gets_the_same_answer(server: Server) -> None:
     assert first["sequence"] == 10
 
 
+def test_answers_alone_hold_up_their_model_until_they_are_written(server: Server) -> None:
+    """They come with another model's commit."""
+    server.memory.fate.clear()
+    server.begin(learn(server.a, 0, b"k"))
+    server.memory.fate[server.a.id] = "late"
+    (other,) = server.begin(learn(server.b, 0, b"l"))
+    assert other["sequence"] == 10
+    assert server.writer.busy == {server.a}
+    server.finish()
+    assert server.writer.busy == set()
+    (answer,) = server.begin(learn(server.a, 1))
+    assert answer["sequence"] == 20
+
+
 def test_what_was_not_written_can_be_sent_again(server: Server) -> None:
     request = learn(server.a, 0, b"k")
     server.begin(request)
