@@ -45,9 +45,9 @@ class WorkingSetSpec(Part):
     )
     scores: Literal["coupled", "counted"] = Field(
         "coupled",
-        description="Of three or more classes: what probabilities are made of, and what the "
-        "adaptive head is told. coupled: how clearly each class loses its worst pairs; counted: "
-        "how many pairs it wins, as decisions say in any case.",
+        description="What probabilities are made of, and what the adaptive head is told. coupled: "
+        "how clearly each class loses its worst pairs, beside what support vectors have. counted: "
+        "the decision, which counts the pairs that a class wins where there are three or more.",
     )
 
 

@@ -81,7 +81,7 @@ class Said:
     def vote(self) -> Vote:
         """The decisions as scores; of two classes half the decision speaks for the second one.
 
-        A working set of more has scores of its own.
+        A working set has scores of its own.
         """
         if self.classes is None:
             return Vote(None, np.concatenate(self.decisions))

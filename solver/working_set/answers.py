@@ -77,29 +77,26 @@ def join_answers(pieces: list[BlockTrace], n_classes: int, *, coupled: bool) -> 
 def _answers(
     piece: BlockTrace, n_classes: int
 ) -> tuple[NDArray[np.int64], Float64Array, Float64Array]:
-    """Predictions, decisions and coupled scores of a block; its first sample may be of a new class.
-
-    Where at most two classes are known, nothing is coupled: the scores are the decisions.
-    """
+    """Predictions, decisions and coupled scores of a block, whose first class may be new."""
     prediction = np.full(len(piece.known), -1, np.int64)
     shape = (len(piece.known),) if n_classes <= 2 else (len(piece.known), n_classes)
     decision = np.full(shape, np.nan)
-    scores = decision if n_classes <= 2 else decision.copy()
+    scores = np.full((len(piece.known), n_classes), np.nan)
     for part in (slice(0, 1), slice(1, None)):
         known = int(piece.known[part][0]) if len(piece.known[part]) else 0
         if known < 2:
             continue
         margin = piece.margin[part, : known * (known - 1) // 2]
+        scores[part, :known] = coupled_scores(margin, known)
         if n_classes <= 2:
             prediction[part] = margin[:, 0] > 0.0
             decision[part] = piece.decision[part, 0]
             continue
         if known == 2:
             prediction[part] = margin[:, 0] > 0.0
-            decision[part, :2] = scores[part, :2] = piece.decision[part, :1] * (-0.5, 0.5)
+            decision[part, :2] = piece.decision[part, :1] * (-0.5, 0.5)
             continue
         votes = one_versus_one_scores(margin, known)
         prediction[part] = np.argmax(votes, axis=1)
         decision[part, :known] = votes
-        scores[part, :known] = coupled_scores(margin, known)
     return prediction, decision, scores

@@ -72,8 +72,9 @@ class WorkingSet:
     gram_bytes_max: a bound on the bytes of kernel values. A set that is larger than the square
         matrix of so many bytes keeps the rows that were used last, and computes others when a
         step asks for them.
-    coupled: whether the scores of three or more classes, of which probabilities are made, couple
-        the margins of the pairs (`pairs.coupled_scores`), or are the decisions, which count pairs.
+    coupled: whether scores, of which probabilities are made, couple the margins of all pairs
+        (`pairs.coupled_scores`), or are the decisions: of two classes as small as the weights of
+        a large set are, of more a count of pairs.
 
     Raises ValueError for a bound below two samples and for weights that are not above zero.
     """

@@ -51,9 +51,9 @@ def pulls(view: WorkingSetView, x: Matrix, wanted: int, other: int) -> Pulls:
 def score_gradient(view: WorkingSetView, x: Float64Array, direction: Float64Array) -> Float64Array:
     """The gradient (d,) of sum_c direction_c score_c in a row x (d,).
 
-    direction: (classes,); of two classes the scores are -f/2 and f/2 of the decision f. Scores of
-    more are those of `view.Predicted`; counts of pairs are constant but where a pair changes its
-    mind.
+    direction: (classes,). Scores are those of `view.Predicted` or, where it has none, of two
+    classes -f/2 and f/2 of the decision f, and of more counts of pairs, which are constant but
+    where a pair changes its mind.
     """
     counts = np.diff(view.ends, prepend=0)
     weight = view.coefficient * np.repeat(_of_problems(view, x, direction), counts)
@@ -72,11 +72,11 @@ def value_gradient(view: WorkingSetView, x: Float64Array) -> Float64Array:
 def _of_problems(view: WorkingSetView, x: Float64Array, direction: Float64Array) -> Float64Array:
     """What each problem's decision counts in the sum, (problems,).
 
-    Where score_c = votes_c + s_c / (3 (|s_c| + 1)), it is sum_c direction_c / (3 (|s_c| + 1)^2)
-    times the sign of class c in the problem, over |q|.
+    Of scores that count, votes_c + s_c / (3 (|s_c| + 1)), it is sum_c direction_c /
+    (3 (|s_c| + 1)^2) times the sign of class c in the problem, over |q|.
     """
     sign = _sign(view)
-    if view.n_classes == 2:
+    if view.n_classes == 2 and not view.coupled:
         return np.asarray(0.5 * (direction[1] - direction[0]) * sign)
     size = np.where(view.q != 0.0, np.abs(view.q), 1.0)
     margin = pair_decisions(view, _row(view, x))[0] * sign / size

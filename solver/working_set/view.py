@@ -179,12 +179,12 @@ def predicted(view: WorkingSetView, X: Matrix) -> Predicted:
         raise ValueError("a prediction needs two classes")
     # As in `sfw.Trace`, an indefinite kernel may have turned all signs.
     decision = pair_decisions(view, X) * np.where(view.q < 0.0, -1.0, 1.0)
-    if view.n_classes == 2:
-        return Predicted((decision[:, 0] > 0.0).astype(np.int64), decision[:, 0])
     margin = decision / np.where(view.q != 0.0, np.abs(view.q), 1.0)
+    scores = coupled_scores(margin, view.n_classes) if view.coupled else None
+    if view.n_classes == 2:
+        return Predicted((decision[:, 0] > 0.0).astype(np.int64), decision[:, 0], scores)
     votes = one_versus_one_scores(margin, view.n_classes)
-    coupled = coupled_scores(margin, view.n_classes) if view.coupled else None
-    return Predicted(np.argmax(votes, axis=1), votes, coupled)
+    return Predicted(np.argmax(votes, axis=1), votes, scores)
 
 
 def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:

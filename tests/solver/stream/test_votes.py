@@ -35,6 +35,8 @@ def test_parts_before_the_third_class_speak_for_two():
 def test_a_working_set_has_scores_beside_its_decisions():
     said = Predicted(np.zeros(1, np.int64), np.array([[2.0, 1.0, 0.0]]), np.array([[-1.0, -2, -3]]))
     assert Said(("a", "b", "c"), [said]).vote.scores.tolist() == [[-1.0, -2.0, -3.0]]
+    of_two = said._replace(decision=np.array([0.1]), scores=np.array([[-1.0, -2.0]]))
+    assert Said(("a", "b"), [of_two]).vote.scores.tolist() == [[-1.0, -2.0]]
     counted = Said(("a", "b", "c"), [said._replace(scores=None)])
     assert counted.vote.scores.tolist() == [[2.0, 1.0, 0.0]]
 

@@ -269,10 +269,11 @@ class TestAnswers:
         learner = WorkingSet(RBF, dtype=FLOAT64)
         learner.absorb(X[:20], codes[:20])
         for i in range(20, 200):
-            said, decision = predict(learner.view(), X[i : i + 1])
+            said, decision, scores = predicted(learner.view(), X[i : i + 1])
             answer = learner.absorb(X[i : i + 1], codes[i : i + 1])
             np.testing.assert_array_equal(answer.prediction, said)
             np.testing.assert_allclose(answer.decision, decision, rtol=0, atol=1e-9)
+            np.testing.assert_allclose(answer.scores, scores, rtol=0, atol=1e-8)
 
     def test_for_more_classes_are_what_a_prediction_would_have_said(self):
         X, codes = clusters(seed=33, n=200, n_classes=4)
@@ -299,15 +300,17 @@ class TestAnswers:
         known = ~np.isnan(answer.decision)
         assert known.sum(axis=1).tolist() == [0, 0, 2, 2, 3, 3]
         assert known[2:4, :2].all()
-        np.testing.assert_array_equal(answer.scores[:4], answer.decision[:4])
         np.testing.assert_array_equal(np.isnan(answer.scores), np.isnan(answer.decision))
 
     def test_of_two_known_classes_do_not_depend_on_what_comes_later_in_the_call(self):
         X, codes = clusters(seed=35, n=12)[0], np.array([0, 1] * 5 + [2, 2])
         apart, together = WorkingSet(RBF), WorkingSet(RBF)
-        f = apart.absorb(X[:10], codes[:10]).decision
-        scores = together.absorb(X, codes).decision[:10, :2]
+        alone = apart.absorb(X[:10], codes[:10])
+        f, of_two = alone.decision, alone.scores
+        whole = together.absorb(X, codes)
+        scores = whole.decision[:10, :2]
         np.testing.assert_allclose(scores, np.stack([-0.5 * f, 0.5 * f], axis=1), atol=1e-9)
+        np.testing.assert_allclose(whole.scores[:10, :2], of_two, atol=1e-9)
 
     def test_of_a_late_classs_first_sample_are_of_the_classes_before_it(self):
         X, _ = clusters(seed=33, n=121)
