@@ -75,6 +75,8 @@ def _numbers(state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         else:
             yield name, f"{value:,.6g}"
     yield "samples waiting", f"{state['queue_samples']:,}"
+    if state["pending"] is not None:
+        yield "rows waiting for labels", f"{state['pending']['rows']:,}"
 
 
 def _first(states: Iterator[dict[str, Any]], count: int | None) -> Iterator[dict[str, Any]]:

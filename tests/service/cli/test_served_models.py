@@ -105,7 +105,7 @@ def test_it_is_watched(server: ServerProcess, learned: str):
     assert len(lines) == 2
     assert lines[0].startswith(f"{learned} at 127: ")
     assert "working_set.accuracy" in lines[0]
-    assert "samples waiting 0" in lines[0]
+    assert "samples waiting 0, rows waiting for labels 0" in lines[0]
 
 
 @pytest.mark.parametrize("command", ["show", "history", "watch"])
