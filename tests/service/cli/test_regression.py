@@ -106,6 +106,7 @@ class TestTrain:
         said = done(run("train", folder / "a.npz", "--model", out, *options, *own))
         assert re.search(r"just before they were learned: MAE [\d.]+, RMSE [\d.]+", said)
         assert re.search(r"[\d,]+ support vectors, \d+ samples in the set\nobjective", said)
+        assert "trained by msfw on 1,500 samples" in done(run("evaluate", out, folder / "held.csv"))
         state, loaded = read_state(out), load_model(out)
         set_of = loaded.model.spec.working_set
         assert set_of is not None
