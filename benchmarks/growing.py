@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 from benchmarks.contenders import GROWING as CONTENDERS
 from benchmarks.contest import enter
@@ -103,6 +104,11 @@ def draw(runs: list[Run]) -> None:
         right.plot(rows, [one.accuracy for one in own], marker="o", label=contender.title)
     left.set(xscale="log", yscale="log", xlabel="rows of covtype", ylabel="CPU seconds to learn")
     right.set(xscale="log", xlabel="rows of covtype", ylabel="accuracy % on 20,000 others")
+    for panel in (left, right):
+        panel.set_xticks(sorted({one.rows for one in runs}))
+        panel.xaxis.set_major_formatter("{x:,.0f}")
+        panel.xaxis.set_minor_locator(NullLocator())
+    left.yaxis.set_major_formatter("{x:g}")
     left.legend(fontsize="small")
     FIGURE.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(FIGURE, metadata={"Date": None})
