@@ -102,7 +102,7 @@ class Followings:
             noticing.cancel()
 
     async def _notice(self, living: Callable[[], Iterable[Model]]) -> None:
-        """Notice views that nobody has told of, and forget those that nobody asks for any more."""
+        """Find views that changed without notice, and forget those that nobody asks for."""
         while True:
             now, models = self._loop.time(), set(living())
             for model, followed in list(self._followed.items()):

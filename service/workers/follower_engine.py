@@ -166,7 +166,7 @@ class FollowerEngine:
     async def remember(
         self, model: Model, ids: list[RowId], rows: AskedRows, told: Answer
     ) -> Answer:
-        """Let predicted rows wait for their labels; see `Engine.remember`."""
+        """Keep predicted rows until their labels come; see `Engine.remember`."""
         self.check_remembers(model)
         given = (model.id, ids, rows_record(rows), told)
         answer: Answer = await self._calls.answer(Kind.REMEMBER, *given)
