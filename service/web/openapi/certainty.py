@@ -1,4 +1,4 @@
-"""Schemas of how sure a head is, how good that was, and why it says what it says."""
+"""Schemas of probabilities, sets and intervals, of their quality, and of explanations."""
 
 from service.samples.validation import MOST_REASONS
 from service.web.openapi.fields import FIELDS
@@ -20,14 +20,15 @@ CONFIDENCE: Schema = {
     "type": "number",
     "exclusiveMinimum": 0,
     "exclusiveMaximum": 1,
-    "description": "Answer with a set of classes, or an interval, that has the truth so often.",
+    "description": "Return a set of classes, or an interval, that contains the truth with this "
+    "probability.",
 }
 EXPLAIN: Schema = {
     "type": "integer",
     "minimum": 1,
     "maximum": MOST_REASONS,
-    "description": "Answer with so many reasons: the features that move the prediction most, and "
-    "of the working set the members that pull most for and against it.",
+    "description": "Return at most this many reasons: the features that move the prediction most, "
+    "and the members of the working set that pull most for and against it.",
 }
 
 
@@ -38,19 +39,23 @@ def _object(fields: dict[str, Schema], required: str) -> Schema:
 _INFLUENCE = _object(
     {
         "feature": {"type": ["string", "integer"]},
-        "category": TEXT | {"description": "Of a feature of texts: being this one, 1, or not, 0."},
-        "gradient": NUMBER | {"description": "By the feature's unit; of a timestamp by a second."},
-        "deviation": NUMBER | {"description": "Of the feature so far, where rows are prepared."},
+        "category": TEXT
+        | {
+            "description": "For a feature with texts, the category: 1 for a row in it, otherwise 0."
+        },
+        "gradient": NUMBER | {"description": "Per unit of the feature; per second of a timestamp."},
+        "deviation": NUMBER
+        | {"description": "Standard deviation of the feature so far, where rows are prepared."},
     },
     "feature gradient",
 )
 _MEMBER = _object(
     {
         "sequence": {"type": ["integer", "null"]}
-        | {"description": "Of the model, once it had this sample; null where it is not known."},
+        | {"description": "The model's sequence after this sample; null if it is not known."},
         "label": _LABEL,
         "weight": NUMBER,
-        "kernel": NUMBER | {"description": "Its value between member and row."},
+        "kernel": NUMBER | {"description": "Kernel value of the member and the row."},
         "pull": NUMBER | {"description": "weight times kernel."},
     },
     "sequence label weight kernel pull",
@@ -58,7 +63,7 @@ _MEMBER = _object(
 _MEMBERS = _object(
     {"decision": NUMBER, "bias": NUMBER, "for": array_of(_MEMBER), "against": array_of(_MEMBER)},
     "decision bias for against",
-) | {"description": "Of the working set: decision = bias + the sum of all members' pulls."}
+) | {"description": "For the working set: decision = bias + the sum of all members' pulls."}
 EXPLANATION = array_of(
     _object(
         {
@@ -75,11 +80,11 @@ EXPLANATION = array_of(
 )
 ANSWERS: dict[str, Schema] = {
     "prediction_set": array_of(
-        array_of(_LABEL), description="For each row the classes that `confidence` asks for."
+        array_of(_LABEL), description="For each row a set of classes with the requested confidence."
     ),
     "prediction_interval": array_of(
         array_of(NUMBER_OR_NULL, minItems=2, maxItems=2),
-        description="For each row the two ends; null while too few targets came to bound it.",
+        description="For each row the two ends; null until enough targets have come.",
     ),
     "explanation": EXPLANATION,
 }
@@ -89,12 +94,15 @@ _COVERAGE: dict[str, Schema] = {
     "recent_coverage": _SHARE_OR_NULL,
 }
 CALIBRATION: Schema = OBJECT | {
-    "description": "How good probabilities, sets and intervals were that were made just before "
-    "learning: over all samples, and, as recent_..., over the last 1,000.",
+    "description": "Quality of the probabilities, sets and intervals that were made just before "
+    "learning, over all samples and, as recent_..., over the last 1,000.",
     "required": ["samples"],
     "properties": {
         "samples": COUNT
-        | {"description": "That had been predicted; new ones count 64 or 256 at a time."},
+        | {
+            "description": "Number of samples predicted before learning; new ones count 64 or "
+            "256 at a time."
+        },
         **{
             f"{over}{name}": NUMBER_OR_NULL
             for over in ("", "recent_")
@@ -102,8 +110,8 @@ CALIBRATION: Schema = OBJECT | {
         },
         "recent_reliability": array_of(
             _object({"samples": COUNT, "probability": _SHARE, "right": _SHARE}, "samples"),
-            description="Predictions by tenths of their probability, those without any left out: "
-            "how many, their mean probability, and how many of them were right.",
+            description="Predictions by tenths of their probability, empty tenths left out: "
+            "how many, their mean probability, and the share that was right.",
         ),
         "sets": array_of(_object({**_COVERAGE, "mean_size": NUMBER_OR_NULL}, "confidence")),
         "intervals": array_of(_object({**_COVERAGE, "mean_width": NUMBER_OR_NULL}, "confidence")),

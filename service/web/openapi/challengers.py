@@ -13,33 +13,39 @@ from service.web.openapi.primitives import (
     array_of,
 )
 
-LAG = COUNT | {"description": "Samples of its champion's log that it has not learned yet."}
-PASSED_OVER = COUNT | {"description": "Samples that its spec cannot take."}
+LAG = COUNT | {
+    "description": "Number of samples in its champion's log that it has not learned yet."
+}
+PASSED_OVER = COUNT | {"description": "Number of samples that its spec refuses."}
 COST = NUMBER_OR_NULL | {
-    "description": "Of learning a sample, on average since the server started."
+    "description": "Time to learn a sample, on average since the server started."
 }
 
-_LOSS = "of labels the share of errors, of numbers the mean absolute error"
+_LOSS = "the share of errors for labels, the mean absolute error for numbers"
 
 _SCOREBOARD: dict[str, Schema] = {
     "status": MODEL_STATUS,
     "notice": TEXT_OR_NULL,
     "lag": LAG,
     "passed_over": PASSED_OVER,
-    "samples": COUNT | {"description": "That both have judged, since either became what it is."},
-    "loss": NUMBER_OR_NULL | {"description": f"Of the challenger on these: {_LOSS}."},
-    "champion_loss": NUMBER_OR_NULL | {"description": "Of the champion on the same samples."},
+    "samples": COUNT
+    | {
+        "description": "Number of samples compared, since the last rollback or promotion of either."
+    },
+    "loss": NUMBER_OR_NULL | {"description": f"Loss of the challenger on these samples: {_LOSS}."},
+    "champion_loss": NUMBER_OR_NULL | {"description": "Loss of the champion on the same samples."},
     "difference": NUMBER_OR_NULL
     | {
-        "description": "Mean of (champion's loss - challenger's) / (their sum): of labels the "
+        "description": "Mean of (champion's loss - challenger's) / (their sum); for labels, the "
         "difference of the two shares of errors."
     },
     "interval": {
-        "description": "Where the expected difference lies; it holds at all times together.",
+        "description": "Contains the expected difference at all times, with the probability "
+        "`level`.",
         "anyOf": [array_of(NUMBER, minItems=2, maxItems=2), {"type": "null"}],
     },
     "better": {
-        "description": "null: zero is within the interval.",
+        "description": "Which of the two is better; null while zero is within the interval.",
         "enum": ["champion", "challenger", None],
     },
     "cost_microseconds": COST,
@@ -48,7 +54,7 @@ _SCOREBOARD: dict[str, Schema] = {
 CHALLENGERS: dict[str, Schema] = {
     "Promotion": object_of(
         "model",
-        fields={"model": MODEL_NAME | {"description": "A challenger of this model."}},
+        fields={"model": MODEL_NAME | {"description": "Name of a challenger of this model."}},
         additionalProperties=False,
     ),
     "Challengers": object_of(

@@ -25,8 +25,8 @@ from service.web.openapi.primitives import (
 SEQUENCE = COUNT | {"description": "Number of samples logged so far, those for all heads together."}
 EPOCH: Schema = {
     "type": "string",
-    "description": "Opaque: another text after the model was rolled back or made anew. A sequence "
-    "names a state within an epoch.",
+    "description": "Opaque text, which changes when the model is rolled back or created again. A "
+    "sequence identifies a state within an epoch.",
 }
 MIN_SEQUENCE: Schema = {
     "description": "A sequence, or EPOCH:SEQUENCE as in an ETag, which is refused in any other "
@@ -43,8 +43,8 @@ _VALUE: Schema = {"type": ["number", "string", "boolean", "null"]}
 _ROW = array_of(_VALUE, minItems=1)
 _NAMED_ROW: Schema = {
     "type": "object",
-    "description": "Values by name. Of a table an absent name is a missing value; of sparse rows, "
-    "which have numbers and ever new names, it is zero.",
+    "description": "Values by name. An absent name is a missing value in a table; in sparse rows, "
+    "which have numbers and an open set of names, it is zero.",
     "propertyNames": {"minLength": 1, "maxLength": 256},
     "additionalProperties": _VALUE,
     "examples": [{"temperature": 21.5, "room": "hall", "door open": True}],
@@ -62,9 +62,10 @@ FIELDS: dict[str, Schema] = {
         "rows are arrays, a table or sparse rows by name.",
         "anyOf": [array_of(_ROW, minItems=1), array_of(_NAMED_ROW, minItems=1), _ROW, _NAMED_ROW],
     },
-    "names": array_of(TEXT, description="Of the columns of `x`, if its rows are arrays."),
+    "names": array_of(TEXT, description="Names of the columns of `x`, if its rows are arrays."),
     "columns": {
-        "description": "Of a model whose rows are a table, in their order; null of others.",
+        "description": "The columns in their order, if the model's rows are a table; otherwise "
+        "null.",
         "anyOf": [
             array_of(
                 {
@@ -83,8 +84,8 @@ FIELDS: dict[str, Schema] = {
     },
     "weight": {
         "description": "How much each sample's loss counts in what is learned, or one number for "
-        "all; 1 if absent. Scores count each sample once, and the scales of rows and targets do "
-        "without.",
+        "all; 1 if absent. Scores, and the scales of rows and targets, count each sample "
+        "once.",
         "anyOf": [array_of(_WEIGHT, minItems=1), _WEIGHT],
     },
     "ids": array_of(
@@ -94,7 +95,7 @@ FIELDS: dict[str, Schema] = {
                 {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
             ]
         },
-        description="Of rows that wait for their labels.",
+        description="Ids of rows that wait for their labels.",
         minItems=1,
     ),
     "prediction": {
@@ -104,31 +105,31 @@ FIELDS: dict[str, Schema] = {
         "items": {"type": ["string", "integer", "number", "boolean", "null"]},
     },
     "decision": {
-        "description": "One number per row, or one per class if there are more than two; of a "
+        "description": "One number per row, or one per class if there are more than two; for a "
         "regression the prediction.",
         "type": "array",
         "items": {"oneOf": [NUMBER_OR_NULL, array_of(NUMBER)]},
     },
     "classes": array_of(
         _LABEL,
-        description="In the order of the decisions and probabilities; of two classes the second "
-        "has positive decisions. A regression has none.",
+        description="The classes in the order of decisions and probabilities; of two classes the "
+        "second has positive decisions. A regression has none.",
     ),
     "probability": array_of(
         array_of(NUMBER),
-        description="For each row one probability per class, also of two; they sum to 1. Where the "
-        "request asks for it.",
+        description="For each row one probability per class, even with two classes; they sum to 1. "
+        "Only if the request asks for it.",
     ),
     "standard_deviation": array_of(
         NUMBER,
-        description="Of each row's target around the prediction: of the bank its own, of others "
-        "that of the last 1,000 errors. Where the request to a model of regression asks for "
-        "`probability`.",
+        description="Standard deviation of each row's target around the prediction: the bank "
+        "estimates its own, other heads use their last 1,000 errors. Only if a request to a model "
+        "of regression asks for `probability`.",
     ),
     "novelty": array_of(
         NUMBER_OR_NULL,
-        description="How new each row is, by a model with the novelty head: below 0 inside the "
-        "ball of the rows so far, and below 1 however far it is; null of the first row.",
+        description="How new each row is, from a model with the novelty head: below 0 inside the "
+        "ball of the rows so far, and below 1 at any distance; null for the first row.",
     ),
     "admitted": array_of(FLAG),
     "step": array_of(TEXT),
@@ -143,19 +144,19 @@ FIELDS: dict[str, Schema] = {
     "objective": NUMBER_OR_NULL,
     "gap": NUMBER_OR_NULL
     | {
-        "description": "Duality gap over the working set, of several pairs of classes the sum; "
-        "null where it is unknown."
+        "description": "Duality gap over the working set, summed over pairs of classes; null "
+        "where it is unknown."
     },
     "relative_gap": NUMBER_OR_NULL
     | {"description": "The largest gap of a pair of classes, as a share of its objective."},
     "work_per_sample": COUNT
-    | {"description": "The most multiplications that learning one more sample takes."},
-    "warning": TEXT | {"description": "Why the numbers mean less, and what to do."},
+    | {"description": "Upper bound on the multiplications to learn one more sample."},
+    "warning": TEXT | {"description": "Why the numbers are less reliable, and what to do."},
     "features": INTEGER_OR_NULL,
     "horizon": NUMBER_OR_NULL
     | {
-        "description": "In how many samples stored ones fade, or, of ASSET, over how many its "
-        "course that counts most averages; null where there is no end."
+        "description": "Number of samples after which stored ones have faded; for ASSET, over "
+        "which its heaviest course averages. null: no bound."
     },
     "dimension": INTEGER_OR_NULL,
     "frozen": FLAG,
@@ -174,10 +175,12 @@ FIELDS: dict[str, Schema] = {
             "type": "object",
             "required": ["sequence", "before", "after", "samples"],
             "properties": {
-                "sequence": SEQUENCE | {"description": "The model's when it was noticed."},
+                "sequence": SEQUENCE
+                | {"description": "The model's sequence when the change was noticed."},
                 "before": NUMBER,
                 "after": NUMBER,
-                "samples": COUNT | {"description": "How many had come since, about."},
+                "samples": COUNT
+                | {"description": "Approximate number of samples since the change."},
             },
         },
         description="The last 20 rises of the mean loss of predictions made just before learning: "
@@ -187,29 +190,32 @@ FIELDS: dict[str, Schema] = {
     # Refits.
     "seconds": {"type": "number", "minimum": 0},
     "progress": {
-        "description": "The solver ends at a violation of at most `tol`.",
+        "description": "Progress of the solver, which ends at a violation of at most `tol`.",
         "type": ["object", "null"],
         "properties": {"iteration": COUNT, "kkt_violation": NUMBER, "tol": NUMBER},
     },
     "result": or_null(ref("Fit")),
     "error": or_null(ref("Problem")),
-    "fit": or_null(ref("Fit")) | {"description": "The fit that predicts."},
+    "fit": or_null(ref("Fit")) | {"description": "The fit that makes the predictions."},
     "basis": OBJECT,
     # History.
     "written": TIME,
     "time": TIME,
     "to": SEQUENCE | {"description": "Sequence of the snapshot."},
-    "at": SEQUENCE | {"description": "The model's own sequence, from which it continues."},
+    "at": SEQUENCE
+    | {
+        "description": "The model's own sequence at the rollback, from which it continues counting."
+    },
     "rolled_back": or_null(ref("RolledBack")),
     "samples_since": COUNT
     | {"description": "Number of samples logged after it; a rollback to it forgets them."},
     "scores": {
-        "description": "Of each head at that time; null if the file is damaged.",
+        "description": "Scores of each head at that time; null if the file is damaged.",
         "type": ["object", "null"],
         "additionalProperties": OBJECT,
     },
     # Problems.
-    "line": COUNT | {"description": "In a body of lines, from 1."},
+    "line": COUNT | {"description": "Line of the row in a body of lines, counted from 1."},
     "request_id": TEXT
     | {"description": "The client's `X-Request-ID`, or a new one; the log has it too."},
 }

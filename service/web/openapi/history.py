@@ -15,7 +15,7 @@ from service.web.openapi.primitives import (
 HISTORY: dict[str, Schema] = {
     "Rollback": object_of(
         "sequence",
-        fields=sequence_of("Of a snapshot in the model's history."),
+        fields=sequence_of("Sequence of a snapshot in the model's history."),
         additionalProperties=False,
     ),
     "RolledBack": object_of(
@@ -23,13 +23,13 @@ HISTORY: dict[str, Schema] = {
         "of",
         {
             "of": TEXT
-            | {"description": "The model whose state it was, which it exchanged with its own."}
+            | {"description": "The model with which it exchanged states, if it was a promotion."}
         },
         description="The last rollback, or promotion.",
     ),
     "Snapshot": object_of(
         "sequence epoch bytes written samples_since rolled_back scores",
-        fields={"epoch": TEXT_OR_NULL | {"description": "null of older versions."}},
+        fields={"epoch": TEXT_OR_NULL | {"description": "null in snapshots of older versions."}},
     ),
     "History": object_of(
         "model sequence epoch rolled_back snapshots",
@@ -39,9 +39,9 @@ HISTORY: dict[str, Schema] = {
         "model sequence epoch interval_seconds time numbers",
         fields={
             "interval_seconds": NUMBER
-            | {"description": "Between two points while the model learns or predicts."},
+            | {"description": "Time between two points while the model learns or predicts."},
             "time": array_of(
-                NUMBER, description="Of each point, in seconds since 1970, ascending."
+                NUMBER, description="Time of each point, in seconds since 1970, ascending."
             ),
             "numbers": OBJECT
             | {

@@ -24,16 +24,16 @@ from service.web.openapi.primitives import (
 _FOLLOWS: dict[str, Schema] = {
     "follows": MODEL_NAME
     | {
-        "description": "A challenger learns what this model learns from now on, and is sent no "
-        "samples of its own. It is of the same task, and follows no challenger."
+        "description": "The champion of a challenger, which learns what this model learns and is "
+        "sent no samples of its own. The champion has the same task and is no challenger."
     },
     "start": {
         "type": "string",
         "enum": list(get_args(Start)),
         "default": "empty",
-        "description": "Of a challenger. state: it is what its champion is, whose spec it has but "
-        "for `serve`, `pending` and heads that are null. samples: it first learns those that the "
-        "champion's log still holds.",
+        "description": "How a challenger begins. empty: with nothing. state: as a copy of its "
+        "champion, with its spec except for `serve`, `pending` and heads that are null. samples: "
+        "it first learns the samples that the champion's log still holds.",
     },
 }
 
@@ -57,8 +57,9 @@ _PENDING = object_of(
     "rows bytes joined expired since",
     fields={
         "rows": COUNT,
-        "joined": COUNT | {"description": "Rows that had their labels."},
-        "expired": COUNT | {"description": "Rows that left without."},
+        "joined": COUNT | {"description": "Number of rows whose labels have come."},
+        "expired": COUNT
+        | {"description": "Number of rows that were dropped before their labels came."},
         "since": {"type": ["string", "null"], "format": "date-time"},
     },
 )
@@ -68,7 +69,7 @@ _FOLLOWING = object_of(
     fields={
         "lag": LAG,
         "passed_over": PASSED_OVER,
-        "reason": TEXT_OR_NULL | {"description": "Why the last of them could not be taken."},
+        "reason": TEXT_OR_NULL | {"description": "Why the last of them was refused."},
     },
 )
 
@@ -79,7 +80,10 @@ MODELS: dict[str, Schema] = {
         fields={
             "status": MODEL_STATUS,
             "spec": OBJECT
-            | {"description": "`task`, `serve` and what is not the default; GET has the whole."},
+            | {
+                "description": "`task`, `serve` and everything that is not the default; GET "
+                "returns the whole spec."
+            },
         },
     ),
     "Model": object_of(
@@ -87,16 +91,17 @@ MODELS: dict[str, Schema] = {
         "snapshot_sequence rolled_back warning status notice",
         fields={
             "pending": {"anyOf": [_PENDING, {"type": "null"}]}
-            | {"description": "Rows that wait for their labels; null where the spec has null."},
+            | {"description": "The rows that wait for their labels; null where the spec has null."},
             "follows": {"anyOf": [_FOLLOWING, {"type": "null"}]}
-            | {"description": "Of a challenger, its champion; null of other models."},
+            | {"description": "The champion of a challenger; null for other models."},
             "status": MODEL_STATUS,
             "notice": TEXT_OR_NULL
             | {
                 "description": "Why the model is broken, or that it was recovered where the last "
                 "bits of predictions may differ."
             },
-            "warning": TEXT_OR_NULL | {"description": "What may be wrong, and what to do."},
+            "warning": TEXT_OR_NULL
+            | {"description": "What may be wrong with the model, and what to do."},
             "heads": OBJECT
             | {
                 "additionalProperties": object_of(
@@ -118,17 +123,20 @@ MODELS: dict[str, Schema] = {
                         "",
                         {
                             "learner": TEXT,
-                            "weight": NUMBER | {"description": "In the answer; they sum to 1."},
+                            "weight": NUMBER
+                            | {
+                                "description": "Its weight in the prediction; the weights sum to 1."
+                            },
                             "recent_loss": NUMBER_OR_NULL
                             | {
-                                "description": "Mean over the last 1,000 samples: of classes the "
-                                "log loss, of numbers the squared error in units of the target; "
-                                "of ASSET the share of mistakes, or the absolute error. "
-                                "null: it has had nothing to say, or nobody counts it."
+                                "description": "Mean over the last 1,000 samples: the log loss "
+                                "for classes, the squared error in units of the target for "
+                                "numbers; for ASSET the share of mistakes, or the absolute error. "
+                                "null: it has not predicted yet, or its loss is not counted."
                             },
                             "overall_loss": NUMBER_OR_NULL,
                         },
-                        description="Its parameters stand beside these fields.",
+                        description="The learner's parameters are further fields.",
                     )
                 )
             }

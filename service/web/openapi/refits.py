@@ -15,7 +15,7 @@ _JOB_STATUS: Schema = {"type": "string", "enum": ["queued", "running", "done", "
 REFITS: dict[str, Schema] = {
     "Fit": object_of(
         "job sequence samples support_vectors kkt_violation n_iter gamma beta",
-        fields=sequence_of("The model's when the window was copied.")
+        fields=sequence_of("The model's sequence when the window was copied.")
         | {
             "job": TEXT_OR_NULL | {"description": "null: fitted by `train`."},
             "gamma": NUMBER_OR_NULL,
@@ -28,7 +28,9 @@ REFITS: dict[str, Schema] = {
     ),
     "Job": object_of(
         "job model status href sequence epoch samples seconds progress result error",
-        fields=sequence_of("The model's when the window was copied, to begin.", COUNT_OR_NULL)
+        fields=sequence_of(
+            "The model's sequence when the window was copied, before the refit.", COUNT_OR_NULL
+        )
         | {
             "status": _JOB_STATUS,
             "epoch": TEXT_OR_NULL,

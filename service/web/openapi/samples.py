@@ -24,13 +24,13 @@ def _or_raw(name: str) -> Schema:
 _RAW = {name: _or_raw(name) for name in ("x", "y", "weight")}
 
 _ASKED: dict[str, Schema] = {
-    "probability": FLAG | {"description": "Whether probabilities are to be answered, too."},
+    "probability": FLAG | {"description": "Whether to return probabilities as well."},
     "confidence": CONFIDENCE,
     "explain": EXPLAIN,
     "ids": FIELDS["ids"]
     | {
-        "description": "An id for each row, all different, or auto for new ones: the rows are "
-        "durable with the answer, and wait for their labels.",
+        "description": "An id for each row, all different, or auto for new ones. The rows are "
+        "durable when the response comes, and wait for their labels.",
         "anyOf": [FIELDS["ids"], {"type": "string", "enum": ["auto"]}],
     },
 }
@@ -74,7 +74,10 @@ SAMPLES: dict[str, Schema] = {
                         description="What became of each label.",
                     ),
                     "prediction": FIELDS["prediction"]
-                    | {"description": "Made when the row came; null where none is known."},
+                    | {
+                        "description": "The prediction made when the row came; null if it is not "
+                        "known."
+                    },
                 },
             )
         },
@@ -92,7 +95,8 @@ SAMPLES: dict[str, Schema] = {
             "fit": object_of(
                 "job sequence",
                 fields={"job": TEXT_OR_NULL},
-                description="Of a head that is fitted on request: the refit whose result predicts.",
+                description="For a head that is fitted on request, the refit whose result "
+                "predicts.",
             ),
         },
     ),
