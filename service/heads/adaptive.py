@@ -55,22 +55,22 @@ class BankView(NamedTuple):
         return {"head_memory_bytes": self.stats["bytes"]}
 
     def predict(self, X: Matrix, votes: Float64Array | None) -> Answer:
-        """What the bank says of finite rows."""
+        """Return the bank's predictions for finite rows."""
         assert self.model is not None
         return self.model.predict(X, votes)
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
-        """It has no members."""
+        """Return nothing: it has no members."""
 
     def gradient(
         self, x: Float64Array, direction: Float64Array, votes: Float64Array | None
     ) -> Gradient:
-        """As of `solver.stream.class_head.LearnerView`."""
+        """See `solver.stream.class_head.LearnerView`."""
         assert self.model is not None
         return self.model.gradient(x, direction, votes)
 
     def cost(self, rows: int, entries: int) -> int:
-        """Multiplications of a prediction; see `HeadView.cost`."""
+        """Return the multiplications of a prediction; see `HeadView.cost`."""
         return rows * (COST_OF_ROW + COST_OF_DECISION + self.numbers) + entries
 
 
@@ -87,20 +87,20 @@ class AdaptiveLearner(BankLearner):
 
     @property
     def samples(self) -> int:
-        """How many it has learned."""
+        """The number of samples learned."""
         return 0 if self.current is None else self.current.samples
 
     def check(self, rows: Rows) -> None:
-        """All finite rows can be learned: they are scaled and clipped first."""
+        """Accept all finite rows: they are scaled and clipped before they are learned."""
 
     def date(self, _: int) -> None:
-        """It has no members that came at some sequence."""
+        """Do nothing: no members have the sequence at which they came."""
 
     def keep_dates(self, _: object) -> None:
-        """Nor has another one."""
+        """Do nothing: no learner of this kind has dates."""
 
     def columns(self, _: Sequence[Answer]) -> dict[str, list[Any]]:
-        """There is no more to answer than a prediction and its decision."""
+        """Return nothing: an answer has a prediction and its decision only."""
         return {}
 
     def relearning(self, _: int) -> Relearn:
@@ -113,11 +113,11 @@ class AdaptiveLearner(BankLearner):
         return relearn
 
     def standing(self) -> dict[str, Any]:
-        """There is no objective over all samples so far."""
+        """Return nothing: there is no objective over all samples so far."""
         return {}
 
     def view(self) -> BankView:
-        """The bank as it is now."""
+        """Return a view of the bank as it is now."""
         bank, figures = self.current, self.figures()
         if bank is None or figures is None:
             return BankView(None, _STATS, None, 0)

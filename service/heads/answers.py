@@ -1,4 +1,4 @@
-"""What heads answer: of samples just before they learn them, and of rows to predict."""
+"""The answers of heads: for samples just before they learn them, and for rows to predict."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,12 +27,12 @@ class Answers:
         return self.said.vote
 
     def part(self, start: int, stop: int) -> dict[str, list[Any]]:
-        """The answers of one request within a block, without the columns this head lacks."""
+        """Return the answers to one request of a block, without columns that this head lacks."""
         present = self.columns().items()
         return {name: column[start:stop] for name, column in present if column is not None}
 
     def columns(self) -> dict[str, list[Any] | None]:
-        """The columns by name; None for one that this head lacks."""
+        """Return the columns by name; None for one that this head lacks."""
         return {
             "prediction": self.prediction,
             "decision": self.decision,
@@ -43,7 +43,7 @@ class Answers:
 
 
 def one_column_after_another(parts: Sequence[Answers]) -> Answers:
-    """The answers of one head to several blocks, as if they had been one."""
+    """Return the answers of one head to several blocks, as if they had been one."""
     columns = {
         name: [value for part in parts for value in part.columns()[name] or []]
         for name, column in parts[0].columns().items()

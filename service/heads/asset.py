@@ -66,15 +66,15 @@ class MachinesView(NamedTuple):
         return AssetPicture(self.model, self.features).predict(X)
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
-        """It has no members."""
+        """Return nothing: it has no members."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
-        """As of `solver.stream.class_head.LearnerView`."""
+        """See `solver.stream.class_head.LearnerView`."""
         assert self.model is not None
         return AssetPicture(self.model, self.features).gradient(x, direction)
 
     def cost(self, rows: int, entries: int) -> int:
-        """Multiplications of a prediction; see `HeadView.cost`."""
+        """Return the multiplications of a prediction; see `HeadView.cost`."""
         if self.model is None:
             return 0
         features = self.model.features
@@ -108,13 +108,13 @@ class AssetLearner(HeadLearner[Asset]):
             self.current.class_weight.append(weight)
 
     def date(self, _: int) -> None:
-        """It has no members that came at some sequence."""
+        """Do nothing: no members have the sequence at which they came."""
 
     def keep_dates(self, _: object) -> None:
-        """Nor has another one."""
+        """Do nothing: no learner of this kind has dates."""
 
     def columns(self, _: Sequence[Answer]) -> dict[str, list[Any]]:
-        """There is no more to answer than a prediction and its decision."""
+        """Return nothing: an answer has a prediction and its decision only."""
         return {}
 
     def relearning(self, _: int) -> Relearn:
@@ -127,11 +127,11 @@ class AssetLearner(HeadLearner[Asset]):
         return relearn
 
     def standing(self) -> dict[str, Any]:
-        """There is no objective over all samples so far."""
+        """Return nothing: there is no objective over all samples so far."""
         return {}
 
     def view(self) -> MachinesView:
-        """The machines as they are now."""
+        """Return a view of the machines as they are now."""
         learner = self.current
         return MachinesView(
             learner.view() if learner.steps else None,

@@ -1,4 +1,4 @@
-"""A head's calibration: in its state, and in answers about numbers."""
+"""A head's calibration as a part of its state, and in answers about numbers."""
 
 from collections.abc import Mapping
 from math import isfinite
@@ -19,23 +19,23 @@ NOT_JUDGED = (
 
 
 def with_calibration(state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The arrays of a calibration under names of their own."""
+    """Return the arrays of a calibration under names of their own."""
     return {f"{_PREFIX}{name}": array for name, array in state.items()}
 
 
 def of_calibration(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Inverse of `with_calibration`; empty where an older version saved the state."""
+    """Return a calibration's arrays in a state; nothing if an older version saved it."""
     prefix = len(_PREFIX)
     return {name[prefix:]: array for name, array in arrays.items() if name.startswith(_PREFIX)}
 
 
 def without_calibration(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The other arrays of a head's state."""
+    """Return the other arrays of a head's state."""
     return {name: array for name, array in arrays.items() if not name.startswith(_PREFIX)}
 
 
 def deviations(known: ValueConfidence, said: Said) -> dict[str, Any]:
-    """`standard_deviation` of targets: of a bank its own, else that of the last errors.
+    """Return `standard_deviation` of targets: the bank's own, otherwise that of the last errors.
 
     Raises Untrained before there are any.
     """
@@ -48,7 +48,7 @@ def deviations(known: ValueConfidence, said: Said) -> dict[str, Any]:
 
 
 def interval_of(known: ValueConfidence, said: Said, confidence: float) -> dict[str, Any]:
-    """`prediction_interval`: two ends for each row; None for both where nothing bounds it yet."""
+    """Return `prediction_interval`: two ends for each row, None until enough targets came."""
     half = known.half_width(confidence)
     ends = [
         [value - half, value + half] if isfinite(half) else [None, None]

@@ -1,4 +1,4 @@
-"""What is known of how far a working set is from its optimum, for descriptions and reports."""
+"""How far a working set is from its optimum, for descriptions and reports."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ NO_CERTIFICATE: dict[str, Any] = dict.fromkeys(("objective", "gap", "relative_ga
 
 
 def certificate(objective: Float64Array, gap: Float64Array) -> dict[str, Any]:
-    """The sums of the pairs' objectives and gaps, and the worst pair's relative gap.
+    """Return the sums of the pairs' objectives and gaps, and the worst pair's relative gap.
 
     The sum of the gaps bounds how far the sum of the objectives is from its optimum.
 
@@ -27,7 +27,7 @@ def certificate(objective: Float64Array, gap: Float64Array) -> dict[str, Any]:
 
 
 def in_words(report: Mapping[str, Any]) -> str:
-    """The gap of a report, and what it is over."""
+    """Return the gap of a report in words, and the samples that it is over."""
     if report["gap"] is None:
         return "no gap, because the kernel is not positive semidefinite on these samples"
     relative = "" if report["relative_gap"] is None else f", {report['relative_gap']:.2g} relative"

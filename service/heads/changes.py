@@ -1,4 +1,4 @@
-"""Changes of a prequential loss: when the predictions of a head became worse.
+"""Changes of a prequential loss, which show when a head's predictions became worse.
 
 Losses l_1, l_2, ... in [0, 1] are summed in blocks of 64. For blocks a < c < k let m0 be the mean
 loss of the n0 samples of the blocks a+1 .. c, m1 that of the n1 samples of c+1 .. k, p the mean of
@@ -96,14 +96,14 @@ class Changes:
         del self._waiting[:start]
 
     def date(self, sequence: int) -> None:
-        """Say at which sequence the changes were noticed that were found since the last call."""
+        """Set the sequence at which the changes since the last call were noticed."""
         if self._undated:
             dated = [change._replace(sequence=sequence) for change in self._undated]
             self.found = (*self.found, *dated)[-_KEPT:]
             self._undated = []
 
     def copy(self) -> "Changes":
-        """An independent copy."""
+        """Return an independent copy."""
         other = copy.copy(self)
         other._waiting, other._undated = self._waiting.copy(), self._undated.copy()
         other._sizes, other._sums = self._sizes.copy(), self._sums.copy()

@@ -47,36 +47,36 @@ class ClassificationView(NamedTuple):
 
     @property
     def rare_classes(self) -> list[Label]:
-        """As of `HeadView`."""
+        """See `HeadView`."""
         return [self.classes[code] for code in self.score.rare()]
 
     @property
     def calibration(self) -> dict[str, Any]:
-        """As of `HeadView`."""
+        """See `HeadView`."""
         return self.head.confidence.summary
 
     @property
     def gauges(self) -> dict[str, float | None]:
-        """Those of the learner."""
+        """The same of the learner."""
         return self.learner.gauges
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """Those of the learner."""
+        """The same of the learner."""
         return self.learner.learners
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """As of `HeadView`."""
+        """See `HeadView`."""
         return self.score.changes.found
 
     @property
     def n_changes(self) -> int:
-        """As of `HeadView`."""
+        """See `HeadView`."""
         return self.score.changes.total
 
     def latest(self, n: int) -> list[tuple[Label, Label]]:
-        """As of `HeadView`."""
+        """See `HeadView`."""
         return [(self.classes[guess], self.classes[code]) for guess, code in self.score.latest(n)]
 
     @property
@@ -85,7 +85,7 @@ class ClassificationView(NamedTuple):
         return {"classes": list(self.classes)}
 
     def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> Predictions:
-        """Labels and decisions of finite rows. Raises Untrained, InvalidSamples."""
+        """Return labels and decisions for finite rows. Raises Untrained, InvalidSamples."""
         if self.lacks:
             raise Untrained(f"the head {self.lacks}")
         said = self.head.predict(X, votes)
@@ -93,23 +93,23 @@ class ClassificationView(NamedTuple):
         return Predictions(labels, said.decisions[0].tolist(), said)
 
     def contests(self, said: Said) -> list[Contest]:
-        """As of `HeadView`."""
+        """See `HeadView`."""
         return self.head.contests(said)
 
     def pulls(self, x: Matrix, wanted: int, other: int) -> MemberPulls | None:
-        """As of `HeadView`."""
+        """See `HeadView`."""
         return self.head.pulls(x, wanted, other)
 
     def slope(self, x: Float64Array, direction: Float64Array, votes: Votes = NO_VOTES) -> Slope:
-        """As of `HeadView`."""
+        """See `HeadView`."""
         return self.head.slope(x, direction, votes)
 
     def probabilities(self, said: Said) -> dict[str, Any]:
-        """As of `HeadView`."""
+        """See `HeadView`."""
         return {"probability": self._probability(said).tolist()}
 
     def covering(self, said: Said, confidence: float) -> dict[str, Any]:
-        """As of `HeadView`."""
+        """See `HeadView`."""
         inside = self.head.confidence.sets(self._probability(said), confidence)
         return {
             "prediction_set": [[self.classes[k] for k in np.flatnonzero(row)] for row in inside]
@@ -122,7 +122,7 @@ class ClassificationView(NamedTuple):
         return probability
 
     def cost(self, rows: int, entries: int) -> int:
-        """Multiplications of a prediction; see `HeadView.cost`."""
+        """Return the multiplications of a prediction; see `HeadView.cost`."""
         return self.learner.cost(rows, entries)
 
 
@@ -143,7 +143,7 @@ class ClassificationHead(Generic[L]):
         return self._head.classes
 
     def meet(self, labels: Iterable[Label]) -> list[int]:
-        """The class numbers of labels; new ones are numbered in this order."""
+        """Return the class numbers of labels; new ones are numbered in this order."""
         return self._head.meet(labels)
 
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
@@ -189,39 +189,39 @@ class ClassificationHead(Generic[L]):
         return np.array([known.get(key_of(label), -1) for label in foretold], np.int64)
 
     def passes(self, X: Matrix, y: Targets) -> "ClassPasses":
-        """Learning these samples again and again."""
+        """Return passes over these samples, to learn them again and again."""
         assert isinstance(y, list)
         return ClassPasses(self, X, y)
 
     def date_changes(self, sequence: int) -> None:
-        """As of `Head`."""
+        """See `Head`."""
         self._score.changes.date(sequence)
         self.learner.date(sequence)
 
     def keep_score(self, former: Self) -> None:
-        """Have the score of a head that learned the same samples in another form."""
+        """Take over the score of a head that learned the same samples in another form."""
         self._score, self._head.calibration = former._score, former.calibration
         self.learner.keep_dates(former.learner)
 
     @property
     def calibration(self) -> ClassCalibration:
-        """What the head's answers before learning tell of how sure it is."""
+        """The calibration of the head, from its answers before learning."""
         return self._head.calibration
 
     def view(self) -> ClassificationView:
-        """What predictions and descriptions read from now on."""
+        """Return what predictions and descriptions read from now on."""
         view = self.learner.view()
         head = self._head.view(view)
         return ClassificationView(view, head, self._score.copy(), head.lacks)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Plain data and arrays from which `restore` goes on bit for bit."""
+        """Return plain data and arrays from which `restore` goes on bit for bit."""
         plain, arrays = self.learner.state()
         arrays = arrays | with_calibration(self.calibration.state())
         return {"classes": list(self.classes), **plain, **self._score.state()}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state."""
+        """Continue from a state."""
         self.meet(plain["classes"])
         self._score.restore(plain)
         self.calibration.restore(of_calibration(arrays))

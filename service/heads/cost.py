@@ -12,12 +12,12 @@ COST_OF_FUNCTION, _COST_OF_LOOKUP = 50, 30
 
 
 def cost_of_expansion(stored: Matrix, rows: int, entries: int) -> int:
-    """Multiplications of a kernel expansion over stored rows; see `HeadView.cost`."""
+    """Return the multiplications of a kernel expansion over stored rows; see `HeadView.cost`."""
     return rows * COST_OF_ROW + cost_of_products(stored, rows, entries)
 
 
 def cost_of_products(stored: Matrix, rows: int, entries: int) -> int:
-    """Multiplications of the products of rows with stored ones."""
+    """Return the multiplications of the products of rows with stored ones."""
     if isinstance(stored, SparseRows):
         # Each stored number is looked up once and multiplied with at most every row.
         lookups = _COST_OF_LOOKUP * n_nonzeros(stored)

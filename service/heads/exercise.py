@@ -1,4 +1,4 @@
-"""A little of everything that a request can make a head do, so that it is compiled beforehand.
+"""A short run through everything that a request can make a head do, to compile it beforehand.
 
 There are so few samples that they leave a small set, and enough that landmarks are settled; one
 row is far enough from the others to need its distances from differences.
@@ -19,14 +19,14 @@ KERNELS = ("rbf", "polynomial", "linear")
 
 
 def rows_to_learn() -> Float64Array:
-    """(100, 3), the last row far away."""
+    """Return 100 rows of 3 features, the last one far away."""
     X = np.random.default_rng(0).standard_normal((100, 3))
     X[-1] = 1e9
     return X
 
 
 def rows_of_kind(sparse: bool) -> Matrix:
-    """The rows as a head gets them, from arrays or from named numbers."""
+    """Return the rows as a head gets them, from arrays or from named numbers."""
     X = rows_to_learn()
     if not sparse:
         return X

@@ -175,11 +175,11 @@ class NoveltyHead:
         return NoveltyView(model, {**stats, "gamma": found.kernel.gamma})
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Plain data and arrays from which `restore` goes on bit for bit."""
+        """Return plain data and arrays from which `restore` goes on bit for bit."""
         return self._learner.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state."""
+        """Continue from a state."""
         self._learner.restore(plain, arrays)
 
 

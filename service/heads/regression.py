@@ -39,12 +39,12 @@ class RegressionView(ValueView):
 
     @property
     def gauges(self) -> dict[str, float | None]:
-        """Those of the learner."""
+        """The same of the learner."""
         return self.learner.gauges
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """Those of the learner."""
+        """The same of the learner."""
         return self.learner.learners
 
     @property
@@ -66,11 +66,11 @@ class RegressionView(ValueView):
         return Predictions(prediction, list(prediction), said)
 
     def slope(self, x: Float64Array, direction: Float64Array, votes: Votes = NO_VOTES) -> Slope:
-        """As of `HeadView`."""
+        """See `HeadView`."""
         return self.head.slope(x, direction, votes)
 
     def cost(self, rows: int, entries: int) -> int:
-        """Multiplications of a prediction; see `HeadView.cost`."""
+        """Return the multiplications of a prediction; see `HeadView.cost`."""
         return self.learner.cost(rows, entries)
 
 
@@ -109,37 +109,37 @@ class RegressionHead:
         return Answers(column, list(column), said, more.get("admitted"), more.get("step"))
 
     def passes(self, X: Matrix, y: Targets) -> "ValuePasses":
-        """Learning these samples again and again."""
+        """Return passes over these samples, to learn them again and again."""
         assert not isinstance(y, list)
         return ValuePasses(self, X, y)
 
     def date_changes(self, sequence: int) -> None:
-        """As of `Head`."""
+        """See `Head`."""
         self._score.changes.date(sequence)
 
     def keep_score(self, former: Self) -> None:
-        """Have the score of a head that learned the same samples in another form."""
+        """Take over the score of a head that learned the same samples in another form."""
         self._score, self._head.calibration = former._score, former.calibration
 
     @property
     def calibration(self) -> ValueCalibration:
-        """What the head's answers before learning tell of how sure it is."""
+        """The calibration of the head, from its answers before learning."""
         return self._head.calibration
 
     def view(self) -> RegressionView:
-        """What predictions and descriptions read from now on."""
+        """Return what predictions and descriptions read from now on."""
         view = self.learner.view()
         head = self._head.view(view)
         return RegressionView(self._score.copy(), head.confidence, view, head)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Plain data and arrays from which `restore` goes on bit for bit."""
+        """Return plain data and arrays from which `restore` goes on bit for bit."""
         plain, arrays = self.learner.state()
         arrays = arrays | with_calibration(self.calibration.state())
         return {**plain, **self._score.state()}, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state."""
+        """Continue from a state."""
         self._score.restore(plain)
         self.calibration.restore(of_calibration(arrays))
         self.learner.restore(plain, arrays)

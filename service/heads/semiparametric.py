@@ -92,12 +92,12 @@ class FittedView(ValueView):
         return Predictions(prediction, list(prediction), Said(None, [found]))
 
     def slope(self, x: Float64Array, direction: Float64Array, _: Votes = NO_VOTES) -> Slope:
-        """As of `HeadView`."""
+        """See `HeadView`."""
         assert self.model is not None
         return Slope(direction[0] * value_gradient(self.model, x), {})
 
     def cost(self, rows: int, entries: int) -> int:
-        """Multiplications of a prediction; see `HeadView.cost`."""
+        """Return the multiplications of a prediction; see `HeadView.cost`."""
         if self.model is None:
             return 0
         values = rows * len(self.model.dual_coef)
@@ -192,15 +192,15 @@ class SemiparametricHead:
         self._fit = fit
 
     def date_changes(self, sequence: int) -> None:
-        """As of `Head`."""
+        """See `Head`."""
         self._score.changes.date(sequence)
 
     def keep_score(self, former: Self) -> None:
-        """Have the score of a head that learned the same samples in another form."""
+        """Take over the score of a head that learned the same samples in another form."""
         self._score, self._calibration = former._score, former._calibration
 
     def view(self) -> FittedView:
-        """What predictions and descriptions read from now on."""
+        """Return what predictions and descriptions read from now on."""
         own = {
             "window": len(self._window),
             "bytes": self._window.nbytes,
@@ -209,7 +209,7 @@ class SemiparametricHead:
         return FittedView(self._score.copy(), self._calibration.view(), self._model, own)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Plain data and arrays from which `restore` goes on bit for bit."""
+        """Return plain data and arrays from which `restore` goes on bit for bit."""
         plain: dict[str, Any] = {**self._score.state(), "fit": None}
         arrays = self._window.state() | with_calibration(self._calibration.state())
         if self._fit:
@@ -218,7 +218,7 @@ class SemiparametricHead:
         return plain, arrays
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state."""
+        """Continue from a state."""
         self._score.restore(plain)
         self._calibration.restore(of_calibration(arrays))
         self._window.restore(arrays)

@@ -1,6 +1,6 @@
 """The working set under a head of classes: SFW or MSFW online (P1).
 
-Of numbers, `regression_set` has what takes its place.
+`regression_set` takes its place under a head of numbers.
 """
 
 import math
@@ -71,7 +71,7 @@ class SetLearner(HeadLearner[WorkingSet]):
         self.current.ridges.class_weight.append(weight)
 
     def date(self, sequence: int) -> None:
-        """As of `OnlineLearner`."""
+        """See `OnlineLearner`."""
         seen = self.seen
         self._sequences.note(seen, self._dated, sequence)
         self._dated = seen
@@ -79,7 +79,7 @@ class SetLearner(HeadLearner[WorkingSet]):
             self._sequences.keep(self.kept_numbers())
 
     def keep_dates(self, former: Self) -> None:
-        """As of `OnlineLearner`."""
+        """See `OnlineLearner`."""
         self._sequences, self._dated = former._sequences, former._dated
 
     def columns(self, parts: Sequence[Absorbed]) -> dict[str, list[Any]]:
@@ -101,12 +101,12 @@ class SetLearner(HeadLearner[WorkingSet]):
         return relearn
 
     def standing(self) -> dict[str, Any]:
-        """Objective and duality gap of the set."""
+        """Return objective and duality gap of the set."""
         stats = self.view().stats
         return {**{name: stats[name] for name in NO_CERTIFICATE}, "gap_over": "the set"}
 
     def view(self) -> SetView:
-        """The set as it is now."""
+        """Return a view of the set as it is now."""
         model: WorkingSetView | None = None
         picture: SetPicture | None = None
         stats: dict[str, Any] = {"size": 0, "support_vectors": 0, **NO_CERTIFICATE}
@@ -117,12 +117,12 @@ class SetLearner(HeadLearner[WorkingSet]):
         return SetView(model, picture, stats | self.found, limit, self._sequences.view())
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Plain data and arrays from which `restore` goes on bit for bit."""
+        """Return plain data and arrays from which `restore` goes on bit for bit."""
         plain, arrays = super().state()
         return plain, arrays | self._sequences.state()
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state."""
+        """Continue from a state."""
         super().restore(plain, arrays)
         self._sequences.restore(arrays)
         self._dated = self.seen

@@ -1,4 +1,4 @@
-"""Two models on the same samples: whose losses are smaller, and how sure that is at any time.
+"""Two models are compared on the same samples: which loses less, and how certain that is.
 
 Of each sample both models have a loss l >= 0, of what they said just before they learned it. What
 is compared is
@@ -30,7 +30,7 @@ _RANGE = 2.0
 
 
 def boundary(variance: float, error: float, scale: float) -> float:
-    """What a sum does not exceed at any time, but with the probability `error`.
+    """Return a bound that a sum exceeds, at any time, with a probability of at most `error`.
 
     The stitched boundary of Howard, Ramdas, McAuliffe and Sekhon (Annals of Statistics 49, 2021,
     eq. 10), for a sum S with an accumulated variance V for which exp(l S - psi(l) V) is a
@@ -51,7 +51,7 @@ def boundary(variance: float, error: float, scale: float) -> float:
 
 
 class Interval(NamedTuple):
-    """Between which numbers the mean difference lies."""
+    """The two numbers between which the mean difference lies."""
 
     low: float
     high: float
@@ -75,7 +75,7 @@ class Comparison(NamedTuple):
     def after(
         self, epoch: str | None, champion: Float64Array, challenger: Float64Array
     ) -> "Comparison":
-        """With the next samples' losses, (n,) each; those that are NaN are not counted.
+        """Return the comparison after the next samples' losses, (n,) each; NaN is not counted.
 
         epoch: of the champion: in another one the count begins anew. None: nothing is known of it.
         """
@@ -100,12 +100,12 @@ class Comparison(NamedTuple):
 
     @property
     def difference(self) -> float | None:
-        """The mean of d, above zero where the challenger is better; None without samples."""
+        """The mean of d, which is above zero if the challenger is better; None without samples."""
         return self.total / self.samples if self.samples else None
 
     @property
     def interval(self) -> Interval | None:
-        """Where the mean of the expectations of all d lies, at any time; None without samples.
+        """The interval that contains the mean of the expectations of all d; None without samples.
 
         An empirical Bernstein confidence sequence (Howard et al. 2021, Theorem 4; for two models on
         one stream Choe and Ramdas, Operations Research 72, 2024). The expectation of d_i is taken
@@ -126,11 +126,11 @@ class Comparison(NamedTuple):
 
     @property
     def mean_losses(self) -> tuple[float, float] | None:
-        """The champion's mean loss, and the challenger's; None without samples."""
+        """The mean losses of the champion and of the challenger; None without samples."""
         if not self.samples:
             return None
         return self.champion / self.samples, self.challenger / self.samples
 
     def plain(self) -> list[Any]:
-        """As JSON-able data, from which `Comparison(*plain)` goes on bit for bit."""
+        """Return JSON-able data, from which `Comparison(*plain)` goes on bit for bit."""
         return list(self)

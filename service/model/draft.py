@@ -22,7 +22,7 @@ _LONGEST_ECHO = 40
 
 
 class Limits(NamedTuple):
-    """How many different labels, and how many names of features, one model may meet.
+    """How many different labels and names of features one model may have.
 
     n_bytes: that its feature map may take.
     """
@@ -86,7 +86,7 @@ class Draft:
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """Leave the draft as it was where one of several additions within is refused."""
+        """Undo all additions within the block if one of them is refused."""
         before = self.sequence, self._form, set(self._names), self._labels
         try:
             yield
@@ -95,7 +95,7 @@ class Draft:
             raise
 
     def _new_names(self, rows: NamedRows) -> list[str]:
-        """Names of sparse rows that are new. Raises InvalidSamples for too many."""
+        """Return the new names in sparse rows. Raises InvalidSamples for too many."""
         known = self._learner.rows.names or NameTable()
         new = known.unknown(rows.names, self._names)
         most, dimension = self._limits.features, len(known) + len(self._names) + len(new)

@@ -1,4 +1,4 @@
-"""Names of features beside a published view, as bytes to which those of new names are appended.
+"""The names of features in published views, as bytes to which new names are appended.
 
 A table of names only grows, and views of different sequences share it. Its bytes grow likewise, so
 that of a hundred thousand names only the new ones are written, sent and read.
@@ -23,7 +23,7 @@ class NamesWriter:
         self._written = bytearray()
 
     def take(self, published: Published) -> tuple[Published, Written | None]:
-        """A view without names, and those that it knew; None where its rows have none."""
+        """Return a view without its names, and the names; None if its rows have none."""
         table, known = published.rows.names, published.rows.dimension or 0
         if table is None:
             return published, None
@@ -44,7 +44,7 @@ class NamesReader:
         self._read = b""
 
     def give(self, published: Published, written: Written) -> Published:
-        """A view with its names, in the table of the view before if they begin as those.
+        """Return a view with its names; they share the previous view's table if they begin with it.
 
         Raises ValueError for bytes that are no names.
         """

@@ -1,4 +1,4 @@
-"""The first samples of a model in its snapshots, while what its rows are may still change."""
+"""The first samples of a model are in its snapshots while the form of its rows may change."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ _NAME = "first"
 
 
 def packed(parts: Sequence[Part]) -> dict[str, NDArray[Any]]:
-    """All parts as one array of bytes; nothing where there are none."""
+    """Return all parts as one array of bytes; nothing if there are none."""
     if not parts:
         return {}
     records = [[part.head, to_record(Samples(*part[1:]))] for part in parts]
@@ -23,7 +23,7 @@ def packed(parts: Sequence[Part]) -> dict[str, NDArray[Any]]:
 
 
 def unpacked(arrays: Mapping[str, NDArray[Any]]) -> list[Part]:
-    """Inverse of `packed`."""
+    """Return the parts in an array of bytes; the inverse of `packed`."""
     if _NAME not in arrays:
         return []
     records = msgpack.unpackb(arrays[_NAME].tobytes())

@@ -1,4 +1,4 @@
-"""What a spec says of a model's rows, and the refusal of a request whose rows do not fit."""
+"""What a spec says about a model's rows, and the refusal of rows that do not fit."""
 
 import numpy as np
 
@@ -11,14 +11,14 @@ from solver.prepare.schema import Misfit
 
 
 def preparing(prepare: PrepareSpec | None) -> Preparing | None:
-    """A spec's part about preparation, as numerics take it."""
+    """Return a spec's settings of preparation in the form that the numerics take."""
     if prepare is None:
         return None
     return Preparing(prepare.missing, prepare.named, tuple(prepare.timestamps))
 
 
 def not_fitting(rows: Rows, error: Misfit | AnotherKind) -> InvalidSamples:
-    """The refusal of rows that turned out not to fit."""
+    """Return the refusal of rows that turned out not to fit."""
     if isinstance(error, AnotherKind):
         return InvalidSamples(str(error), [{"pointer": "/x", "detail": error.must}])
     pointer = _pointer(rows, error.row, error.name)

@@ -1,4 +1,4 @@
-"""What a model that follows another one has besides its heads."""
+"""What a challenger has besides its heads: its comparison with its champion, and counts."""
 
 from typing import Any, NamedTuple
 
@@ -6,7 +6,7 @@ from service.model.comparison import Comparison
 
 
 class Following(NamedTuple):
-    """How a challenger does beside its champion; replaced as a whole.
+    """A challenger's performance beside its champion; replaced as a whole.
 
     comparison: with the champion. passed_over: samples that its spec cannot take. reason: of the
     last of these.
@@ -17,11 +17,11 @@ class Following(NamedTuple):
     reason: str | None = None
 
     def passing_over(self, samples: int, reason: str) -> "Following":
-        """After so many more samples that its spec cannot take."""
+        """Return the state after so many more samples that its spec refuses."""
         return self._replace(passed_over=self.passed_over + samples, reason=reason)
 
     def plain(self) -> dict[str, Any]:
-        """As JSON-able data, for a snapshot."""
+        """Return JSON-able data for a snapshot."""
         return {
             "comparison": self.comparison.plain(),
             "passed_over": self.passed_over,
@@ -37,17 +37,17 @@ def restored_following(plain: dict[str, Any] | None) -> Following:
 
 
 class LearningTime:
-    """How long a model has learned since the server started, and how many samples."""
+    """The time that a model has spent learning since the server started, and its samples."""
 
     def __init__(self) -> None:
         self.samples, self.seconds = 0, 0.0
 
     def add(self, samples: int, seconds: float) -> None:
-        """Count samples that have taken so long."""
+        """Count samples and the time that they took."""
         self.samples += samples
         self.seconds += seconds
 
     @property
     def microseconds(self) -> float | None:
-        """Of one sample, on average; None before the first."""
+        """The mean time of one sample; None before the first."""
         return 1e6 * self.seconds / self.samples if self.samples else None

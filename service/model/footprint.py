@@ -1,4 +1,4 @@
-"""What learning a request will take in memory, known before it is written.
+"""The memory that learning a request will take, computed before the request is written.
 
 Most of a model is bounded by its spec. Random Fourier features are not: they have `dimension`
 frequencies for each feature of the rows, and named rows bring ever more of them. Nor is the past
@@ -14,7 +14,7 @@ _FLOAT_BYTES = 8
 
 
 def learning_bytes(spec: ModelSpec, features: int, named: bool) -> int:
-    """Bytes that grow with the features: of ASSET's map, and of the working set's past."""
+    """Return the bytes that grow with the features: ASSET's map and the working set's past."""
     return _map_bytes(spec, features, named) + _past_bytes(spec, features, named)
 
 

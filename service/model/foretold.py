@@ -24,7 +24,7 @@ class Foretold(NamedTuple):
 
 
 def latest_foretold(counts: PendingCounts, time: int, max_age_seconds: float) -> list[Foretold]:
-    """The last rows that had their label or expired, then the last that wait; the newest last.
+    """Return the last rows that were labelled or expired, then the last that wait; newest last.
 
     time: the present, in ms since 1970. A row that is too old by then has expired, though it leaves
     only with the next entry of the journal.

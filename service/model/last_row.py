@@ -1,4 +1,4 @@
-"""The last row that a model was sent, which a form can be filled with."""
+"""The last row that a model was sent, with which the console fills its form."""
 
 import time
 from typing import Any
@@ -26,14 +26,14 @@ class LastRow:
         self._again = 0.0
 
     def note(self, rows: Rows) -> None:
-        """Note the last of some rows."""
+        """Keep the last of some rows."""
         now = time.monotonic()
         if now >= self._again and n_rows(rows):
             self.plain, self._again = plain_row(rows), now + _SECONDS
 
 
 def plain_row(rows: Rows) -> dict[str, Any] | list[Any] | None:
-    """The last row as it would be sent, an array or an object; None if it has many values."""
+    """Return the last row as an array or an object; None if it has many values."""
     if isinstance(rows, NamedRows):
         return _of_named(rows)
     numbers = rows.numbers[-1] if isinstance(rows, Cells) else rows[-1]

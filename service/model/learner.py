@@ -1,4 +1,4 @@
-"""The learner of a model: its heads, its place in the journal, and its state."""
+"""The learner of a model: its heads, its sequence in the journal, and its state."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ from solver.stream.turns import Learning, absorb_in_turn
 
 
 class Checkpoint(NamedTuple):
-    """A learner's state, as a snapshot has it, and a learner restored from it, if it is another."""
+    """A learner's state for a snapshot, and the learner restored from it, if it is another one."""
 
     plain: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
@@ -98,7 +98,7 @@ class Learner:
         return whole
 
     def record_losses(self) -> None:
-        """Keep the losses of samples from here on, for those that follow the model."""
+        """Keep the losses of samples from here on, for the model's challengers."""
         if self.losses is None:
             self.losses = RecentLosses(self.sequence, self.epoch)
 
@@ -108,11 +108,11 @@ class Learner:
         self.model.following = restored_following(self._followed)
 
     def pass_over(self, samples: int) -> None:
-        """Count samples of the log that it follows without learning them."""
+        """Count samples of the followed log as passed over, without learning them."""
         self.sequence += samples
 
     def _learn_anew(self) -> None:
-        """Have fresh heads learn the first samples; what was predicted of them counts."""
+        """Learn the first samples again with new heads; their first predictions still count."""
         former, self.heads = self.heads, self._fresh_heads()
         self._views.clear()
         for part in self.rows.first:
@@ -152,32 +152,32 @@ class Learner:
         return replace(taught, prediction=prediction, decision=decision, beside=beside)
 
     def _view(self, head: HeadName) -> HeadView:
-        """A head's view, which is kept until the head changes."""
+        """Return a head's view, which is kept until the head changes."""
         if head not in self._views:
             self._views[head] = self.heads[head].view()
         return self._views[head]
 
     def learning(self, head: HeadName) -> tuple[HeadName, ...]:
-        """The heads that learn samples which are posted for one of them."""
+        """Return the heads that learn the samples posted for one of them."""
         return self._learning[head]
 
     def forget_views(self) -> None:
-        """Have all views made anew, after a head was changed from outside."""
+        """Drop all views, after a head was changed from outside."""
         self._views.clear()
 
     def publish(self) -> None:
-        """Let readers see the present state."""
+        """Publish the present state to readers."""
         views = {name: self._view(name) for name in self.heads}
         self.model.published = Published(self.sequence, self.epoch, self.rows.view(), views)
 
     def window(self) -> Window:
-        """The samples that a refit is over, copied. Raises NoSuchHead."""
+        """Return a copy of the samples that a refit uses. Raises NoSuchHead."""
         name = self.model.refitted_head()
         X, y, weight = _refitting(name).window(self.heads[name])
         return Window(name, self.sequence, X, y, self.model.spec, self.epoch, weight)
 
     def remember(self, prediction: bytes) -> None:
-        """Let the rows of a prediction's entry wait for their labels, live or in replay."""
+        """Keep the rows of a prediction's entry until their labels come, live or in replay."""
         assert self.pending is not None
         before = self.pending.remembered
         self.pending.remember(prediction)
@@ -185,7 +185,7 @@ class Learner:
         self._show_pending()
 
     def join(self, joined: Joined, y: Targets) -> None:
-        """Let rows go whose labels were learned, live or in replay."""
+        """Drop the waiting rows whose labels were learned, live or in replay."""
         if self.pending is not None:
             self.pending.join(joined, y if isinstance(y, list) else y.tolist())
             self._show_pending()
@@ -256,12 +256,12 @@ class Learner:
         return plain, arrays
 
     def _memory_bytes(self) -> int:
-        """What the heads take: their arrays leave out what is computed from others."""
+        """Return the memory of the heads, whose saved arrays leave out what can be computed."""
         gauges = [self._view(name).gauges for name in self.heads]
         return sum(int(of_head.get("head_memory_bytes") or 0) for of_head in gauges)
 
     def checkpoint(self) -> Checkpoint:
-        """A state for a snapshot, and a learner restored from it; this one does not change yet.
+        """Return a state for a snapshot, and a learner restored from it; this one does not change.
 
         A snapshot leaves out kernel values, which may have been computed in other products than
         those of a restored learner. Having gone on from the restored one, both go on bit for bit.
@@ -274,7 +274,7 @@ class Learner:
         return Checkpoint(plain, arrays, restored)
 
     def go_on_from(self, checkpoint: Checkpoint) -> None:
-        """Go on as the learner that was restored from a checkpoint's state, live or in replay."""
+        """Continue as the learner restored from a checkpoint's state, live or in replay."""
         if checkpoint.restored is not None:
             self.heads, self.rows = checkpoint.restored.heads, checkpoint.restored.rows
             self._restored_at = self.sequence

@@ -62,13 +62,13 @@ class Model:
         self.labels: dict[Status, int] = dict.fromkeys(get_args(Status), 0)
 
     def take_spec(self, spec: ModelSpec) -> None:
-        """Have another spec from now on."""
+        """Replace the spec."""
         self.spec = spec
         self.head_of = {call: head_of_call(spec, call) for call in LEARNING_CALLS}
 
     @property
     def lag(self) -> int:
-        """How many samples its champion has learned that it has not; 0 where it follows none."""
+        """The number of samples by which it lags behind its champion; 0 if it has none."""
         champion = self.champion
         if champion is None:
             return 0
@@ -83,7 +83,7 @@ class Model:
             self.snapshot_time = time.monotonic() - max(0.0, age)
 
     def refitted_head(self) -> HeadName:
-        """The head that a refit is of. Raises NoSuchHead."""
+        """Return the head that a refit fits. Raises NoSuchHead."""
         refitted = [name for name, kind in KINDS.items() if kind.refitting]
         for name in refitted:
             if name in self.spec.heads:
@@ -96,7 +96,7 @@ class Model:
         return "broken" if self.broken else "ok"
 
     def describe(self) -> dict[str, Any]:
-        """The model's description, from the published view."""
+        """Return the model's description, from the published view."""
         published = self.published
         form, heads = published.rows.form, published.heads
         return {
@@ -118,7 +118,7 @@ class Model:
         }
 
     def _follows(self) -> dict[str, Any] | None:
-        """Whom it follows, and how closely."""
+        """Describe the champion that it follows, and how far it lags."""
         champion = self.champion
         if champion is None:
             return None
@@ -130,7 +130,7 @@ class Model:
         }
 
     def _warning(self) -> str | None:
-        """What may be wrong with the labels; None where they are declared or frequent enough."""
+        """Return what may be wrong with the labels; None if declared or frequent enough."""
         if self.spec.classes is not None:
             return None
         rare = {repr(k): k for view in self.published.heads.values() for k in view.rare_classes}
@@ -144,7 +144,7 @@ class Model:
 
 
 def _waiting(pending: PendingCounts | None) -> dict[str, Any] | None:
-    """The rows that wait for their labels, the oldest since a time."""
+    """Describe the rows that wait for their labels, and since when the oldest waits."""
     if pending is None:
         return None
     since = None if pending.since is None else pending.since / 1000.0
@@ -158,7 +158,7 @@ def _waiting(pending: PendingCounts | None) -> dict[str, Any] | None:
 
 
 def rfc3339(moment: datetime) -> str:
-    """A moment of UTC as text, with milliseconds."""
+    """Return a time in UTC as text, with milliseconds."""
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -171,18 +171,18 @@ def _kind_of_rows(form: RowForm) -> str | None:
 
 
 def _columns(form: RowForm) -> list[dict[str, Any]] | None:
-    """Names and kinds of a table's columns, in their order; None of other rows."""
+    """Return names and kinds of a table's columns, in order; None for other rows."""
     if form.schema is None:
         return None
     return [{"name": column.name, "kind": column.kind} for column in form.schema.columns]
 
 
 def _described(view: HeadView) -> dict[str, Any]:
-    """A head's part of a description."""
+    """Return a head's part of the description."""
     changes = [change._asdict() for change in view.changes]
     return {**_classes(view), **view.stats, "changes": changes, "calibration": view.calibration}
 
 
 def _classes(view: HeadView) -> dict[str, Any]:
-    """The classes that a head has met; nothing where it learns numbers."""
+    """Return the classes that a head has met; nothing if it learns numbers."""
     return {} if view.classes is None else {"classes": list(view.classes)}

@@ -1,4 +1,4 @@
-"""Losses of what a model said of samples just before it learned them, for those that follow it."""
+"""The losses of a model's predictions just before learning, kept for its challengers."""
 
 from array import array
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ _NAME = "losses"
 
 
 def losses_of(prediction: Sequence[Any], y: Targets) -> Float64Array:
-    """The loss of each prediction, (n,): NaN where there is none.
+    """Return the loss of each prediction, (n,): NaN where there is none.
 
     Of labels 0 or 1; true is not 1. Of numbers the absolute error.
     """
@@ -33,7 +33,7 @@ class Known(NamedTuple):
 
 
 def nothing_known(samples: int) -> Known:
-    """Of a block of so many samples whose losses were not kept."""
+    """Return the losses of a block of so many samples that were not kept."""
     return Known(np.full(samples, np.nan), None)
 
 
@@ -56,7 +56,7 @@ class RecentLosses:
         self._values.frombytes(np.ascontiguousarray(losses, np.float64).tobytes())
 
     def begin_epoch(self, sequence: int, epoch: str) -> None:
-        """Note that another epoch begins at a sequence."""
+        """Note that a new epoch begins at a sequence."""
         if sequence != self._after + len(self._values):
             self._begin(sequence, epoch)
         self._epochs.append((sequence, epoch))
@@ -65,7 +65,7 @@ class RecentLosses:
         self._after, self._values, self._epochs = after, array("d"), [(after, epoch)]
 
     def between(self, begin: int, end: int) -> Known:
-        """Those of a block, from after one sequence to another."""
+        """Return the losses of a block, from after one sequence up to another."""
         start, stop = begin - self._after, end - self._after
         if start < 0 or stop > len(self._values):
             return nothing_known(end - begin)
@@ -73,7 +73,7 @@ class RecentLosses:
         return Known(losses, next(name for at, name in reversed(self._epochs) if at <= begin))
 
     def forget(self, up_to: int) -> None:
-        """Forget those that nobody will ask for, up to a sequence."""
+        """Forget the losses up to a sequence, which nobody will ask for."""
         n = min(up_to - self._after, len(self._values))
         if n <= 0:
             return

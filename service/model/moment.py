@@ -27,7 +27,7 @@ class Moment(NamedTuple):
 
 
 def read_awaited(given: object) -> Moment | None:
-    """The moment that `min_sequence` names: a number, or `EPOCH:SEQUENCE`. Raises Invalid."""
+    """Read the moment in `min_sequence`: a number, or `EPOCH:SEQUENCE`. Raises Invalid."""
     if given is None:
         return None
     if type(given) is int and 0 <= given < 10**_MOST_DIGITS:
@@ -42,7 +42,7 @@ def read_awaited(given: object) -> Moment | None:
 
 
 def read_tag(tag: str) -> Moment:
-    """The moment in an entity tag: `"EPOCH:SEQUENCE"`, or `"EPOCH"` for all of it. Raises Invalid.
+    """Read the moment in an entity tag, `"EPOCH:SEQUENCE"` or `"EPOCH"`. Raises Invalid.
 
     Anything else that is a tag names a moment that no model ever has.
     """

@@ -54,13 +54,13 @@ class PendingCounts(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """The label of a row that has one, and what had been predicted for it."""
+    """The label of a row that has one, and the prediction that was made for it."""
 
     y: Label | float
     prediction: Any
 
     def said_by(self, y: Label | float) -> Status:
-        """The status of a label that comes after this one."""
+        """Return the status of a label that comes after this one."""
         return "replayed" if type(self.y) is type(y) and self.y == y else "conflict"
 
 
@@ -84,7 +84,7 @@ class Request:
 
     @property
     def n_bytes(self) -> int:
-        """Memory that it takes until none of its rows waits."""
+        """The memory that it takes until none of its rows waits."""
         return waiting_bytes(self.record, len(self.gone))
 
 
@@ -109,7 +109,7 @@ class Pending:
         self._decoded_bytes = 0
 
     def counts(self) -> PendingCounts:
-        """How many rows wait now, and how many have waited."""
+        """Return how many rows wait now, and how many have waited."""
         oldest = next(iter(self._requests.values()), None)
         since = None if oldest is None else oldest.time
         return PendingCounts(
@@ -123,7 +123,7 @@ class Pending:
         )
 
     def find(self, row_id: RowId, time: int) -> Waiting | Labelled | Status:
-        """The row that waits under an id, its label if that has come, or why there is neither."""
+        """Return the row that waits under an id, its label if that has come, or why neither is."""
         request = self._waiting.get(row_id)
         if request is not None:
             return "expired" if self._is_old(request, time) else self._place(request, row_id)
@@ -132,18 +132,18 @@ class Pending:
         return self._settled[row_id] or "expired"
 
     def known(self, ids: Sequence[RowId], time: int) -> list[int]:
-        """The places of those ids under which a row waits or has had its label."""
+        """Return the places of the ids under which a row waits or has had its label."""
         if self._waiting.keys().isdisjoint(ids) and self._settled.keys().isdisjoint(ids):
             return []
         return [k for k, i in enumerate(ids) if isinstance(self.find(i, time), Waiting | Labelled)]
 
     def request_of(self, row_id: RowId) -> Predicted | None:
-        """The request that brought the row which waits under an id; None if none waits."""
+        """Return the request that brought the row waiting under an id; None if none waits."""
         request = self._waiting.get(row_id)
         return None if request is None else self.decoded(request)[0]
 
     def decoded(self, request: Request) -> tuple[Predicted, Rows]:
-        """What was predicted in a request, and its rows."""
+        """Return the predictions of a request, and its rows."""
         found = self._decoded.get(request.first)
         if found is None:
             predicted = from_prediction_record(request.record)
@@ -176,7 +176,7 @@ class Pending:
             self._leave()
 
     def join(self, joined: Joined, y: Sequence[Label | float]) -> None:
-        """Let go of rows whose labels have come; one that had left meanwhile is labelled, too."""
+        """Drop rows whose labels have come; one that had expired since is labelled as well."""
         for row_id, label, prediction in zip(joined.ids, y, joined.prediction, strict=True):
             request = self._waiting.pop(row_id, None)
             if request is not None:
@@ -197,7 +197,7 @@ class Pending:
             self._forget(row_id)
 
     def _pass(self, time: int) -> None:
-        """Let go of rows that are too old at the time of an entry."""
+        """Drop the rows that are too old at the time of an entry."""
         while self._requests and self._is_old(next(iter(self._requests.values())), time):
             self._leave()
 
@@ -205,7 +205,7 @@ class Pending:
         return time - request.time > 1000.0 * self.spec.max_age_seconds
 
     def _leave(self) -> None:
-        """Let go of the rows of the oldest request."""
+        """Drop the rows of the oldest request."""
         request = next(iter(self._requests.values()))
         self.left = request.first + len(request.gone)
         for row_id in self.decoded(request)[0].ids:
@@ -240,7 +240,7 @@ class Pending:
             self._settled_bytes -= _settled_bytes(row_id, self._settled.pop(row_id))
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """An array for `restore`; nothing where no row was ever remembered."""
+        """Return an array for `restore`; nothing if no row was ever remembered."""
         if not self.remembered:
             return {}
         numbers = [self.remembered, self.left, self._joined, self._expired]
@@ -268,7 +268,7 @@ class Pending:
 
 
 def waiting_bytes(record: bytes, rows: int) -> int:
-    """Roughly the memory of a prediction's entry of so many rows while they wait."""
+    """Return roughly the memory of a prediction's rows while they wait."""
     return len(record) + _ROW_BYTES * rows
 
 

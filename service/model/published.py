@@ -36,13 +36,13 @@ class Published(NamedTuple):
 
     @property
     def n_bytes(self) -> int:
-        """About the memory of the heads."""
+        """The approximate memory of the heads."""
         return sum(int(view.gauges.get("head_memory_bytes") or 0) for view in self.heads.values())
 
     def predict(self, head: HeadName, X: Matrix) -> Predictions:
-        """What a head predicts for rows, told what the others predict if it listens to them.
+        """Return a head's predictions; a head that listens gets those of the others as votes.
 
-        Beside it stands what heads say of the rows that predict nothing.
+        Heads that predict nothing, such as novelty, add their columns.
 
         Raises Untrained, InvalidSamples.
         """
@@ -54,7 +54,7 @@ class Published(NamedTuple):
     def more(
         self, head: HeadName, question: Question, X: Matrix, predictions: Predictions
     ) -> dict[str, Any]:
-        """The fields of an answer besides the predictions: what is asked for, and what is beside.
+        """Return the fields of an answer besides the predictions, such as those asked for.
 
         X: its rows in the form that the heads learned. Raises Untrained, Invalid.
         """
@@ -76,16 +76,16 @@ class Published(NamedTuple):
         return [explained(view, one, question.explain) for one in found]
 
     def _votes(self, head: HeadName, X: Matrix) -> Votes:
-        """What the others say of rows, if this head listens to them."""
+        """Return the other heads' votes on rows, if this head listens to them."""
         return votes_for(head, self.heads, LISTENERS, lambda name: asked(self.heads[name], X))
 
     def cost(self, head: HeadName, rows: int, entries: int) -> int:
-        """Multiplications of a prediction; see `HeadView.cost`."""
+        """Return the multiplications of a prediction; see `HeadView.cost`."""
         heads = self.heads if KINDS[head].listens else {head, *(BESIDE & self.heads.keys())}
         return sum(self.heads[name].cost(rows, entries) for name in heads)
 
     def matrix(self, rows: Rows) -> Matrix:
-        """Rows to predict, in the form that the heads learned. Raises InvalidSamples."""
+        """Return rows to predict in the form that the heads learned. Raises InvalidSamples."""
         try:
             return self.rows.matrix(rows)
         except (Misfit, AnotherKind) as error:
@@ -93,7 +93,7 @@ class Published(NamedTuple):
 
 
 def asked(view: HeadView, X: Matrix) -> Predictions | None:
-    """What a head predicts for rows; None if it has learned too little or cannot take them."""
+    """Return a head's predictions; None if it has learned too little or cannot take the rows."""
     if not view.lacks:
         with suppress(InvalidSamples):
             return view.predict(X)

@@ -1,4 +1,4 @@
-"""Why a published model predicts what it predicts, as plain data for an answer."""
+"""The reasons for a published model's predictions, as plain data for an answer."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from solver.stream.explanations import Explanation
 
 
 def explained(view: HeadView, explanation: Explanation, most: int) -> dict[str, Any]:
-    """One row's explanation, with at most so many features, and members each way."""
+    """Explain one row, with at most so many features and members for and against."""
     found: dict[str, Any] = {"gradient": [_plain(one) for one in explanation.gradient[:most]]}
     contest, classes = explanation.contest, view.classes
     if contest is None or classes is None:
@@ -24,9 +24,9 @@ def explained(view: HeadView, explanation: Explanation, most: int) -> dict[str, 
 
 
 def _plain(influence: Any) -> dict[str, Any]:
-    told = {"feature": influence.feature, "gradient": influence.gradient}
+    fields = {"feature": influence.feature, "gradient": influence.gradient}
     if influence.category is not None:
-        told["category"] = influence.category
+        fields["category"] = influence.category
     if influence.deviation is not None:
-        told["deviation"] = influence.deviation
-    return told
+        fields["deviation"] = influence.deviation
+    return fields

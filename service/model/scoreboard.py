@@ -1,4 +1,4 @@
-"""A model and those that follow it, side by side, as plain data."""
+"""A model and its challengers side by side, as plain data."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from service.model.live import Model
 
 
 def scoreboard(champion: Model, challengers: list[Model]) -> dict[str, Any]:
-    """Each challenger compared with its champion on the samples that both have learned."""
+    """Compare each challenger with its champion on the samples that both have learned."""
     return {
         "model": champion.name,
         "sequence": champion.published.sequence,
@@ -42,7 +42,7 @@ def _row(model: Model) -> dict[str, Any]:
 
 
 def _better(comparison: Comparison) -> str | None:
-    """Which of the two is better, as far as that is known by now."""
+    """Return which of the two is better, or None while that is not known."""
     interval = comparison.interval
     if interval is None or interval.low <= 0.0 <= interval.high:
         return None
