@@ -37,7 +37,7 @@ class ClassificationView(NamedTuple):
 
     @property
     def classes(self) -> tuple[Label, ...]:
-        """The labels that were met, in that order."""
+        """The labels met, in the order in which they came."""
         return self.head.classes
 
     @property
@@ -139,7 +139,7 @@ class ClassificationHead(Generic[L]):
 
     @property
     def classes(self) -> list[Label]:
-        """The labels that were met, in that order."""
+        """The labels met, in the order in which they came."""
         return self._head.classes
 
     def meet(self, labels: Iterable[Label]) -> list[int]:

@@ -37,7 +37,7 @@ class HeadLearner(KernelLearner[L]):
 
     @property
     def found(self) -> dict[str, float | None]:
-        """The widths that were found, for a description; empty where the spec has numbers."""
+        """The widths that were found, for a description; empty if the spec gives them."""
         gamma = self.gamma
         found: dict[str, float | None] = {} if gamma is None else {"gamma": gamma}
         return {**found, "horizon": self.horizon} if self._horizon == "auto" else found
@@ -51,7 +51,7 @@ class HeadLearner(KernelLearner[L]):
             check_norms(rows, self.square_norm_limit())
 
     def square_norm_limit(self) -> float:
-        """The largest ||x||^2 of a row that the learner can take."""
+        """Return the largest ||x||^2 of a row that the learner can take."""
         gamma = self.gamma
         if self._spec_kernel.type == "polynomial" and not self.frozen:
             gamma = None

@@ -52,7 +52,7 @@ class NoveltyView(NoClasses):
 
     @property
     def gauges(self) -> dict[str, float | None]:
-        """The sizes of the ball."""
+        """Return the sizes of the ball."""
         names = {"set_size": "size", "support_vectors": "support_vectors"}
         names["head_memory_bytes"] = "bytes"
         return {name: self.own.get(key) for name, key in names.items()}
@@ -103,14 +103,14 @@ class NoveltyView(NoClasses):
         raise Untrained(f"the head {self.lacks}")
 
     def beside(self, X: Matrix) -> list[float | None]:
-        """How new each row is: below 0 inside of the ball, and below 1 however far it is."""
+        """Return how new each row is: below 0 inside the ball, and below 1 at any distance."""
         if self.model is None:
             return [None] * n_rows(X)
         check_norms(X, _LIMIT)
         return [float(value) for value in novelty_of(self.model, X)]
 
     def cost(self, rows: int, entries: int) -> int:
-        """Multiplications of a judgement; see `HeadView.cost`."""
+        """Return the multiplications of scoring rows; see `HeadView.cost`."""
         return 0 if self.model is None else cost_of_expansion(self.model.rows.exact, rows, entries)
 
 
@@ -150,7 +150,7 @@ class NoveltyHead:
         weight: Weights = None,
         foretold: Sequence[Any] | None = None,
     ) -> Answers:
-        """Judge rows and learn them, in order; live and in replay."""
+        """Score rows, then learn them, in order; live and in replay."""
         del votes, foretold
         found = self._learner.judge(X, np.zeros(len(y)), weight)
         column = [value if value == value else None for value in found.tolist()]
@@ -165,7 +165,7 @@ class NoveltyHead:
         """No prediction is judged."""
 
     def view(self) -> NoveltyView:
-        """What is read from now on."""
+        """Return what predictions and descriptions read from now on."""
         stats: dict[str, Any] = {"size": 0, "support_vectors": 0, **NO_CERTIFICATE}
         found = self.ball.set
         model = None

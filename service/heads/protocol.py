@@ -38,7 +38,7 @@ class HeadView(Protocol):
 
     @property
     def classes(self) -> tuple[Label, ...] | None:
-        """The labels that were met, in that order; None where numbers are learned."""
+        """The labels met, in the order in which they came; None for a head of numbers."""
 
     @property
     def stats(self) -> dict[str, Any]:
@@ -46,68 +46,68 @@ class HeadView(Protocol):
 
     @property
     def gauges(self) -> dict[str, float | None]:
-        """Numbers to be watched, by the names of their metrics; None where there is none yet."""
+        """Numbers to watch, by the names of their metrics; None for one that is not known yet."""
 
     @property
     def rare_classes(self) -> list[Label]:
-        """Labels that came so seldom that they may be mistakes."""
+        """The labels that are so rare that they may be mistakes."""
 
     @property
     def calibration(self) -> dict[str, Any]:
-        """How good its probabilities, sets and intervals were; see `solver.calibration`."""
+        """The quality of its probabilities, sets and intervals; see `solver.calibration`."""
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """What each of the head's learners is worth at present; empty if it is one learner."""
+        """Describe each of the head's learners and its weight; empty if it is one learner."""
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """When the predictions became worse, the last times; see `heads.changes`."""
+        """The last times at which the predictions became worse; see `heads.changes`."""
 
     @property
     def n_changes(self) -> int:
-        """How often they did in all."""
+        """How often the predictions became worse in all."""
 
     def latest(self, n: int, /) -> list[tuple[Any, Any]]:
-        """What was predicted for the last n judged samples at most, and what they were."""
+        """Return at most the last n predictions that were scored, and their labels or targets."""
 
     @property
     def source(self) -> dict[str, Any]:
-        """Fields of a prediction's response that name what predicted, besides the head."""
+        """The fields of a response that say what predicted, besides the head."""
 
     @property
     def lacks(self) -> str:
         """What must come before it can predict: "has met no sample: one is needed"; else ""."""
 
     def predict(self, X: Matrix, votes: Votes = NO_VOTES, /) -> Predictions:
-        """Predictions and decisions of finite rows. Raises Untrained, InvalidSamples.
+        """Return predictions and decisions for finite rows. Raises Untrained, InvalidSamples.
 
         votes: what the other heads predict for them, if this one listens.
         """
 
     def probabilities(self, said: Said, /) -> dict[str, Any]:
-        """How sure the head is of what it said: `probability`, or of numbers `standard_deviation`.
+        """Return how certain predictions are: `probability`, or `standard_deviation` for numbers.
 
         Raises Untrained where no label of a prediction has come yet that would tell.
         """
 
     def covering(self, said: Said, confidence: float, /) -> dict[str, Any]:
-        """What has the truth so often: `prediction_set`s, or of numbers `prediction_interval`s.
+        """Return what contains the truth so often: `prediction_set`s, or `prediction_interval`s.
 
         confidence: between 0 and 1. Raises Untrained as `probabilities`.
         """
 
     def contests(self, said: Said, /) -> Sequence[Contest] | None:
-        """As of `solver.stream.explanations.Explaining`."""
+        """See `solver.stream.explanations.Explaining`."""
 
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
-        """As of `solver.stream.explanations.Explaining`."""
+        """See `solver.stream.explanations.Explaining`."""
 
     def slope(self, x: Float64Array, direction: Float64Array, votes: Votes, /) -> Slope:
-        """As of `solver.stream.reasons.Sloped`."""
+        """See `solver.stream.reasons.Sloped`."""
 
     def cost(self, rows: int, entries: int) -> int:
-        """Multiplications of a prediction, to decide where it may run.
+        """Return the multiplications of a prediction, to decide where it may run.
 
         entries: numbers in all rows, those that are not given left out if they are sparse.
         """
@@ -118,7 +118,7 @@ class Head(Protocol):
 
     @property
     def classes(self) -> Sequence[Label] | None:
-        """The labels that were met, in that order; None where numbers are learned."""
+        """The labels met, in the order in which they came; None for a head of numbers."""
 
     def check(self, samples: Samples, drafted: set[LabelKey], most_classes: int) -> set[LabelKey]:
         """Refuse what could not be learned, before it enters the journal.
@@ -145,19 +145,19 @@ class Head(Protocol):
         """
 
     def date_changes(self, sequence: int, /) -> None:
-        """Say at which sequence of the model samples came, and changes, since the last call."""
+        """Set the model's sequence for the samples and changes since the last call."""
 
     def keep_score(self, former: Self, /) -> None:
-        """Have the score of a head that learned the same samples in another form."""
+        """Take over the score of a head that learned the same samples in another form."""
 
     def view(self) -> HeadView:
-        """What predictions and descriptions read from now on."""
+        """Return what predictions and descriptions read from now on."""
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state."""
+        """Continue from a state."""
 
 
 class Foretelling(NamedTuple):
@@ -176,13 +176,13 @@ class Passes(Protocol):
 
     @property
     def score(self) -> Score:
-        """A score that has counted nothing yet."""
+        """Return a score that has counted nothing yet."""
 
     def learn(self, part: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
         """Learn the samples of these numbers; what the score counts of the predictions before."""
 
     def standing(self) -> dict[str, Any]:
-        """`objective`, `gap` and what the gap is over; empty where there is no such thing."""
+        """Return `objective`, `gap` and what the gap is over; empty if there is no objective."""
 
 
 class Asked(NamedTuple):

@@ -53,10 +53,10 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
         }
 
     def date(self, _: int) -> None:
-        """Its members are not named."""
+        """Do nothing: the members of a set of numbers have no sequences."""
 
     def keep_dates(self, _: object) -> None:
-        """Nor are those of another one."""
+        """Do nothing: the members of a set of numbers have no sequences."""
 
     def relearning(self, samples: int) -> Relearn:
         """Learns parts of so many samples; one that is still in the set is not stored again."""
@@ -74,12 +74,12 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
         return relearn
 
     def standing(self) -> dict[str, Any]:
-        """Objective and duality gap of the set."""
+        """Return objective and duality gap of the set."""
         stats = self.view().stats
         return {**{name: stats[name] for name in NO_CERTIFICATE}, "gap_over": "the set"}
 
     def view(self) -> SetView:
-        """The set as it is now."""
+        """Return a view of the set as it is now."""
         learner = self.current
         stats: dict[str, Any] = {"size": 0, "support_vectors": 0, **NO_CERTIFICATE}
         model = picture = None
@@ -92,7 +92,7 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
 
 
 def build(spec: ModelSpec) -> RegressionHead:
-    """A fresh head of numbers, as the spec asks for it."""
+    """Return a new head of numbers, as the spec asks for it."""
     return RegressionHead(RegressionSetLearner(spec))
 
 
@@ -105,7 +105,7 @@ def specs() -> Iterator[ModelSpec]:
 
 
 def exercise_tube(spec: ModelSpec, sparse: bool) -> None:
-    """A little of all that a set of numbers does, and what comes after many steps."""
+    """Run a little of everything that a set of numbers does, and what comes after many steps."""
     learners: list[RegressionSetLearner] = []
 
     def built(spec: ModelSpec) -> RegressionHead:
@@ -117,6 +117,6 @@ def exercise_tube(spec: ModelSpec, sparse: bool) -> None:
 
 
 def code_of(spec: ModelSpec) -> tuple[str, ...]:
-    """The kernel, and the type of its values."""
+    """Return the kernel, and the type of its values."""
     precision = RegressionSetLearner(spec).current.set.precision
     return "regression", spec.kernel.type, precision.dtype.name

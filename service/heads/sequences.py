@@ -1,4 +1,4 @@
-"""At which sequence of the model the samples of a head came.
+"""The model's sequences at which the samples of a head came.
 
 A head counts the samples that it has learned, 0, 1, 2, ...; the model's sequence counts those of
 all calls. Between the two is a difference that changes where samples of another call came between,
@@ -30,7 +30,7 @@ class Sequences:
         self._most = _MOST
 
     def note(self, seen: int, before: int, sequence: int) -> None:
-        """The head has learned `seen` samples, `before` of them in calls before the last.
+        """Note that the head has learned `seen` samples, `before` of them before the last call.
 
         sequence: of the model, which is that of the last sample.
         """
@@ -42,7 +42,7 @@ class Sequences:
             self._offset.append(offset)
 
     def of(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The sequence of each sample; -1 where it is not known."""
+        """Return the sequence of each sample; -1 where it is not known."""
         found = []
         for number in numbers.tolist():
             place = bisect_right(self._first, number) - 1
@@ -55,7 +55,7 @@ class Sequences:
         return len(self._first) > self._most
 
     def keep(self, numbers: NDArray[np.int64]) -> None:
-        """Forget changes that none of these samples, nor the last one, came after."""
+        """Forget changes that neither these samples nor the last one came after."""
         places = np.searchsorted(np.array(self._first), numbers, side="right") - 1
         kept = sorted({*places[places >= 0].tolist(), len(self._first) - 1})
         self._first = [self._first[place] for place in kept]
@@ -63,13 +63,13 @@ class Sequences:
         self._most = max(_MOST, 2 * len(kept))
 
     def view(self) -> "Sequences":
-        """A picture for other threads."""
+        """Return an immutable picture for other threads."""
         other = Sequences()
         other._first, other._offset = self._first, self._offset
         return other
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """As an array; nothing where nothing is known."""
+        """Return an array for `restore`; nothing if nothing is known."""
         if not self._first:
             return {}
         return {_NAME: np.array([self._first, self._offset], np.int64)}

@@ -29,13 +29,13 @@ class Picture(Protocol):
     """An immutable picture of a set as a learner of a stream's model."""
 
     def predict(self, X: Matrix, /) -> Answer:
-        """What the set says of finite rows."""
+        """Return the set's predictions for finite rows."""
 
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
-        """As of `solver.stream.class_head.LearnerView`."""
+        """See `solver.stream.class_head.LearnerView`."""
 
     def gradient(self, x: Float64Array, direction: Float64Array, /) -> Gradient:
-        """As of `solver.stream.class_head.LearnerView`."""
+        """See `solver.stream.class_head.LearnerView`."""
 
 
 class SetView(NamedTuple):
@@ -52,25 +52,25 @@ class SetView(NamedTuple):
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """It is one learner."""
+        """Return nothing: it is one learner."""
         return []
 
     @property
     def gauges(self) -> dict[str, float | None]:
-        """The sizes of the set."""
+        """Return the sizes of the set."""
         names = {"set_size": "size", "support_vectors": "support_vectors"}
         names["head_memory_bytes"] = "bytes"
         sizes = {name: self.stats.get(key) for name, key in names.items()}
         return {**sizes, "indefinite": float(self.stats.get("warning") == _INDEFINITE)}
 
     def predict(self, X: Matrix, _: object = None) -> Answer:
-        """Class numbers or values, and decisions, of finite rows. Raises InvalidSamples."""
+        """Return class numbers or values, and decisions, for finite rows. Raises InvalidSamples."""
         assert self.picture is not None
         check_norms(X, self.square_norm_limit)
         return self.picture.predict(X)
 
     def pulls(self, x: Matrix, wanted: int, other: int) -> MemberPulls | None:
-        """As of `solver.stream.class_head.LearnerView`."""
+        """See `solver.stream.class_head.LearnerView`."""
         assert self.picture is not None
         found = self.picture.pulls(x, wanted, other)
         if found is None:
@@ -78,7 +78,7 @@ class SetView(NamedTuple):
         return found._replace(sequence=self.sequences.of(found.sequence - 1))
 
     def gradient(self, x: Float64Array, direction: Float64Array, _: object = None) -> Gradient:
-        """As of `solver.stream.class_head.LearnerView`."""
+        """See `solver.stream.class_head.LearnerView`."""
         assert self.picture is not None
         return self.picture.gradient(x, direction)
 

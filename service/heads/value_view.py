@@ -24,7 +24,7 @@ class NoClasses:
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """It is one learner."""
+        """Return nothing: it is one learner."""
         return []
 
     def contests(self, _: Said) -> None:
@@ -43,27 +43,27 @@ class ValueView(NoClasses):
 
     @property
     def calibration(self) -> dict[str, Any]:
-        """As of `HeadView`."""
+        """See `HeadView`."""
         return self.confidence.summary
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """As of `HeadView`."""
+        """See `HeadView`."""
         return self.score.changes.found
 
     @property
     def n_changes(self) -> int:
-        """As of `HeadView`."""
+        """See `HeadView`."""
         return self.score.changes.total
 
     def latest(self, n: int) -> list[tuple[float, float]]:
-        """As of `HeadView`."""
+        """See `HeadView`."""
         return self.score.latest(n)
 
     def probabilities(self, said: Said) -> dict[str, Any]:
-        """As of `HeadView`."""
+        """See `HeadView`."""
         return deviations(self.confidence, said)
 
     def covering(self, said: Said, confidence: float) -> dict[str, Any]:
-        """As of `HeadView`."""
+        """See `HeadView`."""
         return interval_of(self.confidence, said, confidence)

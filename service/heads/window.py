@@ -30,7 +30,7 @@ class RecentSamples:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the arrays."""
+        """The memory of the arrays."""
         weights = 0 if self._weight is None else self._weight.nbytes
         return self._X.nbytes + self._y.nbytes + weights
 
@@ -49,12 +49,12 @@ class RecentSamples:
         self._seen += len(y)
 
     def in_order(self) -> tuple[Float64Array, Float64Array, Weights]:
-        """Copies of the rows, targets and weights, the oldest first."""
+        """Return copies of the rows, targets and weights, the oldest first."""
         place = np.arange(self._seen - len(self), self._seen) % self._most
         return self._X[place], self._y[place], weights_of(self._weight, place)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The samples, copied."""
+        """Return copies of the samples."""
         X, y, weight = self.in_order()
         weights = {} if weight is None else {"window_weight": weight}
         return {"window_X": X, "window_y": y, **weights}
