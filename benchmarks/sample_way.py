@@ -28,8 +28,8 @@ _SPECS: dict[str, dict[str, Any]] = {
     "a working set alone": {"asset": None, "adaptive": None, "prepare": None},
 }
 _BEFORE_RECORDING = 4
-# What it calls is where a way begins.
-_EVENT_LOOP = "service.web"
+# What the first calls is where a way begins; the others' own tasks run beside it.
+_TASKS = ("service.web", "service.monitor", "service.views")
 
 
 class Recorder:
@@ -49,7 +49,7 @@ class Recorder:
         package, caller = _package(frame), frame.f_back
         while caller is not None and not _package(caller):
             caller = caller.f_back
-        if caller is None or _package(caller) == _EVENT_LOOP:
+        if caller is None or _package(caller) in _TASKS:
             return
         if package and _package(caller) != package:
             self.moves.append((_package(caller), package, frame.f_code.co_qualname))
