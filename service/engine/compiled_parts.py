@@ -4,7 +4,7 @@ import contextlib
 import functools
 import gc
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from service.heads.exercise import rows_to_learn
 from service.heads.kinds import KINDS
@@ -24,7 +24,8 @@ _PREPARATION = "preparation", None
 _COLLECT_AFTER = 100_000, 50, 1000
 
 
-class Part(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Part:
     """What is compiled at a time.
 
     code: with `sparse`, the kind of rows, it decides which models run this part.
@@ -45,9 +46,9 @@ class Part(NamedTuple):
         """Compile it unless another process has; see `native.compile_cache.compile_once`."""
         return compile_once(self.key, self.compile, wait)
 
-    @property
+    @functools.cached_property
     def key(self) -> str:
-        """A text that no other part has."""
+        """A text that no other part has; requests look it up while parts are compiled."""
         return f"{self}, {self.spec.model_dump_json()}"
 
     def __str__(self) -> str:
