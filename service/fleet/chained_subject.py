@@ -117,6 +117,13 @@ class ChainedSubject:
         for _ in self.read(self.last):
             pass
 
+    def begin(self) -> None:
+        """Take it for empty: what another replica writes is not read, and refuses the first append.
+
+        Where it was read instead, who made a model would write behind the term of who leads it.
+        """
+        self._writes = True
+
     async def purge(self, before: int) -> None:
         """Delete all messages before one that there is; on the connection's loop.
 

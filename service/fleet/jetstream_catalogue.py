@@ -103,6 +103,7 @@ class JetStreamCatalogue:
             number = self._nats.run(self._bucket.put(_NUMBER, b""), _SECONDS)
         except (nats.errors.Error, Unanswered) as error:
             raise StorageFailed(f"the catalogue could not be written: {error}") from None
+        self._logs.begin(number)
         yield number
         self._add(CatalogueEntry(number, name, spec, epoch, follows))
 

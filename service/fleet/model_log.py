@@ -129,6 +129,11 @@ class ModelLogs:
             self._open.add(model)
         return log
 
+    def begin(self, model: int) -> None:
+        """Write the log of a new model from its first message on, unless another replica does."""
+        self.known(model).chain.begin()
+        self._open.add(model)
+
     def forget(self, model: int) -> None:
         """Know nothing of a model's log: the next look reads it again."""
         self._open.discard(model)

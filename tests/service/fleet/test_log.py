@@ -31,7 +31,8 @@ from service.storage.interfaces import Unfinished
 from service.storage.replay_marks import ReplayMarks
 from service.storage.snapshot_format import State
 
-_numbers = itertools.count(1)
+# Above those that catalogues give.
+_numbers = itertools.count(1000)
 _LOG_BYTES = 8 * 12_000_000
 
 
@@ -159,6 +160,16 @@ class TestTerms:
             ]
             results = [future.exception(30) for future in storing]
             assert sorted(type(one) for one in results if one) == [NotLeader], round_
+
+    def test_who_made_a_model_writes_nothing_behind_the_term_of_another(self, replicas: Pair):
+        maker, other = replicas
+        catalogue = JetStreamCatalogue(maker.nats, maker.logs)
+        with catalogue.creating(f"made-{next(_numbers)}", {}, "epoch") as model:
+            pass
+        other.journal.append_epoch(model, 0, "term of other")
+        assert other.append(model, 1) is None
+        assert isinstance(maker.append(model, 1), NotLeader)
+        assert other.told(model) == [1]
 
     def test_what_was_not_learned_begins_none(self, replicas: Pair, model: int):
         old, new = replicas
