@@ -167,6 +167,15 @@ def test_its_metrics_tell_of_the_fleet(replica: Replica):
     assert "wolfstream_fleet_lag_seconds 0.0" in text
 
 
+def test_what_many_ask_for_at_once_is_found_by_none(replica: Replica):
+    """Each looks for it in the fleet, one after the other."""
+    url = f"{replica.url}/v1/models/nobody-at-all"
+    call(f"{replica.url}/v1/models", "GET")
+    with ThreadPoolExecutor(8) as clients:
+        statuses = clients.map(lambda _: httpx.get(url, timeout=30).status_code, range(8))
+    assert set(statuses) == {404}
+
+
 def test_keys_are_the_whole_fleets_and_take_effect_within_a_second(
     replica: Replica, servers: NatsServers
 ):
