@@ -53,8 +53,17 @@ def main() -> None:
     from service.engine.compiled_parts import collecting_seldom, compile_all, parts, wanted_first
 
     with collecting_seldom():
-        compile_all(wanted_first(parts(), _Wanted()), lambda part: print(part.key, flush=True))
+        compile_all(wanted_first(parts(), _Wanted()), lambda part: report(part.key))
     mark_complete()
+
+
+def report(key: str) -> None:
+    """Name a part that is compiled; end without a word if the server that would read it is gone."""
+    try:
+        print(key, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # flushed again at exit
+        raise SystemExit from None
 
 
 class _Wanted:
