@@ -65,15 +65,6 @@ def test_goes_on_from_the_log_alone(replica: Replica):
     assert [one["sequence"] for one in call(f"{url}/history", "GET")["snapshots"]] == [40]
 
 
-def test_what_many_ask_for_at_once_is_found_by_none(replica: Replica):
-    """Each looks for it in the fleet, one after the other."""
-    url = f"{replica.url}/v1/models/nobody-at-all"
-    call(f"{replica.url}/v1/models/somebody", "PUT", json=PAPERS)  # it knows its fleet by then
-    with ThreadPoolExecutor(8) as clients:
-        statuses = clients.map(lambda _: httpx.get(url, timeout=30).status_code, range(8))
-    assert set(statuses) == {404}
-
-
 def test_a_log_that_has_lost_its_end_takes_no_samples(replica: Replica):
     url = f"{replica.url}/v1/models/lost-end"
     call(url, "PUT", json=PAPERS)
