@@ -154,8 +154,9 @@ class AssetClassifier(ClassifierMixin, AssetEstimator, CalibratedClasses):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The labels of (n, d) rows."""
-        decided = self._predict(X)  # which raises where nothing was fitted
+        decided = self._predict(X)
         return np.asarray(self.classes_[decided.prediction])
 
     def _predict(self, X: Any) -> Decided:
-        return Decided(*predict(self._view, self._rows_to_predict(X)))
+        rows = self._rows_to_predict(X)  # which raises where nothing was fitted
+        return Decided(*predict(self._view, rows))

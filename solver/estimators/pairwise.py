@@ -28,10 +28,12 @@ class OneVersusOneClassifier(ClassifierMixin, KernelEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Returns the labels of (n, d) rows."""
-        return np.asarray(self.classes_[self._predict(X).prediction])
+        said = self._predict(X)
+        return np.asarray(self.classes_[said.prediction])
 
     def _predict(self, X: Any) -> Predicted:
-        return predicted(self._view, self._rows_to_predict(X))
+        rows = self._rows_to_predict(X)  # which raises where nothing was fitted
+        return predicted(self._view, rows)
 
     def _keep_support(
         self,

@@ -122,7 +122,7 @@ class TestOnline:
         own = ["--algorithm", "asset", "--dimension", 16]
         out = trained(npz, *own, "--class-weight", "10=3")
         asset = load_model(out).learner.heads["asset"].learner
-        assert asset._learner.current.class_weight == [1.0, 3.0, 1.0]
+        assert asset.current.class_weight == [1.0, 3.0, 1.0]
 
 
 class TestBatch:

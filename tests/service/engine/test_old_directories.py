@@ -21,27 +21,29 @@ Spec = dict[str, Any]
 
 def before_rows_were_prepared(stored: Spec) -> Spec:
     lacking = ("prepare", "adaptive", "temporal", "classes")
-    return without_horizon({name: stored[name] for name in stored if name not in lacking})
+    return without_later_fields({name: stored[name] for name in stored if name not in lacking})
 
 
 def before_rows_were_tables(stored: Spec) -> Spec:
     prepare = {"missing": stored["prepare"]["missing"]}
-    return without_horizon(stored | {"prepare": prepare}, "classes")
+    return without_later_fields(stored | {"prepare": prepare}, "classes")
 
 
-def without_horizon(stored: Spec, *others: str) -> Spec:
-    """The spec of a version whose stored samples did not fade; also without other fields."""
-    own = {name: value for name, value in stored["working_set"].items() if name != "horizon"}
+def without_later_fields(stored: Spec, *others: str) -> Spec:
+    """The spec of a version whose set counted pairs and did not fade; also without other fields."""
+    later = ("horizon", "scores")
+    own = {name: value for name, value in stored["working_set"].items() if name not in later}
     return {name: stored[name] for name in stored if name not in others} | {"working_set": own}
 
 
+SET_BEFORE = SPEC["working_set"] | {"horizon": None, "scores": "counted"}
 VERSIONS: list[tuple[Callable[[Spec], Spec], Spec]] = [
-    (before_rows_were_prepared, PAPERS),
+    (before_rows_were_prepared, PAPERS | {"working_set": SET_BEFORE}),
     (
         before_rows_were_tables,
         {
             "prepare": {"named": "sparse"},
-            "working_set": SPEC["working_set"] | {"horizon": None},
+            "working_set": SET_BEFORE,
             "asset": SPEC["asset"] | {"horizon": None},
         },
     ),

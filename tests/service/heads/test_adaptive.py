@@ -156,7 +156,8 @@ def test_its_learners_are_shown(client: httpx.Client, name: str):
 def test_a_model_that_was_made_with_the_same_body_before_is_still_the_same(
     client: httpx.Client, name: str
 ):
-    before = {"seed": 3, "prepare": None, "adaptive": None}
+    set_before = {"horizon": None, "scores": "counted"}
+    before = {"seed": 3, "prepare": None, "adaptive": None, "working_set": set_before}
     client.put(f"/v1/models/{name}", json=before).raise_for_status()
     assert client.put(f"/v1/models/{name}", json={"seed": 3}).status_code == 200
     assert client.put(f"/v1/models/{name}", json={"adaptive": {}}).status_code == 409
