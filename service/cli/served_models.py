@@ -85,15 +85,19 @@ def predict(model: str, rows: Any, head: str | None, probability: bool, url: str
     with asking(url) as client:
         try:
             ask = client.predict_proba if probability else client.predict
-            said = ask(model, rows, head=head)
+            predicted = ask(model, rows, head=head)
         except (TypeError, ValueError) as error:
             raise click.UsageError(f"the rows cannot be read: {error}") from None
-    for i, prediction in enumerate(said.predictions):
-        more = [] if said.classes is None or said.probabilities is None else said.probabilities[i]
-        named = zip(said.classes or (), more, strict=False)
+    for i, prediction in enumerate(predicted.predictions):
+        more = (
+            []
+            if predicted.classes is None or predicted.probabilities is None
+            else predicted.probabilities[i]
+        )
+        named = zip(predicted.classes or (), more, strict=False)
         words = [str(prediction), *(f"{label}={share:.4f}" for label, share in named)]
-        if said.deviations is not None:
-            words.append(f"+-{said.deviations[i]:.6g}")
+        if predicted.deviations is not None:
+            words.append(f"+-{predicted.deviations[i]:.6g}")
         click.echo("  ".join(words))
 
 

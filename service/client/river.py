@@ -76,14 +76,14 @@ class RemoteClassifier(_Remote):
     def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
         """The probability of each class; empty while it cannot predict. Raises ClientError."""
         try:
-            said = self.client.predict_proba(self.name, [_named(x)])
+            predicted = self.client.predict_proba(self.name, [_named(x)])
         except Refused as refused:
             if refused.slug == "untrained":
                 return {}
             raise
-        assert said.classes is not None
-        assert said.probabilities is not None
-        return dict(zip(said.classes, said.probabilities[0].tolist(), strict=True))
+        assert predicted.classes is not None
+        assert predicted.probabilities is not None
+        return dict(zip(predicted.classes, predicted.probabilities[0].tolist(), strict=True))
 
 
 class RemoteRegressor(_Remote):

@@ -245,16 +245,18 @@ class Engine:
         _check_follows_none(model)
         self._check_usable(model)
 
-    async def remember(self, model: Model, ids: list[RowId], rows: Rows, told: Answer) -> Answer:
+    async def remember(
+        self, model: Model, ids: list[RowId], rows: Rows, response: Answer
+    ) -> Answer:
         """Let predicted rows wait for their labels; the prediction's answer, once it is durable.
 
-        told: that answer; where the same rows came under these ids before, it is as it was then.
+        response: that answer; if the same rows came under these ids before, it is the first one.
 
         Raises NotReady, QueueFull, ModelBroken, Invalid, TooLarge, IdTaken, StorageFailed.
         """
         self.check_remembers(model)
         waiting: asyncio.Future[Answer] = self._loop.create_future()
-        request = RememberRequest(model, ids, rows, told, waiting, time.monotonic())
+        request = RememberRequest(model, ids, rows, response, waiting, time.monotonic())
         self._queue.put(request, len(ids), n_bytes(rows) + 2 * _LABEL_BYTES * len(ids), model)
         return await waiting
 

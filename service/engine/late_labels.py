@@ -117,7 +117,7 @@ class Joining:
                 found.places.append(place)
                 found.seconds.append((self._time - there.request.time) / 1000.0)
             elif isinstance(there, Labelled):
-                status, prediction = there.said_by(label), there.prediction
+                status, prediction = there.status_of(label), there.prediction
             else:
                 status = there
             found.status.append(status)

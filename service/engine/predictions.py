@@ -23,14 +23,14 @@ _FORGOTTEN = (
 class RememberRequest(NamedTuple):
     """One client's predicted rows, which are to wait for their labels.
 
-    told: the answer to the prediction. answer: the future that waits until it is durable.
+    response: the answer to the prediction. answer: the future that waits until it is durable.
     submitted: time of the monotonic clock, in seconds.
     """
 
     model: Model
     ids: list[RowId]
     rows: Rows
-    told: Answer
+    response: Answer
     answer: "asyncio.Future[Answer]"
     submitted: float
 
@@ -40,7 +40,7 @@ class Remembered(NamedTuple):
 
     request: RememberRequest
     entry: Entry | None
-    told: Answer
+    response: Answer
 
 
 class Remembering:
@@ -57,33 +57,33 @@ class Remembering:
 
     def take(self, request: RememberRequest, threads: int) -> Remembered:
         """What is written of a prediction. Raises Invalid, TooLarge, IdTaken."""
-        told, ids = request.told, request.ids
+        response, ids = request.response, request.ids
         pending = waits(self._model, self._pending)
         rows = rows_record(request.rows)
         earlier = self._earlier(pending, request, rows)
         if earlier is not None:
             first = {"prediction": earlier.prediction, "decision": [None] * len(ids)}
             moment = {"sequence": earlier.sequence, "epoch": earlier.epoch}
-            known = {name: value for name, value in told.items() if name not in _FORGOTTEN}
+            known = {name: value for name, value in response.items() if name not in _FORGOTTEN}
             return Remembered(request, None, {**known, **first, **moment, "replayed": True})
         predicted = Predicted(
             self._first,
             self._time,
             ids,
             rows,
-            told["prediction"],
-            told["sequence"],
-            told["epoch"],
+            response["prediction"],
+            response["sequence"],
+            response["epoch"],
         )
         record = to_prediction_record(predicted)
         self._check_size(pending, record, len(ids))
         self._first += len(ids)
         self._drafted |= dict.fromkeys(ids, predicted)
-        head, model = told["head"], self._model.id
+        head, model = response["head"], self._model.id
         return Remembered(
             request,
             Entry(model, self._sequence, 0, self._first, head, threads, record, "prediction"),
-            told,
+            response,
         )
 
     def _earlier(self, pending: Pending, request: RememberRequest, rows: bytes) -> Predicted | None:

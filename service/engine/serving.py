@@ -48,7 +48,7 @@ class Predicting(Protocol):
         """Raise a Refusal where predicted rows of a model cannot wait for their labels here."""
 
     async def remember(
-        self, model: Model, ids: list[RowId], rows: AskedRows, told: Answer
+        self, model: Model, ids: list[RowId], rows: AskedRows, response: Answer
     ) -> Answer:
         """Let predicted rows wait for their labels; the prediction's answer, once durable."""
 

@@ -119,9 +119,9 @@ def rollback_row(rollback: Rollback, learned: int, time: int) -> LogRow:
 
 def read_rollback(row: LogRow) -> tuple[Rollback, int]:
     """The rollback in a row, and the sequence up to which the model had learned."""
-    told = json.loads(row.record)
-    learned: int = told.pop("learned")
-    return Rollback(**told), learned
+    fields = json.loads(row.record)
+    learned: int = fields.pop("learned")
+    return Rollback(**fields), learned
 
 
 def event_row(kind: str, sequence: int, time: int, record: bytes) -> LogRow:

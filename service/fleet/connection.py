@@ -139,10 +139,12 @@ class NatsConnection:
         except Error as error:
             raise Unanswered(f"no answer from NATS: {error}") from None
         answer: dict[str, Any] = json.loads(reply.data)
-        if told := answer.get("error"):
-            refused = Refused(told.get("err_code", 0), told.get("description", "no description"))
+        if failure := answer.get("error"):
+            refused = Refused(
+                failure.get("err_code", 0), failure.get("description", "no description")
+            )
             # The servers have no quorum, or their leader is being chosen.
-            if told.get("code") == _NOT_NOW and refused.code not in _FINAL:
+            if failure.get("code") == _NOT_NOW and refused.code not in _FINAL:
                 raise Unanswered(str(refused))
             raise refused
         return answer

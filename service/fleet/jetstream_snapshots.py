@@ -143,8 +143,8 @@ class JetStreamSnapshots:
     def _listed(self, model: int, kind: str) -> list[str]:
         """The last tokens of the subjects of a kind."""
         request = {"subjects_filter": states_of(model, kind, "*")}
-        told = self._call(lambda: self._nats.call(f"STREAM.INFO.{STATES}", request))
-        return [name.rpartition(".")[2] for name in told["state"].get("subjects") or {}]
+        info = self._call(lambda: self._nats.call(f"STREAM.INFO.{STATES}", request))
+        return [name.rpartition(".")[2] for name in info["state"].get("subjects") or {}]
 
     def _put(self, model: int, at: tuple[str, object], content: bytes, plain: bytes) -> None:
         parts = secrets.token_hex(8)

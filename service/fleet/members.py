@@ -140,8 +140,8 @@ class Members:
             return
         self._connected_at = time.monotonic()
         try:
-            told = json.dumps(self._own()).encode()
-            await self._nats.client.publish(_SUBJECT, told)
+            heartbeat = json.dumps(self._own()).encode()
+            await self._nats.client.publish(_SUBJECT, heartbeat)
         except (Error, RuntimeError) as error:  # what is told may change meanwhile
             logger.warning("the other replicas were not told: %s", error)
 
@@ -164,10 +164,10 @@ def ranked(name: str, living: Sequence[Replica]) -> list[Replica]:
     return sorted(taking, key=lambda replica: _weight(replica.url, name), reverse=True)
 
 
-def _read(told: Any) -> Replica:
-    url, ready, leads, follows = told[:4]
-    word = told[4] if len(told) > 4 else ""
-    formats = Formats(*told[5][: len(Formats._fields)]) if len(told) > 5 else Formats()
+def _read(heartbeat: Any) -> Replica:
+    url, ready, leads, follows = heartbeat[:4]
+    word = heartbeat[4] if len(heartbeat) > 4 else ""
+    formats = Formats(*heartbeat[5][: len(Formats._fields)]) if len(heartbeat) > 5 else Formats()
     known = {name: Led(*one[:3]) for name, one in leads.items()}
     return Replica(url, ready, known, follows, str(word), formats)
 

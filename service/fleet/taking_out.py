@@ -118,9 +118,9 @@ def _event_and_entry_rows(number: int, log: ModelLog) -> Iterator[Row]:
 def _row(number: int, place: int, row: LogRow) -> Row:
     kind, sequence, time, samples, block, head, threads, record = row
     if kind == "rollback":
-        told: dict[str, Any] = json.loads(record)
-        del told["learned"]  # keys that it made void are known no more
-        record = json.dumps(told).encode()
+        fields: dict[str, Any] = json.loads(record)
+        del fields["learned"]  # keys that it made void are known no more
+        record = json.dumps(fields).encode()
     return Row(number, sequence, place, kind, time, samples, block, head, threads, record)
 
 

@@ -4,19 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from solver.stream.votes import Said, Vote
+from solver.stream.votes import HeadAnswer, Vote
 
 
 @dataclass(frozen=True)
 class Answers:
     """Column by column what a head answers for each of n samples (the wire's `results`).
 
-    said: the same as arrays. beside: columns by name that are no prediction; see `Kind`.
+    head_answer: the same as arrays. beside: columns by name that are no prediction; see `Kind`.
     """
 
     prediction: list[Any]
     decision: list[Any]
-    said: Said = field(compare=False)
+    head_answer: HeadAnswer = field(compare=False)
     admitted: list[bool] | None = None
     step: list[str] | None = None
     beside: dict[str, list[Any]] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class Answers:
     @property
     def vote(self) -> Vote:
         """What a head that listens is told."""
-        return self.said.vote
+        return self.head_answer.vote
 
     def part(self, start: int, stop: int) -> dict[str, list[Any]]:
         """Return the answers to one request of a block, without columns that this head lacks."""
@@ -50,23 +50,25 @@ def one_column_after_another(parts: Sequence[Answers]) -> Answers:
         if column is not None
     }
     beside = {name: columns.pop(name) for name in parts[0].beside}
-    said = [answer for part in parts for answer in part.said.parts]
-    return Answers(**columns, said=Said(parts[-1].said.classes, said), beside=beside)
+    head_answer = [answer for part in parts for answer in part.head_answer.parts]
+    return Answers(
+        **columns, head_answer=HeadAnswer(parts[-1].head_answer.classes, head_answer), beside=beside
+    )
 
 
 @dataclass(frozen=True)
 class Predictions:
     """Column by column what a head predicts for each of n rows.
 
-    said: the same as arrays. beside: as of `Answers`.
+    head_answer: the same as arrays. beside: as of `Answers`.
     """
 
     prediction: list[Any]
     decision: list[Any]
-    said: Said = field(compare=False)
+    head_answer: HeadAnswer = field(compare=False)
     beside: dict[str, list[Any]] = field(default_factory=dict)
 
     @property
     def vote(self) -> Vote:
         """What a head that listens is told."""
-        return self.said.vote
+        return self.head_answer.vote

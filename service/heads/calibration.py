@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from service.errors import Untrained
 from solver.calibration.values import ValueConfidence
-from solver.stream.votes import Said
+from solver.stream.votes import HeadAnswer
 
 _PREFIX = "calibration_"
 NOT_JUDGED = (
@@ -34,24 +34,26 @@ def without_calibration(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray
     return {name: array for name, array in arrays.items() if not name.startswith(_PREFIX)}
 
 
-def deviations(known: ValueConfidence, said: Said) -> dict[str, Any]:
+def deviations(known: ValueConfidence, head_answer: HeadAnswer) -> dict[str, Any]:
     """Return `standard_deviation` of targets: the bank's own, otherwise that of the last errors.
 
     Raises Untrained before there are any.
     """
-    own = said.deviation
+    own = head_answer.deviation
     if own is None:
         if not known.samples:
             raise Untrained(NOT_JUDGED)
-        own = np.full(len(said.prediction), known.deviation)
+        own = np.full(len(head_answer.prediction), known.deviation)
     return {"standard_deviation": own.tolist()}
 
 
-def interval_of(known: ValueConfidence, said: Said, confidence: float) -> dict[str, Any]:
+def interval_of(
+    known: ValueConfidence, head_answer: HeadAnswer, confidence: float
+) -> dict[str, Any]:
     """Return `prediction_interval`: two ends for each row, None until enough targets came."""
     half = known.half_width(confidence)
     ends = [
         [value - half, value + half] if isfinite(half) else [None, None]
-        for value in said.prediction.tolist()
+        for value in head_answer.prediction.tolist()
     ]
     return {"prediction_interval": ends}

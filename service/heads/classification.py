@@ -22,7 +22,7 @@ from solver.stream.class_head import ClassHead, ClassHeadView
 from solver.stream.explanations import Contest
 from solver.stream.labels import LabelKey, key_of
 from solver.stream.reasons import MemberPulls, Slope
-from solver.stream.votes import NO_VOTES, Said, Votes
+from solver.stream.votes import NO_VOTES, HeadAnswer, Votes
 
 L = TypeVar("L", bound=ClassLearner)
 
@@ -88,13 +88,13 @@ class ClassificationView(NamedTuple):
         """Return labels and decisions for finite rows. Raises Untrained, InvalidSamples."""
         if self.lacks:
             raise Untrained(f"the head {self.lacks}")
-        said = self.head.predict(X, votes)
-        labels = [self.classes[code] for code in said.prediction.tolist()]
-        return Predictions(labels, said.decisions[0].tolist(), said)
+        head_answer = self.head.predict(X, votes)
+        labels = [self.classes[code] for code in head_answer.prediction.tolist()]
+        return Predictions(labels, head_answer.decisions[0].tolist(), head_answer)
 
-    def contests(self, said: Said) -> list[Contest]:
+    def contests(self, head_answer: HeadAnswer) -> list[Contest]:
         """See `HeadView`."""
-        return self.head.contests(said)
+        return self.head.contests(head_answer)
 
     def pulls(self, x: Matrix, wanted: int, other: int) -> MemberPulls | None:
         """See `HeadView`."""
@@ -104,19 +104,19 @@ class ClassificationView(NamedTuple):
         """See `HeadView`."""
         return self.head.slope(x, direction, votes)
 
-    def probabilities(self, said: Said) -> dict[str, Any]:
+    def probabilities(self, head_answer: HeadAnswer) -> dict[str, Any]:
         """See `HeadView`."""
-        return {"probability": self._probability(said).tolist()}
+        return {"probability": self._probability(head_answer).tolist()}
 
-    def covering(self, said: Said, confidence: float) -> dict[str, Any]:
+    def covering(self, head_answer: HeadAnswer, confidence: float) -> dict[str, Any]:
         """See `HeadView`."""
-        inside = self.head.confidence.sets(self._probability(said), confidence)
+        inside = self.head.confidence.sets(self._probability(head_answer), confidence)
         return {
             "prediction_set": [[self.classes[k] for k in np.flatnonzero(row)] for row in inside]
         }
 
-    def _probability(self, said: Said) -> Float64Array:
-        probability = self.head.probabilities(said)
+    def _probability(self, head_answer: HeadAnswer) -> Float64Array:
+        probability = self.head.probabilities(head_answer)
         if probability is None:
             raise Untrained(NOT_JUDGED)
         return probability
@@ -172,16 +172,16 @@ class ClassificationHead(Generic[L]):
         Of rows that were foretold no probability is known, so the log loss leaves them out.
         """
         assert isinstance(y, list)
-        said, codes = self._head.learn(X, y, votes, weight)
-        predicted = said.prediction
+        head_answer, codes = self._head.learn(X, y, votes, weight)
+        predicted = head_answer.prediction
         if foretold is None:
-            self._score.count(codes, predicted, said.probability)
+            self._score.count(codes, predicted, head_answer.probability)
         else:
             self._score.count(codes, self._codes_of(foretold))
-        decision = [value for part in said.decisions for value in _decisions(part)]
+        decision = [value for part in head_answer.decisions for value in _decisions(part)]
         labels = [self.classes[code] if code >= 0 else None for code in predicted.tolist()]
-        more = self.learner.columns(said.parts)
-        return Answers(labels, decision, said, more.get("admitted"), more.get("step"))
+        more = self.learner.columns(head_answer.parts)
+        return Answers(labels, decision, head_answer, more.get("admitted"), more.get("step"))
 
     def _codes_of(self, foretold: Sequence[Any]) -> NDArray[np.int64]:
         """The class numbers of predictions; -1 of a label that is no class, as of None."""
@@ -244,8 +244,8 @@ class ClassPasses:
         answer = self._relearn(part, take_rows(self._X, part), codes)
         if self._new > 0:
             self._new -= len(part)
-            said = Said(tuple(self._head.classes), [answer])
-            self._head.calibration.absorb(said.vote.scores, codes)
+            head_answer = HeadAnswer(tuple(self._head.classes), [answer])
+            self._head.calibration.absorb(head_answer.vote.scores, codes)
         return codes, answer.prediction
 
 

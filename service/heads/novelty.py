@@ -31,7 +31,7 @@ from solver.stream.labels import LabelKey
 from solver.stream.novelty_learner import NoveltyLearner
 from solver.stream.reasons import Slope
 from solver.stream.value_head import Values
-from solver.stream.votes import NO_VOTES, Said, Votes
+from solver.stream.votes import NO_VOTES, HeadAnswer, Votes
 from solver.working_set.ball import OnlineBall, novelty_of
 from solver.working_set.view import WorkingSetView
 
@@ -90,11 +90,11 @@ class NoveltyView(NoClasses):
         """Raises Untrained."""
         raise Untrained(f"the head {self.lacks}")
 
-    def probabilities(self, _: Said) -> dict[str, Any]:
+    def probabilities(self, _: HeadAnswer) -> dict[str, Any]:
         """Raises Untrained."""
         raise Untrained(f"the head {self.lacks}")
 
-    def covering(self, _: Said, _confidence: float) -> dict[str, Any]:
+    def covering(self, _: HeadAnswer, _confidence: float) -> dict[str, Any]:
         """Raises Untrained."""
         raise Untrained(f"the head {self.lacks}")
 
@@ -155,8 +155,8 @@ class NoveltyHead:
         found = self._learner.judge(X, np.zeros(len(y)), weight)
         column = [value if value == value else None for value in found.tolist()]
         blank: list[Any] = [None] * len(y)
-        said = Said(None, [Values(np.full(len(y), np.nan))])
-        return Answers(blank, blank, said, beside={"novelty": column})
+        head_answer = HeadAnswer(None, [Values(np.full(len(y), np.nan))])
+        return Answers(blank, blank, head_answer, beside={"novelty": column})
 
     def date_changes(self, sequence: int) -> None:
         """No prediction is judged."""

@@ -28,7 +28,7 @@ from solver.rows.sample_weights import Weights
 from solver.stream.explanations import Contest
 from solver.stream.labels import LabelKey
 from solver.stream.reasons import MemberPulls, Slope
-from solver.stream.votes import NO_VOTES, Said, Votes
+from solver.stream.votes import NO_VOTES, HeadAnswer, Votes
 
 H = TypeVar("H")
 
@@ -85,19 +85,19 @@ class HeadView(Protocol):
         votes: what the other heads predict for them, if this one listens.
         """
 
-    def probabilities(self, said: Said, /) -> dict[str, Any]:
+    def probabilities(self, head_answer: HeadAnswer, /) -> dict[str, Any]:
         """Return how certain predictions are: `probability`, or `standard_deviation` for numbers.
 
         Raises Untrained where no label of a prediction has come yet that would tell.
         """
 
-    def covering(self, said: Said, confidence: float, /) -> dict[str, Any]:
+    def covering(self, head_answer: HeadAnswer, confidence: float, /) -> dict[str, Any]:
         """Return what contains the truth so often: `prediction_set`s, or `prediction_interval`s.
 
         confidence: between 0 and 1. Raises Untrained as `probabilities`.
         """
 
-    def contests(self, said: Said, /) -> Sequence[Contest] | None:
+    def contests(self, head_answer: HeadAnswer, /) -> Sequence[Contest] | None:
         """See `solver.stream.explanations.Explaining`."""
 
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:

@@ -61,9 +61,9 @@ class RegressionView(ValueView):
         """A number for each row, twice. Raises Untrained, InvalidSamples."""
         if self.lacks:
             raise Untrained(f"the head {self.lacks}")
-        said = self.head.predict(X, votes)
-        prediction = said.prediction.tolist()
-        return Predictions(prediction, list(prediction), said)
+        head_answer = self.head.predict(X, votes)
+        prediction = head_answer.prediction.tolist()
+        return Predictions(prediction, list(prediction), head_answer)
 
     def slope(self, x: Float64Array, direction: Float64Array, votes: Votes = NO_VOTES) -> Slope:
         """See `HeadView`."""
@@ -101,12 +101,12 @@ class RegressionHead:
     ) -> Answers:
         """Learn samples in order, test-then-train; the same for live requests and for replay."""
         assert not isinstance(y, list)
-        said = self._head.absorb(X, y, votes, weight)
-        predicted = said.prediction
+        head_answer = self._head.absorb(X, y, votes, weight)
+        predicted = head_answer.prediction
         self._score.count(y, predicted if foretold is None else np.array(foretold, np.float64))
         column = [value if value == value else None for value in predicted.tolist()]
-        more = self.learner.columns(said.parts)
-        return Answers(column, list(column), said, more.get("admitted"), more.get("step"))
+        more = self.learner.columns(head_answer.parts)
+        return Answers(column, list(column), head_answer, more.get("admitted"), more.get("step"))
 
     def passes(self, X: Matrix, y: Targets) -> "ValuePasses":
         """Return passes over these samples, to learn them again and again."""

@@ -40,7 +40,7 @@ from solver.semiparametric.view import SemiparametricView, predict_semiparametri
 from solver.stream.labels import LabelKey
 from solver.stream.reasons import Slope
 from solver.stream.value_head import Values
-from solver.stream.votes import NO_VOTES, Said, Votes
+from solver.stream.votes import NO_VOTES, HeadAnswer, Votes
 
 # Numbers in a full window: 128 MB.
 LARGEST_WINDOW_NUMBERS = 1 << 24
@@ -89,7 +89,7 @@ class FittedView(ValueView):
         del votes
         found = Values(predict_semiparametric(self.model, X))
         prediction = found.prediction.tolist()
-        return Predictions(prediction, list(prediction), Said(None, [found]))
+        return Predictions(prediction, list(prediction), HeadAnswer(None, [found]))
 
     def slope(self, x: Float64Array, direction: Float64Array, _: Votes = NO_VOTES) -> Slope:
         """See `HeadView`."""
@@ -166,7 +166,7 @@ class SemiparametricHead:
         self._calibration.absorb(predicted, y)
         self._window.add(rows, y, weight)
         column = [value if value == value else None for value in predicted.tolist()]
-        return Answers(column, list(column), Said(None, [Values(predicted)]))
+        return Answers(column, list(column), HeadAnswer(None, [Values(predicted)]))
 
     def _predictions(self, rows: Float64Array) -> Float64Array:
         """Predictions; NaN before the first fit, and where one is beyond what y can be."""

@@ -9,7 +9,7 @@ from service.heads.value_errors import Errors
 from service.samples.targets import Label
 from solver.calibration.values import ValueConfidence
 from solver.rows.matrix import Matrix
-from solver.stream.votes import Said
+from solver.stream.votes import HeadAnswer
 
 
 class NoClasses:
@@ -27,7 +27,7 @@ class NoClasses:
         """Return nothing: it is one learner."""
         return []
 
-    def contests(self, _: Said) -> None:
+    def contests(self, _: HeadAnswer) -> None:
         """No class contests with another."""
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
@@ -60,10 +60,10 @@ class ValueView(NoClasses):
         """See `HeadView`."""
         return self.score.latest(n)
 
-    def probabilities(self, said: Said) -> dict[str, Any]:
+    def probabilities(self, head_answer: HeadAnswer) -> dict[str, Any]:
         """See `HeadView`."""
-        return deviations(self.confidence, said)
+        return deviations(self.confidence, head_answer)
 
-    def covering(self, said: Said, confidence: float) -> dict[str, Any]:
+    def covering(self, head_answer: HeadAnswer, confidence: float) -> dict[str, Any]:
         """See `HeadView`."""
-        return interval_of(self.confidence, said, confidence)
+        return interval_of(self.confidence, head_answer, confidence)

@@ -44,9 +44,9 @@ def latest_foretold(counts: PendingCounts, time: int, max_age_seconds: float) ->
 
 
 def _waiting(
-    row_id: RowId, request: Request, said: Predicted, time: int, max_age_seconds: float
+    row_id: RowId, request: Request, remembered: Predicted, time: int, max_age_seconds: float
 ) -> Foretold:
-    prediction = said.prediction[said.ids.index(row_id)]
+    prediction = remembered.prediction[remembered.ids.index(row_id)]
     if time - request.time > 1000.0 * max_age_seconds:
         return Foretold(row_id, "expired", prediction)
     return Foretold(row_id, "waiting", prediction, since=request.time)

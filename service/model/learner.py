@@ -77,15 +77,15 @@ class Learner:
         counts it.
 
         The answers are those of the head that the samples were posted for, but what is predicted
-        is what the served head said.
+        is the served head's answer.
         """
         began = time.monotonic()
         self.model.last_row.note(samples.X)
         answers, start = list[Answers](), 0
         for part, X in self.rows.settling(Part(head, *samples), self._learn_anew):
             stop = start + len(part.y)
-            told = None if foretold is None else foretold[start:stop]
-            answers.append(self._learn(part, X, told))
+            foretold_part = None if foretold is None else foretold[start:stop]
+            answers.append(self._learn(part, X, foretold_part))
             start = stop
         self.sequence += len(samples.y)
         for learned in self.learning(head):
@@ -130,7 +130,7 @@ class Learner:
         heads: dict[HeadName, Learning[Answers | Predictions]] = {**self.heads}
         if foretold is not None:
             heads[serve] = Foretelling(self.heads[serve], foretold)
-        said = absorb_in_turn(
+        head_answers = absorb_in_turn(
             heads,
             learning,
             kinds.LISTENERS,
@@ -142,12 +142,14 @@ class Learner:
         )
         for name in learning:
             self._views.pop(name, None)
-        served, taught = said.get(serve), said[head]
+        served, taught = head_answers.get(serve), head_answers[head]
         assert isinstance(taught, Answers)
         blank: list[Any] = [None] * len(samples.y)
         prediction, decision = (served.prediction, served.decision) if served else (blank, blank)
         beside = {
-            name: column for of_head in said.values() for name, column in of_head.beside.items()
+            name: column
+            for of_head in head_answers.values()
+            for name, column in of_head.beside.items()
         }
         return replace(taught, prediction=prediction, decision=decision, beside=beside)
 

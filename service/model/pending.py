@@ -59,7 +59,7 @@ class Labelled(NamedTuple):
     y: Label | float
     prediction: Any
 
-    def said_by(self, y: Label | float) -> Status:
+    def status_of(self, y: Label | float) -> Status:
         """Return the status of a label that comes after this one."""
         return "replayed" if type(self.y) is type(y) and self.y == y else "conflict"
 

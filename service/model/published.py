@@ -48,8 +48,8 @@ class Published(NamedTuple):
         """
         predictions = self.heads[head].predict(X, self._votes(head, X))
         beside = {name: KINDS[name].beside for name in self.heads}
-        said = {str(name): of(self.heads[name], X) for name, of in beside.items() if of}
-        return replace(predictions, beside=said) if said else predictions
+        columns = {str(name): of(self.heads[name], X) for name, of in beside.items() if of}
+        return replace(predictions, beside=columns) if columns else predictions
 
     def more(
         self, head: HeadName, question: Question, X: Matrix, predictions: Predictions
@@ -58,12 +58,12 @@ class Published(NamedTuple):
 
         X: its rows in the form that the heads learned. Raises Untrained, Invalid.
         """
-        view, said = self.heads[head], predictions.said
+        view, head_answer = self.heads[head], predictions.head_answer
         fields: dict[str, Any] = {**predictions.beside}
         if question.probability:
-            fields |= view.probabilities(said)
+            fields |= view.probabilities(head_answer)
         if question.confidence is not None:
-            fields |= view.covering(said, question.confidence)
+            fields |= view.covering(head_answer, question.confidence)
         if question.explain:
             fields["explanation"] = self._explained(head, question, X, predictions)
         return fields
@@ -72,7 +72,9 @@ class Published(NamedTuple):
         self, head: HeadName, question: Question, X: Matrix, predictions: Predictions
     ) -> list[dict[str, Any]]:
         votes, view = self._votes(head, X), self.heads[head]
-        found = explanations(head, self.heads, self.rows, question.rows, X, predictions.said, votes)
+        found = explanations(
+            head, self.heads, self.rows, question.rows, X, predictions.head_answer, votes
+        )
         return [explained(view, one, question.explain) for one in found]
 
     def _votes(self, head: HeadName, X: Matrix) -> Votes:

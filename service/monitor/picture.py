@@ -90,7 +90,7 @@ def picture(
         "queue_samples": waiting_samples,
         "values": values(model, heads, meter),
         "heads": heads,
-        "latest": [{"prediction": said, "label": label} for said, label in latest],
+        "latest": [{"prediction": prediction, "label": label} for prediction, label in latest],
         "pending": description["pending"],
         "foretold": _foretold(model),
         "last_row": model.last_row.plain,

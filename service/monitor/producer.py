@@ -115,12 +115,12 @@ class Monitor:
     def _note(self, models: list[Model]) -> list[Alert]:
         new = self._alerts.note(alert for model in models for alert in alerts_of(model))
         for alert in new:
-            told = alert.content
+            change = alert.content
             logger.warning(
                 "model %s: the predictions of the head %s became worse about %d samples before %d: "
                 "mean loss %.3g, before %.3g",
-                *(told[name] for name in ("model", "head", "samples", "sequence")),
-                *(told[name] for name in ("after", "before")),
+                *(change[name] for name in ("model", "head", "samples", "sequence")),
+                *(change[name] for name in ("after", "before")),
             )
         return new
 

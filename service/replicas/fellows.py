@@ -39,15 +39,15 @@ class Fellows:
         """What a replica tells of some models. Raises NotConnected, NoAnswer."""
         question, content, seal = ask(target.word, held)
         try:
-            told, sealed = await self._answer(f"{target.url}{self._path}", content, seal)
+            answered, sealed = await self._answer(f"{target.url}{self._path}", content, seal)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise NotConnected(repr(error)) from None
         except httpx.HTTPError as error:
             raise NoAnswer(repr(error)) from None
         try:
-            if len(told) > _INLINE_BYTES:
-                return await asyncio.to_thread(read_answer, target.word, question, told, sealed)
-            return read_answer(target.word, question, told, sealed)
+            if len(answered) > _INLINE_BYTES:
+                return await asyncio.to_thread(read_answer, target.word, question, answered, sealed)
+            return read_answer(target.word, question, answered, sealed)
         except Refusal as error:
             raise NoAnswer(error.detail) from None
 

@@ -96,10 +96,10 @@ class FollowedModels:
         raise _not_here(model.name)
 
     async def remember(
-        self, model: Model, ids: list[RowId], rows: AskedRows, told: Answer
+        self, model: Model, ids: list[RowId], rows: AskedRows, response: Answer
     ) -> Answer:
         """Raise NotLeader."""
-        del ids, rows, told
+        del ids, rows, response
         raise _not_here(model.name)
 
 

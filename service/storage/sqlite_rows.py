@@ -127,9 +127,9 @@ def read_key(values: tuple[Any, ...], answer: tuple[Any, ...] | None) -> KeyedRe
     """The key in a row, with the answer in another. Raises BrokenSeal."""
     row = unsealed(values)
     end = 1 + row.record[0]
-    told = None if answer is None else unsealed(answer).record
+    answer_record = None if answer is None else unsealed(answer).record
     key, digest = row.record[1:end], row.record[end:]
-    return KeyedRequest(row.model, row.sequence, key, digest, told, row.samples)
+    return KeyedRequest(row.model, row.sequence, key, digest, answer_record, row.samples)
 
 
 def rollback_record(rollback: Rollback) -> bytes:

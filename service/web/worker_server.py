@@ -12,8 +12,8 @@ from typing import Any
 
 import uvicorn
 
+from service.access.copied_keys import CopiedKeys
 from service.access.key_ring import KeyRing
-from service.access.told_keys import ToldKeys
 from service.settings import Settings
 from service.web.formats.memory import MemoryBudget
 from service.web.http_server import PATIENCE_SECONDS, configuration, watch_keys
@@ -42,7 +42,7 @@ def serve_worker(
     """Answer clients until SIGTERM.
 
     channel: to the leader. forward: path of the socket on which the leader answers requests. keys:
-    as of `access.told_keys`.
+    as of `access.copied_keys`.
     """
     worker = _Worker(settings, keys)
     loop_factory = worker.config.get_loop_factory()
@@ -56,7 +56,7 @@ class _Worker:
     def __init__(self, settings: Settings, keys: bytes | None) -> None:
         self._settings = settings
         self._elsewhere = Use()
-        self._keys = ToldKeys(keys)
+        self._keys = CopiedKeys(keys)
         self._ring = KeyRing(self._keys)
         self._memory = MemoryBudget(settings.memory, lambda: self._elsewhere.held_bytes)
         self._streams = Streams()
@@ -127,13 +127,13 @@ class _Worker:
 
     async def _tell_use(self) -> None:
         """Tell the leader what requests use here, when it has changed."""
-        told = Use()
+        reported = Use()
         while True:
             connections = len(self._server.server_state.connections)
             use = Use(connections, len(self._streams), self._memory.held)
-            if use != told:
+            if use != reported:
                 self._channel.send(Kind.USE, *use)
-                told = use
+                reported = use
             # Connections may come and go by the thousand.
             await asyncio.sleep(_USE_SECONDS / 10)
             with contextlib.suppress(TimeoutError):

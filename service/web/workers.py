@@ -6,8 +6,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from service.access.copied_keys import written
 from service.access.key_ring import KeyRing
-from service.access.told_keys import written
 from service.engine.facade import Engine
 from service.errors import StartupError
 from service.settings import Settings

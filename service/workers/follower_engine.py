@@ -164,11 +164,11 @@ class FollowerEngine:
         self._check_room()
 
     async def remember(
-        self, model: Model, ids: list[RowId], rows: AskedRows, told: Answer
+        self, model: Model, ids: list[RowId], rows: AskedRows, response: Answer
     ) -> Answer:
         """Keep predicted rows until their labels come; see `Engine.remember`."""
         self.check_remembers(model)
-        given = (model.id, ids, rows_record(rows), told)
+        given = (model.id, ids, rows_record(rows), response)
         answer: Answer = await self._calls.answer(Kind.REMEMBER, *given)
         return answer
 
@@ -183,12 +183,12 @@ class FollowerEngine:
                 f"{self._settings.queue_bytes} may; try again"
             )
 
-    def _take_models(self, told: list[list[Any]], gone: list[int]) -> None:
+    def _take_models(self, models: list[list[Any]], gone: list[int]) -> None:
         changed = {model for model in self._models.values() if model.id in set(gone)}
         for model in changed:
             del self._models[model.name]
             self._views.drop(model)
-        for model_id, name, spec in told:
+        for model_id, name, spec in models:
             if name in self._models:
                 self._models[name].take_spec(read_stored_spec(spec))
                 changed.add(self._models[name])

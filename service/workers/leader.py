@@ -41,7 +41,7 @@ from service.workers.messages import (
 
 logger = logging.getLogger(__name__)
 
-# Between two looks at what nobody is told of: phases, models during recovery.
+# Between two looks at what nobody announces: phases, models during recovery.
 _LOOK_SECONDS = 0.05
 _REPORT_SECONDS = 1.0
 # What a replica is doing that has lost its fleet.
@@ -84,7 +84,7 @@ class Leader:
         self._models: dict[int, Model] = {}
         self._specs: dict[int, ModelSpec] = {}
         self._changes = -1
-        self._told_held = 0
+        self._announced_held = 0
         self._state = State()
         self._tasks: dict[Channel, set[asyncio.Task[None]]] = {}
         self._reports: dict[Channel, asyncio.Future[None]] = {}
@@ -163,7 +163,7 @@ class Leader:
         """Tell workers of phases and models, until cancelled."""
         while True:
             self._look()
-            if self._held() != self._told_held:
+            if self._held() != self._announced_held:
                 self._tell_use()
             await asyncio.sleep(_LOOK_SECONDS)
 
@@ -232,19 +232,19 @@ class Leader:
 
     def _tell_models(self, worker: _Worker) -> None:
         """Tell a worker of models that are new to it, or have another spec, and of those gone."""
-        told = [
+        models = [
             [model_id, self._models[model_id].name, spec.plain()]
             for model_id, spec in self._specs.items()
             if worker.specs.get(model_id) is not spec
         ]
         gone = [model_id for model_id in worker.specs if model_id not in self._specs]
         worker.specs = self._specs
-        worker.channel.send(Kind.MODELS, told, gone)
+        worker.channel.send(Kind.MODELS, models, gone)
 
     def _tell_use(self) -> None:
         """Tell each worker what the others use."""
-        use, self._told_held = self.use, self._held()
-        total = use._replace(held_bytes=use.held_bytes + self._told_held)
+        use, self._announced_held = self.use, self._held()
+        total = use._replace(held_bytes=use.held_bytes + self._announced_held)
         for worker in self._workers.values():
             worker.channel.send(Kind.USE, *total.minus(worker.use))
 
@@ -289,8 +289,10 @@ class Leader:
         reply = _Reply(channel, call, Kind.ANSWER)
         answer.add_done_callback(lambda done: _settle(reply, done))
 
-    async def _remember(self, model_id: int, ids: list[Any], rows: bytes, told: Answer) -> Answer:
-        return await self._engine.remember(self._model(model_id), ids, rows_of(rows), told)
+    async def _remember(
+        self, model_id: int, ids: list[Any], rows: bytes, response: Answer
+    ) -> Answer:
+        return await self._engine.remember(self._model(model_id), ids, rows_of(rows), response)
 
     async def _compiled(self, model_id: int, sparse: bool, seconds: float | None) -> None:
         await self._engine.readiness.compiled_for(self._model(model_id).spec, sparse, seconds)
@@ -367,7 +369,7 @@ class _Reply:
 
 
 def _settle(reply: _Reply, done: "asyncio.Future[Answer]") -> None:
-    """Tell a worker what a future was told."""
+    """Send a worker the result of a future."""
     error = done.exception()
     if isinstance(error, Exception):
         reply.set_exception(error)

@@ -13,7 +13,7 @@ class Counted:
     def __init__(self, engine: FollowerEngine) -> None:
         self.requests: dict[tuple[str, str, str], Histogram] = {}
         self._engine = engine
-        self._told: dict[Any, list[Any]] = {}
+        self._reported: dict[Any, list[Any]] = {}
         self._predicted: dict[tuple[int, str], int] = {}
 
     def since_last(self) -> dict[str, Any]:
@@ -29,18 +29,18 @@ class Counted:
         }
 
     def _since(self, name: Any, histogram: Histogram) -> list[Any]:
-        more = counted_since(histogram, self._told.get(name))
-        self._told[name] = [list(histogram.counts), histogram.total]
+        more = counted_since(histogram, self._reported.get(name))
+        self._reported[name] = [list(histogram.counts), histogram.total]
         return more
 
     def _rows(self) -> list[list[Any]]:
         """Return the numbers of rows that were predicted, by model and head."""
-        told, self._predicted = self._predicted, {}
+        before, self._predicted = self._predicted, {}
         rows = []
         for model in self._engine.models():
             for head, counts in model.counts.items():
                 key = model.id, head
                 self._predicted[key] = counts.predicted
-                if more := counts.predicted - told.get(key, 0):
+                if more := counts.predicted - before.get(key, 0):
                     rows.append([model.id, head, more])
         return rows

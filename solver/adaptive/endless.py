@@ -62,18 +62,18 @@ class EndlessLearner:
 
     def end_chunk(
         self,
-        said: NDArray[np.int64],
+        predicted: NDArray[np.int64],
         y: NDArray[np.int64],
         losses: Float64Array,
         combination: Combination,
     ) -> NDArray[np.int64] | None:
         """Do what is to be done after n rows; returns the places of classes that have moved.
 
-        said, y: (n,) the learner's classes and the labels. losses: (n, experts) of all.
+        predicted, y: (n,) the learner's classes and the labels. losses: (n, experts) of all.
         """
         more = losses[:, self.own.experts] - losses[:, self.recent.experts]
         self.evidence.absorb(more.mean(axis=1))
-        found = self.places.absorb(said, y)
+        found = self.places.absorb(predicted, y)
         wait = max(self.recent.horizon, PATIENCE * self.places.horizon)
         if found is not None:
             earlier = self.earlier[0] if self.earlier else _as_it_is(self.own, combination)
@@ -119,7 +119,7 @@ class EndlessLearners:
         self.neighbours = learners.neighbours
         self.each = [EndlessLearner(*pair) for pair in learners.endless()]
         self._experts = np.array([one.own.experts.stop - 1 for one in self.each], np.int64)
-        self._said = np.zeros((CHUNK, len(self.each)), np.int64)
+        self._predicted = np.zeros((CHUNK, len(self.each)), np.int64)
         self._y = np.zeros(CHUNK, np.int64)
         self._pending = 0
 
@@ -131,7 +131,7 @@ class EndlessLearners:
     def absorb(self, scores: Float64Array, y: NDArray[np.int64]) -> None:
         """Take note of the scores (n, experts, K) of rows and their labels."""
         part = slice(self._pending, self._pending + len(y))
-        self._said[part] = np.argmax(scores[:, self._experts], axis=2)
+        self._predicted[part] = np.argmax(scores[:, self._experts], axis=2)
         self._y[part] = y
         self._pending = part.stop
 
@@ -139,7 +139,7 @@ class EndlessLearners:
         """Do what is to be done, given the losses (CHUNK, experts) of the last rows."""
         n, self._pending = self._pending, 0
         for e, one in enumerate(self.each):
-            found = one.end_chunk(self._said[:n, e], self._y[:n], losses, combination)
+            found = one.end_chunk(self._predicted[:n, e], self._y[:n], losses, combination)
             if found is not None and self.neighbours is not None:
                 self.neighbours.follow(found)
 
@@ -148,11 +148,11 @@ class EndlessLearners:
         """Memory in bytes."""
         earlier = [array for one in self.each for former in one.earlier for array in former]
         tables = [one.places.table for one in self.each]
-        return sum(array.nbytes for array in [*earlier, *tables, self._said, self._y])
+        return sum(array.nbytes for array in [*earlier, *tables, self._predicted, self._y])
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All of it as plain arrays."""
-        arrays = {"endless_said": self._said[: self._pending].copy()}
+        arrays = {"endless_said": self._predicted[: self._pending].copy()}
         arrays["endless_y"] = self._y[: self._pending].copy()
         for e, one in enumerate(self.each):
             arrays |= one.state(f"endless{e}")
@@ -161,7 +161,7 @@ class EndlessLearners:
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
         self._pending = len(state["endless_y"])
-        self._said[: self._pending] = state["endless_said"]
+        self._predicted[: self._pending] = state["endless_said"]
         self._y[: self._pending] = state["endless_y"]
         for e, one in enumerate(self.each):
             one.restore(f"endless{e}", state)

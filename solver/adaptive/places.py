@@ -24,7 +24,7 @@ class Places:
     """Where a learner's classes are now.
 
     class_horizon: samples a class, of at least four classes.
-    table: (K, K), row what the learner said, column the label. advantage: as above.
+    table: (K, K), row the class that was predicted, column the label. advantage: as above.
     """
 
     def __init__(self, class_horizon: float = CLASS_HORIZON) -> None:
@@ -43,15 +43,17 @@ class Places:
         """In samples."""
         return self.class_horizon * max(LEAST_CLASSES, len(self.table))
 
-    def absorb(self, said: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    def absorb(
+        self, predicted: NDArray[np.int64], y: NDArray[np.int64]
+    ) -> NDArray[np.int64] | None:
         """The place (K,) of each class, once they are found; the learner is to say them then.
 
-        said, y: (n,) the learner's classes for rows, and their labels.
+        predicted, y: (n,) the learner's classes for rows, and their labels.
         """
         classes, before = len(self.table), self._found
-        more = np.count_nonzero(before[said] == y) - np.count_nonzero(said == y)
+        more = np.count_nonzero(before[predicted] == y) - np.count_nonzero(predicted == y)
         self.advantage = max(0.0, self.advantage + more - MARGIN * len(y))
-        counts = np.bincount(said * classes + y, minlength=classes * classes)
+        counts = np.bincount(predicted * classes + y, minlength=classes * classes)
         self.table *= math.exp(-len(y) / self.horizon)
         self.table += counts.reshape(classes, classes)
         places = self._found = self.most_frequent()

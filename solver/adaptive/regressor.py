@@ -136,11 +136,11 @@ class AdaptiveRegressor:
         answers, errors = values.combine_values(self.combination, all_values, awake, t, weight)
         self.losses.add(errors)
         self.scale.absorb(y)
-        said = np.full(1, np.nan) if first else self.scale.from_units(answers)
+        answered = np.full(1, np.nan) if first else self.scale.from_units(answers)
         self.samples += len(y)
         if self._at_boundary():
             self._end_chunk()
-        return said
+        return answered
 
     def _at_boundary(self) -> bool:
         n = self.samples

@@ -106,8 +106,8 @@ class ClassCalibration:
         scores, codes = self._joined(0)
         self._seen += self._held
         self._waiting, self._held = [], 0
-        said = ~np.isnan(scores).all(axis=1)
-        scores, codes = scores[said], codes[said]
+        valid = ~np.isnan(scores).all(axis=1)
+        scores, codes = scores[valid], codes[valid]
         if not len(codes):
             return
         old = self._picture

@@ -86,9 +86,9 @@ class ValueCalibration:
     def absorb(self, predicted: Float64Array, y: Float64Array) -> None:
         """Take in predictions (n,) of targets (n,); NaN is no prediction."""
         distance = np.abs(predicted - y)
-        said = np.isfinite(distance)
-        if not said.all():
-            distance = distance[said]
+        valid = np.isfinite(distance)
+        if not valid.all():
+            distance = distance[valid]
         start = 0
         while start < len(distance):
             room = until_next(self._picture.samples) - self._held

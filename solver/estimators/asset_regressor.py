@@ -108,8 +108,8 @@ class AssetRegressor(RegressorMixin, AssetEstimator, CalibratedValues):
         else:
             rows = as_kind(takes_sparse(self._view.features), rows)
             check_norms(self._learner.kernel, rows)
-        said = self._learner.absorb(rows, y, weight=samples.weight)
-        self._calibration.absorb(said.prediction, y)
+        answer = self._learner.absorb(rows, y, weight=samples.weight)
+        self._calibration.absorb(answer.prediction, y)
         self._publish()
         return self
 

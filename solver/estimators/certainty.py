@@ -1,4 +1,4 @@
-"""Probabilities, sets and intervals of estimators, by what they said before each label came.
+"""Probabilities, sets and intervals of estimators, by what they predicted before each label.
 
 `partial_fit` predicts each sample before it learns it, so its labels tell how sure the estimator
 may be; `fit`, which shuffles samples and passes over them again, says nothing of that kind.
@@ -15,7 +15,7 @@ from solver.arrays import Float64Array
 from solver.calibration.classes import ClassCalibration, ClassConfidence
 from solver.calibration.values import ValueCalibration, ValueConfidence
 from solver.estimators.checks import is_finite
-from solver.stream.votes import Answer, Said
+from solver.stream.votes import Answer, HeadAnswer
 
 
 def check_confidence(confidence: Any) -> float:
@@ -83,10 +83,10 @@ class CalibratedClasses:
         return self._confidence.probabilities(self._scores([self._predict(X)]))
 
     def _scores(self, answers: list[Answer]) -> Float64Array:
-        return Said(tuple(self.classes_.tolist()), answers).vote.scores
+        return HeadAnswer(tuple(self.classes_.tolist()), answers).vote.scores
 
     def _take_note(self, answer: Answer, codes: NDArray[np.int64]) -> None:
-        """Take in what was said of samples before they were learned, and their class numbers."""
+        """Learn from an answer to samples before they were learned, and their class numbers."""
         self._calibration.absorb(self._scores([answer]), codes)
 
 

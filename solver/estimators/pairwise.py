@@ -28,8 +28,8 @@ class OneVersusOneClassifier(ClassifierMixin, KernelEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Returns the labels of (n, d) rows."""
-        said = self._predict(X)
-        return np.asarray(self.classes_[said.prediction])
+        answer = self._predict(X)
+        return np.asarray(self.classes_[answer.prediction])
 
     def _predict(self, X: Any) -> Predicted:
         rows = self._rows_to_predict(X)  # which raises where nothing was fitted

@@ -141,8 +141,8 @@ class SFWRegressor(RegressorMixin, KernelEstimator, CalibratedValues):
         else:
             rows = same_kind(self._view.rows.exact, rows)
             check_norms(self._learner.kernel, rows)
-        said = self._learner.absorb(rows, y, weight=samples.weight)
-        self._calibration.absorb(said.prediction, y)
+        answer = self._learner.absorb(rows, y, weight=samples.weight)
+        self._calibration.absorb(answer.prediction, y)
         self._publish()
         self.__dict__.pop("support_", None)
         return self

@@ -25,7 +25,7 @@ from solver.stream.explanations import Explanation
 from solver.stream.model import StreamModel, Taught
 from solver.stream.parameters import Task
 from solver.stream.rows import StreamRows
-from solver.stream.votes import Said
+from solver.stream.votes import HeadAnswer
 
 # The number of rows that `fit` passes to the model at a time.
 _PART = 8192
@@ -220,7 +220,7 @@ class StreamEstimator(BaseEstimator):
             some = _rows_in(rows, part)
             self._learn(some, y[part], taught, weights_of(weight, part))
 
-    def _said(self, rows: Rows | SparseRows) -> Said:
+    def _head_answer(self, rows: Rows | SparseRows) -> HeadAnswer:
         """What the model says of rows. Raises ValueError for those that do not fit."""
         with explaining():
             return self._model.view().predict(rows)

@@ -120,8 +120,8 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The labels of n rows."""
-        said = self._said(self._rows(X))
-        return np.asarray(self.classes_[self._order()[said.prediction]])
+        head_answer = self._head_answer(self._rows(X))
+        return np.asarray(self.classes_[self._order()[head_answer.prediction]])
 
     def predict_proba(self, X: Any) -> Float64Array:
         """The probabilities (n, classes) of the classes in `classes_`."""
@@ -195,7 +195,7 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         return np.array(self._model.classes, np.int64)
 
     def _probability(self, X: Rows | SparseRows) -> Float64Array:
-        found = self._said(X).probability
+        found = self._head_answer(X).probability
         assert found is not None
         probability = np.zeros((len(found), len(self.classes_)))
         probability[:, self._order()] = found

@@ -82,17 +82,21 @@ class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
         return_std: whether the standard deviations (n,) of their targets follow, as those of the
             learners' Gaussian likelihoods together.
         """
-        said = self._said(self._rows(X))
-        return (said.prediction, said.deviation) if return_std else said.prediction
+        head_answer = self._head_answer(self._rows(X))
+        return (
+            (head_answer.prediction, head_answer.deviation)
+            if return_std
+            else head_answer.prediction
+        )
 
     def predict_interval(self, X: Any, confidence: float = 0.9) -> Float64Array:
         """The ends (n, 2) of intervals that have the target so often; infinite at first.
 
         Raises ValueError for a confidence that is not between 0 and 1.
         """
-        said, head = self._said(self._rows(X)), self._model.view().heads[BANK]
+        head_answer, head = self._head_answer(self._rows(X)), self._model.view().heads[BANK]
         assert isinstance(head, ValueHeadView)
-        return interval_of(head.confidence, said.prediction, confidence)
+        return interval_of(head.confidence, head_answer.prediction, confidence)
 
     def explain(self, X: Any, most: int = 5) -> list[list[dict[str, Any]]]:
         """Of each row the features that move its value most.

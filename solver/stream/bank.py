@@ -69,13 +69,13 @@ class BankPicture(NamedTuple):
         self, x: Float64Array, direction: Float64Array, votes: Float64Array | None
     ) -> Gradient:
         """As of `class_head.LearnerView`."""
-        told = None if votes is None else votes[0]
+        heard = None if votes is None else votes[0]
         if isinstance(self.model, ClassView):
             # Of two classes the scores are -f/2 and f/2 of f = log(p_1 / p_0).
             if len(direction) == 2:
                 direction = 0.5 * (direction[1] - direction[0]) * np.array([-1.0, 1.0])
-            return Gradient(*class_gradient(self.model, x, direction, told))
-        found = value_gradient(self.model, x, told)
+            return Gradient(*class_gradient(self.model, x, direction, heard))
+        found = value_gradient(self.model, x, heard)
         return Gradient(direction[0] * found.of_row, direction[0] * found.of_votes)
 
 

@@ -13,7 +13,7 @@ from solver.rows.sample_weights import Weights
 from solver.stream.explanations import Contest, Known, contests_of
 from solver.stream.labels import Label, LabelKey, key_of
 from solver.stream.reasons import Gradient, MemberPulls, Slope, by_voter
-from solver.stream.votes import NO_VOTES, Answer, Said, Votes, class_scores
+from solver.stream.votes import NO_VOTES, Answer, HeadAnswer, Votes, class_scores
 
 
 class LearnerView(Protocol):
@@ -54,9 +54,9 @@ L = TypeVar("L", bound=ClassLearner)
 
 
 class Learned(NamedTuple):
-    """What a head said of rows before it learned them, and (n,) the numbers of their labels."""
+    """A head's answer to rows before it learned them, and (n,) the numbers of their labels."""
 
-    said: Said
+    head_answer: HeadAnswer
     codes: NDArray[np.int64]
 
 
@@ -80,9 +80,9 @@ class ClassHead(Generic[L]):
 
     def absorb(
         self, X: Matrix, y: Iterable[Label], votes: Votes = NO_VOTES, weight: Weights = None
-    ) -> Said:
-        """Learn rows with their labels, in order; what was said of each before it was learned."""
-        return self.learn(X, y, votes, weight).said
+    ) -> HeadAnswer:
+        """Learn rows with their labels, in order; return the answer to each before that."""
+        return self.learn(X, y, votes, weight).head_answer
 
     def learn(
         self, X: Matrix, y: Iterable[Label], votes: Votes = NO_VOTES, weight: Weights = None
@@ -90,9 +90,9 @@ class ClassHead(Generic[L]):
         """`absorb`, and the class numbers of the labels."""
         codes = np.array(self.meet(y), np.int64)
         scores = class_scores(votes, self.voters, self.classes)
-        said = Said(tuple(self.classes), self.learner.absorb(X, codes, scores, weight))
-        self.calibration.absorb(said.vote.scores, codes)
-        return Learned(said, codes)
+        head_answer = HeadAnswer(tuple(self.classes), self.learner.absorb(X, codes, scores, weight))
+        self.calibration.absorb(head_answer.vote.scores, codes)
+        return Learned(head_answer, codes)
 
     def view(self, learner: LearnerView) -> "ClassHeadView":
         """The head as it is now. learner: a picture of its learner."""
@@ -121,23 +121,23 @@ class ClassHeadView(NamedTuple):
     confidence: ClassConfidence
     lacks: str
 
-    def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> Said:
+    def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> HeadAnswer:
         """What the head says of finite rows. It must lack nothing."""
         scores = class_scores(votes, self.voters, self.classes)
-        return Said(self.classes, [self.learner.predict(X, scores)])
+        return HeadAnswer(self.classes, [self.learner.predict(X, scores)])
 
-    def contests(self, said: Said) -> list[Contest]:
+    def contests(self, head_answer: HeadAnswer) -> list[Contest]:
         """As of `explanations.Explaining`."""
-        probability = self.probabilities(said)
+        probability = self.probabilities(head_answer)
         known = None
         if probability is not None:
             slope = (
                 1.0
-                if said.probability is not None
+                if head_answer.probability is not None
                 else self.confidence.scaling_of(len(self.classes)).slope
             )
             known = Known(probability, slope)
-        return contests_of(said.vote.scores, said.prediction, known)
+        return contests_of(head_answer.vote.scores, head_answer.prediction, known)
 
     def pulls(self, x: Matrix, wanted: int, other: int) -> MemberPulls | None:
         """As of `explanations.Explaining`."""
@@ -149,14 +149,14 @@ class ClassHeadView(NamedTuple):
         found = self.learner.gradient(x, direction, scores)
         return by_voter(found, self.voters, votes, self.classes)
 
-    def probabilities(self, said: Said) -> Float64Array | None:
-        """(n, K) of what the head said; None where no answer of before a label tells how sure."""
-        own = said.probability
+    def probabilities(self, head_answer: HeadAnswer) -> Float64Array | None:
+        """(n, K) of the head's answer; None while no answer before a label shows how sure it is."""
+        own = head_answer.probability
         if own is not None:
             return own
         if self.confidence.scaling is None:
             return None
-        return self.confidence.probabilities(said.vote.scores)
+        return self.confidence.probabilities(head_answer.vote.scores)
 
 
 def _lacks(classes: Sequence[Label]) -> str:

@@ -12,7 +12,7 @@ from solver.prepare.named_rows import Rows
 from solver.rows.matrix import Matrix, SparseRows, n_rows, take_rows
 from solver.stream.reasons import MemberPulls, Sloped, gradient_of
 from solver.stream.rows import RowsView
-from solver.stream.votes import Said, Vote, Votes
+from solver.stream.votes import HeadAnswer, Vote, Votes
 
 # What a class has at least where probabilities become logarithms.
 _LEAST = 1e-300
@@ -41,8 +41,8 @@ class Known(NamedTuple):
 class Explaining(Sloped, Protocol):
     """A picture of a head that says why."""
 
-    def contests(self, said: Said, /) -> Sequence[Contest] | None:
-        """One for each row that the head said something of; None where numbers are learned."""
+    def contests(self, head_answer: HeadAnswer, /) -> Sequence[Contest] | None:
+        """One for each row to which the head had an answer; None where numbers are learned."""
 
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
         """The members' part for one row; None of a head that has no members."""
@@ -66,7 +66,7 @@ def explanations(
     view: RowsView,
     rows: Rows | SparseRows,
     X: Matrix,
-    said: Said,
+    head_answer: HeadAnswer,
     votes: Votes,
 ) -> Iterator[Explanation]:
     """One for each row, made when it is asked for: the pulls of many members are large.
@@ -74,15 +74,15 @@ def explanations(
     rows, X: as they were given, and as heads see them. votes: as the head was told.
     """
     own = heads[head]
-    contests = own.contests(said)
+    contests = own.contests(head_answer)
     encoded = None if isinstance(X, SparseRows) else _encoded(view, rows, X)
     for i in range(n_rows(X)):
         contest = None if contests is None else contests[i]
         one = take_rows(X, slice(i, i + 1))
         members = None if contest is None else own.pulls(one, contest.wanted, contest.other)
-        told = {name: Vote(vote.classes, vote.scores[i : i + 1]) for name, vote in votes.items()}
+        heard = {name: Vote(vote.classes, vote.scores[i : i + 1]) for name, vote in votes.items()}
         x = _dense(one)
-        slope = gradient_of(head, heads, x, _direction(contest, said), told)
+        slope = gradient_of(head, heads, x, _direction(contest, head_answer), heard)
         if encoded is None:
             gradient = _of_present(view, x, slope)
         else:
@@ -110,12 +110,12 @@ def contests_of(
     return found
 
 
-def _direction(contest: Contest | None, said: Said) -> Float64Array:
+def _direction(contest: Contest | None, head_answer: HeadAnswer) -> Float64Array:
     """What the head's scores count in what is explained."""
     if contest is None:
         return np.ones(1)
-    assert said.classes is not None
-    direction = np.zeros(len(said.classes))
+    assert head_answer.classes is not None
+    direction = np.zeros(len(head_answer.classes))
     direction[contest.wanted], direction[contest.other] = contest.slope, -contest.slope
     return direction
 

@@ -22,7 +22,7 @@ from solver.stream.reasons import MemberPulls
 from solver.stream.rows import Part, RowsView, StreamRows
 from solver.stream.turns import absorb_in_turn, votes_for
 from solver.stream.value_head import ValueHead, ValueHeadView
-from solver.stream.votes import Said, Votes
+from solver.stream.votes import HeadAnswer, Votes
 from solver.working_set.learner import WorkingSet
 
 # The learner of the papers that learns the samples, too.
@@ -45,7 +45,7 @@ class StreamView(NamedTuple):
     rows: RowsView
     heads: dict[str, HeadView]
 
-    def predict(self, rows: Rows | SparseRows) -> Said:
+    def predict(self, rows: Rows | SparseRows) -> HeadAnswer:
         """What the bank says of rows. Raises Misfit, AnotherKind for those that do not fit."""
         return self._predict(self._matrix(rows))[0]
 
@@ -55,8 +55,8 @@ class StreamView(NamedTuple):
         Raises as `predict`.
         """
         X = self._matrix(rows)
-        said, votes = self._predict(X)
-        found = explanations(BANK, self.heads, self.rows, rows, X, said, votes)
+        head_answer, votes = self._predict(X)
+        found = explanations(BANK, self.heads, self.rows, rows, X, head_answer, votes)
         for i, one in enumerate(found):
             yield one._replace(members=self._members(X, i, one.contest))
 
@@ -70,7 +70,7 @@ class StreamView(NamedTuple):
     def _matrix(self, rows: Rows | SparseRows) -> Matrix:
         return rows if isinstance(rows, SparseRows) else self.rows.matrix(rows)
 
-    def _predict(self, X: Matrix) -> tuple[Said, Votes]:
+    def _predict(self, X: Matrix) -> tuple[HeadAnswer, Votes]:
         votes = votes_for(BANK, self.heads, LISTENERS, lambda name: self.heads[name].predict(X))
         return self.heads[BANK].predict(X, votes), votes
 

@@ -44,9 +44,9 @@ class OnePlaceEach(Places):
         table = self.table + 1e-9 * np.eye(len(self.table))
         places = np.full(len(table), -1, np.int64)
         for _ in places:
-            said, label = np.unravel_index(table.argmax(), table.shape)
-            places[said] = label
-            table[said], table[:, label] = -1.0, -1.0
+            predicted, label = np.unravel_index(table.argmax(), table.shape)
+            places[predicted] = label
+            table[predicted], table[:, label] = -1.0, -1.0
         return places
 
 
@@ -56,8 +56,8 @@ class MovedClasses:
     def __init__(self) -> None:
         self.seen = 0
         self._places = OnePlaceEach(_CLASS_HORIZON)
-        # Of the last samples: what was said, -1 for nothing, and the labels.
-        self._said = self._y = np.empty(0, np.int64)
+        # Of the last samples: the predicted classes, -1 for none, and the labels.
+        self._predicted = self._y = np.empty(0, np.int64)
 
     @property
     def room(self) -> int:
@@ -67,12 +67,12 @@ class MovedClasses:
     @property
     def nbytes(self) -> int:
         """Memory in bytes."""
-        return self._said.nbytes + self._y.nbytes + self._places.table.nbytes
+        return self._predicted.nbytes + self._y.nbytes + self._places.table.nbytes
 
-    def absorb(self, said: NDArray[np.int64], y: NDArray[np.int64]) -> Move | None:
+    def absorb(self, predicted: NDArray[np.int64], y: NDArray[np.int64]) -> Move | None:
         """Take note of classes for at most `room` samples, and their labels."""
         kept = slice(max(0, len(self._y) + len(y) - _REMEMBERED), None)
-        self._said = np.concatenate([self._said[kept], said])
+        self._predicted = np.concatenate([self._predicted[kept], predicted])
         self._y = np.concatenate([self._y[kept], y])
         self.seen += len(y)
         if self.seen % _PERIOD:
@@ -83,33 +83,37 @@ class MovedClasses:
         return found
 
     def _look(self, part: slice) -> Move | None:
-        said, y = self._said[part], self._y[part]
-        classes = 1 + int(max(self._said.max(), self._y.max()))
+        predicted, y = self._predicted[part], self._y[part]
+        classes = 1 + int(max(self._predicted.max(), self._y.max()))
         if classes > len(self._places.table):
             self._places.meet(classes)
-        told = said >= 0
-        places = self._places.absorb(said[told], y[told])
+        known = predicted >= 0
+        places = self._places.absorb(predicted[known], y[known])
         if places is None:
             return None
-        moved = np.where(self._said < 0, -1, places[self._said])
+        moved = np.where(self._predicted < 0, -1, places[self._predicted])
         # Before the change most answers are right as they are, after it once they have moved.
-        as_they_are, once_moved = self._said == self._y, moved == self._y
+        as_they_are, once_moved = self._predicted == self._y, moved == self._y
         change = int(np.argmax(np.cumsum(as_they_are.astype(np.int64) - once_moved))) + 1
         if not as_they_are[change:].mean() < _MOST < once_moved[change:].mean():
             self._places = OnePlaceEach(_CLASS_HORIZON)
             return None
-        self._said, self._y[:change] = moved, places[self._y[:change]]
+        self._predicted, self._y[:change] = moved, places[self._y[:change]]
         return Move(places, self.seen - len(self._y) + change)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All of it as plain arrays."""
-        own = {"moved_said": self._said, "moved_y": self._y, "moved_seen": np.array([self.seen])}
+        own = {
+            "moved_said": self._predicted,
+            "moved_y": self._y,
+            "moved_seen": np.array([self.seen]),
+        }
         return {name: array.copy() for name, array in own.items()} | self._places.state("moved")
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `state` gave."""
         self.seen = int(state["moved_seen"][0])
-        self._said, self._y = np.array(state["moved_said"]), np.array(state["moved_y"])
+        self._predicted, self._y = np.array(state["moved_said"]), np.array(state["moved_y"])
         self._places.restore("moved", state)
 
 
@@ -135,8 +139,8 @@ class FollowingSet:
         while start < len(codes):
             part = slice(start, start + self._classes.room)
             found = self.set.absorb(X[part], codes[part], weights_of(weight, part))
-            said = np.concatenate([one.prediction for one in found])
-            move = self._classes.absorb(said, codes[part])
+            predicted = np.concatenate([one.prediction for one in found])
+            move = self._classes.absorb(predicted, codes[part])
             if move is not None:
                 self.set.relabel(*move)
             answers += found

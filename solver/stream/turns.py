@@ -29,7 +29,7 @@ class Learning(Protocol[S_co]):
     """A head that learns."""
 
     def absorb(self, X: Matrix, y: Any, votes: Votes, weight: Weights, /) -> S_co:
-        """Learn rows in order; what the head said of each before it learned it."""
+        """Learn rows in order; return the head's answer to each before it learned it."""
 
 
 def in_turn(names: Iterable[N], listeners: Collection[str]) -> list[N]:
@@ -47,7 +47,7 @@ def absorb_in_turn(
     y: Any,
     weight: Weights,
 ) -> dict[N, S]:
-    """Have the heads `learning` learn a block; what was said of it by each head that was asked.
+    """Have the heads `learning` learn a block; return the answers of each head that was asked.
 
     ask: what a head that does not learn says of the block; None where it has nothing to say.
     served: a head that is asked in any case.
@@ -55,13 +55,13 @@ def absorb_in_turn(
     others = [name for name in heads if name not in learning]
     if not any(name in listeners for name in learning):
         others = [name for name in others if name == served]
-    said = answers_of(others, ask)
-    votes: dict[str, Vote] = {name: speech.vote for name, speech in said.items()}
+    head_answers = answers_of(others, ask)
+    votes: dict[str, Vote] = {name: speech.vote for name, speech in head_answers.items()}
     for name in in_turn(learning, listeners):
-        said[name] = heads[name].absorb(X, y, votes, weight)
+        head_answers[name] = heads[name].absorb(X, y, votes, weight)
         if name not in listeners and len(learning) > 1:
-            votes[name] = said[name].vote
-    return said
+            votes[name] = head_answers[name].vote
+    return head_answers
 
 
 def votes_for(

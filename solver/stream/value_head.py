@@ -11,7 +11,7 @@ from solver.rows.matrix import Matrix
 from solver.rows.sample_weights import Weights
 from solver.stream.class_head import LearnerView
 from solver.stream.reasons import Slope, by_voter
-from solver.stream.votes import NO_VOTES, Answer, Said, Votes, values
+from solver.stream.votes import NO_VOTES, Answer, HeadAnswer, Votes, values
 
 
 class Values(NamedTuple):
@@ -49,11 +49,13 @@ class ValueHead(Generic[L]):
 
     def absorb(
         self, X: Matrix, y: Float64Array, votes: Votes = NO_VOTES, weight: Weights = None
-    ) -> Said:
-        """Learn rows with their targets, in order; what was said of each before it was learned."""
-        said = Said(None, self.learner.absorb(X, y, values(votes, self.voters), weight))
-        self.calibration.absorb(said.prediction, y)
-        return said
+    ) -> HeadAnswer:
+        """Learn rows with their targets, in order; return the answer to each before that."""
+        head_answer = HeadAnswer(
+            None, self.learner.absorb(X, y, values(votes, self.voters), weight)
+        )
+        self.calibration.absorb(head_answer.prediction, y)
+        return head_answer
 
     def view(self, learner: LearnerView) -> "ValueHeadView":
         """The head as it is now. learner: a picture of its learner."""
@@ -67,11 +69,11 @@ class ValueHeadView(NamedTuple):
     voters: tuple[str, ...]
     confidence: ValueConfidence
 
-    def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> Said:
+    def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> HeadAnswer:
         """What the head says of finite rows."""
-        return Said(None, [self.learner.predict(X, values(votes, self.voters))])
+        return HeadAnswer(None, [self.learner.predict(X, values(votes, self.voters))])
 
-    def contests(self, _: Said) -> None:
+    def contests(self, _: HeadAnswer) -> None:
         """Numbers have none."""
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:

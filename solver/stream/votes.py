@@ -1,4 +1,4 @@
-"""What heads say of rows, and how another head is told."""
+"""What heads answer for rows, and how another head hears it."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -53,8 +53,8 @@ class Decided(NamedTuple):
     decision: Float64Array
 
 
-class Said:
-    """What a head says of rows, part by part, of which later ones may know more classes.
+class HeadAnswer:
+    """A head's answer for rows, part by part, of which later ones may know more classes.
 
     classes: known after the last part, in the order of their numbers; None of numbers.
     prediction: (n,) class numbers, -1 where there is none, or values, NaN where there is none.

@@ -105,10 +105,10 @@ class Forwarding:
         """Answer with the models of all replicas, those included that nobody leads yet."""
         try:
             names = await self._director.names()
-            told = await asyncio.gather(
+            listings = await asyncio.gather(
                 *(self._hop.get(replica.url, scope, "") for replica in self._director.living())
             )
-            listed = {model["model"]: model for one in told if one for model in one["models"]}
+            listed = {model["model"]: model for one in listings if one for model in one["models"]}
             prefix = scope["state"]["grant"].prefix
             missing = [name for name in names if name.startswith(prefix) and name not in listed]
             for name in missing:

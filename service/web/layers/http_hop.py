@@ -14,7 +14,7 @@ from service.web.layers.kept_body import NOT_LEADER, KeptBody
 # Says that a replica has sent the call on.
 MARK = b"wolfstream-forwarded"
 CONNECT_SECONDS = 1.0
-# Of one connection, and said anew by each.
+# Headers of one connection, which each connection sends anew.
 OF_A_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te"})
 _LOOK_SECONDS, _LIST_SECONDS = 0.25, 5.0
 # Checked here, and answered here: the leader would say it once more.
@@ -48,8 +48,8 @@ class HttpHop:
             )
         except httpx.TransportError:
             return None
-        told: dict[str, Any] | None = response.json() if response.is_success else None
-        return told
+        answered: dict[str, Any] | None = response.json() if response.is_success else None
+        return answered
 
     async def forward(self, target: Target, scope: Scope, body: KeptBody, send: Send) -> bool:
         """Whether a replica has answered. Raises Unreachable, InDoubt, TooLarge, NotReady."""

@@ -45,12 +45,12 @@ async def relay(
         if error.response.status_code == NOT_LEADER:
             return False
         await receive()
-        told = error.response
-        raw = [(k.lower().encode(), v.encode()) for k, v in told.headers.raw_items()]
-        headers_told = [(k, v) for k, v in raw if k not in OF_A_HOP]
-        start = {"status": told.status_code, "headers": headers_told}
+        refusal = error.response
+        raw = [(k.lower().encode(), v.encode()) for k, v in refusal.headers.raw_items()]
+        kept_headers = [(k, v) for k, v in raw if k not in OF_A_HOP]
+        start = {"status": refusal.status_code, "headers": kept_headers}
         await send({"type": "websocket.http.response.start", **start})
-        await send({"type": "websocket.http.response.body", "body": told.body or b""})
+        await send({"type": "websocket.http.response.body", "body": refusal.body or b""})
         return True
     except (OSError, TimeoutError, WebSocketException):
         raise Unreachable from None

@@ -143,16 +143,20 @@ def _size(files: Iterable[Path]) -> int:
     return total
 
 
-def _of_fleet(told: dict[str, Any]) -> Iterator[Metric]:
-    here = next(one for one in told["replicas"] if one["url"] == told["replica"])
-    yield gauge("fleet_replicas", "Replicas of the fleet that are heard.", len(told["replicas"]))
+def _of_fleet(known_fleet: dict[str, Any]) -> Iterator[Metric]:
+    here = next(one for one in known_fleet["replicas"] if one["url"] == known_fleet["replica"])
+    yield gauge(
+        "fleet_replicas", "Replicas of the fleet that are heard.", len(known_fleet["replicas"])
+    )
     yield gauge("fleet_leads", "Models that this replica leads.", len(here["leads"]))
     yield gauge("fleet_follows", "Models that this replica stands by for.", len(here["follows"]))
-    yield gauge("fleet_lag_seconds", "For how long NATS is not reached.", told["lag_seconds"])
-    lags = [view["lag_seconds"] for view in told["views"].values()]
+    yield gauge(
+        "fleet_lag_seconds", "For how long NATS is not reached.", known_fleet["lag_seconds"]
+    )
+    lags = [view["lag_seconds"] for view in known_fleet["views"].values()]
     yield gauge("fleet_views", "Models of others whose views this replica holds.", len(lags))
     text = "For how long it is not known whether the oldest of these views is the newest."
     yield gauge("fleet_view_lag_seconds", text, max(lags, default=0.0))
     takeovers = counters("fleet_takeovers", "Terms that this replica has begun.", [])
-    takeovers.add_metric([], told["takeovers"])
+    takeovers.add_metric([], known_fleet["takeovers"])
     yield takeovers

@@ -70,8 +70,8 @@ def add_challengers(app: FastAPI, engine: Engine) -> None:
         expected = read_if_match(request.headers.getlist("if-match"))
         request.state.grant.check_model(challenger)
         pair = engine.model(name), engine.model(challenger)
-        told = await engine.orders.promote(*pair, expected)
-        return respond(request, body_format, told)
+        promoted = await engine.orders.promote(*pair, expected)
+        return respond(request, body_format, promoted)
 
 
 def _read_promotion(given: Any) -> str:

@@ -102,7 +102,7 @@ async def predict(
     predictions, more = await _predictions(model, published, name, question, lease)
     model.counts[name].predicted += count
     engine.metrics.predict.observe(time.monotonic() - began)
-    told = {
+    response = {
         "model": model.name,
         "sequence": published.sequence,
         "epoch": published.epoch,
@@ -113,8 +113,8 @@ async def predict(
         **more,
     }
     if ids is None:
-        return told
-    return await engine.remember(model, ids, rows, {**told, "ids": ids})
+        return response
+    return await engine.remember(model, ids, rows, {**response, "ids": ids})
 
 
 def label(

@@ -249,8 +249,8 @@ class Session:
 
     async def _greeting(self) -> dict[str, Any]:
         epoch, sequence = await self._engine.moment(self._model)
-        told = {"model": self._model.name, "window": self._window}
-        return {"hello": {**told, "sequence": sequence, "epoch": epoch}}
+        greeting = {"model": self._model.name, "window": self._window}
+        return {"hello": {**greeting, "sequence": sequence, "epoch": epoch}}
 
 
 def _fields(frame: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

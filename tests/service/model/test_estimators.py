@@ -60,8 +60,8 @@ def test_classes_are_predicted_with_the_bits_of_the_service(
     said = published.predict("adaptive", published.matrix(rows))
     assert said.prediction == model.predict(rows).tolist()
     order = [published.heads["adaptive"].source["classes"].index(c) for c in model.classes_]
-    assert said.said.probability is not None
-    np.testing.assert_array_equal(said.said.probability[:, order], model.predict_proba(rows))
+    assert said.head_answer.probability is not None
+    np.testing.assert_array_equal(said.head_answer.probability[:, order], model.predict_proba(rows))
 
 
 @pytest.mark.parametrize("temporal", [False, True])
@@ -76,8 +76,8 @@ def test_numbers_are_predicted_with_the_bits_of_the_service(temporal: bool) -> N
     said = published.predict("adaptive", published.matrix(rows))
     value, deviation = model.predict(rows, return_std=True)
     np.testing.assert_array_equal(said.prediction, value)
-    assert said.said.deviation is not None
-    np.testing.assert_array_equal(said.said.deviation, deviation)
+    assert said.head_answer.deviation is not None
+    np.testing.assert_array_equal(said.head_answer.deviation, deviation)
 
 
 @pytest.mark.parametrize(("call", "taught"), [("samples", "working_set"), ("asset", "asset")])
@@ -127,7 +127,7 @@ def test_rows_by_name_one_at_a_time_have_the_bits_of_the_service() -> None:
     for x in ({"b": 0.3, "c": 5.0, "a": 1e-3}, {"a": 1e-3, "c": 5.0}):
         said = published.predict(
             "adaptive", published.matrix(read_rows({"x": x}, prepared=True))
-        ).said
+        ).head_answer
         assert said.probability is not None
         told = dict(zip(classes, said.probability[0].tolist(), strict=True))
         assert told == model.predict_proba_one(x)
@@ -162,7 +162,7 @@ def test_tables_in_any_order_have_the_bits_of_the_service(taught: Any, missing: 
     learner.publish()
     turned, published = [row[::-1] for row in rooms(50, seed=1)[0]], learner.model.published
     asked = read_rows({"x": turned, "names": names[::-1]}, prepared=True)
-    said = published.predict("adaptive", published.matrix(asked)).said
+    said = published.predict("adaptive", published.matrix(asked)).head_answer
     order = [published.heads["adaptive"].source["classes"].index(c) for c in model.classes_]
     assert said.probability is not None
     told = model.predict_proba(pd.DataFrame(turned, columns=names[::-1], dtype=object))
@@ -183,7 +183,7 @@ def test_values_by_name_one_at_a_time_have_the_bits_of_the_service() -> None:
     classes = published.heads["adaptive"].source["classes"]
     for x in ({"city": "Oslo", "warmth": 21.0, "late": 1.0}, {"open": True, "city": "never met"}):
         asked = read_rows({"x": x}, prepared=True)
-        said = published.predict("adaptive", published.matrix(asked)).said
+        said = published.predict("adaptive", published.matrix(asked)).head_answer
         assert said.probability is not None
         told = dict(zip(classes, said.probability[0].tolist(), strict=True))
         assert told == model.predict_proba_one(x)

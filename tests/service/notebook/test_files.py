@@ -154,7 +154,7 @@ class TestServed:
         assert said.prediction == estimator.predict(ASKED).tolist()
         classes = load_model(tmp_path / "a.model").model.published.heads["adaptive"].classes
         order = [classes.index(label) for label in estimator.classes_.tolist()]
-        probability = np.asarray(said.said.probability)[:, order]
+        probability = np.asarray(said.head_answer.probability)[:, order]
         np.testing.assert_array_equal(probability, estimator.predict_proba(ASKED))
 
     def test_it_goes_on_in_the_same_bits(self, tmp_path: Path):
@@ -170,7 +170,7 @@ class TestServed:
         said = published.predict("adaptive", published.matrix(X))
         order = [published.heads["adaptive"].classes.index(k) for k in estimator.classes_.tolist()]
         np.testing.assert_array_equal(
-            np.asarray(said.said.probability)[:, order], estimator.predict_proba(X)
+            np.asarray(said.head_answer.probability)[:, order], estimator.predict_proba(X)
         )
 
     @pytest.mark.parametrize("kind", [k for k in CLASSIFIERS if k.startswith("Asset")])

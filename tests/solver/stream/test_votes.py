@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from solver.stream.votes import Decided, Said, Vote, class_scores, values
+from solver.stream.votes import Decided, HeadAnswer, Vote, class_scores, values
 from solver.working_set.view import Predicted
 
 
@@ -12,7 +12,7 @@ def vote_of(classes: list[Any] | None, *decisions: Any) -> Vote:
     """The vote in decisions, one array for each part."""
     known = None if classes is None else tuple(classes)
     parts = [np.array(decision, np.float64) for decision in decisions]
-    return Said(known, [Decided(np.zeros(len(part)), part) for part in parts]).vote
+    return HeadAnswer(known, [Decided(np.zeros(len(part)), part) for part in parts]).vote
 
 
 def test_a_decision_of_two_classes_is_for_the_second_one():
@@ -34,10 +34,10 @@ def test_parts_before_the_third_class_speak_for_two():
 
 def test_a_working_set_has_scores_beside_its_decisions():
     said = Predicted(np.zeros(1, np.int64), np.array([[2.0, 1.0, 0.0]]), np.array([[-1.0, -2, -3]]))
-    assert Said(("a", "b", "c"), [said]).vote.scores.tolist() == [[-1.0, -2.0, -3.0]]
+    assert HeadAnswer(("a", "b", "c"), [said]).vote.scores.tolist() == [[-1.0, -2.0, -3.0]]
     of_two = said._replace(decision=np.array([0.1]), scores=np.array([[-1.0, -2.0]]))
-    assert Said(("a", "b"), [of_two]).vote.scores.tolist() == [[-1.0, -2.0]]
-    counted = Said(("a", "b", "c"), [said._replace(scores=None)])
+    assert HeadAnswer(("a", "b"), [of_two]).vote.scores.tolist() == [[-1.0, -2.0]]
+    counted = HeadAnswer(("a", "b", "c"), [said._replace(scores=None)])
     assert counted.vote.scores.tolist() == [[2.0, 1.0, 0.0]]
 
 

@@ -10,31 +10,31 @@ _KEYS = TypeAdapter(list[Key])
 
 
 def written(keys: list[Key] | None) -> bytes | None:
-    """Keys as `ToldKeys` takes them; None where none is needed."""
+    """Keys as `CopiedKeys` takes them; None where none is needed."""
     return None if keys is None else _KEYS.dump_json(keys)
 
 
-class ToldKeys:
-    """`access.keys.ApiKeys` that another process keeps. told: as of `written`."""
+class CopiedKeys:
+    """`access.keys.ApiKeys` that another process keeps. content: as `written` returns it."""
 
     name = "the process that learns"
 
-    def __init__(self, told: bytes | None) -> None:
+    def __init__(self, content: bytes | None) -> None:
         self._version = 0
         self._keys: list[Key] | None = None
-        self.take(told)
+        self.take(content)
 
-    def take(self, told: bytes | None) -> None:
+    def take(self, content: bytes | None) -> None:
         """Have these keys from now on."""
         self._version += 1
-        self._keys = None if told is None else _KEYS.validate_json(told)
+        self._keys = None if content is None else _KEYS.validate_json(content)
 
     def read(self) -> list[Key] | None:
-        """All keys, as they were told last."""
+        """Return all keys, as they came last."""
         return self._keys
 
     def version(self) -> int:
-        """How often keys were told."""
+        """How often keys came."""
         return self._version
 
     def changing(self) -> AbstractContextManager[list[Key]]:
