@@ -135,12 +135,12 @@ def replay(
     model is broken from there on. Raises StartupError.
     """
     model = learner.model
-    unanswered = {
-        row.sequence: row for row in storage.answers.unanswered(model.id, learner.sequence)
-    }
+    unanswered, end = _unanswered(learner, storage)
     blocks, before = storage.journal.blocks(model.id, learner.sequence), list[Results]()
     while may_begin(learner.sequence) and (block := next(blocks, None)):
         _check_continuous(learner, block)
+        if block[-1].sequence > end:  # another replica has written it since
+            unanswered, end = _unanswered(learner, storage)
         try:
             with computing(block[0].threads):
                 found = _replay_block(learner, block, unanswered, before)
@@ -149,6 +149,16 @@ def replay(
             model.broken = f"replay failed after sequence {learner.sequence}: {error}"
             break
         yield found
+
+
+def _unanswered(learner: Learner, storage: Storage) -> tuple[dict[int, KeyedRequest], int]:
+    """The keys that need answers, by their sequences, and the sequence up to which all are known.
+
+    Raises StartupError, StorageFailed.
+    """
+    number = learner.model.id
+    rows = storage.answers.unanswered(number, learner.sequence)
+    return {row.sequence: row for row in rows}, storage.journal.end(number)
 
 
 def _replay_block(

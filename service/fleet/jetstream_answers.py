@@ -39,8 +39,8 @@ class JetStreamAnswers:
 
     def unanswered(self, model: int, after: int) -> list[KeyedRequest]:
         """A model's keys after a sequence whose answers were not written."""
-        known = self._logs.of(model).index.keys.items()
-        return [key.request for at, key in sorted(known) if at > after and key.answer is None]
+        index = self._logs.of(model).index
+        return [index.keys[at].request for at in sorted(index.unanswered) if at > after]
 
     def write(self, answered: Sequence[KeyedRequest]) -> None:
         """Write the answers of keys that are there; the first answer of each counts."""

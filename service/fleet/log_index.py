@@ -91,13 +91,14 @@ class LogIndex:
     """The index of one model's log. Used by one thread at a time.
 
     end: the sequence of the last sample that it has. reached: of the last one that counts, as a
-    rollback makes those after it void.
+    rollback makes those after it void. unanswered: the sequences of keys without an answer.
     """
 
     def __init__(self, model: int) -> None:
         self._model = model
         self.segments: list[Segment] = []
         self.keys: dict[int, KnownKey] = {}
+        self.unanswered: set[int] = set()
         self.end = self.reached = 0
         # Sequence, epoch, and the rollback if it began with one; in the log's order.
         self._events: list[tuple[int, str, Rollback | None]] = []
@@ -119,13 +120,14 @@ class LogIndex:
         if row.kind == "key":
             if known is None:
                 self.keys[row.sequence] = KnownKey(read_key(self._model, row), place, kept=kept)
+                self.unanswered.add(row.sequence)
         elif row.kind in ("answer", "shorter"):
             if known is not None and (known.answer is None or row.kind == "shorter"):
                 self.keys[row.sequence] = known.answered(row, place, kept)
+                self.unanswered.discard(row.sequence)
         elif row.kind == "rollback":
             rollback, learned = read_rollback(row)
-            for sequence in [one for one in self.keys if one > learned]:
-                del self.keys[sequence]
+            self._forget([one for one in self.keys if one > learned])
             self._events.append((row.sequence, rollback.epoch, rollback))
             self.reached = min(self.reached, row.sequence)
         elif row.kind == "epoch":
@@ -180,5 +182,9 @@ class LogIndex:
 
     def forget_keys(self, up_to: int) -> None:
         """Forget the keys of entries up to a sequence."""
-        for sequence in [one for one in self.keys if one <= up_to]:
+        self._forget([one for one in self.keys if one <= up_to])
+
+    def _forget(self, sequences: list[int]) -> None:
+        for sequence in sequences:
             del self.keys[sequence]
+        self.unanswered.difference_update(sequences)
