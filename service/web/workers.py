@@ -1,4 +1,4 @@
-"""The workers of a server, as the process that learns has them."""
+"""The worker processes of a server, run by the process that learns."""
 
 import socket
 import sys
@@ -27,9 +27,9 @@ def check_workers(settings: Settings) -> None:
 
 
 class Workers:
-    """Worker processes, and the socket on which this process answers what they send on.
+    """Worker processes, and the socket on which this process answers the requests they forward.
 
-    check: see `Leader`. leader: what they ask.
+    check: see `Leader`.
 
     Raises StartupError where no such socket can be made.
     """
@@ -45,9 +45,10 @@ class Workers:
         check: Callable[[], None] | None,
     ) -> None:
         self.leader = Leader(engine, followings, ring.spent_elsewhere, lambda: memory.held, check)
-        ring.spent = self.leader.tell_spent
-        ring.changed = lambda: self.leader.tell_keys(written(ring.keys))
-        memory.elsewhere = lambda: self.leader.use.held_bytes
+        announcements = self.leader.announcements
+        ring.spent = announcements.announce_spent
+        ring.changed = lambda: announcements.announce_keys(written(ring.keys))
+        memory.elsewhere = lambda: announcements.use.held_bytes
         # Only this user can reach what is in it.
         self._directory = tempfile.TemporaryDirectory(prefix="wolfstream-")
         path = Path(self._directory.name) / "leader"
@@ -64,9 +65,9 @@ class Workers:
         )
 
     async def run(self) -> None:
-        """Start the workers, and do what they ask until cancelled."""
+        """Start the workers, and keep them informed until cancelled."""
         self._processes.start()
-        await self.leader.run()
+        await self.leader.announcements.run()
 
     async def stop(self) -> None:
         """Wait until the workers have answered what they have accepted, and are gone."""

@@ -5,8 +5,9 @@
 
 The leader holds the data directory, appends and learns. Workers accept on the server's port, follow
 the views of the models that they are asked about and predict with them, and hand samples on as
-records. `leader` and `follower_engine` are the two ends of a channel between them, `processes`
-starts the workers and starts those again that die.
+records. `leader` and `follower_engine` are the two ends of a channel between them: the leader's
+`announcements` keep all workers informed, and its `call_handlers` answer what a worker's `calls`
+ask. `processes` starts the workers, and restarts those that die.
 
 It may import `service.settings`, `service.engine`, `service.views`, `service.model`,
 `service.samples`, `service.spec`, `service.diagnostics`, `service.native`.

@@ -100,14 +100,14 @@ class WorkerProcesses:
             )
         self._living.add(process)
         try:
-            self._leader.add(await self._open(ours))
+            self._leader.connect(await self._open(ours))
             return await process.wait()
         finally:
             self._living.discard(process)
 
     async def _open(self, ours: socket.socket) -> Channel:
         """Open the channel to a worker, and send its settings over it."""
-        channel = await open_channel(ours, self._leader.take, self._leader.lose)
+        channel = await open_channel(ours, self._leader.receive, self._leader.disconnect)
         unneeded = {"webhook", "webhook_secret"}
         settings = self._settings.model_dump_json(exclude=unneeded)
         channel.send(settings, self._forward, self._keys())

@@ -55,8 +55,8 @@ def add_metrics(
             server.connections, server.streams = len(request.state.connections), len(streams)
         else:
             await leader.report()
-            server.connections, server.streams, _ = leader.use
-            server.workers = len(leader)
+            server.connections, server.streams, _ = leader.announcements.use
+            server.workers = len(leader.announcements)
         # A thousand models have a hundred thousand lines.
         content = await asyncio.to_thread(encode, registry)
         return Response(content, headers={"Content-Type": media_type})

@@ -1,0 +1,172 @@
+"""The leader's announcements: what all workers must know of the process that learns."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from service.engine.facade import Engine
+from service.errors import NotLeader, NotReady, UnknownModel
+from service.model.live import Model
+from service.spec.heads import HeadName
+from service.spec.model import ModelSpec
+from service.workers.channel import Channel, Kind
+from service.workers.messages import State, Use
+
+# The interval at which changes are looked for that no call reports: phases, models in recovery.
+_LOOK_SECONDS = 0.05
+# The phase of a replica that has lost its fleet.
+_ALONE = "without the other replicas of its fleet"
+
+
+class _Worker:
+    """A connected worker: what its requests use, and the specs that it knows."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.use = Use()
+        self.specs: dict[int, ModelSpec] = {}
+
+
+class Announcements:
+    """Keeps every worker informed of the phase, the models, the keys, and what the others use.
+
+    held: returns the bytes that requests hold in this process. check: of a replica of a fleet,
+    raises NotReady where it knows too little of the others to answer; None for a single server.
+    """
+
+    def __init__(
+        self, engine: Engine, held: Callable[[], int], check: Callable[[], None] | None
+    ) -> None:
+        self._engine, self._held, self._check = engine, held, check
+        self._workers: dict[Channel, _Worker] = {}
+        self._models: dict[int, Model] = {}
+        self._specs: dict[int, ModelSpec] = {}
+        self._model_changes = -1
+        self._announced_held = 0
+        self._state = State()
+        engine.watch(self._published)
+
+    def __len__(self) -> int:
+        return len(self._workers)
+
+    @property
+    def use(self) -> Use:
+        """What the requests to all workers use."""
+        total = Use()
+        for worker in self._workers.values():
+            total = total.plus(worker.use)
+        return total
+
+    def channels(self) -> list[Channel]:
+        """Return the channels to all connected workers."""
+        return list(self._workers)
+
+    def model(self, model_id: int) -> Model:
+        """Return an announced model. Raises UnknownModel, and NotLeader in a fleet."""
+        model = self._models.get(model_id)
+        if model is None and self._check is not None:
+            raise NotLeader(
+                "this replica stopped leading the model while the request was on its way"
+            )
+        if model is None:
+            raise UnknownModel("the model was deleted while the request was on its way")
+        return model
+
+    def add_predicted(self, model_id: int, head: HeadName, rows: int) -> None:
+        """Count rows that a worker has predicted, unless their model was deleted."""
+        if model_id in self._models:
+            self._models[model_id].counts[head].predicted += rows
+
+    def connect(self, channel: Channel) -> None:
+        """Tell a new worker everything, and keep it informed."""
+        worker = self._workers[channel] = _Worker(channel)
+        channel.send(Kind.STATE, *self._state)
+        self._announce_models(worker)
+        self._announce_use()
+
+    def disconnect(self, channel: Channel) -> None:
+        """Forget a worker that is gone."""
+        if self._workers.pop(channel, None) is not None:
+            self._announce_use()
+
+    def set_use(self, channel: Channel, use: Use) -> None:
+        """Record what the requests to a worker use, and tell the others."""
+        self._workers[channel].use = use
+        self._announce_use()
+
+    def announce_spent(self, key_id: str, samples: int, but: Channel | None = None) -> None:
+        """Announce the samples admitted under a key's quota, except to the worker that did it."""
+        for channel in self._workers:
+            if channel is not but:
+                channel.send(Kind.SPENT, key_id, samples)
+
+    def announce_keys(self, keys: bytes | None) -> None:
+        """Announce which API keys are valid."""
+        for channel in self._workers:
+            channel.send(Kind.KEYS, keys)
+
+    async def run(self) -> None:
+        """Announce changes of phase, models and use until cancelled."""
+        while True:
+            self._announce_changes()
+            if self._held() != self._announced_held:
+                self._announce_use()
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _published(self, models: Sequence[Model]) -> None:
+        """Announce new models and specs before the requests that made them are answered."""
+        if self._engine.model_changes != self._model_changes or any(
+            self._specs.get(model.id) is not model.spec for model in models
+        ):
+            self._announce_changes()
+
+    def _announce_changes(self) -> None:
+        """Announce a new phase, and models that were created, deleted or given another spec."""
+        engine, state = self._engine, self._present_state()
+        if engine.model_changes != self._model_changes:
+            self._model_changes = engine.model_changes
+            self._models = {model.id: model for model in engine.recovered()}
+        specs = {model.id: model.spec for model in self._models.values()}
+        if specs.keys() != self._specs.keys() or any(
+            spec is not self._specs[model_id] for model_id, spec in specs.items()
+        ):
+            self._specs = specs
+            for worker in self._workers.values():
+                self._announce_models(worker)
+        if state != self._state:
+            self._state = state
+            for channel in self._workers:
+                channel.send(Kind.STATE, *state)
+
+    def _present_state(self) -> State:
+        engine = self._engine
+        state = State(
+            engine.phase,
+            engine.accepting or engine.failed,
+            engine.accepting,
+            engine.readiness.reached,
+            engine.readiness.reached and not engine.readiness.progress,
+        )
+        if self._check is not None and state.readable:
+            try:
+                self._check()
+            except NotReady:
+                return state._replace(text=_ALONE, readable=False, accepting=False)
+        return state
+
+    def _announce_models(self, worker: _Worker) -> None:
+        """Send a worker the models that are new to it or have a new spec, and the deleted ones."""
+        models = [
+            [model_id, self._models[model_id].name, spec.plain()]
+            for model_id, spec in self._specs.items()
+            if worker.specs.get(model_id) is not spec
+        ]
+        deleted = [model_id for model_id in worker.specs if model_id not in self._specs]
+        worker.specs = self._specs
+        worker.channel.send(Kind.MODELS, models, deleted)
+
+    def _announce_use(self) -> None:
+        """Send each worker what the others and this process use."""
+        use, self._announced_held = self.use, self._held()
+        total = use._replace(held_bytes=use.held_bytes + self._announced_held)
+        for worker in self._workers.values():
+            worker.channel.send(Kind.USE, *total.minus(worker.use))

@@ -1,0 +1,184 @@
+"""The leader's handlers of workers' calls: learning, labels, predicted rows, waiting, and views.
+
+A call that learns is submitted at once, before the next frame is read, so that the samples of one
+connection are learned in their order. The other calls wait as tasks of their own.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from service.engine.admission import Answer, LearnRequest
+from service.engine.facade import Engine
+from service.errors import InDoubt, ModelBroken, Refusal, ServerFailed
+from service.model.live import Model
+from service.model.moment import Moment
+from service.samples.predicted import rows_of
+from service.samples.record import from_record
+from service.views.followings import Followings
+from service.views.versions import Position
+from service.workers.channel import Channel, Kind
+from service.workers.messages import labels_from_plain, moments, refused
+
+logger = logging.getLogger(__name__)
+
+
+class CallHandlers:
+    """Handles the calls of all workers. Used on the event loop.
+
+    followings: the views that workers follow. model: returns the model of an id, or raises a
+    Refusal.
+    """
+
+    def __init__(
+        self, engine: Engine, followings: Followings, model: Callable[[int], Model]
+    ) -> None:
+        self._engine, self._followings, self._model = engine, followings, model
+        self._tasks: dict[Channel, set[asyncio.Task[None]]] = {}
+        self._handlers: dict[int, Callable[..., None]] = {
+            Kind.LEARN: self._learn,
+            Kind.LABEL: self._label,
+            Kind.REMEMBER: self._as_task(self._remember),
+            Kind.COMPILED: self._as_task(self._compiled),
+            Kind.REACHED: self._as_task(self._reached),
+            Kind.NEWER: self._as_task(self._newer),
+        }
+
+    def handles(self, kind: int) -> bool:
+        """Return whether frames of this kind are calls."""
+        return kind in self._handlers
+
+    def handle(self, channel: Channel, kind: int, call: int, *arguments: Any) -> None:
+        """Handle a call, whose number names it in the answer."""
+        try:
+            self._handlers[kind](channel, call, *arguments)
+        except Refusal as error:
+            channel.send(Kind.REFUSED, call, *refused(error))
+        except Exception as failure:  # the other calls on this channel must still be handled
+            logger.exception("a call of a worker failed")
+            unexpected = ServerFailed(f"{failure!r}; nothing was learned")
+            channel.send(Kind.REFUSED, call, *refused(unexpected))
+
+    def cancel(self, channel: Channel) -> None:
+        """Stop the waiting calls of a worker that is gone."""
+        for task in self._tasks.pop(channel, ()):
+            task.cancel()
+
+    def _learn(
+        self,
+        channel: Channel,
+        call: int,
+        model_id: int,
+        head: Any,
+        record: bytes,
+        key: bytes | None,
+        wants_durable: bool,
+        expected: list[list[Any]],
+    ) -> None:
+        model, samples = self._model(model_id), from_record(record)
+        answer = _Reply(channel, call, Kind.ANSWER)
+        durable = _Reply(channel, call, Kind.DURABLE) if wants_durable else None
+        states, now = moments(expected), time.monotonic()
+        self._engine.queue(
+            LearnRequest(model, head, samples, answer, now, key, durable, states, record)
+        )
+
+    def _label(
+        self,
+        channel: Channel,
+        call: int,
+        model_id: int,
+        head: Any,
+        labels: list[Any],
+        expected: list[list[Any]],
+    ) -> None:
+        model = self._model(model_id)
+        answer = self._engine.label(model, head, labels_from_plain(labels), moments(expected))
+        reply = _Reply(channel, call, Kind.ANSWER)
+        answer.add_done_callback(lambda done: _forward(done, reply))
+
+    async def _remember(
+        self, model_id: int, ids: list[Any], rows: bytes, response: Answer
+    ) -> Answer:
+        return await self._engine.remember(self._model(model_id), ids, rows_of(rows), response)
+
+    async def _compiled(self, model_id: int, sparse: bool, seconds: float | None) -> None:
+        await self._engine.readiness.compiled_for(self._model(model_id).spec, sparse, seconds)
+
+    async def _reached(
+        self, model_id: int, epoch: str | None, sequence: int | None, followed: bool
+    ) -> list[Any]:
+        """Wait until a model has reached a moment; return its present one and its view's version.
+
+        followed: whether the worker wants the version, which is then sent to it soon.
+        """
+        model = self._model(model_id)
+        if model.broken and not model.published.sequence:
+            raise ModelBroken(f"model {model.name!r}: {model.broken}")
+        await self._engine.reached(model, Moment(epoch, sequence))
+        position = await self._followings.noted(model) if followed else None
+        published = model.published
+        return [published.epoch, published.sequence, position]
+
+    async def _newer(self, model_id: int, held: tuple[str, int] | None) -> bytes:
+        position = None if held is None else Position(*held)
+        return await self._followings.newer(self._model(model_id), position)
+
+    def _as_task(self, work: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., None]:
+        """Return a handler that runs `work` as a task and sends its result."""
+
+        def begin(channel: Channel, call: int, *arguments: Any) -> None:
+            task = asyncio.create_task(_answer(channel, call, work(*arguments)))
+            tasks = self._tasks.setdefault(channel, set())
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        return begin
+
+
+async def _answer(channel: Channel, call: int, work: Coroutine[Any, Any, Any]) -> None:
+    try:
+        result = await work
+    except Refusal as error:
+        channel.send(Kind.REFUSED, call, *refused(error))
+    else:
+        channel.send(Kind.ANSWER, call, result)
+
+
+class _Reply:
+    """A `Waiter` that sends the answer to a worker at once.
+
+    A future would take a turn of the event loop for each request, and the leader has many.
+    """
+
+    __slots__ = ("_call", "_channel", "_kind")
+
+    def __init__(self, channel: Channel, call: int, kind: Kind) -> None:
+        self._channel, self._call, self._kind = channel, call, kind
+
+    def done(self) -> bool:
+        """Return whether the worker is gone."""
+        return not self._channel.open
+
+    def set_result(self, result: Any) -> None:
+        """Send the answer."""
+        self._channel.send(self._kind, self._call, result)
+
+    def set_exception(self, error: Exception) -> None:
+        """Send the refusal."""
+        if not isinstance(error, Refusal):
+            error = InDoubt(
+                f"the server failed: {error!r}; check the model before you send anything again"
+            )
+        self._channel.send(Kind.REFUSED, self._call, *refused(error))
+
+
+def _forward(done: "asyncio.Future[Answer]", reply: _Reply) -> None:
+    """Send a worker the result of a future."""
+    error = done.exception()
+    if isinstance(error, Exception):
+        reply.set_exception(error)
+    else:
+        reply.set_result(done.result())
