@@ -12,34 +12,26 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.arrays import Float64Array, FloatArray
+from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel
-from solver.kernels.prepared_rows import Rows, prepare_rows, prepare_weighted
-from solver.rows.matrix import Matrix, check_same_kind, n_rows, origin_of, take_rows
+from solver.kernels.prepared_rows import Rows
+from solver.rows.matrix import Matrix, n_rows, take_rows
 from solver.simplex.pairs import pair_classes
 from solver.simplex.problem_arrays import problems_from_arrays, problems_to_arrays
-from solver.working_set.all_pairs import Block, Rules, Traces, walk_all
+from solver.working_set.all_pairs import Block, Rules
 from solver.working_set.answers import Absorbed, BlockTrace, join_answers, nothing_absorbed
-from solver.working_set.blocks import BLOCK_ROWS, BlockValues, block_end
-from solver.working_set.eviction import check_bounds, evict, eviction_period
-from solver.working_set.foresight import likely_slots
-from solver.working_set.hessian import KernelValues, refresh
+from solver.working_set.blocks import BLOCK_ROWS, block_end
+from solver.working_set.eviction import evict
+from solver.working_set.hessian import KernelValues
+from solver.working_set.intake import Intake
 from solver.working_set.pair_problems import PairProblems, enter_slots
+from solver.working_set.pair_steps import by_column, refresh_where_due, stretches, take_steps
 from solver.working_set.problems import adopted_problem, positions, problems_of_class
 from solver.working_set.ridges import Ridges
-from solver.working_set.sfw import PLACES, Scratch
 from solver.working_set.store import FREE, Bounds, SampleStore
-from solver.working_set.store_arrays import store_from_arrays, store_to_arrays
 from solver.working_set.summary import Summary, work_per_sample
-from solver.working_set.sweep import STRETCH
 from solver.working_set.view import WorkingSetView, view_of
 
-# The least number of steps between two computations of g and q from A and alpha. With eight times
-# the size in addition, the refresh costs at most an eighth of a step for each step.
-_REFRESH_STEPS = 8192
-_REFRESH_STEPS_PER_MEMBER = 8
-# Shorter blocks are predicted sample by sample.
-_LEAST_FOR_RUNS = 16
 # The bytes of kernel values that are kept by default: a whole matrix of 16,384 float32 samples.
 GRAM_BYTES = 1 << 30
 Algorithm = Literal["sfw", "msfw"]
@@ -99,41 +91,36 @@ class WorkingSet:
         self.ridges = Ridges(C, class_weight)
         precision = self.ridges.precision(kernel, largest_weight)
         self.precision = precision if dtype is None else precision._replace(dtype=dtype)
-        check_bounds(max_size, gram_bytes_max, self.precision.dtype.itemsize)
-        self.max_size, self._bounds = max_size, Bounds(max_size, gram_bytes_max)
+        self.max_size = max_size
+        self._intake = Intake(kernel, self.precision, Bounds(max_size, gram_bytes_max))
         self.n_classes = 0
         self.seen = 0
         self.problems = PairProblems()
-        self.origin: Float64Array | None = None
-        self._store: SampleStore | None = None
-        self._values = BlockValues(kernel, self.precision.dtype)
-        self._stretches: FloatArray = np.empty((2, STRETCH), self.precision.dtype)
+        self._stretches = stretches(self.precision.dtype)
 
     @property
     def store(self) -> SampleStore:
         """The stored samples; raises RuntimeError before the first sample."""
-        if self._store is None:
-            raise RuntimeError("no sample has been absorbed yet")
-        return self._store
+        return self._intake.store
 
     @property
     def nbytes(self) -> int:
         """The bytes of samples, kernel values, problems and reused memory."""
-        stored = self._store.nbytes if self._store else 0
-        return stored + self.problems.nbytes + self._values.nbytes
+        return self._intake.nbytes + self.problems.nbytes
 
     @property
     def work_per_sample(self) -> int:
         """The most multiplications of one more sample; see `summary.work_per_sample`."""
-        if self._store is None:
+        if not self._intake.begun:
             return 0
         classes, pairs = self._classes(), self.problems.arrays
-        return work_per_sample(self._store, pairs, classes, self.corrective_steps)
+        return work_per_sample(self.store, pairs, classes, self.corrective_steps)
 
     def meet_classes(self, count: int) -> None:
         """Open the problems of classes 0 to count - 1, whose samples may then come in any order."""
+        store = self.store if self._intake.begun else None
         for code in range(self.n_classes, count):
-            self.problems.append(problems_of_class(code, self._store))
+            self.problems.append(problems_of_class(code, store))
             self.n_classes = code + 1
 
     def held(self) -> NDArray[np.int64]:
@@ -166,14 +153,12 @@ class WorkingSet:
             return nothing_absorbed(self.n_classes)
         if entered is None:
             entered = np.full(len(codes), FREE, np.int64)
-        if self._store is None:
-            self._begin(X)
-        check_same_kind(self.store.rows.exact, X)
+        self._intake.open_for(X)
         pieces = []
         start = 0
         while start < len(codes):
             self._evict_if_due()
-            stop = block_end(codes, start, self._longest_block(), self.n_classes)
+            stop = block_end(codes, start, self._intake.longest_block(self.seen), self.n_classes)
             part = slice(start, stop)
             rows = take_rows(X, part)
             of_block = None if weight is None else weight[part]
@@ -191,15 +176,15 @@ class WorkingSet:
         hold.
         """
         count = n_rows(X)
-        if self._store is not None:
+        if self._intake.begun:
             raise RuntimeError("the set holds samples already")
         if self.max_size is not None and count > self.max_size:
             raise ValueError(f"{count} support vectors do not fit into max_size {self.max_size}")
-        self._begin(X)
+        self._intake.open_for(X)
         for start in range(0, count, BLOCK_ROWS):
             part = slice(start, min(start + BLOCK_ROWS, count))
-            rows = self._prepared(take_rows(X, part))
-            block = self._values.of(rows, self.store).block
+            rows = self._intake.prepared(take_rows(X, part))
+            block = self._intake.values_of(rows).block
             ones, unknown = np.ones(len(block)), np.full(len(block), FREE)
             self.store.add(rows, codes[part], block, np.arange(len(block)), ones, unknown)
         self.seen = count
@@ -221,11 +206,11 @@ class WorkingSet:
 
     def view(self) -> WorkingSetView:
         """Returns an immutable view of the present model, for predictions by other threads."""
-        rows = self.store.used_rows()
-        assert self.origin is not None
+        rows, origin = self.store.used_rows(), self._intake.origin
+        assert origin is not None
         tolerance = self.precision.tolerance
         pairs = self.problems.arrays
-        view = view_of(self.kernel, rows, self.origin, tolerance, self.n_classes, pairs)
+        view = view_of(self.kernel, rows, origin, tolerance, self.n_classes, pairs)
         used = self.store.used
         code, number = self.store.code[:used], self.store.number[:used]
         return view._replace(code=code, number=number, coupled=self.coupled)
@@ -241,37 +226,11 @@ class WorkingSet:
             rounded=self.problems.indefinite and not self.indefinite,
         )
 
-    def _refresh_if_due(self) -> None:
-        """Compute g and q of problems from A and alpha, where many steps have changed them."""
-        pairs = self.problems.arrays
-        due = pairs.steps >= _REFRESH_STEPS + _REFRESH_STEPS_PER_MEMBER * pairs.size
-        for i in np.flatnonzero(due).tolist():
-            problem, ridge = self.problems[i], self.ridges.of_pair(*self._classes()[i].tolist())
-            weighted = problem.column[: problem.size[0]][problem.alpha[: problem.size[0]] > 0.0]
-            refresh(problem, self.store.parts(weighted), ridge)
-
     def _evict_if_due(self) -> None:
         """Evict samples at an eviction point, where the set is too close to its bound."""
-        if self.max_size is not None and self.seen % eviction_period(self.max_size) == 0:
+        if self.max_size is not None and self._intake.at_eviction_point(self.seen):
             pairs, ridges = self.problems.arrays, self._ridges()
             evict(self.store, pairs, self._classes(), ridges, self.max_size)
-
-    def _longest_block(self) -> int:
-        """Returns the most samples of the next block, which ends before the next eviction point."""
-        if self.max_size is None:
-            return BLOCK_ROWS
-        period = eviction_period(self.max_size)
-        return min(BLOCK_ROWS, period - self.seen % period)
-
-    def _begin(self, X: Matrix) -> None:
-        """Make the store for rows like these."""
-        self.origin = origin_of(X)
-        like = self._prepared(take_rows(X, slice(0, 1)))
-        self._store = SampleStore(self.kernel, self.origin, like, self._bounds)
-
-    def _prepared(self, X: Matrix) -> Rows:
-        assert self.origin is not None
-        return prepare_rows(self.kernel, X, self.origin, *self.precision)
 
     def _classes(self) -> NDArray[np.int64]:
         """Returns the classes of each problem, (P, 2); the first problem comes with class 0."""
@@ -292,9 +251,8 @@ class WorkingSet:
         known[0] = self.n_classes
         self.meet_classes(int(codes[0]) + 1)
         inverse_weight = self.ridges.inverse_weights(codes, weight, self.precision)
-        rows = self._prepared(X)
-        rows = prepare_weighted(self.kernel, rows, self.precision, inverse_weight)
-        values = self._values.of(rows, self.store)
+        rows = self._intake.prepared(X, inverse_weight)
+        values = self._intake.values_of(rows)
         n = len(codes)
         slots = self.store.slots_of_entered(entered)
         column = np.where(slots == FREE, values.stored + np.arange(n), slots)
@@ -303,40 +261,17 @@ class WorkingSet:
         member = slots[None, :]
         if again:
             member = np.array([positions(p, slots, self.store.used) for p in self.problems])
-        by_column = self._by_column(values)
-        traces = self._walk(values, Block(codes, column, member, inverse_weight, by_column))
+        block = Block(codes, column, member, inverse_weight, by_column(values, self.n_classes))
+        classes, ridges = self._classes(), self._ridges()
+        rules = Rules(classes, ridges, self.algorithm == "msfw", self.corrective_steps)
+        traces = take_steps(self.problems, self.store, values, block, rules, self._stretches)
         self.seen += n
         in_any = np.logical_or.reduce(traces.admitted, axis=0)
         of_block = Arriving(rows, codes, inverse_weight)
         entered_now = self._store_admitted(of_block, values, in_any, slots)
-        self._refresh_if_due()
+        refresh_where_due(self.problems, self.store, classes, ridges)
         decision, margin = traces.decision.T, traces.margin.T
         return BlockTrace(decision, margin, in_any, traces.step, known, entered_now)
-
-    def _walk(self, values: KernelValues, block: Block) -> Traces:
-        """Let all problems take the samples of a block in order."""
-        n, classes = len(block.codes), self._classes()
-        of_class = np.bincount(block.codes, minlength=max(self.n_classes, 2))
-        self.problems.reserve(of_class[classes].sum(axis=1))
-        rules = Rules(classes, self._ridges(), self.algorithm == "msfw", self.corrective_steps)
-        decision, margin = np.zeros((2, len(classes), n))
-        admitted, step = np.zeros((2, len(classes), n), np.int8)
-        traces = Traces(decision, margin, admitted.view(np.bool_), step)
-        scratch = Scratch(
-            np.empty(n), np.empty(n), np.empty(self.problems.longest), self._stretches
-        )
-        pairs, progress = self.problems.arrays, np.zeros(PLACES, np.int64)
-        if self.store.some_rows:
-            self.store.fetch(likely_slots(pairs, values, block, rules))
-        while (column := walk_all(pairs, values, block, rules, traces, scratch, progress)) >= 0:
-            self.store.fetch(np.array([column]))
-        return traces
-
-    def _by_column(self, values: KernelValues) -> FloatArray:
-        """Returns the block's kernel values by column where runs of samples are predicted."""
-        if self.n_classes <= 2 or len(values.block) < _LEAST_FOR_RUNS:
-            return np.empty((0, 0), values.block.dtype)
-        return np.ascontiguousarray(values.block.T)
 
     def _store_admitted(
         self,
@@ -358,25 +293,15 @@ class WorkingSet:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Returns the plain arrays from which `restore` continues bit for bit."""
-        added = self._store.added if self._store else 0
+        added = self.store.added if self._intake.begun else 0
         counts = np.array([self.n_classes, self.seen, added], np.int64)
-        if self._store is None or self.origin is None:
+        if not self._intake.begun:
             return {"counts": counts}
-        return {
-            "counts": counts,
-            "origin": self.origin,
-            **store_to_arrays(self._store),
-            **problems_to_arrays(self.problems),
-        }
+        return {"counts": counts, **self._intake.state(), **problems_to_arrays(self.problems)}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from the state of a set with the same parameters."""
         self.n_classes, self.seen, added = (int(count) for count in state["counts"])
-        if "origin" not in state:
-            return
-        self.origin = np.asarray(state["origin"])
-        self._store = store_from_arrays(
-            state, self.kernel, self.origin, self.precision, self._bounds, added
-        )
-        diagonal, inverse_weight = self._store.diagonal, self._store.inverse_weight
-        self.problems = PairProblems(problems_from_arrays(state, diagonal, inverse_weight))
+        if self._intake.restore(state, added):
+            diagonal, inverse_weight = self.store.diagonal, self.store.inverse_weight
+            self.problems = PairProblems(problems_from_arrays(state, diagonal, inverse_weight))

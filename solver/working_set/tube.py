@@ -32,14 +32,12 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 from solver.kernels.functions import Kernel
-from solver.kernels.prepared_rows import Rows, prepare_rows, prepare_weighted
-from solver.rows.matrix import Matrix, check_same_kind, n_nonzeros, origin_of, take_rows
-from solver.working_set.blocks import BLOCK_ROWS, BlockValues
-from solver.working_set.eviction import check_bounds, eviction_period, slots_to_evict
+from solver.rows.matrix import Matrix, n_nonzeros, take_rows
+from solver.working_set.eviction import eviction_period, slots_to_evict
 from solver.working_set.hessian import KernelValues
+from solver.working_set.intake import Intake
 from solver.working_set.ridges import Ridges
 from solver.working_set.store import FREE, Bounds, SampleStore
-from solver.working_set.store_arrays import store_from_arrays, store_to_arrays
 from solver.working_set.tube_members import TubeMembers
 from solver.working_set.tube_steps import PLACES, TubeRule, TubeTrace, walk_tube
 from solver.working_set.tube_values import add_values, give_values, take_values
@@ -94,28 +92,26 @@ class TubeSet:
             )
         self.kernel, self.ridges, self.rule = kernel, Ridges(C), rule
         self.precision = self.ridges.precision(kernel, largest_weight)
-        check_bounds(bounds.max_size, bounds.gram_bytes, self.precision.dtype.itemsize)
-        self._bounds = bounds
+        self._intake = Intake(kernel, self.precision, bounds)
         self.seen = 0
         # The most steps since h was last computed from the weights.
         self.steps = 0
-        self.origin: Float64Array | None = None
-        self._store: SampleStore | None = None
-        self._values = BlockValues(kernel, self.precision.dtype)
         self.members = _no_members(0)
 
     @property
     def store(self) -> SampleStore:
         """The stored samples; raises RuntimeError before the first sample."""
-        if self._store is None:
-            raise RuntimeError("no sample has been absorbed yet")
-        return self._store
+        return self._intake.store
+
+    @property
+    def origin(self) -> Float64Array | None:
+        """What is subtracted from all rows; None before the first sample."""
+        return self._intake.origin
 
     @property
     def nbytes(self) -> int:
         """The bytes of samples, kernel values, weights and reused memory."""
-        stored = self._store.nbytes if self._store else 0
-        return stored + self._values.nbytes + sum(array.nbytes for array in self.members)
+        return self._intake.nbytes + sum(array.nbytes for array in self.members)
 
     @property
     def work_per_sample(self) -> int:
@@ -123,7 +119,7 @@ class TubeSet:
 
         A kernel row, the sample's value, and three for each member and step.
         """
-        if self._store is None:
+        if not self._intake.begun:
             return 0
         used = self.store.used
         return n_nonzeros(self.store.used_rows().exact) + used * (
@@ -147,13 +143,11 @@ class TubeSet:
         """
         if entered is None:
             entered = np.full(len(y), FREE, np.int64)
-        if self._store is None:
-            self._begin(X)
-        check_same_kind(self.store.rows.exact, X)
+        self._intake.open_for(X)
         pieces, start = [], 0
         while start < len(y):
             self._evict_if_due()
-            part = slice(start, min(start + self._longest_block(), len(y)))
+            part = slice(start, min(start + self._intake.longest_block(self.seen), len(y)))
             of_block = None if weight is None else weight[part]
             rows = take_rows(X, part)
             pieces.append(self._absorb_block(rows, y[part], entered[part], of_block))
@@ -173,23 +167,6 @@ class TubeSet:
         known = quadratic >= -_ROUNDING * (abs(linear) + own)
         return Certificate(objective, max(gap, 0.0) if known else np.nan)
 
-    def _begin(self, X: Matrix) -> None:
-        """Make the store for rows like these."""
-        self.origin = origin_of(X)
-        like = self._prepared(take_rows(X, slice(0, 1)))
-        self._store = SampleStore(self.kernel, self.origin, like, self._bounds)
-
-    def _prepared(self, X: Matrix) -> Rows:
-        assert self.origin is not None
-        return prepare_rows(self.kernel, X, self.origin, *self.precision)
-
-    def _longest_block(self) -> int:
-        """Returns the most samples of the next block, which ends before the next eviction point."""
-        if self._bounds.max_size is None:
-            return BLOCK_ROWS
-        period = eviction_period(self._bounds.max_size)
-        return min(BLOCK_ROWS, period - self.seen % period)
-
     def _absorb_block(
         self,
         X: Matrix,
@@ -199,8 +176,8 @@ class TubeSet:
     ) -> TubeBlock:
         codes = np.zeros(len(y), np.int64)
         inverse_weight = self.ridges.inverse_weights(codes, weight, self.precision)
-        rows = prepare_weighted(self.kernel, self._prepared(X), self.precision, inverse_weight)
-        values = self._values.of(rows, self.store)
+        rows = self._intake.prepared(X, inverse_weight)
+        values = self._intake.values_of(rows)
         slots = self.store.slots_of_entered(entered)
         column = np.where(slots == FREE, values.stored + np.arange(len(y)), slots)
         self._seat(values, y, self.ridges.of_class(0) * inverse_weight)
@@ -265,8 +242,8 @@ class TubeSet:
         Those without weight leave first, then the oldest, whose weight goes to the member for
         which this moves h least: the nearest one (`working_set.eviction`).
         """
-        max_size, store = self._bounds.max_size, self.store
-        if max_size is None or self.seen % eviction_period(max_size):
+        max_size, store = self._intake.bounds.max_size, self.store
+        if max_size is None or not self._intake.at_eviction_point(self.seen):
             return
         excess = store.size - (max_size - eviction_period(max_size))
         if excess <= 0:
@@ -286,23 +263,20 @@ class TubeSet:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Returns the plain arrays from which `restore` continues bit for bit."""
-        added = self._store.added if self._store else 0
+        added = self.store.added if self._intake.begun else 0
         counts = np.array([self.seen, added, self.steps], np.int64)
-        if self._store is None or self.origin is None:
+        if not self._intake.begun:
             return {"counts": counts}
-        used = self._store.used
+        used = self.store.used
         own = {name: getattr(self.members, name)[:used].copy() for name in _SAVED}
-        return {"counts": counts, "origin": self.origin, **store_to_arrays(self._store), **own}
+        return {"counts": counts, **self._intake.state(), **own}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from the state of a set with the same parameters."""
         self.seen, added, self.steps = (int(count) for count in state["counts"])
-        if "origin" not in state:
+        if not self._intake.restore(state, added):
             return
-        self.origin = np.asarray(state["origin"])
-        self._store = store = store_from_arrays(
-            state, self.kernel, self.origin, self.precision, self._bounds, added
-        )
+        store = self.store
         held = store.code[: store.used] != FREE
         ridge = np.where(held, self.ridges.of_class(0) * store.inverse_weight[: store.used], 0.0)
         beta, value, target = (np.array(state[name]) for name in _SAVED)

@@ -1,0 +1,108 @@
+"""How the samples of a stream come into a working set: prepared, in blocks, beside its store."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.kernels.functions import Kernel
+from solver.kernels.precision import Precision
+from solver.kernels.prepared_rows import Rows, prepare_rows, prepare_weighted
+from solver.rows.matrix import Matrix, check_same_kind, origin_of, take_rows
+from solver.working_set.blocks import BLOCK_ROWS, BlockValues
+from solver.working_set.eviction import check_bounds, eviction_period
+from solver.working_set.hessian import KernelValues
+from solver.working_set.store import Bounds, SampleStore
+from solver.working_set.store_arrays import store_from_arrays, store_to_arrays
+
+
+class Intake:
+    """The store of a working set, which the first rows make, and the blocks that come to it.
+
+    origin: the first row, which is subtracted from all rows (`rows.matrix.origin_of`).
+
+    Raises ValueError for a bound below two samples.
+    """
+
+    def __init__(self, kernel: Kernel, precision: Precision, bounds: Bounds) -> None:
+        check_bounds(bounds.max_size, bounds.gram_bytes, precision.dtype.itemsize)
+        self.kernel, self.precision, self.bounds = kernel, precision, bounds
+        self.origin: Float64Array | None = None
+        self._store: SampleStore | None = None
+        self._values = BlockValues(kernel, precision.dtype)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the first rows have come."""
+        return self._store is not None
+
+    @property
+    def store(self) -> SampleStore:
+        """The stored samples; raises RuntimeError before the first sample."""
+        if self._store is None:
+            raise RuntimeError("no sample has been absorbed yet")
+        return self._store
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of samples, kernel values and reused memory."""
+        return self._values.nbytes + (self._store.nbytes if self._store else 0)
+
+    def open_for(self, X: Matrix) -> None:
+        """Make the store for rows like these, if they are the first.
+
+        Raises TypeError for sparse rows after dense ones, or dense after sparse.
+        """
+        if self._store is None:
+            self.origin = origin_of(X)
+            like = self.prepared(take_rows(X, slice(0, 1)))
+            self._store = SampleStore(self.kernel, self.origin, like, self.bounds)
+        check_same_kind(self._store.rows.exact, X)
+
+    def prepared(self, X: Matrix, inverse_weight: Float64Array | None = None) -> Rows:
+        """Returns rows prepared for kernel values. inverse_weight: see `prepare_weighted`."""
+        assert self.origin is not None
+        rows = prepare_rows(self.kernel, X, self.origin, *self.precision)
+        if inverse_weight is None:
+            return rows
+        return prepare_weighted(self.kernel, rows, self.precision, inverse_weight)
+
+    def values_of(self, rows: Rows) -> KernelValues:
+        """Returns the kernel values of a block of prepared rows; see `BlockValues`."""
+        return self._values.of(rows, self.store)
+
+    def longest_block(self, seen: int) -> int:
+        """Returns the most samples of the next block, which ends before the next eviction point.
+
+        seen: the number of samples before it.
+        """
+        if self.bounds.max_size is None:
+            return BLOCK_ROWS
+        period = eviction_period(self.bounds.max_size)
+        return min(BLOCK_ROWS, period - seen % period)
+
+    def at_eviction_point(self, seen: int) -> bool:
+        """Returns whether samples may be evicted after this many."""
+        max_size = self.bounds.max_size
+        return max_size is not None and seen % eviction_period(max_size) == 0
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Returns the plain arrays of the stored samples, none before the first."""
+        if self._store is None or self.origin is None:
+            return {}
+        return {"origin": self.origin, **store_to_arrays(self._store)}
+
+    def restore(self, state: Mapping[str, NDArray[Any]], added: int) -> bool:
+        """Continue from a state; returns whether it has samples.
+
+        added: the number of samples that were ever stored.
+        """
+        if "origin" not in state:
+            return False
+        self.origin = np.asarray(state["origin"])
+        self._store = store_from_arrays(
+            state, self.kernel, self.origin, self.precision, self.bounds, added
+        )
+        return True
