@@ -13,7 +13,7 @@ machines. Targets of regression are scaled (`rows.targets`).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from solver.arrays import Float64Array
 from solver.asset.answers import AssetAbsorbed, classification_answers, regression_answers
 from solver.asset.course import Course
-from solver.asset.courses import Courses
+from solver.asset.courses import Courses, Horizon, step_rules
 from solver.asset.features import (
     FeatureKind,
     FeatureMap,
@@ -36,7 +36,7 @@ from solver.asset.features import (
     widened,
 )
 from solver.asset.identity import IdentityMap, transform_present
-from solver.asset.subgradient import Algorithm, step_rule
+from solver.asset.subgradient import Algorithm
 from solver.asset.view import AssetView, Task
 from solver.kernels.functions import Kernel
 from solver.rows.first_samples import FirstSamples
@@ -44,16 +44,6 @@ from solver.rows.matrix import Matrix, SparseRows, take_rows
 from solver.rows.sample_weights import Weights, as_numbers, weights_of
 from solver.rows.targets import TARGET_SAMPLES, TargetScale, check_targets, target_scale
 
-# In samples; None: steps fall for ever.
-Horizon: TypeAlias = Literal["auto"] | int | None
-# What "auto" has: a horizon each, and whether iterates are averaged. The last iterate is for
-# streams whose labels resemble those just before.
-AUTO: tuple[tuple[int | None, bool], ...] = (
-    (None, True),
-    (1000, True),
-    (100, True),
-    (10_000, False),
-)
 # The rows whose features are computed at a time.
 BLOCK_ROWS = 256
 # The same for sparse rows with identity features: a block has a column for each of their features.
@@ -126,10 +116,7 @@ class Asset:
             raise ValueError(f"dimension is {dimension}; it must be at least 1")
         regression = task == "regression"
         self.courses = Courses(
-            [
-                step_rule(regression, algorithm, lam, epsilon, averages, average_from, number)
-                for number, averages in _courses(algorithm, average, average_from, horizon)
-            ]
+            step_rules(regression, algorithm, lam, epsilon, average, average_from, horizon)
         )
         self.parameters: dict[str, Any] = {
             "kernel": kernel,
@@ -335,17 +322,3 @@ class Asset:
         self.courses.restore(state)
         self.features = map_from_arrays(self.kind, self.kernel, self.seed, state)
         self._first.restore("", state)
-
-
-def _courses(
-    algorithm: Algorithm, average: bool, average_from: int | None, horizon: Horizon
-) -> Sequence[tuple[int | None, bool]]:
-    """A horizon and whether iterates are averaged, of each course."""
-    if horizon != "auto":
-        return [(horizon, average)]
-    if algorithm != "asset" or not average or average_from is not None:
-        raise ValueError(
-            'horizon "auto" chooses between averages: algorithm must be asset, average True, and '
-            "average_from None"
-        )
-    return AUTO

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from solver.asset.courses import KEPT, LARGEST_LOSS, RATE
-from solver.asset.learner import AUTO, Asset
+from solver.asset.courses import AUTO, KEPT, LARGEST_LOSS, RATE
+from solver.asset.learner import Asset
 from solver.asset.merge import merge
 from solver.asset.view import predict
 from solver.kernels.functions import Kernel
