@@ -48,10 +48,8 @@ class Transport:
             try:
                 with self._http.stream(request.method, request.path, headers=headers) as response:
                     if response.status_code != 200:
-                        content = response.read()
-                        reason = response.reason_phrase
-                        reply = Reply(response.status_code, reason, response.headers, content)
-                        reader.check(reply)
+                        response.read()
+                        reader.check(_reply(response))
                     else:
                         for line in response.iter_lines():
                             if (state := reader.take(line)) is not None:
@@ -79,8 +77,7 @@ class Transport:
             )
         except httpx.RequestError as error:
             raise failed(self.url, error) from None
-        reason, headers = response.reason_phrase, response.headers
-        return Reply(response.status_code, reason, headers, response.content)
+        return _reply(response)
 
 
 class AsyncTransport:
@@ -110,10 +107,8 @@ class AsyncTransport:
                     request.method, request.path, headers=headers
                 ) as response:
                     if response.status_code != 200:
-                        content = await response.aread()
-                        reason = response.reason_phrase
-                        reply = Reply(response.status_code, reason, response.headers, content)
-                        reader.check(reply)
+                        await response.aread()
+                        reader.check(_reply(response))
                     else:
                         async for line in response.aiter_lines():
                             if (state := reader.take(line)) is not None:
@@ -141,5 +136,10 @@ class AsyncTransport:
             )
         except httpx.RequestError as error:
             raise failed(self.url, error) from None
-        reason, headers = response.reason_phrase, response.headers
-        return Reply(response.status_code, reason, headers, response.content)
+        return _reply(response)
+
+
+def _reply(response: httpx.Response) -> Reply:
+    """Return a response whose content was read as the reply to a step."""
+    reason, headers = response.reason_phrase, response.headers
+    return Reply(response.status_code, reason, headers, response.content)
