@@ -9,11 +9,9 @@ from service.notebook.rows import (
     check_settled,
     features_of,
     name_columns,
-    take_rows_of,
 )
-from service.notebook.working_sets import bound_of, empty_model
+from service.notebook.working_sets import bound_of, empty_model, with_state_of
 from solver.estimators.sfw_regressor import SFWRegressor
-from solver.rows.matrix import SparseRows
 
 
 def learner_of_values(estimator: SFWRegressor) -> Learner:
@@ -32,16 +30,7 @@ def learner_of_values(estimator: SFWRegressor) -> Learner:
     assert isinstance(head, RegressionHead)
     if solver_of(head).current.set.precision != found.set.precision:
         raise NoCounterpart("C times a weight of its samples is more than a server's set may have")
-    sparse = isinstance(found.set.store.rows.exact, SparseRows)
-    features = estimator.n_features_in_ if sparse else 0
-    state = found.state()
-    # Kernel values are computed anew, which the estimator goes on from as well.
-    found.restore({name: array.copy() for name, array in state.items()})
-    head.learner.restore({"features": features}, state)
-    head.calibration.restore(estimator.calibration.state())
-    take_rows_of(estimator, learner, sparse=sparse)
-    learner.sequence = found.seen
-    return learner
+    return with_state_of(estimator, learner, head, found.set.store.rows.exact)
 
 
 def values_of(learner: Learner) -> SFWRegressor:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from service.heads.classification import ClassificationHead
+from service.heads.regression import RegressionHead
 from service.heads.working_set import SetLearner
 from service.model.learner import Learner
 from service.model.live import Model
@@ -23,8 +24,9 @@ from service.spec.working_set import DEFAULT_SET, LARGEST_SET
 from solver.estimators.base import as_matrix
 from solver.estimators.frank_wolfe_classifier import FrankWolfeClassifier
 from solver.estimators.sfw_classifier import SFWClassifier
+from solver.estimators.sfw_regressor import SFWRegressor
 from solver.kernels.functions import Kernel
-from solver.rows.matrix import SparseRows
+from solver.rows.matrix import Matrix, SparseRows
 
 
 def learner_of_set(estimator: SFWClassifier) -> Learner:
@@ -44,16 +46,7 @@ def learner_of_set(estimator: SFWClassifier) -> Learner:
     head.meet(labels)
     if head.learner.current.precision != found.precision:
         raise NoCounterpart("C times a weight of its samples is more than a server's set may have")
-    sparse = isinstance(found.store.rows.exact, SparseRows)
-    features = estimator.n_features_in_ if sparse else 0
-    state = found.state()
-    # Kernel values are computed anew, which the estimator goes on from as well.
-    found.restore({name: array.copy() for name, array in state.items()})
-    head.learner.restore({"features": features}, state)
-    head.calibration.restore(estimator.calibration.state())
-    take_rows_of(estimator, learner, sparse=sparse)
-    learner.sequence = found.seen
-    return learner
+    return with_state_of(estimator, learner, head, found.store.rows.exact)
 
 
 def learner_of_solution(estimator: FrankWolfeClassifier) -> Learner:
@@ -134,3 +127,23 @@ def bound_of(asked: int | None, held: int) -> int:
     if held > LARGEST_SET:
         raise NoCounterpart(f"it holds {held:,} samples, a server's set at most {LARGEST_SET:,}")
     return min(max(DEFAULT_SET, 2 * held), LARGEST_SET) if asked is None else int(asked)
+
+
+def with_state_of(
+    estimator: SFWClassifier | SFWRegressor,
+    learner: Learner,
+    head: ClassificationHead[SetLearner] | RegressionHead,
+    rows: Matrix,
+) -> Learner:
+    """Give a fresh model the state of an estimator's set. rows: the stored ones."""
+    found = estimator.learner
+    sparse = isinstance(rows, SparseRows)
+    features = estimator.n_features_in_ if sparse else 0
+    state = found.state()
+    # Kernel values are computed anew, which the estimator goes on from as well.
+    found.restore({name: array.copy() for name, array in state.items()})
+    head.learner.restore({"features": features}, state)
+    head.calibration.restore(estimator.calibration.state())
+    take_rows_of(estimator, learner, sparse=sparse)
+    learner.sequence = found.seen
+    return learner
