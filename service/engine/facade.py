@@ -7,14 +7,15 @@ Everything here runs on the event loop. What else can be done to a model is in `
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from service.diagnostics.metrics import Metrics
-from service.engine.admission import Answer, LearnRequest, Reply
+from service.engine.delivery import Delivery, Watcher
 from service.engine.followers import Followers
 from service.engine.group_queue import GroupQueue, Waiting
 from service.engine.late_labels import LabelRequest
+from service.engine.learn_request import Answer, LearnRequest
 from service.engine.orders import Orders
 from service.engine.phase import Phase
 from service.engine.predictions import RememberRequest
@@ -71,7 +72,8 @@ class Engine:
         self._phase = Phase()
         self.readiness = Readiness(self._phase, warm_up)
         self._waiters = SequenceWaiters(settings.wait_seconds)
-        self._writer = Writer(storage, settings, self._acknowledge)
+        self._delivery = Delivery(self._waiters)
+        self._writer = Writer(storage, settings, self._delivery.from_writer)
         self.orders = Orders(
             settings,
             self._writer,
@@ -86,12 +88,12 @@ class Engine:
             self.orders.next_turn,
             self._writer.challengers.learn,
             self._is_busy,
-            self._learned_beside,
+            self._delivery.report,
         )
+        self._delivery.after(self._wake_followers)
         self._thread = WriterThread(
             self._writer, self._queue, self._phase, loads, warm_up, self._fail
         )
-        self._watchers: list[Callable[[Sequence[Model]], None]] = []
         self.ready = self._thread.ready
         self.ready.add_done_callback(lambda _: self._open())
 
@@ -146,12 +148,12 @@ class Engine:
         """Counts and durations."""
         return self._writer.metrics
 
-    def watch(self, watcher: Callable[[Sequence[Model]], None]) -> None:
-        """Have a function called with the models whose views may be new, before their answers.
+    def watch(self, watcher: Watcher) -> None:
+        """Call a function with models whose views may be new, before requests are answered.
 
-        It is called as well after a model was made or deleted.
+        It is also called after a model was created or deleted.
         """
-        self._watchers.append(watcher)
+        self._delivery.before(watcher)
 
     def waiting(self) -> Waiting:
         """What waits to be learned."""
@@ -320,34 +322,14 @@ class Engine:
         self._phase.fail("broken: its writer failed; restart it to recover from the journal")
         self.refits.ask_to_stop()
         unknown = InDoubt("the server failed; the samples may or may not have been learned")
-        self._deliver([(item.answer, unknown) for item in group], [])
+        self._delivery.deliver([(item.answer, unknown) for item in group], [])
         refused = ServerFailed("the server failed before these samples had their turn")
         self._queue.close()
         for waiting in self._queue.groups():
-            self._deliver([(item.answer, refused) for item in waiting], [])
+            self._delivery.deliver([(item.answer, refused) for item in waiting], [])
 
-    def _acknowledge(self, replies: list[Reply], changed: Iterable[Model]) -> None:
-        """Deliver a group's replies: one wake-up of the event loop for all of them."""
-        self._loop.call_soon_threadsafe(self._deliver, replies, list(changed))
-
-    def _learned_beside(self, model: Model) -> None:
-        """Tell of a model that has learned from another one's log."""
-        for watcher in self._watchers:
-            watcher([model])
-        self._waiters.wake(model)
-
-    def _deliver(self, replies: list[Reply], changed: list[Model]) -> None:
-        for watcher in self._watchers:
-            watcher(changed)
-        for answer, result in replies:
-            if answer.done():  # the client is gone
-                continue
-            if isinstance(result, Exception):
-                answer.set_exception(result)
-            else:
-                answer.set_result(result)
+    def _wake_followers(self, changed: Sequence[Model]) -> None:
         for model in changed:
-            self._waiters.wake(model)
             self._followers.wake(model)
 
 

@@ -55,7 +55,7 @@ def leave_out(data: Path, name: str) -> int:
         model = _find(storage, name)
         learner = Learner(Model(model.number, name, read_stored_spec(model.spec)), model.epoch)
         restore_newest(learner, storage.journal, storage.snapshots)
-        storage.journal.leave_out(model.number, learner.sequence, LEFT_OUT)
+        storage.journal.replays.leave_out(model.number, learner.sequence, LEFT_OUT)
         return learner.sequence
 
 
@@ -80,7 +80,7 @@ def _standing(model: CatalogueEntry, storage: Storage) -> Standing:
     journal, snapshots = storage.journal, storage.snapshots.sequences(model.number)
     rolled_back_at = journal.rolled_back_at(model.number) or 0
     end = max(journal.end(model.number), rolled_back_at, *snapshots[:1])
-    return Standing(model.name, end, snapshots, journal.ended_replays(model.number) >= LEFT_OUT)
+    return Standing(model.name, end, snapshots, journal.replays.ended(model.number) >= LEFT_OUT)
 
 
 @contextmanager

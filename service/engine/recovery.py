@@ -99,7 +99,7 @@ def bring_back(
         else:
             check(learner, journal)
     if not model.broken:  # the way back is found
-        journal.end_replay(model.id)
+        journal.replays.end(model.id)
         for sequence in damaged:
             storage.snapshots.set_aside(model.id, sequence)
     return found
@@ -108,7 +108,7 @@ def bring_back(
 def _may_begin(learner: Learner, journal: Journal, after: int) -> bool:
     """Whether to go on after a sequence; not where two processes have ended: it is broken then."""
     model = learner.model
-    ended = journal.begin_replay(model.id, after)
+    ended = journal.replays.begin(model.id, after)
     if ended < LEFT_OUT:
         return True
     what = "loading its snapshot" if after == _RESTORING else f"its replay after sequence {after}"

@@ -4,7 +4,7 @@ import asyncio
 from typing import Protocol, TypeAlias
 
 from service.diagnostics.metrics import Metrics
-from service.engine.admission import Answer
+from service.engine.learn_request import Answer
 from service.model.live import Model
 from service.model.moment import Moment
 from service.model.published import Published

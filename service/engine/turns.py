@@ -11,9 +11,11 @@ from typing import Any
 
 from service.diagnostics.metrics import Metrics
 from service.engine.absorb import Results, absorb_block, absorb_part, joined_answer, together
-from service.engine.admission import Admitted, LearnRequest, Reply, count_rejected
+from service.engine.admission import count_rejected
 from service.engine.duplicates import Duplicates
+from service.engine.journal_parts import Admitted
 from service.engine.late_labels import Found, LabelRequest, count_unlearned
+from service.engine.learn_request import LearnRequest, Reply
 from service.engine.live_models import LiveModels, mark_broken, not_yet_learned
 from service.errors import ModelBroken
 from service.model.live import Model

@@ -3,10 +3,11 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from service.engine.admission import Admission, LearnRequest, Reply
+from service.engine.admission import Admission
 from service.engine.commits import Commits
 from service.engine.duplicates import Duplicates
 from service.engine.late_labels import LabelRequest
+from service.engine.learn_request import LearnRequest, Reply
 from service.errors import StorageFailed
 from service.model.live import Model
 from service.storage.interfaces import Unfinished

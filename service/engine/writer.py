@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 from service.diagnostics.metrics import Metrics
-from service.engine.admission import LearnRequest
 from service.engine.challengers import Challengers
 from service.engine.commits import Commits
 from service.engine.group_learning import Acknowledge, GroupLearning, GroupRequest
 from service.engine.history import History
 from service.engine.late_labels import LabelRequest
 from service.engine.leading import Leading
+from service.engine.learn_request import LearnRequest
 from service.engine.live_models import LiveModels, mark_broken
 from service.engine.model_files import LoadedModel
 from service.engine.promotion import Promotion
@@ -137,16 +137,6 @@ class Writer:
         """Save a snapshot of every model that has learned since its last one."""
         self.snapshots.close()
         self._storage.close()
-
-    def handle(self, group: "list[Item]") -> None:
-        """Work off a group to its end."""
-        self.begin(group)
-        self.finish()
-
-    def finish(self) -> None:
-        """Learn all large requests to their ends."""
-        while self.busy:
-            self.go_on()
 
     def begin(self, group: "list[Item]") -> None:
         """Work off a group in order; requests between two orders share commit and block.

@@ -36,7 +36,7 @@ class JetStreamJournal:
     """
 
     def __init__(self, logs: ModelLogs, high_water: HighWater, replays: ReplayMarks) -> None:
-        self._logs, self._high_water, self._replays = logs, high_water, replays
+        self._logs, self._high_water, self.replays = logs, high_water, replays
         self._commits = CommitsUnderWay(logs)
         self.name = f"the streams at {logs.nats.servers}"
         # Of each model, up to where predictions have left.
@@ -46,7 +46,7 @@ class JetStreamJournal:
         """Leave the servers."""
         self._logs.nats.close()
         self._high_water.close()
-        self._replays.close()
+        self.replays.close()
 
     def damage(self) -> list[str]:
         """Nothing: the servers check their files, and each message is checked as it is read."""
@@ -202,22 +202,6 @@ class JetStreamJournal:
         """Note that a new model begins with a snapshot of this sequence."""
         self._high_water.note(model, sequence)
         self._high_water.sync()
-
-    def begin_replay(self, model: int, after: int) -> int:
-        """How many processes of this replica have ended in a replay that begins now."""
-        return self._replays.begin(model, after)
-
-    def leave_out(self, model: int, after: int, times: int) -> None:
-        """Let replays after a sequence count as ones that ended so many processes."""
-        self._replays.leave_out(model, after, times)
-
-    def ended_replays(self, model: int) -> int:
-        """How many processes of this replica have ended in the replay of a model, at one place."""
-        return self._replays.ended(model)
-
-    def end_replay(self, model: int) -> None:
-        """Note that a model was replayed to its end."""
-        self._replays.end(model)
 
 
 def _block_of(entry: Entry) -> tuple[int, str, bool]:

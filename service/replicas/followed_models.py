@@ -6,7 +6,7 @@ What a view cannot answer is refused as NotLeader: the leader is asked then, wit
 from typing import NoReturn
 
 from service.diagnostics.metrics import Metrics
-from service.engine.admission import Answer
+from service.engine.learn_request import Answer
 from service.engine.sequence_waiters import SequenceWaiters
 from service.engine.serving import AskedRows, Predicting
 from service.errors import NotLeader

@@ -22,6 +22,28 @@ class Unfinished(StorageFailed):
     """A commit is on its way: `Journal.finished` tells what became of it."""
 
 
+class Replays(Protocol):
+    """Marks of replays, which show the next process what an earlier one was replaying as it ended.
+
+    A block that needs more memory than there is would end every process that replays it.
+    """
+
+    def begin(self, model: int, after: int) -> int:
+        """Mark that a model's entries after a sequence are replayed next.
+
+        Returns how many processes have begun this before and ended without `end`.
+        """
+
+    def leave_out(self, model: int, after: int, times: int) -> None:
+        """Mark as if this many processes had ended in a model's replay after a sequence."""
+
+    def ended(self, model: int) -> int:
+        """Return how many processes have ended in the replay of a model, at one place."""
+
+    def end(self, model: int) -> None:
+        """Mark that a model was replayed to its end."""
+
+
 class Journal(Protocol):
     """The durable, ordered record of what every model has been asked to learn.
 
@@ -120,20 +142,9 @@ class Journal(Protocol):
     def begin_at(self, model: int, sequence: int) -> None:
         """Note that a new model begins with a snapshot of this sequence."""
 
-    def begin_replay(self, model: int, after: int) -> int:
-        """Note that a model's entries after a sequence are replayed next.
-
-        Returns how many processes have begun this before and ended without `end_replay`.
-        """
-
-    def leave_out(self, model: int, after: int, times: int) -> None:
-        """Let replays after a sequence count as ones that ended so many processes."""
-
-    def ended_replays(self, model: int) -> int:
-        """How many processes have ended in the replay of a model, at one place."""
-
-    def end_replay(self, model: int) -> None:
-        """Note that a model was replayed to its end."""
+    @property
+    def replays(self) -> "Replays":
+        """Marks of the replays that processes have begun on this machine."""
 
     def rolled_back_at(self, model: int) -> int | None:
         """The sequence of a model's last rollback; None if later snapshots replaced it."""

@@ -37,7 +37,7 @@ class SqliteJournal:
     """
 
     def __init__(self, file: SqliteFile, high_water: HighWater, replays: ReplayMarks) -> None:
-        self._file, self._high_water, self._replays = file, high_water, replays
+        self._file, self._high_water, self.replays = file, high_water, replays
         self.name = str(file.path)
         # Of each model the sequence at which something came behind the samples, and its place.
         self._places: dict[int, tuple[int, int]] = {}
@@ -46,7 +46,7 @@ class SqliteJournal:
         """Close the database and the marks."""
         self._file.close()
         self._high_water.close()
-        self._replays.close()
+        self.replays.close()
 
     def damage(self) -> list[str]:
         """What SQLite finds wrong with its file."""
@@ -81,22 +81,6 @@ class SqliteJournal:
     def acknowledged(self, model: int) -> int:
         """The sequence up to which a model was durable, as far as the mark knows."""
         return self._high_water.of(model)
-
-    def begin_replay(self, model: int, after: int) -> int:
-        """How many processes have ended in a replay that begins now."""
-        return self._replays.begin(model, after)
-
-    def leave_out(self, model: int, after: int, times: int) -> None:
-        """Let replays after a sequence count as ones that ended so many processes."""
-        self._replays.leave_out(model, after, times)
-
-    def ended_replays(self, model: int) -> int:
-        """How many processes have ended in the replay of a model, at one place."""
-        return self._replays.ended(model)
-
-    def end_replay(self, model: int) -> None:
-        """Note that a model was replayed to its end."""
-        self._replays.end(model)
 
     def begin_at(self, model: int, sequence: int) -> None:
         """Note that a new model begins with a snapshot of this sequence."""

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from service.engine.admission import Answer, LearnRequest
 from service.engine.facade import Engine
+from service.engine.learn_request import Answer, LearnRequest
 from service.errors import InDoubt, ModelBroken, Refusal, ServerFailed
 from service.model.live import Model
 from service.model.moment import Moment

@@ -5,8 +5,8 @@ import logging
 from typing import Any
 
 from service.diagnostics.metrics import Metrics
-from service.engine.admission import Answer
 from service.engine.compiled_parts import Part, collecting_seldom, needed_first, parts_of
+from service.engine.learn_request import Answer
 from service.engine.readiness import become_sparse
 from service.engine.serving import AskedRows
 from service.errors import NotReached, NotReady, QueueFull, UnknownModel

@@ -43,8 +43,23 @@ class _Part:
         self.memory = memory
 
 
+class _Replays:
+    def begin(self, _model: int, _after: int) -> int:
+        return 0
+
+    def leave_out(self, model: int, after: int, times: int) -> None:
+        raise NotImplementedError
+
+    def ended(self, _model: int) -> int:
+        return 0
+
+    def end(self, _model: int) -> None:
+        pass
+
+
 class _Journal(_Part):
     name = "memory"
+    replays = _Replays()
 
     def append(
         self,
@@ -116,18 +131,6 @@ class _Journal(_Part):
         return 0
 
     def begin_at(self, model: int, sequence: int) -> None:
-        pass
-
-    def begin_replay(self, _model: int, _after: int) -> int:
-        return 0
-
-    def leave_out(self, model: int, after: int, times: int) -> None:
-        raise NotImplementedError
-
-    def ended_replays(self, _model: int) -> int:
-        return 0
-
-    def end_replay(self, _model: int) -> None:
         pass
 
     def rolled_back_at(self, _model: int) -> int | None:

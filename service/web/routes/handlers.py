@@ -10,7 +10,7 @@ from typing import Any
 
 from service.access.key_ring import Grant
 from service.diagnostics import tracing
-from service.engine.admission import Answer
+from service.engine.learn_request import Answer
 from service.engine.serving import Predicting, Serving
 from service.errors import Invalid, ModelBroken, NoSuchHead, Refusal, Untrained
 from service.heads.answers import Predictions

@@ -19,8 +19,8 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from service.access.key_ring import Grant
-from service.engine.admission import Answer
 from service.engine.idempotency import frame_key
+from service.engine.learn_request import Answer
 from service.engine.serving import Serving
 from service.errors import NotLeader, NotReady, Refusal, Unavailable
 from service.model.live import Model

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from service.cli.main import main
-from service.engine import admission
+from service.engine import journal_parts
 from service.heads.answers import Predictions
 from service.model.live import Model
 from service.storage import backup, sqlite_point
@@ -118,7 +118,7 @@ def test_a_sequence_of_a_model(copied: Path, tmp_path: Path, to: int, blocks: in
 def test_a_large_request_is_brought_back_as_a_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: int
 ) -> None:
-    monkeypatch.setattr(admission, "PART_SAMPLES", 100)
+    monkeypatch.setattr(journal_parts, "PART_SAMPLES", 100)
     monkeypatch.setattr(sqlite_point, "PART_SAMPLES", 100)
     bench = Bench(tmp_path / "data")
     model = bench.create(SPEC)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-from service.engine.admission import LearnRequest
+from service.engine.learn_request import LearnRequest
 from service.engine.writer import Writer
 from service.errors import InDoubt, SnapshotFailed, StorageFailed
 from service.model.live import Model
@@ -18,6 +18,7 @@ from service.web.formats.problems import problem_of
 from tests.service.memory_storage import MemoryStorage
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
+from tests.service.writer_bench import work_off
 
 SAMPLES = two_classes(60)
 SPEC = read_papers_spec({"working_set": {"max_size": 20}, "asset": {"dimension": 4}})
@@ -49,7 +50,7 @@ class Server:
             )
             for model, number, key in asked
         ]
-        self.writer.handle(list(group))
+        work_off(self.writer, list(group))
         return [self.replies[request.answer] for request in group]
 
     def predictions(self, model: Model) -> Any:
@@ -157,7 +158,7 @@ def test_who_waits_beside_a_large_request_is_answered_before_it(server: Server) 
         LearnRequest(server.b, "asset", part(SAMPLES, 0, 5), Future(), 0.0),
         LearnRequest(server.a, "asset", part(SAMPLES, 0, 7), Future(), 0.0),
     ]
-    server.writer.handle(list(group))
+    work_off(server.writer, list(group))
     assert answered == [[5], [3000], [3007]]
     assert sequences(server.memory, server.a) == [1024, 2048, 3000, 3007]
 

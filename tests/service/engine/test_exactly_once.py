@@ -22,8 +22,8 @@ from hypothesis.stateful import (
     rule,
 )
 
-from service.engine.admission import LearnRequest
 from service.engine.idempotency import frame_key, header_key
+from service.engine.learn_request import LearnRequest
 from service.engine.writer import Writer
 from service.errors import KeyReused, NotYetLearned, StartupError, StorageFailed
 from service.heads.kinds import fit_window
@@ -34,6 +34,7 @@ from service.storage.interfaces import Storage
 from service.storage.sqlite_answers import SqliteAnswers
 from tests.service.specs import read_papers_spec
 from tests.service.streams import curve, part, two_classes
+from tests.service.writer_bench import work_off
 
 SPEC = {"working_set": {"max_size": 20}, "asset": {"dimension": 4}}
 SAMPLES = two_classes(60)
@@ -87,7 +88,7 @@ class Bench:
             request_key = header_key([key], "") if key else None
             head_name = head[0] if head else "working_set"
             group.append(LearnRequest(self.model, head_name, samples, future, 0.0, request_key))
-        self.writer.handle(list(group))
+        work_off(self.writer, list(group))
         return [self.replies.get(request.answer) for request in group]
 
     def ask(self, key: str | None, number: int, *head: str) -> Any:
@@ -185,7 +186,7 @@ def test_the_key_of_a_request_that_is_refused_goes_to_the_next(bench: Bench) -> 
         LearnRequest(bench.model, "working_set", samples, Future(), 0.0, b"k")
         for samples in (narrow, part(SAMPLES, 3, 6))
     ]
-    bench.writer.handle(list(requests))
+    work_off(bench.writer, list(requests))
     refused, learned = (bench.replies[request.answer] for request in requests)
     assert refused.slug == "invalid-samples"
     assert learned["sequence"] == 6
@@ -275,7 +276,7 @@ def test_a_window_that_was_refitted_in_between(opened: Callable[..., Bench]) -> 
 
     def learn() -> Any:
         request = LearnRequest(bench.model, "semiparametric", curve(20), Future(), 0.0, key("k"))
-        bench.writer.handle([request])
+        work_off(bench.writer, [request])
         return bench.replies[request.answer]
 
     first = learn()

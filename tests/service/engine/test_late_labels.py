@@ -8,7 +8,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from service.engine import admission
+from service.engine import journal_parts
 from service.engine.late_labels import LabelRequest
 from service.engine.model_files import ModelFileError, load_model
 from service.engine.predictions import RememberRequest
@@ -28,7 +28,7 @@ from service.storage.snapshot_format import State, write_state
 from service.storage.sqlite_journal import SqliteJournal
 from solver.prepare.named_rows import Rows, named_rows, table_of
 from tests.service.streams import curve, few_words, part, plain_rows, three_classes, word_counts
-from tests.service.writer_bench import Bench, state_of
+from tests.service.writer_bench import Bench, state_of, work_off
 
 SPEC: dict[str, Any] = {"working_set": {"max_size": 60}, "asset": None}
 SAMPLES = three_classes(200)
@@ -83,7 +83,7 @@ def came(model: Model, ids: list[RowId], y: Any, expected: tuple[Moment, ...] = 
 
 def handle(bench: Bench, *requests: Any) -> list[Any]:
     """The answers to a group of requests."""
-    bench.writer.handle(list(requests))
+    work_off(bench.writer, list(requests))
     answers = {id(waiter): said for waiter, said in bench.replies}
     return [answers[id(request.answer)] for request in requests]
 
@@ -544,7 +544,7 @@ def test_a_rollback_brings_back_the_rows_that_waited(bench: Bench, model: Model)
 def test_a_kill_between_the_parts_of_many_labels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: int
 ) -> None:
-    monkeypatch.setattr(admission, "PART_SAMPLES", 30)
+    monkeypatch.setattr(journal_parts, "PART_SAMPLES", 30)
     bench = Bench(tmp_path / "data")
     model = bench.create(SPEC)
     bench.learn(model, part(SAMPLES, 0, 50))

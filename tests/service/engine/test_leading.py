@@ -24,7 +24,9 @@ def test_a_model_whose_snapshots_cannot_be_listed_is_to_be_tried_again():
         catalogue=SimpleNamespace(find=lambda _: entry),
         snapshots=SimpleNamespace(sequences=sequences),
         journal=SimpleNamespace(
-            reread=lambda _: None, begin_replay=lambda *_: 0, rolled_back_at=lambda _: None
+            reread=lambda _: None,
+            replays=SimpleNamespace(begin=lambda *_: 0),
+            rolled_back_at=lambda _: None,
         ),
     )
     models: Any = SimpleNamespace(get=lambda _: None)

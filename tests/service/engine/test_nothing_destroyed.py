@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from service.engine.admission import LearnRequest
+from service.engine.learn_request import LearnRequest
 from service.engine.salvage import recover_directory, salvage
 from service.engine.transfer import import_model
 from service.engine.writer import Writer
@@ -26,6 +26,7 @@ from service.storage.data_directory import JournalMissing, open_storage, owned
 from service.storage.snapshot_files import SnapshotFiles
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
+from tests.service.writer_bench import work_off
 
 SPEC = read_papers_spec({"working_set": {"max_size": 20}, "asset": None})
 SAMPLES = two_classes(100)
@@ -51,7 +52,7 @@ def learn(writer: Writer, name: str, start: int, stop: int) -> None:
     loop = asyncio.new_event_loop()
     for i in range(start, stop):
         one = part(SAMPLES, i, i + 1)
-        writer.handle([LearnRequest(model, "working_set", one, loop.create_future(), 0.0)])
+        work_off(writer, [LearnRequest(model, "working_set", one, loop.create_future(), 0.0)])
         writer.snapshots.finish(wait=True)  # a slow disk would put the next one off
     loop.close()
 

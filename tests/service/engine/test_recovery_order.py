@@ -115,7 +115,7 @@ def test_one_whose_replay_has_ended_a_process_comes_last_and_alone(
     left: Storage, monkeypatch: pytest.MonkeyPatch
 ):
     watched = Watched(monkeypatch)
-    left.journal.leave_out(left.catalogue.models()[0].number, 8, 1)
+    left.journal.replays.leave_out(left.catalogue.models()[0].number, 8, 1)
     assert list(recovered(left, Room(3, PLENTY)))[-1] == "a"
     assert [group for group in watched.groups if "a" in group] == ["a"]
 
@@ -180,6 +180,6 @@ def test_none_uses_the_storage_after_the_end(left: Storage, monkeypatch: pytest.
     monkeypatch.setattr(Sharing, "using_storage", using)
     with pytest.raises(KeyboardInterrupt):
         recovered(left, Room(2, PLENTY))
-    monkeypatch.setattr(left.journal, "end_replay", lambda _: pytest.fail("it went on"))
+    monkeypatch.setattr(left.journal.replays, "end", lambda _: pytest.fail("it went on"))
     closed.set()
     assert over.wait(SOON)

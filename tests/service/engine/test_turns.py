@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from service.engine import admission
-from service.engine.admission import LearnRequest
+from service.engine import journal_parts
+from service.engine.learn_request import LearnRequest
 from service.engine.writer import Order
 from service.errors import NotYetLearned
 from service.model.learner import Learner
@@ -15,7 +15,7 @@ from service.model.live import Model
 from service.samples.record import from_record, part_of, to_record
 from service.samples.validation import Samples
 from tests.service.streams import few_words, part, plain_rows, three_classes
-from tests.service.writer_bench import Bench, state_of
+from tests.service.writer_bench import Bench, state_of, work_off
 
 SPEC = {"working_set": {"max_size": 60}, "asset": {"dimension": 8}}
 ROWS = three_classes(20, 9).X
@@ -24,7 +24,7 @@ SMALL = 100
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "PART_SAMPLES", SMALL)
+    monkeypatch.setattr(journal_parts, "PART_SAMPLES", SMALL)
 
 
 def request(model: Model, samples: Samples, key: bytes | None = None) -> LearnRequest:
@@ -47,7 +47,7 @@ def test_others_are_answered_between_its_parts_and_it_is_seen_as_a_whole(tmp_pat
         bench.writer.begin([request(other, three_classes(3, len(seen)))])
         seen.append((one.published.sequence, id(large.answer) in replies(bench)))
         bench.writer.go_on()
-    bench.writer.handle([small])
+    work_off(bench.writer, [small])
     assert seen == [(0, False)] * 5
     assert (one.published.sequence, other.published.sequence) == (450, 18)
     answer = replies(bench)[id(large.answer)]
@@ -80,7 +80,7 @@ def test_a_kill_between_its_parts(tmp_path: Path, done: int) -> None:
     for _ in range(done):
         bench.writer.go_on()
     shutil.copytree(tmp_path / "data", tmp_path / "killed")
-    bench.writer.finish()
+    work_off(bench.writer, [])
     answer, before = bench.replies[-1][1], state_of(model, ROWS)
     bench.kill()
     bench = Bench(tmp_path / "killed")
@@ -112,7 +112,7 @@ def test_a_duplicate_in_its_group_waits_for_its_answer(tmp_path: Path) -> None:
     group = [request(model, three_classes(450), b"key") for _ in range(2)]
     bench.writer.begin(list(group))
     assert bench.replies == []
-    bench.writer.finish()
+    work_off(bench.writer, [])
     first, second = (replies(bench)[id(item.answer)] for item in group)
     assert second == first | {"replayed": True}
     assert first["sequence"] == 450
@@ -123,7 +123,7 @@ def test_what_follows_it_for_the_same_model_comes_behind_it(tmp_path: Path) -> N
     bench = Bench(tmp_path)
     model = bench.create(SPEC)
     group = [request(model, three_classes(n, n)) for n in (3, 450, 5, 350)]
-    bench.writer.handle(list(group))
+    work_off(bench.writer, list(group))
     said = replies(bench)
     assert [said[id(item.answer)]["sequence"] for item in group] == [3, 453, 458, 808]
     assert [len(said[id(item.answer)]["results"]["prediction"]) for item in group] == [
@@ -156,7 +156,7 @@ def test_orders_of_others_do_not_wait_for_it(tmp_path: Path) -> None:
     assert bench.writer.busy == {model}
     bench.writer.models.delete(other)
     bench.create(SPEC, "another")
-    bench.writer.finish()
+    work_off(bench.writer, [])
     bench = bench.restarted()
     stand = {one.name: one.published.sequence for one in bench.writer.models.all()}
     assert stand == {"m": 450, "another": 0}
@@ -178,7 +178,7 @@ def test_a_failure_in_one_of_its_parts(tmp_path: Path, monkeypatch: pytest.Monke
     group = [request(model, three_classes(450)), request(model, three_classes(3))]
     with monkeypatch.context() as patch:
         patch.setattr(Learner, "absorb", fail)
-        bench.writer.handle(list(group))
+        work_off(bench.writer, list(group))
     assert all(isinstance(said, NotYetLearned) for said in replies(bench).values())
     assert model.published.sequence == 0
     assert bench.learn(other, three_classes(3))["sequence"] == 3
@@ -188,7 +188,7 @@ def test_a_failure_in_one_of_its_parts(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_parts_are_bounded_in_bytes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "PART_BYTES", 500)
+    monkeypatch.setattr(journal_parts, "PART_BYTES", 500)
     bench = Bench(tmp_path)
     model = bench.create(SPEC)
     bench.learn(model, three_classes(60))

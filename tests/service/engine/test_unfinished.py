@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from service.engine.admission import LearnRequest
 from service.engine.late_labels import LabelRequest
+from service.engine.learn_request import LearnRequest
 from service.engine.writer import Item, Order, Writer
 from service.errors import InDoubt, NotLeader, StorageFailed
 from service.model.live import Model

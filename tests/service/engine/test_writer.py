@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.engine.admission import LearnRequest
+from service.engine.learn_request import LearnRequest
 from service.engine.writer import Writer
 from service.errors import StorageFailed
 from service.samples.validation import Samples
@@ -18,6 +18,7 @@ from service.storage.snapshot_format import State
 from service.storage.sqlite_journal import SqliteJournal
 from solver.prepare.named_rows import named_rows
 from tests.service.streams import part, two_classes
+from tests.service.writer_bench import work_off
 
 
 def test_a_failing_snapshot_is_tried_again_after_as_many_samples_and_loses_nothing(
@@ -39,7 +40,7 @@ def test_a_failing_snapshot_is_tried_again_after_as_many_samples_and_loses_nothi
     samples = two_classes(35)
     for i in range(35):
         one = part(samples, i, i + 1)
-        writer.handle([LearnRequest(model, "working_set", one, loop.create_future(), 0.0)])
+        work_off(writer, [LearnRequest(model, "working_set", one, loop.create_future(), 0.0)])
     assert [answer["sequence"] for _, answer in replies] == list(range(1, 36))
     writer.close()
     loop.close()
@@ -65,7 +66,7 @@ def test_names_of_samples_that_could_not_be_logged_are_not_met(
 
     def learn(**row: float) -> Any:
         samples = Samples(named_rows([row]), ["a"])
-        writer.handle([LearnRequest(model, "working_set", samples, loop.create_future(), 0.0)])
+        work_off(writer, [LearnRequest(model, "working_set", samples, loop.create_future(), 0.0)])
         return replies[-1][1]
 
     def full(*_: Any) -> dict[int, StorageFailed]:

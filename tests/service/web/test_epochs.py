@@ -9,7 +9,7 @@ import pytest
 
 from service.client.errors import Refused
 from service.client.sync import Client
-from service.engine.admission import LearnRequest
+from service.engine.learn_request import LearnRequest
 from service.engine.salvage import recover_directory
 from service.errors import AnotherState, Invalid
 from service.model.moment import Moment, check_moment, read_awaited, read_tag
@@ -18,7 +18,7 @@ from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
 from tests.service.streams import body, two_classes
 from tests.service.web.test_stream import open_stream
-from tests.service.writer_bench import Bench
+from tests.service.writer_bench import Bench, work_off
 
 SPEC = PAPERS | {"kernel": {"type": "linear"}, "asset": None}
 ROWS = {"x": [[0.1, 0.2, 0.5], [0.3, 0.4, 0.5]]}
@@ -190,11 +190,12 @@ class TestIfMatch:
         model = bench.create({"asset": None})
         expected = (Moment(model.published.epoch, 0),)
         answers: list[Any] = [object(), object()]
-        bench.writer.handle(
+        work_off(
+            bench.writer,
             [
                 LearnRequest(model, "working_set", two_classes(3), answer, 0.0, expected=expected)
                 for answer in answers
-            ]
+            ],
         )
         replies = {id(waiter): said for waiter, said in bench.replies}
         first, second = (replies[id(answer)] for answer in answers)

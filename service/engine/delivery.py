@@ -1,0 +1,62 @@
+"""Delivery of answers: from the writer's thread to the event loop, where requests wait for them."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from service.engine.learn_request import Reply
+from service.engine.sequence_waiters import SequenceWaiters
+from service.model.live import Model
+
+# Called with models whose views may be new.
+Watcher: TypeAlias = Callable[[Sequence[Model]], None]
+
+
+class Delivery:
+    """Delivers replies, and reports models that have learned. Used on the event loop.
+
+    waiters: requests that wait until a model has reached a sequence.
+    """
+
+    def __init__(self, waiters: SequenceWaiters) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._waiters = waiters
+        self._before: list[Watcher] = []
+        self._after: list[Watcher] = []
+
+    def before(self, watcher: Watcher) -> None:
+        """Call a function with models before the requests that changed them are answered."""
+        self._before.append(watcher)
+
+    def after(self, watcher: Watcher) -> None:
+        """Call a function with models that have learned after their requests are answered."""
+        self._after.append(watcher)
+
+    def from_writer(self, replies: list[Reply], changed: Iterable[Model]) -> None:
+        """Deliver a group's replies with one wake-up of the event loop; on any thread.
+
+        changed: the models whose views are new.
+        """
+        self._loop.call_soon_threadsafe(self.deliver, replies, list(changed))
+
+    def deliver(self, replies: list[Reply], changed: list[Model]) -> None:
+        """Give each waiting request its result or its error."""
+        for watcher in self._before:
+            watcher(changed)
+        for answer, result in replies:
+            if answer.done():  # the client is gone
+                continue
+            if isinstance(result, Exception):
+                answer.set_exception(result)
+            else:
+                answer.set_result(result)
+        for model in changed:
+            self._waiters.wake(model)
+        for watcher in self._after:
+            watcher(changed)
+
+    def report(self, model: Model) -> None:
+        """Report a model that has learned from another one's log, and so answers no request."""
+        for watcher in self._before:
+            watcher([model])
+        self._waiters.wake(model)

@@ -1,0 +1,37 @@
+"""A client's samples on their way to the writer, and the answers that go back."""
+
+from typing import Any, NamedTuple, TypeAlias
+
+from service.engine.waiter import Waiter
+from service.model.live import Model
+from service.model.moment import Moment
+from service.samples.validation import Samples
+from service.spec.heads import HeadName
+
+Answer: TypeAlias = dict[str, Any]
+Reply: TypeAlias = tuple[Waiter, Any]
+
+
+class LearnRequest(NamedTuple):
+    """One client's samples for one head, and the future that waits for the answer.
+
+    submitted: time of the monotonic clock, in seconds. key: of `engine.idempotency`. durable:
+        done as soon as the samples are on disk, if a client wants to know; never of a duplicate.
+    expected: the states of the model in which it is to be learned; nothing for any.
+    record: of the samples, which are as a record has them, where they came as one.
+    """
+
+    model: Model
+    head: HeadName
+    samples: Samples
+    answer: Waiter
+    submitted: float
+    key: bytes | None = None
+    durable: Waiter | None = None
+    expected: tuple[Moment, ...] = ()
+    record: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        """How many samples."""
+        return len(self.samples.y)
