@@ -130,7 +130,8 @@ class SnapshotSchedule:
 
     def _finish(self, model: Model, saving: "Future[int]") -> None:
         if not self._models.is_live(model):
-            self._snapshots.delete(model.id)
+            if model.led:  # else another replica has it, which needs what is saved
+                self._snapshots.delete(model.id)
             return
         try:
             left = saving.result()
