@@ -105,6 +105,12 @@ class Settings(BaseSettings):
         description="Monitoring ports of the fleet's servers of NATS, like http://a:8222, "
         "separated by commas; at the start it is checked there that they flush each message.",
     )
+    max_lag_seconds: float = Field(
+        10.0,
+        ge=0,
+        description="How long a replica of a fleet predicts without knowing what is newest: "
+        "while NATS, or the model's leader, cannot be reached.",
+    )
     webhook: str | None = Field(
         None,
         description="URL to which alerts are posted: heads whose predictions became worse.",

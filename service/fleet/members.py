@@ -26,8 +26,6 @@ _SUBJECT = "wolfstream.replicas"
 BEAT_SECONDS, _SILENT_SECONDS = 0.5, 2.0
 # How long a replica counts as gone that could not be connected to, though it is heard.
 _SUSPECTED_SECONDS = 2.0
-# Without NATS, what was heard last holds for so long.
-MAX_LAG_SECONDS = 10.0
 
 
 class Led(NamedTuple):
@@ -77,10 +75,18 @@ class Members:
     """The replicas that are heard. Its methods may be called on any thread.
 
     url: of this replica. report: what it tells of itself, called on the connection's loop.
+    max_lag_seconds: for how long what was heard last holds without NATS.
     """
 
-    def __init__(self, nats: NatsConnection, url: str, report: Callable[[], Replica]) -> None:
+    def __init__(
+        self,
+        nats: NatsConnection,
+        url: str,
+        report: Callable[[], Replica],
+        max_lag_seconds: float,
+    ) -> None:
         self.url = url
+        self._max_lag_seconds = max_lag_seconds
         self._nats, self._report = nats, report
         self._heard: dict[str, tuple[float, Replica]] = {}
         self._suspected: dict[str, float] = {}
@@ -97,10 +103,15 @@ class Members:
         """For how long no server of NATS has been connected."""
         return 0.0 if self._nats.connected else time.monotonic() - self._connected_at
 
+    @property
+    def outdated(self) -> bool:
+        """Whether what was heard last is too old to count."""
+        return self.lag_seconds > self._max_lag_seconds
+
     def others(self) -> list[Replica]:
         """The other replicas that were heard lately."""
         now = time.monotonic()
-        since = now if self.lag_seconds > MAX_LAG_SECONDS else now - self.lag_seconds
+        since = now if self.outdated else now - self.lag_seconds
         return [
             replica
             for heard, replica in self._heard.copy().values()

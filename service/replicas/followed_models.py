@@ -25,8 +25,7 @@ from service.storage.entries import in_one_life
 class FollowedModels:
     """An `engine.serving.Predicting`. Used on the event loop.
 
-    engine: of this replica. max_lag_seconds: how old the knowledge may be that a view is the
-    newest one.
+    engine: of this replica.
     """
 
     def __init__(
@@ -35,10 +34,9 @@ class FollowedModels:
         director: Director,
         settings: Settings,
         fellows: Fellows,
-        max_lag_seconds: float,
     ) -> None:
         self._engine = engine
-        self._max_lag_seconds = max_lag_seconds
+        self._max_lag_seconds = settings.max_lag_seconds
         self._waiters = SequenceWaiters(settings.wait_seconds)
         self.views = FollowedViews(director, fellows, self._waiters.wake, settings.models)
 

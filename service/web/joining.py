@@ -12,7 +12,6 @@ from service.engine.facade import Engine
 from service.errors import StartupError
 from service.fleet.api_keys import FleetKeys
 from service.fleet.flushing import warn_of_flushing
-from service.fleet.members import MAX_LAG_SECONDS
 from service.fleet.opening import Fleet, connect, open_fleet
 from service.fleet.streams import grow_streams
 from service.replicas.fellows import Fellows
@@ -62,7 +61,7 @@ def membership_of(
 ) -> Membership:
     """What a replica with some roles gives to the others, and follows of them."""
     fellows = Fellows(VIEWS)
-    followed = FollowedModels(engine, roles, settings, fellows, MAX_LAG_SECONDS)
+    followed = FollowedModels(engine, roles, settings, fellows)
     return Membership(roles, followed, GivenViews(engine, followings, roles, roles.word))
 
 

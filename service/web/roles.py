@@ -9,7 +9,6 @@ from service.engine.facade import Engine
 from service.errors import NotReady, Refusal, StartupError, StorageFailed
 from service.fleet.members import (
     BEAT_SECONDS,
-    MAX_LAG_SECONDS,
     WRITTEN,
     Led,
     Members,
@@ -18,6 +17,7 @@ from service.fleet.members import (
 )
 from service.fleet.opening import Fleet
 from service.replicas.director import Target
+from service.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -30,15 +30,15 @@ _LINGER_SECONDS = 1.0
 class Roles:
     """Decides for one replica, by what the others tell. Used on the event loop.
 
-    url: at which the others reach this one. word: by which it knows them.
+    word: by which this replica knows the others.
     """
 
-    def __init__(self, engine: Engine, fleet: Fleet, url: str) -> None:
+    def __init__(self, engine: Engine, fleet: Fleet, settings: Settings) -> None:
         self._engine, self._fleet = engine, fleet
         self._draining = False
-        self._url = url
+        self._url = settings.advertise
         self.word = secrets.token_hex(16)
-        self.members = Members(fleet.nats, url, self._report)
+        self.members = Members(fleet.nats, self._url, self._report, settings.max_lag_seconds)
         self._watching = asyncio.create_task(self._watch())
 
     def _report(self) -> Replica:
@@ -72,7 +72,7 @@ class Roles:
         """Raise NotReady where the other replicas are not known: not yet, or not for long."""
         if not self.members.settled:
             raise NotReady("the fleet's other replicas are not known yet; try again")
-        if self.members.lag_seconds > MAX_LAG_SECONDS:
+        if self.members.outdated:
             raise NotReady(
                 f"no server of NATS has been reached for {self.members.lag_seconds:.0f} s: other "
                 "replicas may lead the models by now"

@@ -165,7 +165,7 @@ def _join(
 def _begin_roles(engine: Engine, fleet: "Fleet", settings: Settings) -> "Roles":
     from service.web.roles import Roles
 
-    return Roles(engine, fleet, settings.advertise)
+    return Roles(engine, fleet, settings)
 
 
 def _membership(

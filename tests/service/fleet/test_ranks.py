@@ -52,7 +52,7 @@ class TestFormats:
 
     def hears(self, nats: NatsConnection, own: Formats, *told: list[Any]) -> Members:
         """A replica that has heard others."""
-        members = Members(nats, "http://own", lambda: replica("http://own", own))
+        members = Members(nats, "http://own", lambda: replica("http://own", own), 10.0)
         for one in told:
             nats.run(nats.client.publish("wolfstream.replicas", json.dumps(one).encode()), 10)
         deadline = time.monotonic() + 60

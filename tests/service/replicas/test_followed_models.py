@@ -109,13 +109,11 @@ async def following(**settings: Any) -> AsyncIterator[tuple[Leader, FollowedMode
     """A leader that has learned, and a replica that holds its view."""
     leader = Leader()
     leader.learn()
-    max_lag_seconds = settings.pop("max_lag_seconds", 3600.0)
     followed = FollowedModels(
         Engine(),  # type: ignore[arg-type]
         Elsewhere(leader),  # type: ignore[arg-type]
-        Settings(_env_file=None, **settings),  # type: ignore[call-arg]
+        Settings(_env_file=None, **{"max_lag_seconds": 3600.0} | settings),  # type: ignore[arg-type]
         Fellows("/views", httpx.MockTransport(leader.respond)),
-        max_lag_seconds,
     )
     running = [
         asyncio.create_task(leader.followings.run(lambda: leader.models.values())),

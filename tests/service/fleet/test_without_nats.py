@@ -1,0 +1,45 @@
+"""Replicas that have lost NATS: they learn nothing, and each says when it knows too little."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.service.fleet.conftest import Replica
+from tests.service.fleet.test_replicas import wait_for
+from tests.service.nats import MISSING, NatsServers
+from tests.service.specs import PAPERS
+
+BODY = {"x": [[1, 2], [2, 1]], "y": [0, 1]}
+
+
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
+def test_one_is_ready_for_as_long_as_it_may_know_nothing_new(tmp_path: Path):
+    servers = NatsServers(tmp_path / "nats").start()
+    strict, patient = (
+        Replica(tmp_path / f"lag-{lag}", servers, max_lag_seconds=lag) for lag in (0, 3600)
+    )
+    try:
+        for one in (strict, patient):
+            one.launch()
+        for one in (strict, patient):
+            one.wait()
+            wait_for(lambda at=one.url: httpx.put(f"{at}/v1/models/m", json=PAPERS).is_success)  # type: ignore[misc]
+        servers.kill(0)
+        refused = wait_for(lambda: unready(strict))
+        assert "no server of NATS has been reached" in refused
+        assert unready(patient) == ""
+        answer = httpx.post(f"{patient.url}/v1/models/m/samples", json=BODY, timeout=60)
+        assert answer.status_code == 503, answer.text
+        servers.start_one(0)
+        wait_for(lambda: unready(strict) == "")
+    finally:
+        for one in (strict, patient):
+            one.close()
+        servers.close()
+
+
+def unready(replica: Replica) -> str:
+    """Why a replica is not ready; nothing where it is."""
+    answer = httpx.get(f"{replica.url}/readyz", timeout=30)
+    return "" if answer.is_success else str(answer.json()["detail"])
