@@ -31,6 +31,7 @@ from service.errors import Refusal, ServerFailed, StorageFailed
 from service.model.live import Model
 from service.native.threads import Threads
 from service.settings import Settings
+from service.storage.interfaces import LogFull
 from service.storage.sqlite_file import now
 
 logger = logging.getLogger(__name__)
@@ -102,6 +103,11 @@ class GroupLearning:
             if error := failures.get(item.request.model.id):
                 count_rejected(item.request)
                 replies.append((item.request.answer, error))
+        full = {
+            item.request.model
+            for item in admission.admitted
+            if isinstance(failures.get(item.request.model.id), LogFull)
+        }
         self._acknowledge_durable(committed)
         changed: dict[Model, None] = {}
         replies += self._remember(admission.remembered, failures, changed)
@@ -122,6 +128,9 @@ class GroupLearning:
         self._acknowledge(replies + duplicates.replies(delivered + replies), changed)
         for model in changed:
             self._after_learning(model)
+        for model in full:
+            with _logged(f"model {model.name}: no snapshot; its log stays full"):
+                self._snapshots.make_room(self._models.learner(model))
 
     def go_on(self) -> None:
         """Learn what became durable meanwhile, and the next part of a large request."""

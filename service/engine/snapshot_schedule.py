@@ -45,6 +45,8 @@ class SnapshotSchedule:
         self._saver = ThreadPoolExecutor(1, "snapshot")
         # The result is how many remembered rows had left by then.
         self._saving: dict[Model, Future[int]] = {}
+        # Those of them whose logs are full.
+        self._full: set[Model] = set()
 
     def start_if_due(self, learner: Learner) -> None:
         """Start a snapshot if enough has been learned since the last one."""
@@ -56,6 +58,17 @@ class SnapshotSchedule:
         learned += learner.fitted
         if learned >= self._samples and model not in self._saving:
             self._start(learner)
+
+    def make_room(self, learner: Learner) -> None:
+        """Start a snapshot of a model whose log takes no samples, once for each of its ends.
+
+        All of its log is dropped then, once the snapshot has been read back.
+        """
+        self.finish()
+        model = learner.model
+        begun = max(model.snapshot_sequence, learner.snapshot_attempt)
+        if learner.sequence > begun and model not in self._saving:
+            self._start(learner, full=True)
 
     def start(self, model: Model) -> tuple[int, "Future[int]"]:
         """Start a snapshot now; return its sequence, and a future that is done when it is saved.
@@ -75,7 +88,8 @@ class SnapshotSchedule:
         """Note the snapshots that are saved, and drop the journal before the newest two.
 
         Older snapshots are kept to go back to. Keeping the journal for them as well would take
-        many times the room, and recovery needs one snapshot to fall back on.
+        many times the room, and recovery needs one snapshot to fall back on; a full log cannot be
+        kept for that one either.
         """
         for model, saving in list(self._saving.items()):
             if wait or saving.done():
@@ -94,7 +108,7 @@ class SnapshotSchedule:
         self.finish(wait=True)
         self._saver.shutdown()
 
-    def _start(self, learner: Learner) -> None:
+    def _start(self, learner: Learner, full: bool = False) -> None:
         model = learner.model
         if model.broken:
             return
@@ -113,10 +127,14 @@ class SnapshotSchedule:
         # The name is for the day on which the journal is lost.
         state = State({**plain, "model": model.name, "made": dict(present_origin())}, arrays)
         left = 0 if learner.pending is None else learner.pending.left
-        self._saving[model] = self._saver.submit(self._save, model.id, state, left)
+        self._saving[model] = self._saver.submit(self._save, model.id, state, left, full)
+        if full:
+            self._full.add(model)
 
-    def _save(self, model: int, state: State, left: int) -> int:
+    def _save(self, model: int, state: State, left: int, read_back: bool) -> int:
         self._snapshots.save(model, state)
+        if read_back:
+            self._snapshots.load(model, state.plain["sequence"])
         return left
 
     def _superfluous(self, model: Model, up_to: int) -> int:
@@ -129,6 +147,8 @@ class SnapshotSchedule:
         return min(up_to, needed)
 
     def _finish(self, model: Model, saving: "Future[int]") -> None:
+        full = model in self._full
+        self._full.discard(model)
         if not self._models.is_live(model):
             if model.led:  # else another replica has it, which needs what is saved
                 self._snapshots.delete(model.id)
@@ -142,7 +162,9 @@ class SnapshotSchedule:
             # A later one that recovery could not read is nothing to fall back on.
             known = [sequence for sequence in older if sequence <= model.snapshot_sequence]
             model.note_snapshot(newest, self._snapshots.written(model.id, newest))
-            if known:
+            if full:
+                self._journal.drop(model.id, self._superfluous(model, newest))
+            elif known:
                 self._journal.drop(model.id, self._superfluous(model, known[0]))
             if left:
                 self._journal.drop_predictions(model.id, left)

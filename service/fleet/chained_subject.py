@@ -22,6 +22,8 @@ from service.fleet.connection import (
     Unanswered,
 )
 from service.fleet.log_index import Commit
+from service.fleet.reserve import more_room
+from service.storage.interfaces import LogFull
 from service.storage.seals import BrokenSeal
 
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
@@ -38,6 +40,8 @@ _BEHIND_SECONDS = 10.0
 _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.01, 0.2
 # Messages and bytes that are read with one call.
 _READ_MESSAGES, _READ_BYTES = 256, 8 << 20
+# Rows of commits that a full log takes: without them it could not be led or purged.
+_ESSENTIAL = frozenset({"checkpoint", "epoch", "rollback", "answer", "shorter"})
 # Of a commit's name, which begins with that of its writer.
 _COMMIT_BYTES, _WRITER_BYTES = 12, 6
 
@@ -190,7 +194,7 @@ class ChainedSubject:
         deadline, pause, sent = time.monotonic() + seconds, _PAUSE_SECONDS, False
         while True:
             try:
-                last = await self._send_or_find(commit, messages)
+                last = await self._send_or_find(commit, messages, _is_essential(rows))
                 break
             except NotConnected as error:
                 if not sent:
@@ -200,7 +204,7 @@ class ChainedSubject:
                 sent, problem = True, str(error)
             except Refused as error:
                 if not sent:  # else an earlier one may still be stored
-                    raise StorageFailed(self._refusal(error)) from None
+                    raise self._refusal(error) from None
                 problem = str(error)
             if time.monotonic() > deadline:
                 self._doubt = _Doubt(commit, list(rows), event)
@@ -210,13 +214,13 @@ class ChainedSubject:
         first = last - len(messages) + 1
         self._take(Commit(self.last, first, last, self._writer, list(rows)))
 
-    async def _send_or_find(self, commit: bytes, messages: list[bytes]) -> int:
+    async def _send_or_find(self, commit: bytes, messages: list[bytes], essential: bool) -> int:
         """Send a commit, unless it is there; its last message's sequence.
 
         Raises Refused, Unanswered, and _Overtaken where another commit is there.
         """
         try:
-            return await self._send(messages)
+            return await self._send(messages, essential)
         except Refused as error:
             if error.code not in _ANOTHER_END:
                 raise
@@ -241,17 +245,29 @@ class ChainedSubject:
         self._writes = False
         return NotLeader(f"another replica writes the {self.name}; nothing was learned here")
 
-    def _refusal(self, error: Refused) -> str:
+    def _refusal(self, error: Refused) -> StorageFailed:
         if error.code == LOG_FULL:
-            return (
-                f"the {self.name} is full; nothing was learned. Delete models that nobody uses, or "
-                "start a replica anew with a higher WOLFSTREAM_FLEET_LOG_BYTES; snapshots that "
-                "come sooner (WOLFSTREAM_SNAPSHOT_SAMPLES) keep it from filling"
+            return LogFull(
+                f"the {self.name} is full; nothing was learned. A snapshot that is made now may "
+                "make room: try again. Else delete models that nobody uses, or start a replica "
+                "anew with a higher WOLFSTREAM_FLEET_LOG_BYTES"
             )
-        return f"the {self.name} could not be written: {error}; nothing was learned"
+        return StorageFailed(f"the {self.name} could not be written: {error}; nothing was learned")
 
-    async def _send(self, messages: list[bytes]) -> int:
-        """Send a commit once; its last message's sequence. Raises Refused, Unanswered."""
+    async def _send(self, messages: list[bytes], essential: bool) -> int:
+        """Send a commit; its last message's sequence. Raises Refused, Unanswered.
+
+        essential: whether a full stream makes room for it.
+        """
+        try:
+            return await self._send_once(messages)
+        except Refused as error:
+            if not essential or error.code != LOG_FULL:
+                raise
+        async with more_room(self._nats, self._stream, sum(map(len, messages))):
+            return await self._send_once(messages)
+
+    async def _send_once(self, messages: list[bytes]) -> int:
         expected = {_EXPECTED: str(self.last)}
         if len(messages) == 1:
             answer = await self._nats.ask(self._subject, messages[0], expected, _ANSWER_SECONDS)
@@ -330,3 +346,8 @@ class ChainedSubject:
         return LogGap(
             f"the {self.name} has a gap: message {found} should come after {read}, and is missing"
         )
+
+
+def _is_essential(rows: Sequence[LogRow]) -> bool:
+    """Whether a full log has to take a commit; that is one that ends a doubt, which is empty."""
+    return all(row.kind in _ESSENTIAL for row in rows)

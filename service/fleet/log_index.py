@@ -1,7 +1,8 @@
 """What a replica remembers of a model's log: where things stand, but no samples.
 
 Some commits one after another are a segment: so the index of a log with a commit for each of its
-samples stays small. What is purged are whole segments, and never the last one.
+samples stays small. What is purged are whole segments, and never the last one. A checkpoint begins
+one: its snapshot may replace all that comes before.
 """
 
 import json
@@ -105,7 +106,8 @@ class LogIndex:
 
     def add(self, commit: Commit) -> None:
         """Take the next commit of the log."""
-        if not self.segments or self.segments[-1].commits >= _COMMITS_OF_SEGMENT:
+        begins = bool(commit.rows) and commit.rows[0].kind == "checkpoint"
+        if begins or not self.segments or self.segments[-1].commits >= _COMMITS_OF_SEGMENT:
             self.segments.append(Segment(commit))
         self.segments[-1].add(commit)
         for row in commit.rows:

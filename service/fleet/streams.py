@@ -17,6 +17,7 @@ from typing import Any
 
 from service.errors import StartupError
 from service.fleet.connection import NO_ROOM, NatsConnection, Refused, Unanswered
+from service.fleet.reserve import bound_of, bounded
 
 logger = logging.getLogger(__name__)
 
@@ -75,15 +76,17 @@ async def _make_all(nats: NatsConnection, log_bytes: int, state_bytes: int) -> N
 def grow_streams(nats: NatsConnection, log_bytes: int, state_bytes: int) -> None:
     """Give streams that there are more room, where more is asked for; see `make_streams`.
 
-    They are never made smaller, which might delete something. What does not work is logged.
+    They are never made smaller, but for what another replica has left raised (`reserve`). What does
+    not work is logged.
     """
     for name, _, n_bytes in _wanted(log_bytes, state_bytes):
         try:
             config = nats.run(nats.call(f"STREAM.INFO.{name}", {}), _PATIENCE_SECONDS)["config"]
-            if 0 <= config["max_bytes"] < n_bytes:
-                larger = {**config, "max_bytes": n_bytes}
-                nats.run(nats.call(f"STREAM.UPDATE.{name}", larger), _PATIENCE_SECONDS)
-                logger.info("the stream %s may have %d bytes from now on", name, n_bytes)
+            bound = max(n_bytes, bound_of(config))
+            if 0 <= config["max_bytes"] != bound:
+                changed = bounded(config, bound)
+                nats.run(nats.call(f"STREAM.UPDATE.{name}", changed), _PATIENCE_SECONDS)
+                logger.info("the stream %s may have %d bytes from now on", name, bound)
         except (Refused, Unanswered) as error:
             logger.warning("the stream %s keeps its bound: %s", name, error)
 

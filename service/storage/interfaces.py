@@ -22,6 +22,10 @@ class Unfinished(StorageFailed):
     """A commit is on its way: `Journal.finished` tells what became of it."""
 
 
+class LogFull(StorageFailed):
+    """A model's log has no room for samples: a snapshot lets it be purged."""
+
+
 class Replays(Protocol):
     """Marks of replays, which show the next process what an earlier one was replaying as it ended.
 

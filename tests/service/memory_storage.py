@@ -8,21 +8,21 @@ from typing import Any, Literal
 
 from service.errors import InDoubt, StorageFailed
 from service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
-from service.storage.interfaces import SnapshotDescription, Storage, Unfinished
+from service.storage.interfaces import LogFull, SnapshotDescription, Storage, Unfinished
 from service.storage.snapshot_format import DamagedSnapshot, State
 
 
 class MemoryStorage:
     """The journal, catalogue, answers and snapshots of one server.
 
-    fate: what becomes of the next commits, by model: "refused" fails; "lost" and "written" are in
-    doubt until they are settled, which shows the one or the other; "late" is unfinished until
-    `finishing` says what became of it, if whoever appends is not that patient. unsettled: models
-    whose doubt cannot be settled yet.
+    fate: what becomes of the next commits, by model: "refused" fails; "full" fails for want of
+    room; "lost" and "written" are in doubt until they are settled, which shows the one or the
+    other; "late" is unfinished until `finishing` says what became of it, if whoever appends is not
+    that patient. unsettled: models whose doubt cannot be settled yet.
     """
 
     def __init__(self) -> None:
-        self.fate: dict[int, Literal["refused", "lost", "written", "late"]] = {}
+        self.fate: dict[int, Literal["refused", "full", "lost", "written", "late"]] = {}
         self.unsettled: set[int] = set()
         self.finishing: dict[int, StorageFailed | None] = {}
         self.late: dict[int, tuple[list[Entry], list[KeyedRequest]]] = {}
@@ -80,7 +80,9 @@ class _Journal(_Part):
                 memory.late[model] = rows, of_rows
                 failures[model] = Unfinished("no answer from the journal yet")
             elif fate == "refused":
-                failures[model] = StorageFailed("the journal is full")
+                failures[model] = StorageFailed("the journal could not be written")
+            elif fate == "full":
+                failures[model] = LogFull("the journal is full")
             elif fate is not None:
                 failures[model] = InDoubt("no answer from the journal")
                 memory.in_doubt.add(model)
@@ -147,7 +149,11 @@ class _Journal(_Part):
 
     def drop(self, model: int, up_to: int) -> None:
         entries = self.memory.entries
-        entries[model] = [entry for entry in entries[model] if entry.sequence > up_to]
+        entries[model] = [
+            entry
+            for entry in entries[model]
+            if entry.sequence > up_to or (entry.sequence == up_to and not entry.samples)
+        ]
 
     def drop_predictions(self, model: int, up_to: int) -> None:
         raise NotImplementedError

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.service.engine.test_commits import Server
+from service.errors import StorageFailed
+from service.storage.snapshot_format import DamagedSnapshot, State
+from tests.service.engine.test_commits import Server, sequences
 
 
 @pytest.fixture
@@ -15,6 +17,44 @@ def server() -> Iterator[Server]:
     server = Server()
     yield server
     server.writer.close()
+
+
+def fill(server: Server) -> None:
+    """Let a model learn, and then its log have no room for one more request."""
+    server.send((server.a, 0, None), (server.b, 0, None))
+    server.memory.fate[server.a.id] = "full"
+    (refused,) = server.send((server.a, 1, None))
+    assert isinstance(refused, StorageFailed)
+    server.writer.snapshots.finish(wait=True)
+
+
+def test_a_full_log_is_replaced_by_a_snapshot_that_was_read_back(server: Server) -> None:
+    fill(server)
+    assert list(server.memory.saved[server.a.id]) == [10]
+    assert [entry.kind for entry in server.memory.entries[server.a.id]] == ["checkpoint"]
+    assert sequences(server.memory, server.b) == [10]
+    (taken,) = server.send((server.a, 1, None))
+    assert taken["sequence"] == 20
+
+
+def test_a_full_log_is_kept_where_its_snapshot_cannot_be_read_back(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(_model: int, _sequence: int) -> State:
+        raise DamagedSnapshot("a snapshot", "is not what was written")
+
+    monkeypatch.setattr(server.writer.snapshots._snapshots, "load", damaged)
+    fill(server)
+    assert [entry.kind for entry in server.memory.entries[server.a.id]] == ["samples", "checkpoint"]
+    assert server.writer.metrics.snapshots_failed == 1
+
+
+def test_a_log_that_stays_full_takes_one_snapshot_only(server: Server) -> None:
+    fill(server)
+    server.memory.fate[server.a.id] = "full"
+    server.send((server.a, 1, None))
+    server.writer.snapshots.finish(wait=True)
+    assert server.writer.metrics.snapshots_saved == 1
 
 
 def test_what_is_handed_over_while_it_is_saved_keeps_its_snapshots(server: Server) -> None:

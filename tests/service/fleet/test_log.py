@@ -28,7 +28,7 @@ from service.fleet.jetstream_snapshots import JetStreamSnapshots
 from service.fleet.model_log import ModelLogs
 from service.fleet.streams import log_of, make_streams
 from service.storage.high_water import HighWater
-from service.storage.interfaces import Unfinished
+from service.storage.interfaces import LogFull, Unfinished
 from service.storage.replay_marks import ReplayMarks
 from service.storage.snapshot_format import State
 
@@ -107,8 +107,27 @@ class Replica:
                     raise
                 time.sleep(0.02)
 
+    def purge(self, model: int) -> None:
+        stream, subject = log_of(model)
+        self.nats.run(self.nats.call(f"STREAM.PURGE.{stream}", {"filter": subject, "keep": 1}), 60)
+
     def told(self, model: int, after: int = 0) -> list[int]:
         return [entry.sequence for block in self.journal.blocks(model, after) for entry in block]
+
+
+def filled(replica: Replica, model: int) -> int:
+    """Fill the log of a model; its last sequence."""
+    sequences = itertools.count(1)
+    for size in (1_000_000, 50_000, 1_000, 0):
+        while replica.append(model, sequence := next(sequences), record=bytes(size)) is None:
+            pass
+        sequences = itertools.count(sequence)
+    return sequence - 1
+
+
+def bound_of_log(replica: Replica, model: int) -> int:
+    info = replica.nats.run(replica.nats.call(f"STREAM.INFO.{log_of(model)[0]}", {}), 60)
+    return int(info["config"]["max_bytes"])
 
 
 @pytest.fixture
@@ -389,10 +408,36 @@ class TestRefusals:
         assert "full" in refused.detail
         assert not isinstance(refused, (InDoubt, NotLeader))
         assert leader.told(model) == list(range(1, sequence))
-        stream, subject = log_of(model)
-        purge = leader.nats.call(f"STREAM.PURGE.{stream}", {"filter": subject, "keep": 1})
-        leader.nats.run(purge, 5)
+        leader.purge(model)
         assert leader.append(model, sequence, record=bytes(1_000_000)) is None
+
+    def test_a_full_log_takes_what_leads_it_and_what_lets_it_be_purged(
+        self, replicas: Pair, model: int
+    ):
+        leader, reader = replicas
+        sequence, bound = filled(leader, model), bound_of_log(leader, model)
+        checkpoint = Entry(model, sequence, 0, sequence, "asset", 1, b"", "checkpoint")
+        assert leader.journal.append([checkpoint]) == {}
+        assert reader.told(model)[-2:] == [sequence, sequence]
+        reader.journal.append_epoch(model, sequence, "term of reader")
+        assert isinstance(reader.append(model, sequence + 1, record=bytes(100)), LogFull)
+        assert bound_of_log(leader, model) == bound
+        reader.journal.drop(model, sequence)
+        assert reader.append(model, sequence + 1) is None
+        leader.journal.reread(model)
+        assert leader.told(model) == [sequence, sequence + 1]
+
+    @pytest.mark.usefixtures("impatient")
+    def test_in_a_full_log_a_doubt_is_settled(self, replicas: Pair, model: int):
+        leader, other = replicas
+        leader.append(model, 1)
+        leader.fate = ["lost"]
+        assert isinstance(leader.append(model, 2), InDoubt)
+        beside = model + 8000  # in the same stream
+        filled(other, beside)
+        leader.journal.settle(model)
+        assert leader.told(model) == [1]
+        leader.purge(beside)
 
     def test_a_large_commit_is_stored_whole_or_not_at_all(self, replicas: Pair, model: int):
         leader, reader = replicas

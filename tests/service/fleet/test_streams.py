@@ -14,6 +14,7 @@ if MISSING:
 
 from service.fleet.connection import NatsConnection
 from service.fleet.flushing import warn_of_flushing
+from service.fleet.reserve import bounded
 from service.fleet.streams import STATES, grow_streams, log_of, make_streams
 
 _BYTES = 8 << 20
@@ -39,6 +40,17 @@ def test_streams_grow_and_never_shrink(nats: NatsConnection):
     assert bounds(nats) == [2 << 20] * 8 + [_BYTES]
     grow_streams(nats, _BYTES, _BYTES)
     assert bounds(nats) == [2 << 20] * 8 + [_BYTES]
+
+
+def test_a_bound_that_a_replica_left_raised_is_put_back(nats: NatsConnection):
+    before, stream = bounds(nats), log_of(0)[0]
+
+    config = nats.run(nats.call(f"STREAM.INFO.{stream}", {}), 10)["config"]
+    left = bounded(config, before[0], before[0] + 1)
+    nats.run(nats.call(f"STREAM.UPDATE.{stream}", left), 10)
+    assert bounds(nats)[0] == before[0] + 1
+    grow_streams(nats, 8, 8)
+    assert bounds(nats) == before
 
 
 def test_a_bound_that_cannot_be_raised_stays(
