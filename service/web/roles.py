@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 # Models that change their replica at the same time, where another one is to lead them.
 _HANDED_OVER = 8
+# How often it is looked who lives.
+_WATCH_SECONDS = 0.05
 # How long a replica that stops goes on to answer those who have not heard of it yet.
 _LINGER_SECONDS = 1.0
 
@@ -97,7 +99,7 @@ class Roles:
 
     def is_gone(self, replica: Target) -> bool:
         """Whether a replica is not heard any more."""
-        return replica.url not in [other.url for other in self.members.others()]
+        return replica.url not in self._others()
 
     def living(self) -> list[Replica]:
         """The replicas that are heard, this one among them."""
@@ -139,7 +141,7 @@ class Roles:
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(BEAT_SECONDS)
+            await self._next_look()
             if self._engine.readiness.reached and not self._draining and self.members.settled:
                 try:
                     await self._look()
@@ -147,6 +149,16 @@ class Roles:
                     logger.warning("the roles of this replica were not reviewed: %s", error)
                 except Exception:  # the next look may succeed
                     logger.exception("the roles of this replica were not reviewed")
+
+    async def _next_look(self) -> None:
+        """Wait for a while, or until another replica has come, is silent or cannot be reached."""
+        living, waited = self._others(), 0.0
+        while waited < BEAT_SECONDS and self._others() == living:
+            await asyncio.sleep(_WATCH_SECONDS)
+            waited += _WATCH_SECONDS
+
+    def _others(self) -> list[str]:
+        return [replica.url for replica in self.members.others()]
 
     async def _look(self) -> None:
         """Follow what this replica stands by for, and let go what another one has or is to have."""

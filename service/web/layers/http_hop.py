@@ -16,7 +16,7 @@ MARK = b"wolfstream-forwarded"
 CONNECT_SECONDS = 1.0
 # Headers of one connection, which each connection sends anew.
 OF_A_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te"})
-_LOOK_SECONDS, _LIST_SECONDS = 0.25, 5.0
+_LOOK_SECONDS, _LIST_SECONDS = 0.05, 5.0
 # Checked here, and answered here: the leader would say it once more.
 _OF_A_BROWSER = (b"origin", b"sec-fetch")
 _SAID_HERE = frozenset({b"date", b"x-request-id", b"traceparent"})
