@@ -31,7 +31,8 @@ async ({ server, model, elsewhere }) => {
       await attempt(`${mode} ${type} snapshot`, fetched(`${path}/snapshot`, post("")));
     }
   }
-  await attempt("PUT", fetched(`${server}/v1/models/of-the-page`, { method: "PUT", body: "{}" }));
+  const headers = { "Content-Type": "application/json" };
+  await attempt("PUT", fetched(`${server}/v1/models/of-the-page`, { method: "PUT", headers, body: "{}" }));
   await attempt("redirect", fetched(`${elsewhere}/redirect/${model}`, { method: "POST", body: sample }));
   await attempt("beacon", async () => void navigator.sendBeacon(`${path}/samples`, sample));
 
