@@ -20,7 +20,7 @@ from service.model.learner import Learner
 from service.model.live import Model
 from service.samples.validation import Samples
 from service.spec.model import read_spec
-from solver.prepare.scale import CLIP, Moments, no_moments, standardise
+from solver.prepare.scale import CLIP, CUT, Moments, no_moments, standardise
 
 SAMPLES, COLUMNS, BLOCK, KEPT, LOOK = 8000, 4, 64, 1000, 1024
 Rows = NDArray[np.float64]
@@ -74,7 +74,7 @@ def fixed(moments: Moments, X: Rows) -> Rows:
 def frozen(X: Rows, y: list[bool]) -> list[Any]:
     """All rows by the moments of the first ones."""
     moments = no_moments(COLUMNS)
-    standardise(moments, X[:128])
+    standardise(moments, X[:128], CUT)
     return learn(learner(None), fixed(moments, X), y)
 
 
@@ -84,7 +84,7 @@ def anew(X: Rows, y: list[bool]) -> list[Any]:
     model, predicted = learner(None), list[Any]()
     for start in range(0, len(y), BLOCK):
         part = slice(start, start + BLOCK)
-        standardise(moments, X[part])
+        standardise(moments, X[part], CUT)
         if start <= 2 * BLOCK or (start % LOOK == 0 and _moved(basis, moments)):
             basis = Moments._make(field.copy() for field in moments)
             model, before = learner(None), slice(max(0, start - KEPT), start)

@@ -91,6 +91,7 @@ def _kept(
 ) -> dict[str, Any]:
     """What `StreamModel.__setstate__` takes. numbered: see `are_numbers`."""
     spec, rows, fresh = learner.model.spec, learner.rows, Learner(learner.model).rows
+    assert spec.prepare is not None
     place = {key_of(label): code for code, label in enumerate(classes or ())}
 
     def codes(labels: Any) -> Any:
@@ -104,6 +105,7 @@ def _kept(
         "temporal": spec.temporal,
         "seed": spec.seed,
         "scores": "coupled" if spec.working_set is None else spec.working_set.scores,
+        "outliers": spec.prepare.outliers,
         "form": fresh.form if numbered else rows.form,
         "names": None if numbered or rows.names is None else rows.names.names(),
         "first": [part._replace(head=taught, y=codes(part.y)) for part in rows.first],
@@ -120,7 +122,11 @@ def _spec_of(
 ) -> ModelSpec:
     spec: dict[str, Any] = {
         "task": "regression" if labels is None else "classification",
-        "prepare": {"missing": estimator.missing, "timestamps": list(estimator.timestamps)},
+        "prepare": {
+            "missing": estimator.missing,
+            "timestamps": list(estimator.timestamps),
+            "outliers": estimator.model.preparing.outliers,
+        },
         "temporal": bool(estimator.temporal),
         "seed": int(estimator.seed),
     }
@@ -137,7 +143,7 @@ def _check_default(spec: ModelSpec) -> None:
     own = {name: getattr(spec, name) for name in fields if getattr(spec, name) is not None}
     prepare = spec.prepare
     if prepare is not None:
-        own["prepare"] = {"missing": prepare.missing, "timestamps": prepare.timestamps}
+        own["prepare"] = prepare.model_dump(exclude={"named"})
     if spec.task == "classification" and spec.working_set is not None:
         own["working_set"] = {"scores": spec.working_set.scores}
     ours, default = (one.model_copy(update={"pending": None}) for one in (spec, read_spec(own)))

@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
-from solver.prepare.scale import moments_arrays, moments_from_arrays, no_moments, standardise
+from solver.prepare.scale import (
+    COUNTED,
+    moments_arrays,
+    moments_from_arrays,
+    no_moments,
+    standardise,
+)
 
 LARGEST = 30.0
 # Beyond such a change, nothing that was learned is worth keeping: the centre's move in
@@ -52,7 +58,7 @@ class TargetScale:
 
     def absorb(self, y: Float64Array) -> None:
         """Take targets into the moments; the units stay."""
-        standardise(self.moments, y[:, None])
+        standardise(self.moments, y[:, None], COUNTED)
 
     def move(self) -> tuple[float, float] | None:
         """Have the units follow the moments, where they are too far off.

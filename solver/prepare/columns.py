@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 from solver.prepare.scale import (
+    RULES,
     Moments,
+    Outliers,
     copied,
     moments_arrays,
     moments_from_arrays,
@@ -67,13 +69,14 @@ class PreparationView(NamedTuple):
 
     layout: Layout
     moments: Moments
+    outliers: Outliers
 
 
 class Preparation:
     """Prepares the rows of a stream in their order."""
 
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
+    def __init__(self, layout: Layout, outliers: Outliers = "cut") -> None:
+        self.layout, self.outliers = layout, outliers
         self.moments = no_moments(layout.width)
 
     def absorb(self, X: Float64Array) -> Float64Array:
@@ -82,11 +85,11 @@ class Preparation:
         Numbers are finite or NaN, categories are codes 0, 1, 2, ... or NaN. Raises ValueError for
         a code that is none, before anything is taken in. Blocks of any length give the same bits.
         """
-        return standardise(self.moments, encoded(self.layout, X))
+        return standardise(self.moments, encoded(self.layout, X), RULES[self.outliers])
 
     def view(self) -> PreparationView:
         """The preparation as it is now."""
-        return PreparationView(self.layout, copied(self.moments))
+        return PreparationView(self.layout, copied(self.moments), self.outliers)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All that `restore` needs to go on bit for bit, as plain arrays."""
@@ -105,7 +108,7 @@ class Preparation:
 
 def prepared(view: PreparationView, X: Float64Array) -> Float64Array:
     """Rows (n, d) as `Preparation.absorb` would give each, if it came next."""
-    return standardised(view.moments, encoded(view.layout, X))
+    return standardised(view.moments, encoded(view.layout, X), RULES[view.outliers])
 
 
 def encoded(layout: Layout, X: Float64Array) -> Float64Array:

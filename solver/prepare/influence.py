@@ -10,6 +10,7 @@ from solver.arrays import Float64Array
 from solver.prepare.cells import DAY, MOMENT_COLUMNS, WEEK
 from solver.prepare.columns import Layout, PreparationView, encoded, own_codes
 from solver.prepare.row_form import RowForm
+from solver.prepare.scale import RULES
 from solver.prepare.slopes import slopes
 
 
@@ -53,7 +54,8 @@ def influences(
     deviation: Float64Array | None = None
     if preparation is not None:
         moments = preparation.moments
-        gradient = gradient * slopes(moments, encoded(layout, row[None]))[0]
+        rule = RULES[preparation.outliers]
+        gradient = gradient * slopes(moments, encoded(layout, row[None]), rule)[0]
         deviation = np.sqrt(moments.square)
     found = [*_of_numbers(sources, layout, row, gradient, deviation)]
     found += _of_categories(sources, layout, gradient, deviation)

@@ -16,6 +16,7 @@ from solver.prepare.named_rows import (
     rows_between,
     without_zeros,
 )
+from solver.prepare.scale import Outliers
 from solver.prepare.schema import SETTLING, Misfit, Schema, check, encode, layout, settled_numbers
 from solver.prepare.settling import extended
 
@@ -30,6 +31,7 @@ class Preparing(NamedTuple):
     missing: Missing = "mean"
     named: Literal["table", "sparse"] = "table"
     timestamps: tuple[str, ...] = ()
+    outliers: Outliers = "cut"
 
 
 class AnotherKind(ValueError):

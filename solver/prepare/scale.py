@@ -6,9 +6,12 @@ Mean and deviation of a column run over its values up to and including the prese
 value counted with weight 1/t up to t = HORIZON and with 1/HORIZON from there on. Three rules
 keep them sane:
 
-- a value enters the moments as one at most OUTLIER deviations from the mean, so that one absurd
-  value moves them little;
-- RUN values in a row beyond that bound are no outliers but other units: the moments start anew;
+- a value beyond some deviations from the mean enters the moments as one that is so far off, so
+  that one absurd value moves them little (winsorising). With `CUT` these are the CLIP deviations
+  at which learners see it, from the second value on: the deviation is that of the numbers that
+  they see, and heavy tails leave room for the others. Of Cauchy's distribution it is 5 quartiles;
+- values beyond FAR deviations that outnumber all others by RUN are no outliers but other units:
+  the moments start anew;
 - where the values of a whole window of WINDOW samples deviate from each other by less than
   1/SHRINKAGE of the deviation, but do deviate, the units have shrunk: the window's moments
   take over. A column that moves slowly is not taken for that: over a linear trend, a window
@@ -18,7 +21,7 @@ A missing value (NaN) is z = 0, the mean, and leaves its column's moments as the
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +31,29 @@ from solver.compiled import compiled, inner, larger, smaller
 
 CLIP = 4.0
 HORIZON = 10_000.0
-OUTLIER, SETTLED = 8.0, 16.0
+FAR, SETTLED = 8.0, 16.0
 RUN = 32
 WINDOW, SHRINKAGE = 1024, 64.0
 # Squares of sums of such numbers stay finite.
 LARGEST = 1e150
+
+
+class OutlierRule(NamedTuple):
+    """How far values move the moments, and what makes up for those that are far off.
+
+    bound: in deviations. first: how many values must have been counted before it holds. relief:
+    how many values beyond FAR one within it makes up for.
+    """
+
+    bound: float
+    first: float
+    relief: int
+
+
+CUT = OutlierRule(CLIP, 0.0, 1)
+COUNTED = OutlierRule(FAR, SETTLED, RUN)
+Outliers = Literal["cut", "counted"]
+RULES: dict[Outliers, OutlierRule] = {"cut": CUT, "counted": COUNTED}
 
 
 class Moments(NamedTuple):
@@ -40,7 +61,7 @@ class Moments(NamedTuple):
 
     weight, mean, square: (d,) float64 number of values counted, mean and mean squared deviation.
     window_count, window_mean, window_square: the same of the present window. run: (d,) int64
-    values in a row that were too far off.
+    values beyond FAR that nothing has made up for.
     """
 
     weight: Float64Array
@@ -73,24 +94,24 @@ def moments_from_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> Moment
     return Moments(*(np.array(arrays[f"{name}{field}"]) for field in Moments._fields))
 
 
-def standardise(moments: Moments, X: Float64Array) -> Float64Array:
+def standardise(moments: Moments, X: Float64Array, rule: OutlierRule) -> Float64Array:
     """The rows (n, d) standardised, each by the moments up to and including its own values.
 
-    Takes the rows into the moments, in order. Blocks of any length give the same bits.
+    Takes the rows into the moments, in order, by the rule. Blocks of any length give the same bits.
     """
     missing = np.isnan(X)
     values = np.clip(np.where(missing, 0.0, X), -LARGEST, LARGEST)
     Z = np.empty_like(values)
-    _standardise(moments, values, missing, True, Z)
+    _standardise(moments, values, missing, rule, True, Z)
     return Z
 
 
-def standardised(moments: Moments, X: Float64Array) -> Float64Array:
+def standardised(moments: Moments, X: Float64Array, rule: OutlierRule) -> Float64Array:
     """Each row (n, d) as `standardise` would give it next; the moments stay as they are."""
     missing = np.isnan(X)
     values = np.clip(np.where(missing, 0.0, X), -LARGEST, LARGEST)
     Z = np.empty_like(values)
-    _standardise(moments, values, missing, False, Z)
+    _standardise(moments, values, missing, rule, False, Z)
     return Z
 
 
@@ -99,6 +120,7 @@ def _standardise(
     moments: Moments,
     X: Float64Array,
     missing: NDArray[np.bool_],
+    rule: OutlierRule,
     learn: bool,
     Z: Float64Array,
 ) -> None:
@@ -108,14 +130,15 @@ def _standardise(
                 Z[i, j] = 0.0
                 continue
             count, mean, square = moments.weight[j], moments.mean[j], moments.square[j]
-            x, run = X[i, j], 0
-            bound = OUTLIER * np.sqrt(square)
-            value = x
-            if square > 0.0 and count >= SETTLED and abs(x - mean) > bound:
+            x, run = X[i, j], larger(moments.run[j] - rule.relief, 0)
+            value, off, deviation = x, abs(x - mean), np.sqrt(square)
+            if square > 0.0 and count >= rule.first and off > rule.bound * deviation:
+                reach = rule.bound * deviation
+                value = mean + reach if x > mean else mean - reach
+            if square > 0.0 and count >= SETTLED and off > FAR * deviation:
                 run = moments.run[j] + 1
-                value = mean + bound if x > mean else mean - bound
                 if run >= RUN:
-                    count, run, value = 0.0, 0, x
+                    count, run = 0.0, 0
                     if learn:
                         moments.window_count[j] = 0.0
             count = smaller(count + 1.0, HORIZON)
@@ -124,7 +147,7 @@ def _standardise(
             mean += rate * step
             square = (1.0 - rate) * (square + rate * step * step)
             if rate == 1.0:
-                mean, square = value, 0.0
+                mean, square = x, 0.0
             deviation = np.sqrt(square)
             z = (x - mean) / deviation if deviation > 0.0 else 0.0
             Z[i, j] = smaller(larger(z, -CLIP), CLIP)

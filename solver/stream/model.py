@@ -89,8 +89,8 @@ class StreamModel:
     def __init__(
         self, task: Task, taught: Taught, *, preparing: Preparing, temporal: bool, seed: int
     ) -> None:
-        self.task, self.taught = task, taught
-        self._preparing, self._temporal, self._seed = preparing, temporal, seed
+        self.task, self.taught, self.preparing = task, taught, preparing
+        self._temporal, self._seed = temporal, seed
         self.own = SetParameters()
         self.rows = StreamRows(preparing)
         self._view: StreamView | None = None
@@ -159,10 +159,11 @@ class StreamModel:
         return {
             "task": self.task,
             "taught": self.taught,
-            "preparing": self._preparing,
+            "preparing": self.preparing,
             "temporal": self._temporal,
             "seed": self._seed,
             "scores": self.own.scores,
+            "outliers": self.preparing.outliers,
             "form": rows.form,
             "names": None if rows.names is None else rows.names.names(),
             "first": rows.first,
@@ -176,11 +177,12 @@ class StreamModel:
     def __setstate__(self, state: dict[str, Any]) -> None:
         parameters = {name: state[name] for name in ("preparing", "temporal", "seed")}
         self.__init__(state["task"], state["taught"], **parameters)  # type: ignore[misc]
-        # Earlier versions counted pairs.
+        # Earlier versions counted pairs, and outliers.
         self.own = SetParameters(scores=state.get("scores", "counted"))
+        self.preparing = self.preparing._replace(outliers=state.get("outliers", "counted"))
         self._begin()
         rows = self.rows
-        rows.form, rows.first = state["form"], state["first"]
+        rows.form, rows.first = state["form"]._replace(prepare=self.preparing), state["first"]
         rows.names = None if state["names"] is None else NameTable(state["names"])
         if state["preparation"]:
             rows.restore_preparation(state["preparation"])

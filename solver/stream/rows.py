@@ -146,7 +146,7 @@ class StreamRows:
         layout = self.form.layout
         if self.form.prepare is None or layout is None:
             return None
-        return Preparation(layout)
+        return Preparation(layout, self.form.prepare.outliers)
 
     def restore_preparation(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `Preparation.state` gave, if rows of this form are prepared."""

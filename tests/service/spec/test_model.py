@@ -15,7 +15,7 @@ from service.spec.stored import read_stored_spec, readings
 DEFAULTS = {
     "task": "classification",
     "classes": None,
-    "prepare": {"missing": "mean", "named": "table", "timestamps": []},
+    "prepare": {"missing": "mean", "named": "table", "timestamps": [], "outliers": "cut"},
     "temporal": False,
     "kernel": {"type": "rbf", "gamma": "auto"},
     "working_set": {
@@ -311,18 +311,26 @@ class TestWhatFollows:
         assert stored["working_set"].pop("scores") == "coupled"
         assert read_stored_spec(stored).plain()["working_set"]["scores"] == "counted"
 
+    def test_a_stored_spec_without_outliers_goes_on_counting_them(self):
+        stored = plain()
+        assert stored["prepare"].pop("outliers") == "cut"
+        assert read_stored_spec(stored).plain()["prepare"]["outliers"] == "counted"
+
     def test_a_body_also_means_what_it_meant_before(self):
-        now, counted, before_tables, before = readings({"seed": 1})
+        now, with_outliers, counted, before_tables, before = readings({"seed": 1})
         assert (now.serve, before.serve) == ("adaptive", "working_set")
         stored = now.plain()
+        del stored["prepare"]["outliers"]
+        assert with_outliers == read_stored_spec(stored) != now
         del stored["working_set"]["scores"]
-        assert counted == read_stored_spec(stored) != now
+        assert counted == read_stored_spec(stored) != with_outliers
         stored = now.plain() | {"prepare": {"missing": "mean"}, "working_set": {}}
         stored["asset"] = DEFAULTS["asset"] | {"horizon": None}
         assert before_tables == read_stored_spec(stored)
         assert before.working_set == before_tables.working_set
-        assert len(readings({"adaptive": {}})) == 3
-        pinned = {"prepare": {"named": "table"}, "working_set": {"scores": "counted"}}
+        assert len(readings({"adaptive": {}})) == 4
+        prepare = {"named": "table", "outliers": "cut"}
+        pinned = {"prepare": prepare, "working_set": {"scores": "counted"}}
         assert all(one == read_spec(pinned) for one in readings(pinned))
 
     def test_both_heads_can_serve(self):

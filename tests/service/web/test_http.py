@@ -42,7 +42,12 @@ def test_an_empty_spec_is_a_model_with_every_default(client: httpx.Client, name:
     assert spec["working_set"]["max_size"] == 5000
     assert spec["asset"]["lambda"] == 1e-4
     assert spec["serve"] == "adaptive"
-    assert spec["prepare"] == {"missing": "mean", "named": "table", "timestamps": []}
+    assert spec["prepare"] == {
+        "missing": "mean",
+        "named": "table",
+        "timestamps": [],
+        "outliers": "cut",
+    }
 
 
 def test_creating_needs_no_body(client: httpx.Client, name: str) -> None:

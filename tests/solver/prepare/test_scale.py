@@ -3,15 +3,49 @@
 import numpy as np
 import pytest
 
-from solver.prepare.scale import CLIP, HORIZON, no_moments, standardise, standardised
+from solver.prepare.scale import (
+    CLIP,
+    COUNTED,
+    CUT,
+    FAR,
+    HORIZON,
+    RULES,
+    RUN,
+    SETTLED,
+    no_moments,
+    standardise,
+    standardised,
+)
 from tests.solver.streams import blocks
 
 RANDOM = np.random.default_rng(0)
 
 
-def scaled(X, length=64):
+both_rules = pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+
+
+def scaled(X, length=64, rule=CUT):
     moments = no_moments(X.shape[1])
-    return np.concatenate([standardise(moments, X[part]) for part in blocks(len(X), length)])
+    return np.concatenate([standardise(moments, X[part], rule) for part in blocks(len(X), length)])
+
+
+def by_definition(x, rule):
+    """One column of fewer than HORIZON values, none of whose windows shrinks, value by value."""
+    weight, mean, square, far, z = 0, 0.0, 0.0, 0, []
+    for value in x:
+        off, deviation = value - mean, np.sqrt(square)
+        known = deviation > 0.0
+        is_far = known and weight >= SETTLED and abs(off) > FAR * deviation
+        far = far + 1 if is_far else max(0, far - rule.relief)
+        if far >= RUN:
+            weight, mean, square, far, off = 0, value, 0.0, 0, 0.0
+        elif known and weight >= rule.first:
+            off = np.clip(off, -rule.bound * deviation, rule.bound * deviation)
+        weight += 1
+        before, mean = mean, mean + off / weight
+        square = (square * (weight - 1) + off * (before + off - mean)) / weight
+        z.append(np.clip((value - mean) / np.sqrt(square), -CLIP, CLIP) if square > 0.0 else 0.0)
+    return np.array(z)[:, None]
 
 
 def test_each_row_is_scaled_by_the_rows_up_to_its_own():
@@ -20,32 +54,42 @@ def test_each_row_is_scaled_by_the_rows_up_to_its_own():
     for i in range(1, len(X)):
         seen = X[: i + 1]
         expected[i] = (X[i] - seen.mean(axis=0)) / seen.std(axis=0)
-    np.testing.assert_allclose(scaled(X), np.clip(expected, -CLIP, CLIP), atol=1e-9)
+    found = scaled(X, rule=COUNTED)
+    np.testing.assert_allclose(found, np.clip(expected, -CLIP, CLIP), atol=1e-9)
+
+
+@both_rules
+@pytest.mark.parametrize("unit", [1.0, 40.0, 1e5])
+def test_both_rules_are_as_they_are_defined(rule, unit):
+    x = RANDOM.standard_cauchy(size=(900, 1))
+    x[300:] *= unit
+    np.testing.assert_allclose(scaled(x, rule=rule), by_definition(x[:, 0], rule), atol=1e-6)
 
 
 def test_beyond_the_horizon_old_values_fade():
     n = int(3 * HORIZON)
     x = RANDOM.normal(size=(n, 1)) + np.where(np.arange(n) < n // 3, 0.0, 3.0)[:, None]
     moments = no_moments(1)
-    standardise(moments, x)
+    standardise(moments, x, CUT)
     share = np.exp(-2.0)
     assert moments.mean[0] == pytest.approx(3.0 * (1.0 - share), abs=0.05)
 
 
+@both_rules
 @pytest.mark.parametrize("length", [1, 7, 1000])
-def test_blocks_of_any_length_give_the_same_bits(length):
+def test_blocks_of_any_length_give_the_same_bits(length, rule):
     X = RANDOM.normal(size=(3000, 4)) * 10.0 ** RANDOM.uniform(-3, 3, (3000, 1))
     X[RANDOM.random(X.shape) < 0.1] = np.nan
-    np.testing.assert_array_equal(scaled(X, length), scaled(X, len(X)))
+    np.testing.assert_array_equal(scaled(X, length, rule), scaled(X, len(X), rule))
 
 
 def test_a_row_asked_about_is_scaled_as_if_it_came_next():
     X = RANDOM.normal(size=(300, 2))
     moments = no_moments(2)
-    standardise(moments, X[:-1])
-    asked = standardised(moments, X[-1:])
-    np.testing.assert_array_equal(asked, standardised(moments, X[-1:]))
-    np.testing.assert_array_equal(asked, standardise(moments, X[-1:]))
+    standardise(moments, X[:-1], CUT)
+    asked = standardised(moments, X[-1:], CUT)
+    np.testing.assert_array_equal(asked, standardised(moments, X[-1:], CUT))
+    np.testing.assert_array_equal(asked, standardise(moments, X[-1:], CUT))
 
 
 @pytest.mark.parametrize("exponent", [-6, 6])
@@ -67,12 +111,21 @@ def test_missing_values_are_the_mean_and_change_nothing():
     np.testing.assert_array_equal(Z[~np.isnan(holes)], scaled(X)[:, 0])
 
 
-def test_an_outlier_does_not_blind():
+@pytest.mark.parametrize("place", [2, 5, 1000])
+def test_an_outlier_does_not_blind(place):
     X = RANDOM.normal(size=(2000, 1))
-    X[1000] = 1e12
+    X[place] = 1e12
     Z = scaled(X)
-    assert Z[1000] == CLIP
+    assert Z[place] > 1.0
     assert Z[1001:].std() > 0.9
+
+
+def test_heavy_tails_leave_room_for_the_others():
+    moments = no_moments(20)
+    standardise(moments, RANDOM.standard_cauchy(size=(5000, 20)), CUT)
+    deviation = np.sqrt(moments.square)
+    assert (deviation > 3.0).all()
+    assert (deviation < 7.0).all()
 
 
 @pytest.mark.parametrize("factor", [1e-6, 1e-3, 1e3, 1e6])
@@ -84,8 +137,16 @@ def test_units_that_jump_are_followed(factor):
     assert abs(late.mean()) < 0.5
 
 
+@pytest.mark.parametrize("factor", [100.0, 1e3, 1e6])
+def test_larger_units_are_met_within_some_hundred_samples(factor):
+    x = RANDOM.normal(size=(3000, 1))
+    x[2000:] *= factor
+    soon = scaled(x)[2300:]
+    assert 0.8 < soon.std() < 1.2
+
+
 def test_a_slow_trend_is_no_change_of_units():
     x = np.arange(50_000.0)[:, None]
     moments = no_moments(1)
-    standardise(moments, x)
+    standardise(moments, x, CUT)
     assert np.sqrt(moments.square[0]) > 0.9 * HORIZON

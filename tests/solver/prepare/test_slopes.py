@@ -3,26 +3,28 @@
 import numpy as np
 import pytest
 
-from solver.prepare.scale import copied, no_moments, standardise, standardised
+from solver.prepare.scale import CUT, RULES, copied, no_moments, standardise, standardised
 from solver.prepare.slopes import slopes
 
 
-def moments_after(n, d=4):
+def moments_after(n, rule=CUT, d=4):
     moments = no_moments(d)
-    standardise(moments, 100.0 + 7.0 * np.random.default_rng(0).standard_normal((n, d)))
+    standardise(moments, 100.0 + 7.0 * np.random.default_rng(0).standard_normal((n, d)), rule)
     return moments
 
 
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 @pytest.mark.parametrize("n", [2, 5, 40, 20_000])
-@pytest.mark.parametrize("away", [0.0, 0.5, -2.5, 9.0, 500.0])
-def test_slopes_are_those_of_central_differences(n, away):
-    moments = moments_after(n)
+@pytest.mark.parametrize("away", [0.0, 0.5, -2.5, 4.02, 9.0, 500.0])
+def test_slopes_are_those_of_central_differences(n, away, rule):
+    moments = moments_after(n, rule)
     deviation = np.sqrt(np.maximum(moments.square, 1e-6))
     x = moments.mean + away * deviation + 0.01 * deviation
     step = 1e-5 * deviation
-    above, below = (standardised(moments, (x + s * step)[None])[0] for s in (1.0, -1.0))
+    above, below = (standardised(moments, (x + s * step)[None], rule)[0] for s in (1.0, -1.0))
     expected = (above - below) / (2.0 * step)
-    np.testing.assert_allclose(slopes(moments, x[None])[0], expected, rtol=1e-4, atol=1e-8)
+    found = slopes(moments, x[None], rule)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-8)
 
 
 def test_what_is_missing_or_begins_anew_has_none():
@@ -30,11 +32,11 @@ def test_what_is_missing_or_begins_anew_has_none():
     moments.run[1] = 40
     x = moments.mean.copy()
     x[0], x[1] = np.nan, 1e9
-    found = slopes(moments, x[None])[0]
+    found = slopes(moments, x[None], CUT)[0]
     assert (found[:2] == 0.0).all()
     assert (found[2:] > 0.0).all()
 
 
 def test_after_one_row_nothing_but_the_sign_counts():
     moments = moments_after(1)
-    assert (slopes(moments, moments.mean[None] + 3.0) == 0.0).all()
+    assert (slopes(moments, moments.mean[None] + 3.0, CUT) == 0.0).all()
