@@ -111,8 +111,8 @@ class SetLearner(HeadLearner[WorkingSet]):
         picture: SetPicture | None = None
         stats: dict[str, Any] = {"size": 0, "support_vectors": 0, **NO_CERTIFICATE}
         if (figures := self.figures()) is not None:
-            picture, model, summary, past_nbytes = figures
-            stats = set_stats(model, summary, past_nbytes)
+            picture, model, summary, past_nbytes, work = figures
+            stats = set_stats(model, summary, past_nbytes) | {"search_work_per_sample": work}
         limit = self.square_norm_limit()
         return SetView(model, picture, stats | self.found, limit, self._sequences.view())
 

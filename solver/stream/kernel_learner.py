@@ -35,12 +35,14 @@ class SetFigures(NamedTuple):
     """A working set that has met a class, and what is told of it.
 
     picture: to predict with. members: the set of it. past_nbytes: see `KernelLearner`.
+    search_work_per_sample: see `AutoWidths`; 0 where there is no search.
     """
 
     picture: SetPicture
     members: WorkingSetView
     summary: Summary
     past_nbytes: int
+    search_work_per_sample: int
 
 
 class KernelLearner(Generic[L]):
@@ -133,7 +135,8 @@ class KernelLearner(Generic[L]):
         members = learner.view()
         fading = self._fading
         picture = SetPicture(members if fading is None else fading.timed(members))
-        return SetFigures(picture, members, learner.summary(members), self.past_nbytes)
+        work = 0 if fading is None else fading.search_work_per_sample
+        return SetFigures(picture, members, learner.summary(members), self.past_nbytes, work)
 
     def view(self) -> Any:
         """An immutable view of the learner; of one whose members fade, a `TimedView`."""

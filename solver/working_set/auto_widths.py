@@ -21,7 +21,7 @@ from solver.working_set.answers import Absorbed
 from solver.working_set.learner import WorkingSet
 from solver.working_set.past import Past
 from solver.working_set.view import Predicted, WorkingSetView, predicted
-from solver.working_set.width_search import NEVER, WidthSearch
+from solver.working_set.width_search import NEVER, WidthSearch, most_work
 
 # gamma is estimated by P2's rule at 2, 4, 8, ... samples, and from here on by forecasts.
 _FIRST_FORECAST = 128
@@ -107,6 +107,16 @@ class AutoWidths:
         """The bytes of what is kept of the past."""
         return self._past.nbytes + (0 if self._search is None else self._search.nbytes)
 
+    @property
+    def search_work_per_sample(self) -> int:
+        """The most multiplications a sample that searches take, from 4,096 samples on."""
+        return most_work(self._find, self._past.columns) // _FORECAST_PERIOD
+
+    @property
+    def _find(self) -> tuple[bool, bool]:
+        gamma, horizon = self._fixed
+        return gamma is None, horizon is None
+
     def absorb(
         self, X: Float64Array, codes: NDArray[np.int64], weight: Weights = None
     ) -> list[Absorbed]:
@@ -175,7 +185,7 @@ class AutoWidths:
         """Look at the widths; start again where others are better, or the centre is far away."""
         seen, (time, X, codes, _) = self._past.seen, self._past.samples()
         gamma, horizon = self.widths[:2]
-        find_gamma, find_horizon = (given is None for given in self._fixed)
+        find_gamma, find_horizon = self._find
         if find_gamma and seen <= _FIRST_FORECAST:
             gamma = gamma_from_rows(X)
         found = gamma, horizon
@@ -248,9 +258,7 @@ class AutoWidths:
         self.learner = self._build(gamma)
         self.learner.restore(state)
         if "search_errors" in state:
-            find = self._fixed[0] is None, self._fixed[1] is None
             time, X, codes = (np.array(state[f"search_{name}"]) for name in ("time", "X", "codes"))
             errors = state["search_errors"].tolist()
-            self._search = WidthSearch(
-                (time, X, codes), (gamma, horizon), find, self._ridge, errors
-            )
+            samples = time, X, codes
+            self._search = WidthSearch(samples, (gamma, horizon), self._find, self._ridge, errors)

@@ -37,6 +37,11 @@ class Past:
         """The bytes of what is kept, and of the room for more."""
         return self._time.nbytes + self._X.nbytes + self._codes.nbytes + self._weight.nbytes
 
+    @property
+    def columns(self) -> int:
+        """The numbers of a row; 0 before the first one."""
+        return int(self._X.shape[1])
+
     def add(self, X: Float64Array, codes: NDArray[np.int64], weight: Weights = None) -> None:
         """Add rows (n, d) float64 with class numbers (n,) and sample weights."""
         at_once = MOST_KEPT - RECENT - EARLIER

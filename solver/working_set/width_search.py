@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 from solver.kernels.forecast import forecast_error, one_hot
-from solver.working_set.past import RECENT
+from solver.working_set.past import EARLIER, RECENT
 
 # A horizon beyond all streams, at which no member ever fades. It is a number like the others, so
 # that a stored row's coordinate says when it came.
@@ -90,6 +90,12 @@ class WidthSearch:
         arrays = {"time": self.time, "X": self.X, "codes": self.codes}
         arrays["errors"] = np.array(self._errors, np.float64)
         return {f"search_{name}": array.copy() for name, array in arrays.items()}
+
+
+def most_work(find: tuple[bool, bool], columns: int) -> int:
+    """The most multiplications of a search: for each error, a kernel matrix and its factor."""
+    n, widths = RECENT + EARLIER, sum(find) * len(_FACTORS)
+    return (1 + widths) * (n**3 // 3 + n**2 * (columns + 1) // 2) if widths else 0
 
 
 def _better(

@@ -10,8 +10,9 @@ from service.web.openapi.primitives import (
 
 # What the description of a head may have, besides its name or classes.
 HEAD_FIELDS = (
-    "size support_vectors objective gap relative_gap warning bytes work_per_sample gamma algorithm "
-    "features steps horizon dimension landmarks learners window fit prequential changes"
+    "size support_vectors objective gap relative_gap warning bytes work_per_sample "
+    "search_work_per_sample gamma algorithm features steps "
+    "horizon dimension landmarks learners window fit prequential changes"
 )
 OF_HEAD: dict[str, Schema] = {
     "name": HEAD,

@@ -121,10 +121,13 @@ def test_a_state_goes_on_bit_for_bit(n: int):
 def test_no_call_of_few_samples_takes_all_of_a_search(monkeypatch: pytest.MonkeyPatch):
     X, codes = turning(5000)
     steps: list[int] = []
+    work: list[int] = []
     step = WidthSearch.step
 
     def counted(search: WidthSearch) -> None:
         steps[-1] += 1
+        n, d = search.X.shape
+        work.append(n**3 // 3 + n**2 * (d + 1) // 2)
         step(search)
 
     monkeypatch.setattr(WidthSearch, "step", counted)
@@ -133,7 +136,10 @@ def test_no_call_of_few_samples_takes_all_of_a_search(monkeypatch: pytest.Monkey
         steps.append(0)
         learner.absorb(X[start : start + 64], codes[start : start + 64])
     assert max(steps[1024 // 64 :]) == 1
-    assert sum(steps[4096 // 64 :]) > 4
+    late = sum(steps[4096 // 64 :])
+    assert late > 4
+    assert 0 < sum(work[-late:]) <= 4096 * learner.search_work_per_sample
+    assert AutoWidths(build, 1.0, 2.0).search_work_per_sample == 0
 
 
 def test_what_was_published_does_not_change():
