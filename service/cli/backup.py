@@ -8,6 +8,7 @@ import click
 
 from service.cli.failures import Failure
 from service.cli.option_data import data_option
+from service.cli.option_fleet import joined
 
 # numpy is imported when a command runs: help is quick.
 if TYPE_CHECKING:
@@ -17,17 +18,33 @@ if TYPE_CHECKING:
 
 @click.command()
 @data_option
+@click.option(
+    "--fleet",
+    metavar="URLS",
+    envvar="WOLFSTREAM_FLEET",
+    default="",
+    help="Servers of NATS of a fleet, whose models are copied then.  [WOLFSTREAM_FLEET]",
+)
 @click.argument("directory", type=click.Path(path_type=Path))
-def backup(data: Path, directory: Path) -> None:
-    """Copy a data directory into DIRECTORY, also while a server runs on it.
+def backup(data: Path, fleet: str, directory: Path) -> None:
+    """Copy a data directory, or a fleet, into DIRECTORY, also while it learns.
 
     The backup has all that was acknowledged before it began, of all models, and the API keys. It
-    prints, for each model, the sequences that `wolfstream restore --to` can restore.
+    prints, for each model, the sequences that `wolfstream restore --to` can restore; what it
+    restores is brought into a new fleet with `wolfstream fleet import`.
 
     \b
-    Example:
+    Examples:
       wolfstream backup --data ./models /mnt/backups/monday
+      wolfstream backup --fleet nats://a:4222,nats://b:4222 /mnt/backups/monday
     """  # noqa: D301  (click wants the control character)
+    if fleet:
+        with joined(fleet) as member:
+            from service.fleet.api_keys import FleetKeys
+            from service.fleet.taking_out import back_up as back_up_fleet
+
+            _print(directory, back_up_fleet(member, FleetKeys(member.nats), directory))
+        return
     from service.errors import StartupError, WolfstreamError
     from service.storage.backup import back_up
 

@@ -121,6 +121,30 @@ class ChainedSubject:
         for _ in self.read(self.last):
             pass
 
+    def read_all(self) -> None:
+        """Read what has come since, all that the stream's leader has.
+
+        Raises LogGap, StartupError, StorageFailed.
+        """
+        deadline = time.monotonic() + _BEHIND_SECONDS
+        end = self._end()
+        self.read_on()
+        while self.last < end:
+            if time.monotonic() > deadline:
+                raise StorageFailed(f"the {self.name} cannot be read to its end, message {end}")
+            time.sleep(_PAUSE_SECONDS)
+            self.read_on()
+
+    def _end(self) -> int:
+        """The last message, as the stream's leader knows; 0 where there is none."""
+        try:
+            found = self._nats.run(
+                self._nats.last_of_leader(self._stream, self._subject), _READ_SECONDS
+            )
+        except (Refused, Unanswered) as error:
+            raise StorageFailed(f"the {self.name} cannot be read: {error}") from None
+        return 0 if found is None else found.sequence
+
     def begin(self) -> None:
         """Take it for empty: what another replica writes is not read, and refuses the first append.
 

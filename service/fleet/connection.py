@@ -174,11 +174,17 @@ class NatsConnection:
 
         Raises Refused, Unanswered, NotConnected.
         """
-        request = {"last_by_subj": subject}
-        if found := await self.get(stream, request):
+        if found := await self.get(stream, {"last_by_subj": subject}):
             return found[0]
+        return await self.last_of_leader(stream, subject)
+
+    async def last_of_leader(self, stream: str, subject: str) -> Stored | None:
+        """The last message of a subject that the stream's leader knows; None where it knows none.
+
+        Raises Refused, Unanswered, NotConnected.
+        """
         try:
-            answer = await self.call(f"STREAM.MSG.GET.{stream}", request)
+            answer = await self.call(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
         except Refused as error:
             if error.code == _NO_MESSAGE:
                 return None

@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import nats.errors
@@ -54,20 +55,24 @@ class JetStreamCatalogue:
 
     def models(self) -> list[CatalogueEntry]:
         """All models, oldest first."""
+        return [entry for entry, _ in self.made()]
+
+    def made(self) -> list[tuple[CatalogueEntry, datetime]]:
+        """All models, oldest first, and when each was made. Raises StartupError."""
         try:
             found = self._nats.run(self._all(), 4 * _SECONDS)
         except (nats.errors.Error, Unanswered, ValueError) as error:
             raise StartupError(f"the bucket {MODELS_BUCKET} cannot be read: {error}") from None
-        return sorted(found, key=lambda entry: entry.number)
+        return sorted(found, key=lambda one: one[0].number)
 
-    async def _all(self) -> list[CatalogueEntry]:
-        found = list[CatalogueEntry]()
+    async def _all(self) -> list[tuple[CatalogueEntry, datetime]]:
+        found = list[tuple[CatalogueEntry, Any]]()
         watcher = await self._bucket.watch(f"{_MODEL}>", ignore_deletes=True)
         try:
             async for entry in watcher:
                 if entry is None:  # all that there was has come
                     break
-                found.append(_read(entry.value))
+                found.append((_read(entry.value), entry.created))
         finally:
             await watcher.stop()  # type: ignore[no-untyped-call]  # of the library
         return found
@@ -125,7 +130,7 @@ class JetStreamCatalogue:
     def delete(self, model: int) -> None:
         """Remove a model, then its log and what is kept of it."""
         try:
-            for entry in self._nats.run(self._all(), 4 * _SECONDS):
+            for entry, _ in self._nats.run(self._all(), 4 * _SECONDS):
                 if entry.number == model:
                     self._nats.run(self._bucket.delete(_MODEL + encoded(entry.name)), _SECONDS)
         except (nats.errors.Error, Unanswered) as error:

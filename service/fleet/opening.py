@@ -40,6 +40,7 @@ class Fleet(NamedTuple):
 
     nats: NatsConnection
     logs: ModelLogs
+    catalogue: JetStreamCatalogue
     high_water: HighWater
     snapshots: JetStreamSnapshots
     storage: Storage
@@ -66,6 +67,7 @@ def open_fleet(nats: NatsConnection, data: Path, snapshots_kept: int = 4) -> Fle
     return Fleet(
         nats,
         logs,
+        catalogue,
         high_water,
         snapshots,
         Storage(journal, catalogue, JetStreamAnswers(logs), snapshots),

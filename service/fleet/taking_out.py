@@ -2,23 +2,30 @@
 
     snapshots are copied -> the log is read to its end -> rows are written
 
-The models may learn meanwhile: what is written is each model as it was when its log was read.
+The models may learn meanwhile: what is written is each model as it was when its log was read. Times
+are those of the fleet, so that a backup can be restored as it was at one of them.
 """
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+from service.access.key_file import KeyFile
+from service.access.keys import ApiKeys
 from service.fleet.commit_messages import LogRow
 from service.fleet.log_index import ENTRIES, WITH_SAMPLES, KnownKey
 from service.fleet.model_log import ModelLog
 from service.fleet.moving import Moved, MovingError
 from service.fleet.opening import Fleet
-from service.storage.data_directory import journal_path, owned, snapshots_path
+from service.storage.backup import finish
+from service.storage.data_directory import journal_path, open_storage, owned, snapshots_path
 from service.storage.entries import CatalogueEntry
+from service.storage.reach import Reach, check_empty, reaches_of
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.snapshot_format import DamagedSnapshot
 from service.storage.sqlite_catalogue import SqliteCatalogue
@@ -40,22 +47,43 @@ def take_out(fleet: Fleet, data: Path) -> Iterator[Moved]:
         raise MovingError(f"{data} is not empty; name a directory that does not exist yet")
     with owned(data), closing(SqliteFile(journal_path(data))) as file:
         catalogue, files = SqliteCatalogue(file), SnapshotFiles(snapshots_path(data), kept=1 << 20)
-        for model in fleet.storage.catalogue.models():
-            yield _take_out(model, fleet, file, catalogue, files)
+        for model, made in fleet.catalogue.made():
+            yield _take_out(model, _milliseconds(made), fleet, file, catalogue, files)
+
+
+def back_up(fleet: Fleet, keys: ApiKeys, to: Path) -> list[Reach]:
+    """Make a backup of all models of a fleet, which `storage.restore` reads; what it reaches.
+
+    keys: those of the fleet. to: does not exist or is empty. Raises BackupError, MovingError,
+    StartupError, StorageFailed, KeysError, OSError.
+    """
+    check_empty(to)
+    for _ in take_out(fleet, to):
+        pass
+    known = keys.read()
+    if known is not None:
+        with KeyFile(to).changing() as kept:
+            kept[:] = known
+    with closing(open_storage(to, read_only=True)) as storage:
+        reaches = [reach for reach in reaches_of(storage) if isinstance(reach, Reach)]
+    finish(to, reaches)
+    return reaches
 
 
 def _take_out(
     model: CatalogueEntry,
+    made: int,
     fleet: Fleet,
     file: SqliteFile,
     catalogue: SqliteCatalogue,
     files: SnapshotFiles,
 ) -> Moved:
     for _ in range(_ATTEMPTS):
-        with catalogue.creating(model.name, model.spec, model.epoch) as number:
+        with catalogue.creating(model.name, model.spec, model.epoch, made=made) as number:
             bases = [0, *_copy_snapshots(model, fleet, files, number)]
             fleet.storage.journal.reread(model.number)
             log = fleet.logs.of(model.number)
+            log.chain.read_all()
             bases += _copy_pinned(model, fleet, files, number)
             begin = log.index.begin()
             whole = begin is None or any(begin <= base for base in bases)
@@ -77,6 +105,9 @@ def _copy_snapshots(
             files.save(number, snapshots.load(model.number, sequence))
         except DamagedSnapshot:  # or one that was deleted meanwhile
             continue
+        if (written := snapshots.written(model.number, sequence)) is not None:
+            seconds = written.timestamp()
+            os.utime(files.name(number, sequence), (seconds, seconds))
         yield sequence
 
 
@@ -91,6 +122,10 @@ def _copy_pinned(
             raise MovingError(f"model {model.name!r}: {error}") from None
         files.pin(number, content)
         yield int(rollback.description["at"])
+
+
+def _milliseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
 
 
 def _write(file: SqliteFile, number: int, log: ModelLog) -> None:

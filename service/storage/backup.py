@@ -51,15 +51,15 @@ def back_up(data: Path, to: Path, also: tuple[Path, ...] = ()) -> list[Reach]:
         missing = next((problem for problem in found if isinstance(problem, str)), "")
         if not missing:
             reaches = [reach for reach in found if isinstance(reach, Reach)]
-            _finish(to, also, reaches)
+            copy_files([path for path in also if path.exists()], to)
+            finish(to, reaches)
             return reaches
         shutil.rmtree(to)
     raise BackupError(f"{missing}: the server saved snapshots faster than they could be copied")
 
 
-def _finish(to: Path, also: tuple[Path, ...], reaches: list[Reach]) -> None:
-    """Mark a backup as complete."""
-    copy_files([path for path in also if path.exists()], to)
+def finish(to: Path, reaches: list[Reach]) -> None:
+    """Mark a data directory as a complete backup of models that can be restored so far."""
     manifest: dict[str, Any] = {
         "made": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "models": [reach._asdict() for reach in reaches],

@@ -45,14 +45,22 @@ class SqliteCatalogue:
 
     @contextmanager
     def creating(
-        self, name: str, spec: dict[str, Any], epoch: str, follows: int | None = None
+        self,
+        name: str,
+        spec: dict[str, Any],
+        epoch: str,
+        follows: int | None = None,
+        made: int | None = None,
     ) -> Iterator[int]:
-        """Add a model that exists once the block has ended without an error."""
+        """Add a model that exists once the block has ended without an error.
+
+        made: when it was, in milliseconds since 1970, if that was elsewhere and before.
+        """
         if name in self._known():
             raise StorageFailed(f"the journal has a model {name!r}")
         with self._file.transaction():
             model = self._next_event()
-            self._insert("created", model, created_record(name, spec, epoch, follows))
+            self._insert("created", model, created_record(name, spec, epoch, follows), made)
             yield model
         self._known()[name] = model
 
@@ -88,6 +96,7 @@ class SqliteCatalogue:
         """The sequence of the next event, which was never given before."""
         return 1 + self.last_event()
 
-    def _insert(self, kind: str, event: int, record: bytes) -> None:
-        row = event_row(OF_SERVER, event, SAMPLES, kind, now(), record)
+    def _insert(self, kind: str, event: int, record: bytes, time: int | None = None) -> None:
+        time = now() if time is None else time
+        row = event_row(OF_SERVER, event, SAMPLES, kind, time, record)
         self._file.insert("INSERT INTO log", [row])

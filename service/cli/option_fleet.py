@@ -1,0 +1,35 @@
+"""The fleet that a command works on."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from service.cli.failures import Failure
+
+if TYPE_CHECKING:
+    from service.fleet.opening import Fleet
+
+
+@contextmanager
+def joined(servers: str) -> "Iterator[Fleet]":
+    """The fleet at some servers; what goes wrong with it ends the command."""
+    from service.errors import Refusal, WolfstreamError
+    from service.settings import Settings
+
+    try:
+        from service.fleet.opening import connect, open_fleet
+    except ModuleNotFoundError:
+        raise Failure("a fleet needs the client of NATS: pip install 'wolfstream[fleet]'") from None
+    settings = Settings()
+    try:
+        nats = connect(servers.split(","), settings.fleet_log_bytes, settings.fleet_state_bytes)
+        with tempfile.TemporaryDirectory() as own, closing(nats):
+            yield open_fleet(nats, Path(own))
+    except Refusal as error:
+        raise Failure(error.detail) from None
+    except WolfstreamError as error:
+        raise Failure(str(error)) from None
+    except OSError as error:
+        raise Failure(f"{error.filename or 'the fleet'}: {error.strerror or error}") from None
