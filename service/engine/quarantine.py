@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from service.engine.recovery import LEFT_OUT, restore_newest
+from service.engine.recovery import restore_newest
 from service.errors import WolfstreamError
 from service.model.learner import Learner
 from service.model.live import Model
@@ -55,7 +55,8 @@ def leave_out(data: Path, name: str) -> int:
         model = _find(storage, name)
         learner = Learner(Model(model.number, name, read_stored_spec(model.spec)), model.epoch)
         restore_newest(learner, storage.journal, storage.snapshots)
-        storage.journal.replays.leave_out(model.number, learner.sequence, LEFT_OUT)
+        replays = storage.journal.replays
+        replays.leave_out(model.number, learner.sequence, replays.most)
         return learner.sequence
 
 
@@ -80,7 +81,8 @@ def _standing(model: CatalogueEntry, storage: Storage) -> Standing:
     journal, snapshots = storage.journal, storage.snapshots.sequences(model.number)
     rolled_back_at = journal.rolled_back_at(model.number) or 0
     end = max(journal.end(model.number), rolled_back_at, *snapshots[:1])
-    return Standing(model.name, end, snapshots, journal.replays.ended(model.number) >= LEFT_OUT)
+    left_out = journal.replays.ended(model.number) >= journal.replays.most
+    return Standing(model.name, end, snapshots, left_out)
 
 
 @contextmanager

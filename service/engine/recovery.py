@@ -33,8 +33,6 @@ logger = logging.getLogger(__name__)
 
 # Around the replay of a block, with its number of threads.
 Computing: TypeAlias = Callable[[int], AbstractContextManager[None]]
-# So many processes may end in the replay of one block before the model is left out.
-LEFT_OUT = 2
 # In the place of a sequence: the snapshot is loaded.
 _RESTORING = 2**63
 
@@ -106,15 +104,16 @@ def bring_back(
 
 
 def _may_begin(learner: Learner, journal: Journal, after: int) -> bool:
-    """Whether to go on after a sequence; not where two processes have ended: it is broken then."""
+    """Whether to go on after a sequence; not where processes have ended: it is broken then."""
     model = learner.model
     ended = journal.replays.begin(model.id, after)
-    if ended < LEFT_OUT:
+    if ended < journal.replays.most:
         return True
     what = "loading its snapshot" if after == _RESTORING else f"its replay after sequence {after}"
     model.broken = (
         f"{what} has ended the server {ended} times, perhaps for want of memory; its journal is "
-        "kept: roll it back or delete it, or start `wolfstream serve --recover` to try again"
+        "kept: roll it back or delete it. To try again, start `wolfstream serve --recover`, or a "
+        "replica of a fleet with an empty data directory"
     )
     logger.error("model %s: %s", model.name, model.broken)
     return False

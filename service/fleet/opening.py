@@ -19,6 +19,8 @@ from service.storage.interfaces import Storage
 from service.storage.replay_marks import ReplayMarks
 
 _SECONDS = 60.0
+# A replica loads models again and again, and is killed from outside as a matter of course.
+_ENDED_REPLAYS = 3
 
 
 def connect(servers: Sequence[str], log_bytes: int, state_bytes: int) -> NatsConnection:
@@ -61,7 +63,8 @@ def open_fleet(nats: NatsConnection, data: Path, snapshots_kept: int = 4) -> Fle
     data: the replica's own directory, which may be empty: it is held by this process.
     """
     logs, high_water = ModelLogs(nats), HighWater(high_water_path(data))
-    journal = JetStreamJournal(logs, high_water, ReplayMarks(replays_path(data)))
+    replays = ReplayMarks(replays_path(data), most=_ENDED_REPLAYS)
+    journal = JetStreamJournal(logs, high_water, replays)
     catalogue = JetStreamCatalogue(nats, logs)
     snapshots = JetStreamSnapshots(nats, snapshots_kept)
     return Fleet(

@@ -30,7 +30,11 @@ class Replays(Protocol):
     """Marks of replays, which show the next process what an earlier one was replaying as it ended.
 
     A block that needs more memory than there is would end every process that replays it.
+
+    most: as many processes may end in a replay at one place; the model is left out then.
     """
+
+    most: int
 
     def begin(self, model: int, after: int) -> int:
         """Mark that a model's entries after a sequence are replayed next.

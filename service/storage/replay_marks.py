@@ -28,10 +28,11 @@ _SLOT = struct.Struct("<QQ8s")
 class ReplayMarks:
     """The marks of one directory. Used by one thread at a time.
 
-    read_only: reads what is there. Raises StartupError.
+    read_only: reads what is there. most: see `Replays`. Raises StartupError.
     """
 
-    def __init__(self, path: Path, read_only: bool = False) -> None:
+    def __init__(self, path: Path, read_only: bool = False, most: int = 2) -> None:
+        self.most = most
         # The marks of before this process, which its own replace.
         self._found: dict[int, tuple[int, int]] = {}
         self._path, self._failed = path, False

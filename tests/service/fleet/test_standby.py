@@ -54,3 +54,19 @@ def test_it_has_the_answers_that_a_leader_did_not_write(pair: tuple[Storage, Sto
         follower.catch_up()
     answers = {row.sequence: msgpack.unpackb(row.answer or b"\xc0") for row in follower.answered()}
     assert {at: answer["sequence"] for at, answer in answers.items()} == {5: 5, 10: 10, 15: 15}
+
+
+@pytest.mark.parametrize(("ended", "broken"), [(2, False), (3, True)])
+def test_a_replica_may_be_killed_twice_while_it_loads_a_model(
+    pair: tuple[Storage, Storage], ended: int, broken: bool
+):
+    leader, standby = pair
+    with leader.catalogue.creating("m", SPEC, "first") as number:
+        pass
+    entry = Entry(number, 5, 5, 5, "working_set", 1, to_record(part(SAMPLES, 0, 5)))
+    assert not leader.journal.append([entry])
+    standby.journal.replays.leave_out(number, 0, ended)
+    follower = Follower(CatalogueEntry(number, "m", SPEC, "first"), standby)
+    follower.catch_up()
+    assert bool(follower.learner.model.broken) == broken
+    assert follower.learner.sequence == (0 if broken else 5)
