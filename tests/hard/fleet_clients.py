@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import NamedTuple
 
 import httpx
 
@@ -15,13 +16,21 @@ PROBE = [[0.5, float(i), float(i % 3)] for i in range(8)]
 _PATIENCE_SECONDS, _ANSWER_SECONDS = 120.0, 30.0
 
 
+class Longest(NamedTuple):
+    """The request that took the longest: when it began, and what was answered before the last."""
+
+    seconds: float
+    began: float
+    refused: list[str]
+
+
 class Clients:
     """Threads that learn and predict through any replica, and keep what they were answered."""
 
     def __init__(self, urls: Sequence[str], models: Sequence[str], seed: int) -> None:
         self.sent, self.read = list[Sent](), list[Read]()
         self.statuses = Counter[int]()
-        self.longest = 0.0
+        self.longest = Longest(0.0, 0.0, [])
         self.failures = list[str]()
         self._urls, self._seed = urls, seed
         self._numbers = itertools.count(1)
@@ -54,17 +63,26 @@ class Clients:
             key = f"key-{samples[0]}" if random.random() < 0.5 else None
             rows = [[x, random.randrange(8), random.randrange(3)] for x in samples]
             body = {"x": rows, "y": [int(row[1] + row[2]) % 2 for row in rows]}
-            began = time.monotonic()
-            answer = self._send(model, "samples", body, key, random)
-            self.longest = max(self.longest, time.monotonic() - began)
+            began, refused = time.monotonic(), list[str]()
+            answer = self._send(model, "samples", body, key, random, refused)
+            self.longest = max(self.longest, Longest(time.monotonic() - began, began, refused[-5:]))
             told = answer.json() if answer is not None else {}
             self.sent.append(Sent(model, key, samples, told.get("sequence"), told.get("epoch")))
 
     def _send(
-        self, model: str, call: str, body: object, key: str | None, random: Random
+        self,
+        model: str,
+        call: str,
+        body: object,
+        key: str | None,
+        random: Random,
+        told: list[str],
     ) -> httpx.Response | None:
-        """The answer of 200; with a key it is asked for until it comes."""
-        deadline, told = time.monotonic() + _PATIENCE_SECONDS, list[str]()
+        """The answer of 200; with a key it is asked for until it comes.
+
+        told: takes all that was answered before.
+        """
+        deadline = time.monotonic() + _PATIENCE_SECONDS
         headers = {} if key is None else {"Idempotency-Key": key}
         while time.monotonic() < deadline:
             url = f"{random.choice(self._urls)}/v1/models/{model}/{call}"

@@ -93,13 +93,15 @@ class Faults:
     """Faults of a fleet in a random order, each kind at least once if there are so many.
 
     models: those whose leaders fail. hurry: how much shorter all takes that nobody waits for.
-    counts: how often each kind came. kills: how many processes were killed.
+    counts: how often each kind came. kills: how many processes were killed. happened: when each
+    began, and its kind.
     """
 
     def __init__(self, parts: Parts, models: list[str], random: Random, hurry: float = 1.0) -> None:
         self._parts, self._models, self._random = parts, models, random
         self._hurry = hurry
         self.counts, self.kills = Counter[str](), 0
+        self.happened = list[tuple[float, str]]()
         self._kinds: dict[str, tuple[int, Callable[[], None]]] = {
             "replica killed": (6, self._kill_replica),
             "leader killed": (4, self._kill_leader),
@@ -122,8 +124,14 @@ class Faults:
         for kind in kinds:
             self.let(kind)
 
+    def between(self, began: float, ended: float) -> list[str]:
+        """The kinds of what began to fail between two moments, and of what came before."""
+        before = [kind for at, kind in self.happened if at < began]
+        return before[-1:] + [kind for at, kind in self.happened if began <= at < ended]
+
     def let(self, kind: str) -> None:
         """Let a thing of one kind fail, and come back."""
+        self.happened.append((time.monotonic(), kind))
         self._kinds[kind][1]()
         self.counts[kind] += 1
         self._pause()

@@ -60,13 +60,16 @@ def test_a_fleet_keeps_its_word(parts: Parts, tmp_path: Path, report: Report) ->
         time.sleep(10)
     finally:
         clients.end()
+    longest = clients.longest
     findings = check(parts.nats.addresses, tmp_path, clients.sent, clients.read, PROBE)
     report(
         seconds=round(time.monotonic() - began),
         killed=faults.kills,
         **faults.counts,
         **findings.figures,
-        longest_seconds=round(clients.longest, 1),
+        longest_seconds=round(longest.seconds, 1),
+        longest_while=faults.between(longest.began, longest.began + longest.seconds),
+        longest_refused=longest.refused,
         statuses=dict(clients.statuses),
     )
     assert clients.failures == []
