@@ -2,7 +2,8 @@
 
 After each crash the log is read: every acknowledged sample stands where it was told to stand,
 none stands there twice. Restarted, the server predicts bit for bit what a model in this process
-predicts that has absorbed the whole log from its first entry. The clients send what had no answer
+predicts that has absorbed the whole log from its first entry, and has gone on from each of its
+checkpoints as from a snapshot. The clients send what had no answer
 again, under the same keys; in the end each sample is there exactly once.
 """
 
@@ -60,7 +61,7 @@ GRID = np.random.default_rng(SEED).uniform([0, 0], [8, 400], (60, 2))
 # What a snapshot makes superfluous is kept aside in the commit that drops it.
 KEEP = """
 CREATE TABLE kept AS SELECT * FROM log WHERE 0;
-CREATE TRIGGER keep BEFORE DELETE ON log WHEN old.kind IN ('samples', 'fit') BEGIN
+CREATE TRIGGER keep BEFORE DELETE ON log WHEN old.kind IN ('samples', 'fit', 'checkpoint') BEGIN
     INSERT INTO kept SELECT * FROM log
     WHERE model = old.model AND sequence = old.sequence AND place = old.place;
 END;
@@ -74,10 +75,14 @@ class Replica:
         self.learner = Learner(Model(1, name, read_spec(SPECS[name])))
         self.sequence_of: dict[Sample, int] = {}
         self.last_fit = b""
+        self.checkpoints: set[int] = set()
 
     def follow(self, blocks: list[list[Entry]]) -> None:
         """Absorb what is new; that which is not must stand there as before."""
         for block in blocks:
+            if block[0].kind == "checkpoint":
+                self._go_on_from(block[0])
+                continue
             if not block[0].samples:
                 if block[0].record != self.last_fit and block[0].sequence >= self.learner.sequence:
                     self.last_fit = block[0].record
@@ -93,6 +98,11 @@ class Replica:
                 assert first == self.learner.sequence, "the log has a gap"
                 self.learner.absorb(block[0].head, samples)
         self.learner.publish()
+
+    def _go_on_from(self, entry: Entry) -> None:
+        if entry.sequence not in self.checkpoints and entry.sequence >= self.learner.sequence:
+            self.learner.go_on_from(self.learner.checkpoint())
+        self.checkpoints.add(entry.sequence)
 
     def check(self, http: httpx.Client) -> None:
         """The server says what this model says, to the last bit."""
@@ -118,7 +128,8 @@ def blocks_of(folder: Path, scratch: Path) -> dict[str, list[list[Entry]]]:
     with closing(sqlite3.connect(scratch / "log.sqlite")) as database:
         made = database.execute("SELECT * FROM log WHERE kind = 'created'").fetchall()
         models = {found.number: found.name for found in map(read_created, made)}
-        union = "SELECT * FROM log WHERE kind IN ('samples', 'fit') UNION ALL SELECT * FROM kept"
+        logged = "SELECT * FROM log WHERE kind IN ('samples', 'fit', 'checkpoint')"
+        union = f"{logged} UNION ALL SELECT * FROM kept"
         rows = database.execute(f"{union} ORDER BY model, sequence, place").fetchall()
     found: dict[str, list[list[Entry]]] = {}
     for (model, *_), block in groupby(
