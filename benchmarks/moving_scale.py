@@ -20,7 +20,7 @@ from service.model.learner import Learner
 from service.model.live import Model
 from service.samples.validation import Samples
 from service.spec.model import read_spec
-from solver.prepare.scale import CLIP, CUT, Moments, no_moments, standardise
+from solver.prepare.scale import COMPRESSED, TAIL, Moments, no_moments, standardise
 
 SAMPLES, COLUMNS, BLOCK, KEPT, LOOK = 8000, 4, 64, 1000, 1024
 Rows = NDArray[np.float64]
@@ -68,13 +68,15 @@ def fixed(moments: Moments, X: Rows) -> Rows:
     """Rows by moments that they do not change."""
     deviation = np.sqrt(moments.square)
     scaled = (X - moments.mean) / np.where(deviation > 0.0, deviation, np.inf)
-    return np.clip(scaled, -CLIP, CLIP)
+    size = np.abs(scaled)
+    beyond = TAIL + np.log(np.maximum(size, TAIL) / TAIL)
+    return np.where(size > TAIL, np.sign(scaled) * np.minimum(beyond, COMPRESSED.furthest), scaled)
 
 
 def frozen(X: Rows, y: list[bool]) -> list[Any]:
     """All rows by the moments of the first ones."""
     moments = no_moments(COLUMNS)
-    standardise(moments, X[:128], CUT)
+    standardise(moments, X[:128], COMPRESSED)
     return learn(learner(None), fixed(moments, X), y)
 
 
@@ -84,7 +86,7 @@ def anew(X: Rows, y: list[bool]) -> list[Any]:
     model, predicted = learner(None), list[Any]()
     for start in range(0, len(y), BLOCK):
         part = slice(start, start + BLOCK)
-        standardise(moments, X[part], CUT)
+        standardise(moments, X[part], COMPRESSED)
         if start <= 2 * BLOCK or (start % LOOK == 0 and _moved(basis, moments)):
             basis = Moments._make(field.copy() for field in moments)
             model, before = learner(None), slice(max(0, start - KEPT), start)

@@ -31,9 +31,9 @@ class PrepareSpec(Part):
         "since 1970: the hour of the day, the day of the week and the time that has passed are "
         "learned.",
     )
-    outliers: Literal["cut", "counted"] = Field(
-        "cut",
-        description="How a number far off counts for the mean and the deviation of its column. "
-        "cut: as one at four deviations, which is how learners see it; counted: as one at eight, "
-        "and in full among the first 16 numbers.",
+    outliers: Literal["compressed", "clipped"] = Field(
+        "compressed",
+        description="What learners see of a number that is more than four deviations from the mean "
+        "of its column. compressed: four and the logarithm of how many times farther it is, at "
+        "most eight; clipped: four.",
     )

@@ -8,7 +8,7 @@ from service.spec.model import ModelSpec, read_spec
 
 # What a spec meant before these fields existed.
 _BEFORE: dict[str, Any] = {"prepare": None, "adaptive": None}
-_BEFORE_TABLES: dict[str, Any] = {"named": "sparse", "outliers": "counted"}
+_BEFORE_TABLES: dict[str, Any] = {"named": "sparse", "outliers": "clipped"}
 _SET_BEFORE: dict[str, Any] = {"horizon": None, "scores": "counted"}
 
 
@@ -18,9 +18,9 @@ def readings(given: Any) -> tuple[ModelSpec, ...]:
     A model that was made with the same body then still has the spec that is asked for.
     """
     spec = read_spec(given)
-    with_outliers = _with_counted_outliers(spec, given)
-    counted = _with_counted_pairs(with_outliers, given)
-    meanings = [spec, with_outliers, counted]
+    clipped = _with_clipped_outliers(spec, given)
+    counted = _with_counted_pairs(clipped, given)
+    meanings = [spec, clipped, counted]
     if spec.prepare is not None and not _BEFORE_TABLES.keys() & (given.get("prepare") or {}).keys():
         changed: dict[str, Any] = {"prepare": spec.prepare.model_copy(update=_BEFORE_TABLES)}
         for name in ("working_set", "asset"):
@@ -35,11 +35,11 @@ def readings(given: Any) -> tuple[ModelSpec, ...]:
     return tuple(meanings)
 
 
-def _with_counted_outliers(spec: ModelSpec, given: Any) -> ModelSpec:
+def _with_clipped_outliers(spec: ModelSpec, given: Any) -> ModelSpec:
     if spec.prepare is None or "outliers" in (given.get("prepare") or {}):
         return spec
-    counted = spec.prepare.model_copy(update={"outliers": _BEFORE_TABLES["outliers"]})
-    return spec.model_copy(update={"prepare": counted})
+    clipped = spec.prepare.model_copy(update={"outliers": _BEFORE_TABLES["outliers"]})
+    return spec.model_copy(update={"prepare": clipped})
 
 
 def _with_counted_pairs(spec: ModelSpec, given: Any) -> ModelSpec:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 from solver.prepare.scale import (
-    COUNTED,
+    CLIPPED,
     Moments,
     copied,
     moments_arrays,
@@ -66,7 +66,7 @@ class HashedColumns:
 
     def absorb(self, X: SparseRows) -> Float64Array:
         """(n, WIDTH) standardised; the rows go into the moments."""
-        return standardise(self.moments, hashed(X), COUNTED)
+        return standardise(self.moments, hashed(X), CLIPPED)
 
     def view(self) -> Moments:
         """The moments as they are now, for `hashed_and_standardised`."""
@@ -83,4 +83,4 @@ class HashedColumns:
 
 def hashed_and_standardised(moments: Moments, X: SparseRows) -> Float64Array:
     """Rows (n, WIDTH) as `HashedColumns.absorb` would give each next."""
-    return standardised(moments, hashed(X), COUNTED)
+    return standardised(moments, hashed(X), CLIPPED)

@@ -17,7 +17,7 @@ from solver.adaptive.standing import Standing
 from solver.adaptive.target_scale import CENTRE_LIMIT, TargetScale
 from solver.arrays import Float64Array
 from solver.prepare.scale import (
-    COUNTED,
+    CLIPPED,
     moments_arrays,
     moments_from_arrays,
     no_moments,
@@ -129,7 +129,7 @@ class AdaptiveRegressor:
         self.scale.begin(y)
         t = self.scale.to_units(y)
         past = self._past(y) if self.temporal else None
-        lags = None if past is None else standardise(self.lag_moments, past, COUNTED)
+        lags = None if past is None else standardise(self.lag_moments, past, CLIPPED)
         found = self.learners.absorb(*self.inputs.absorb(X, lags), t[:, None], weight)[:, :, 0]
         all_values, awake = with_others(
             found, past, external, len(self.external), self.scale.centre, self.scale.unit
@@ -174,7 +174,7 @@ class AdaptiveRegressor:
 
     def view(self) -> ValueView:
         """The model as it is now, for `predict_values`."""
-        lags = standardised(self.lag_moments, self.last[None], COUNTED) if self.temporal else None
+        lags = standardised(self.lag_moments, self.last[None], CLIPPED) if self.temporal else None
         return ValueView(
             self.inputs.view(),
             self.learners.view(),

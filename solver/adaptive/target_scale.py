@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 from solver.prepare.scale import (
-    COUNTED,
+    CLIPPED,
     moments_arrays,
     moments_from_arrays,
     no_moments,
@@ -58,7 +58,7 @@ class TargetScale:
 
     def absorb(self, y: Float64Array) -> None:
         """Take targets into the moments; the units stay."""
-        standardise(self.moments, y[:, None], COUNTED)
+        standardise(self.moments, y[:, None], CLIPPED)
 
     def move(self) -> tuple[float, float] | None:
         """Have the units follow the moments, where they are too far off.

@@ -13,7 +13,7 @@ import numpy as np
 from solver.adaptive.diagonal import CLIP, HORIZON, DiagonalWeights, slots_of_columns
 from solver.adaptive.hashing import LARGEST, hashed_places
 from solver.arrays import Float64Array
-from solver.prepare.scale import COUNTED, Moments
+from solver.prepare.scale import CLIPPED, Moments
 from solver.prepare.slopes import slopes
 
 
@@ -23,7 +23,7 @@ def through_hashing(moments: Moments, x: Float64Array, of_columns: Float64Array)
     inside = np.abs(x) < LARGEST
     values = sign * np.clip(x, -LARGEST, LARGEST)
     hashed: Float64Array = np.bincount(slot, values, len(of_columns)).astype(float)
-    of_hashed = of_columns * slopes(moments, hashed[None], COUNTED)[0]
+    of_hashed = of_columns * slopes(moments, hashed[None], CLIPPED)[0]
     return np.asarray(inside * sign * of_hashed[slot])
 
 

@@ -75,7 +75,7 @@ class PreparationView(NamedTuple):
 class Preparation:
     """Prepares the rows of a stream in their order."""
 
-    def __init__(self, layout: Layout, outliers: Outliers = "cut") -> None:
+    def __init__(self, layout: Layout, outliers: Outliers = "compressed") -> None:
         self.layout, self.outliers = layout, outliers
         self.moments = no_moments(layout.width)
 

@@ -31,7 +31,7 @@ class Preparing(NamedTuple):
     missing: Missing = "mean"
     named: Literal["table", "sparse"] = "table"
     timestamps: tuple[str, ...] = ()
-    outliers: Outliers = "cut"
+    outliers: Outliers = "compressed"
 
 
 class AnotherKind(ValueError):

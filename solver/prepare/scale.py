@@ -1,15 +1,18 @@
 """Running standardisation that outliers do not blind and a change of units does not end.
 
-    z = (x - mean) / deviation, clipped to [-4, 4]; 0 where the deviation is 0
+    z = (x - mean) / deviation; 0 where the deviation is 0
+
+Beyond TAIL deviations, learners see sign(z) (TAIL + log(|z| / TAIL)), at most 8: a number far off
+moves them little more than others, and its size still counts. Where most numbers of a column are
+the same, such as amounts that are mostly 0, nearly all others are far off.
 
 Mean and deviation of a column run over its values up to and including the present one, each
 value counted with weight 1/t up to t = HORIZON and with 1/HORIZON from there on. Three rules
 keep them sane:
 
-- a value beyond some deviations from the mean enters the moments as one that is so far off, so
-  that one absurd value moves them little (winsorising). With `CUT` these are the CLIP deviations
-  at which learners see it, from the second value on: the deviation is that of the numbers that
-  they see, and heavy tails leave room for the others. Of Cauchy's distribution it is 5 quartiles;
+- a value beyond FAR deviations from the mean enters the moments as one at FAR (winsorising), so
+  that one absurd value moves them little; of the first FIRST values, which say too little of the
+  deviation, each counts in full;
 - values beyond FAR deviations that outnumber all others by RUN are no outliers but other units:
   the moments start anew;
 - where the values of a whole window of WINDOW samples deviate from each other by less than
@@ -29,9 +32,9 @@ from numpy.typing import NDArray
 from solver.arrays import Float64Array
 from solver.compiled import compiled, inner, larger, smaller
 
-CLIP = 4.0
+TAIL = 4.0
 HORIZON = 10_000.0
-FAR, SETTLED = 8.0, 16.0
+FAR, FIRST = 8.0, 4.0
 RUN = 32
 WINDOW, SHRINKAGE = 1024, 64.0
 # Squares of sums of such numbers stay finite.
@@ -39,21 +42,22 @@ LARGEST = 1e150
 
 
 class OutlierRule(NamedTuple):
-    """How far values move the moments, and what makes up for those that are far off.
+    """What becomes of values that are far off.
 
-    bound: in deviations. first: how many values must have been counted before it holds. relief:
-    how many values beyond FAR one within it makes up for.
+    first: how many values count in full before FAR holds. relief: how many values beyond FAR one
+    within it makes up for. furthest: the largest |z|.
     """
 
-    bound: float
     first: float
     relief: int
+    furthest: float
 
 
-CUT = OutlierRule(CLIP, 0.0, 1)
-COUNTED = OutlierRule(FAR, SETTLED, RUN)
-Outliers = Literal["cut", "counted"]
-RULES: dict[Outliers, OutlierRule] = {"cut": CUT, "counted": COUNTED}
+COMPRESSED = OutlierRule(FIRST, 1, 2.0 * TAIL)
+# As models had it that were made before: whatever is beyond TAIL is at TAIL.
+CLIPPED = OutlierRule(16.0, RUN, TAIL)
+Outliers = Literal["compressed", "clipped"]
+RULES: dict[Outliers, OutlierRule] = {"compressed": COMPRESSED, "clipped": CLIPPED}
 
 
 class Moments(NamedTuple):
@@ -131,14 +135,13 @@ def _standardise(
                 continue
             count, mean, square = moments.weight[j], moments.mean[j], moments.square[j]
             x, run = X[i, j], larger(moments.run[j] - rule.relief, 0)
-            value, off, deviation = x, abs(x - mean), np.sqrt(square)
-            if square > 0.0 and count >= rule.first and off > rule.bound * deviation:
-                reach = rule.bound * deviation
-                value = mean + reach if x > mean else mean - reach
-            if square > 0.0 and count >= SETTLED and off > FAR * deviation:
+            bound = FAR * np.sqrt(square)
+            value = x
+            if square > 0.0 and count >= rule.first and abs(x - mean) > bound:
                 run = moments.run[j] + 1
+                value = mean + bound if x > mean else mean - bound
                 if run >= RUN:
-                    count, run = 0.0, 0
+                    count, run, value = 0.0, 0, x
                     if learn:
                         moments.window_count[j] = 0.0
             count = smaller(count + 1.0, HORIZON)
@@ -147,10 +150,13 @@ def _standardise(
             mean += rate * step
             square = (1.0 - rate) * (square + rate * step * step)
             if rate == 1.0:
-                mean, square = x, 0.0
+                mean, square = value, 0.0
             deviation = np.sqrt(square)
             z = (x - mean) / deviation if deviation > 0.0 else 0.0
-            Z[i, j] = smaller(larger(z, -CLIP), CLIP)
+            if abs(z) > TAIL:
+                size = smaller(TAIL + np.log(abs(z) / TAIL), rule.furthest)
+                z = size if z > 0.0 else -size
+            Z[i, j] = z
             if learn:
                 moments.weight[j], moments.mean[j], moments.square[j] = count, mean, square
                 moments.run[j] = run

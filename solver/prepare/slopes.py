@@ -5,20 +5,19 @@ mean square of before and the rate r,
 
     z = sqrt(1 - r) s / sqrt(q + r s^2),    dz/dx = sqrt(1 - r) q / (q + r s^2)^(3/2)
 
-A value that is an outlier moves neither mean nor deviation: dz/dx = 1 / deviation. Beyond the bound
-of z it is 0.
+An outlier moves neither mean nor deviation: dz/dx = 1 / deviation. Where |z| > TAIL, learners see
+its logarithm: the slope is that of z, divided by |z|. At the largest that they see it is 0.
 """
 
 import numpy as np
 
 from solver.arrays import Float64Array
 from solver.prepare.scale import (
-    CLIP,
     FAR,
     HORIZON,
     LARGEST,
     RUN,
-    SETTLED,
+    TAIL,
     Moments,
     OutlierRule,
     standardised,
@@ -30,11 +29,9 @@ def slopes(moments: Moments, X: Float64Array, rule: OutlierRule) -> Float64Array
     missing = np.isnan(X)
     x = np.clip(np.where(missing, 0.0, X), -LARGEST, LARGEST)
     mean, square, count = moments.mean, moments.square, moments.weight
-    off, deviation, known = np.abs(x - mean), np.sqrt(square), square > 0.0
-    bound = rule.bound * deviation
-    outlier = known & (count >= rule.first) & (off > bound)
-    far = known & (count >= SETTLED) & (off > FAR * deviation)
-    anew = far & (moments.run + 1 >= RUN)
+    bound = FAR * np.sqrt(square)
+    outlier = (square > 0.0) & (count >= rule.first) & (np.abs(x - mean) > bound)
+    anew = outlier & (moments.run + 1 >= RUN)
     rate = 1.0 / np.minimum(count + 1.0, HORIZON)
     kept = np.sqrt(1.0 - rate)
     step = np.where(outlier, bound, x - mean)
@@ -43,6 +40,8 @@ def slopes(moments: Moments, X: Float64Array, rule: OutlierRule) -> Float64Array
         inside = kept * square / spread**1.5
         beyond = 1.0 / (kept * np.sqrt(spread))
     found = np.where(outlier, beyond, inside)
-    clipped = np.abs(standardised(moments, X, rule)) >= CLIP
-    constant = missing | anew | clipped | (spread <= 0.0) | (rate == 1.0)
+    size = np.abs(standardised(moments, X, rule))
+    # Of what learners see of |z|, which is known from its logarithm.
+    found = np.where(size > TAIL, found / (TAIL * np.exp(size - TAIL)), found)
+    constant = missing | anew | (size >= rule.furthest) | (spread <= 0.0) | (rate == 1.0)
     return np.where(constant, 0.0, found)

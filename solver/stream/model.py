@@ -179,7 +179,7 @@ class StreamModel:
         self.__init__(state["task"], state["taught"], **parameters)  # type: ignore[misc]
         # Earlier versions counted pairs, and outliers.
         self.own = SetParameters(scores=state.get("scores", "counted"))
-        self.preparing = self.preparing._replace(outliers=state.get("outliers", "counted"))
+        self.preparing = self.preparing._replace(outliers=state.get("outliers", "clipped"))
         self._begin()
         rows = self.rows
         rows.form, rows.first = state["form"]._replace(prepare=self.preparing), state["first"]

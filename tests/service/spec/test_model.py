@@ -15,7 +15,7 @@ from service.spec.stored import read_stored_spec, readings
 DEFAULTS = {
     "task": "classification",
     "classes": None,
-    "prepare": {"missing": "mean", "named": "table", "timestamps": [], "outliers": "cut"},
+    "prepare": {"missing": "mean", "named": "table", "timestamps": [], "outliers": "compressed"},
     "temporal": False,
     "kernel": {"type": "rbf", "gamma": "auto"},
     "working_set": {
@@ -313,8 +313,8 @@ class TestWhatFollows:
 
     def test_a_stored_spec_without_outliers_goes_on_counting_them(self):
         stored = plain()
-        assert stored["prepare"].pop("outliers") == "cut"
-        assert read_stored_spec(stored).plain()["prepare"]["outliers"] == "counted"
+        assert stored["prepare"].pop("outliers") == "compressed"
+        assert read_stored_spec(stored).plain()["prepare"]["outliers"] == "clipped"
 
     def test_a_body_also_means_what_it_meant_before(self):
         now, with_outliers, counted, before_tables, before = readings({"seed": 1})
@@ -329,7 +329,7 @@ class TestWhatFollows:
         assert before_tables == read_stored_spec(stored)
         assert before.working_set == before_tables.working_set
         assert len(readings({"adaptive": {}})) == 4
-        prepare = {"named": "table", "outliers": "cut"}
+        prepare = {"named": "table", "outliers": "compressed"}
         pinned = {"prepare": prepare, "working_set": {"scores": "counted"}}
         assert all(one == read_spec(pinned) for one in readings(pinned))
 

@@ -46,7 +46,7 @@ def test_an_empty_spec_is_a_model_with_every_default(client: httpx.Client, name:
         "missing": "mean",
         "named": "table",
         "timestamps": [],
-        "outliers": "cut",
+        "outliers": "compressed",
     }
 
 

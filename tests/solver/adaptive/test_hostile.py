@@ -6,7 +6,7 @@ import pytest
 from solver.adaptive.classifier import AdaptiveClassifier
 from solver.adaptive.regressor import AdaptiveRegressor, predict_values
 from solver.adaptive.view import predict_classes
-from solver.prepare.scale import CUT, no_moments, standardise
+from solver.prepare.scale import COMPRESSED, no_moments, standardise
 
 N = 1500
 
@@ -55,10 +55,10 @@ def test_a_classifier_stays_finite(rows, labels):
     X, y = STREAMS[rows], np.asarray(LABELS[labels], np.int64)
     y = first_seen(y)
     moments, learner = no_moments(X.shape[1]), AdaptiveClassifier(X.shape[1], temporal=True)
-    answers = learner.absorb(standardise(moments, X, CUT), y)
+    answers = learner.absorb(standardise(moments, X, COMPRESSED), y)
     assert_finite(learner.state() | {"mean": moments.mean, "square": moments.square})
     np.testing.assert_allclose(answers.probability[1:].sum(axis=1), 1.0)
-    predicted = predict_classes(learner.view(), standardise(moments, X, CUT)[-50:])
+    predicted = predict_classes(learner.view(), standardise(moments, X, COMPRESSED)[-50:])
     assert np.isfinite(predicted.probability).all()
 
 
@@ -78,11 +78,11 @@ TARGETS = {
 def test_a_regressor_stays_finite(rows, targets):
     X, y = STREAMS[rows], TARGETS[targets]
     moments, learner = no_moments(X.shape[1]), AdaptiveRegressor(X.shape[1], temporal=True)
-    values = learner.absorb(standardise(moments, X, CUT), y)
+    values = learner.absorb(standardise(moments, X, COMPRESSED), y)
     assert_finite(learner.state())
     assert np.isfinite(values[1:]).all()
     assert np.isfinite(
-        predict_values(learner.view(), standardise(moments, X, CUT)[-50:]).prediction
+        predict_values(learner.view(), standardise(moments, X, COMPRESSED)[-50:]).prediction
     ).all()
 
 

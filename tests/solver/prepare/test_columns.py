@@ -10,7 +10,7 @@ from solver.prepare.columns import (
     own_codes,
     prepared,
 )
-from solver.prepare.scale import CUT, no_moments, standardise
+from solver.prepare.scale import COMPRESSED, no_moments, standardise
 
 SLOTS = 32
 MIXED = layout_of(["number", "category", "number"])
@@ -28,7 +28,7 @@ def rows(n):
 def test_numbers_alone_are_what_standardising_makes_of_them():
     X = RANDOM.normal(size=(300, 4))
     preparation = Preparation(layout_of(["number"] * 4))
-    np.testing.assert_array_equal(preparation.absorb(X), standardise(no_moments(4), X, CUT))
+    np.testing.assert_array_equal(preparation.absorb(X), standardise(no_moments(4), X, COMPRESSED))
 
 
 def test_prepared_rows_lie_one_after_another():

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from solver.prepare.scale import CUT, RULES, copied, no_moments, standardise, standardised
+from solver.prepare.scale import COMPRESSED, RULES, copied, no_moments, standardise, standardised
 from solver.prepare.slopes import slopes
 
 
-def moments_after(n, rule=CUT, d=4):
+def moments_after(n, rule=COMPRESSED, d=4):
     moments = no_moments(d)
     standardise(moments, 100.0 + 7.0 * np.random.default_rng(0).standard_normal((n, d)), rule)
     return moments
@@ -32,11 +32,11 @@ def test_what_is_missing_or_begins_anew_has_none():
     moments.run[1] = 40
     x = moments.mean.copy()
     x[0], x[1] = np.nan, 1e9
-    found = slopes(moments, x[None], CUT)[0]
+    found = slopes(moments, x[None], COMPRESSED)[0]
     assert (found[:2] == 0.0).all()
     assert (found[2:] > 0.0).all()
 
 
 def test_after_one_row_nothing_but_the_sign_counts():
     moments = moments_after(1)
-    assert (slopes(moments, moments.mean[None] + 3.0, CUT) == 0.0).all()
+    assert (slopes(moments, moments.mean[None] + 3.0, COMPRESSED) == 0.0).all()
