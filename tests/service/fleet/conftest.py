@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from service.web.layers import forwarding
 from tests.service.nats import MISSING, NatsServers
 from tests.service.process import ServerProcess
 
@@ -15,6 +16,11 @@ class Replica(ServerProcess):
     def __init__(self, data: Path, servers: NatsServers, **settings: object) -> None:
         super().__init__(data, **settings)
         self.settings |= {"fleet": ",".join(servers.addresses), "advertise": self.url}
+
+
+def look_for_leaders_for_long() -> None:
+    """Let a replica of a busy machine find a model's leader before it refuses a call."""
+    forwarding._PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture(scope="module")

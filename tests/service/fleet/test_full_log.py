@@ -38,12 +38,9 @@ def test_takes_samples_again_and_is_brought_back_from_its_snapshot(replica: Repl
     def learn() -> httpx.Response:
         return httpx.post(f"{url}/samples", json=BODY, timeout=60)
 
-    while (answer := learn()).is_success:
-        end = answer.json()["sequence"]
-    assert "is full" in answer.json()["detail"]
+    wait_for(lambda: "is full" in learn().text)
     wait_for(lambda: learn().is_success)
     before = call(f"{url}/predict", json={"x": X[:9].tolist()})
-    assert before["sequence"] == end + len(X)
     replica.kill()
     shutil.rmtree(replica.data)
     replica.start()

@@ -142,6 +142,7 @@ def replicas(servers: NatsServers, tmp_path: Path) -> Iterator[tuple[Replica, Re
 def settling_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jetstream_journal, "_SETTLE_SECONDS", 60.0)
     monkeypatch.setattr(chained_subject, "_RESOLVE_SECONDS", 60.0)
+    monkeypatch.setattr(chained_subject, "_ANSWER_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -447,7 +448,10 @@ class TestRefusals:
         assert isinstance(leader.append(model, 4, 5, record=bytes(700_000)), NotLeader)
         assert reader.told(model, 3) == []
 
-    def test_without_a_server_nothing_is_learned(self, tmp_path: Path, model: int):
+    def test_without_a_server_nothing_is_learned(
+        self, tmp_path: Path, model: int, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(chained_subject, "_ANSWER_SECONDS", 2.0)
         servers = NatsServers(tmp_path / "nats").start()
         replica = Replica(servers, tmp_path / "data")
         try:

@@ -12,6 +12,7 @@ from tests.service.nats import MISSING, NatsServers
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
+from service.fleet import members
 from service.fleet.connection import NatsConnection
 from service.fleet.members import Formats, Led, Members, Replica, ranked
 
@@ -43,6 +44,10 @@ def test_one_that_takes_no_models_leads_none():
 
 class TestFormats:
     """While versions are mixed, those lead whose formats all of the living read."""
+
+    @pytest.fixture(autouse=True)
+    def nobody_falls_silent(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(members, "_SILENT_SECONDS", 3600.0)
 
     @pytest.fixture
     def nats(self, servers: NatsServers) -> Iterator[NatsConnection]:

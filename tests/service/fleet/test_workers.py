@@ -1,8 +1,8 @@
 """Replicas whose workers answer: whichever process of whichever replica does, it is one fleet."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ from websockets.sync.client import connect
 
 from service.access.keys import add_key, revoke_key
 from service.fleet.opening import keys_at
-from tests.service.fleet.conftest import Replica
+from tests.service.fleet.conftest import Replica, look_for_leaders_for_long
+from tests.service.fleet.test_replicas import wait_for
 from tests.service.nats import NatsServers
 from tests.service.specs import PAPERS
 
@@ -21,25 +22,18 @@ Y = [i % 2 for i in range(40)]
 BODY = {"x": X, "y": Y}
 
 
-def wait_for(look: Callable[[], Any], seconds: float = 30.0) -> Any:
-    """The first result that is true."""
-    deadline = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return found
-
-
 @pytest.fixture(scope="module")
 def pair(servers: NatsServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Replica]]:
     """Two replicas with a worker each."""
     folder = tmp_path_factory.mktemp("replicas")
     replicas = [Replica(folder / str(number), servers, workers=1) for number in range(2)]
     for one in replicas:
+        one.prelude = look_for_leaders_for_long
         one.launch()
     for one in replicas:
         one.wait()
-    wait_for(lambda: len(fleet(replicas[0])["replicas"]) == 2)
+    for one in replicas:
+        wait_for(lambda of=one: len(fleet(of)["replicas"]) == 2)  # type: ignore[misc]
     yield replicas
     for one in replicas:
         one.close()
@@ -50,7 +44,15 @@ def fleet(replica: Replica) -> Any:
 
 
 def post(replica: Replica, path: str, **given: Any) -> httpx.Response:
-    return httpx.post(f"{replica.url}/v1/models/{path}", timeout=30, **given)
+    """The answer to a request with a key, made again while it is refused for now."""
+    url, headers = f"{replica.url}/v1/models/{path}", {"Idempotency-Key": uuid.uuid4().hex}
+
+    def answer() -> httpx.Response | None:
+        found = httpx.post(url, timeout=30, headers=headers, **given)
+        return None if found.status_code == 503 else found
+
+    found: httpx.Response = wait_for(answer)
+    return found
 
 
 def made(pair: list[Replica], of: str) -> dict[int, str]:
@@ -58,7 +60,8 @@ def made(pair: list[Replica], of: str) -> dict[int, str]:
     urls, found = [one.url for one in pair], dict[int, str]()
     for number in range(40):
         name = f"{of}-{number}"
-        assert httpx.put(f"{urls[0]}/v1/models/{name}", json=PAPERS, timeout=30).is_success
+        url = f"{urls[0]}/v1/models/{name}"
+        wait_for(lambda at=url: httpx.put(at, json=PAPERS, timeout=30).is_success)  # type: ignore[misc]
         answer = post(pair[1], f"{name}/samples", json=BODY)
         assert answer.json()["sequence"] == 40, answer.text
 
@@ -106,8 +109,9 @@ def test_a_replica_that_is_stopped_refuses_nothing(pair: list[Replica]):
     assert process is not None
     process.terminate()
     answers = list[httpx.Response]()
+    url, one = f"{other.url}/v1/models/{names[0]}/samples", {"x": X[:1], "y": Y[:1]}
     while process.poll() is None or len(answers) < 20:
-        answers.append(post(other, f"{names[0]}/samples", json={"x": X[:1], "y": Y[:1]}))
+        answers.append(httpx.post(url, json=one, timeout=30))
     stopped.start()
     assert [answer.text for answer in answers if answer.status_code != 200] == []
     assert [answer.json()["sequence"] for answer in answers] == list(range(41, 41 + len(answers)))
