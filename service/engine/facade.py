@@ -73,6 +73,7 @@ class Engine:
         self.readiness = Readiness(self._phase, warm_up)
         self._waiters = SequenceWaiters(settings.wait_seconds)
         self._delivery = Delivery(self._waiters)
+        self._replays = storage.journal.replays
         self._writer = Writer(storage, settings, self._delivery.from_writer)
         self.orders = Orders(
             settings,
@@ -114,6 +115,7 @@ class Engine:
         await self.refits.stop()
         await self._followers.stop()
         self.leading.stop()
+        self._replays.stop()
         self._queue.close()
         if prepared:
             await self._thread.join()

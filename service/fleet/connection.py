@@ -117,8 +117,15 @@ class NatsConnection:
             raise Unanswered(f"no answer from NATS within {seconds:g} s") from None
 
     def begin(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """The result to come of a coroutine on the connection's loop; on any other thread."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop)
+        """The result to come of a coroutine on the connection's loop; on any other thread.
+
+        Raises NotConnected after `close`.
+        """
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self.loop)
+        except RuntimeError:  # the loop is closed
+            work.close()
+            raise NotConnected("the connection to NATS is closed") from None
 
     async def ask(
         self,

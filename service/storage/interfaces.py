@@ -51,6 +51,9 @@ class Replays(Protocol):
     def end(self, model: int) -> None:
         """Mark that a model was replayed to its end."""
 
+    def stop(self) -> None:
+        """Mark that the process stops by itself, whatever it replays; on any thread."""
+
 
 class Journal(Protocol):
     """The durable, ordered record of what every model has been asked to learn.

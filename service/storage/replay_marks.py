@@ -12,6 +12,7 @@ import hashlib
 import logging
 import os
 import struct
+import threading
 from pathlib import Path
 
 from service.errors import StartupError
@@ -26,7 +27,7 @@ _SLOT = struct.Struct("<QQ8s")
 
 
 class ReplayMarks:
-    """The marks of one directory. Used by one thread at a time.
+    """The marks of one directory. Of one model they are used by one thread at a time.
 
     read_only: reads what is there. most: see `Replays`. Raises StartupError.
     """
@@ -35,6 +36,9 @@ class ReplayMarks:
         self.most = most
         # The marks of before this process, which its own replace.
         self._found: dict[int, tuple[int, int]] = {}
+        # The replays that are under way: after which sequence, and how many have begun it before.
+        self._under_way: dict[int, tuple[int, int]] = {}
+        self._stopped, self._writing = False, threading.Lock()
         self._path, self._failed = path, False
         self._boot = _BOOT.read_bytes() if _BOOT.exists() else b""
         try:
@@ -53,7 +57,9 @@ class ReplayMarks:
             self._found[model] = self._read(model)
         ended_after, times = self._found[model]
         before = times if ended_after == after else 0
-        self._write(model, self._slot(model, after, before + 1))
+        with self._writing:
+            self._under_way[model] = after, before
+            self._write(model, self._slot(model, after, before + 1))
         return before
 
     def leave_out(self, model: int, after: int, times: int) -> None:
@@ -66,7 +72,16 @@ class ReplayMarks:
 
     def end(self, model: int) -> None:
         """Mark that a model's replay came to its end."""
-        self._write(model, bytes(_SLOT.size))
+        with self._writing:
+            self._under_way.pop(model, None)
+            self._write(model, bytes(_SLOT.size))
+
+    def stop(self) -> None:
+        """Mark that no replay under way has ended the process, which stops; mark no others."""
+        with self._writing:
+            for model, (after, before) in self._under_way.items():
+                self._write(model, self._slot(model, after, before))
+            self._stopped = True
 
     def _read(self, model: int) -> tuple[int, int]:
         """What earlier processes have left: a sequence, and how many times."""
@@ -82,6 +97,8 @@ class ReplayMarks:
         return _SLOT.pack(after, times, hashlib.blake2b(content, digest_size=8).digest())
 
     def _write(self, model: int, slot: bytes) -> None:
+        if self._stopped:
+            return
         try:
             os.pwrite(self._file, slot, model * _SLOT.size)
         except OSError as error:

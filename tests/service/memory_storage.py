@@ -58,6 +58,9 @@ class _Replays:
     def end(self, _model: int) -> None:
         pass
 
+    def stop(self) -> None:
+        pass
+
 
 class _Journal(_Part):
     name = "memory"

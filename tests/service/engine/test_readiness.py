@@ -19,6 +19,7 @@ from service.engine import recovery
 from service.engine.warm_up import WarmUp
 from service.engine.writer import Writer
 from service.model.learner import Learner
+from service.storage.replay_marks import ReplayMarks
 from tests.service.process import ServerProcess
 
 
@@ -246,6 +247,9 @@ class TestSignals:
         assert soon(lambda: gated.detail() == f"the server is {phase}")
         gated.send_signal(number)
         assert gated.exit_code() == 0
+        # Replays that it breaks off have not ended the process.
+        with closing(ReplayMarks(gated.data / "replays", read_only=True)) as marks:
+            assert [marks.ended(model) for model in range(1, 4)] == [0, 0, 0]
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_the_second_ends_it_at_once_and_nothing_is_lost(

@@ -12,7 +12,7 @@ from tests.service.process import free_port
 if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
-from service.fleet.connection import NatsConnection
+from service.fleet.connection import NatsConnection, NotConnected
 from service.fleet.flushing import warn_of_flushing
 from service.fleet.reserve import bounded
 from service.fleet.streams import STATES, grow_streams, log_of, make_streams
@@ -81,3 +81,11 @@ class TestFlushing:
     def test_that_nobody_tells_of_is_warned_of(self, caplog: pytest.LogCaptureFixture):
         warn_of_flushing([f"http://127.0.0.1:{free_port()}"])
         assert "does not tell how" in caplog.text
+
+
+def test_a_connection_that_was_closed_says_so(servers: NatsServers):
+    """To whoever still uses it on another thread while the server stops."""
+    connection = NatsConnection(servers.addresses, "test")
+    connection.close()
+    with pytest.raises(NotConnected, match="is closed"):
+        connection.run(connection.call(f"STREAM.INFO.{STATES}", {}), 10)
