@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 _SUBJECT = "wolfstream.replicas"
 BEAT_SECONDS, _SILENT_SECONDS = 0.5, 2.0
+# So much is read within a fraction of a second; who has told more is the better leader.
+_FAR_BEHIND_SAMPLES = 1000
 # How long a replica counts as gone that could not be connected to, though it is heard.
 _SUSPECTED_SECONDS = 2.0
 
@@ -173,6 +175,19 @@ def ranked(name: str, living: Sequence[Replica]) -> list[Replica]:
     """
     taking = [replica for replica in living if replica.ready]
     return sorted(taking, key=lambda replica: _weight(replica.url, name), reverse=True)
+
+
+def successor(name: str, living: Sequence[Replica]) -> Replica | None:
+    """The replica that is to lead a model without a leader; None where none takes models.
+
+    The first in rank, unless it would have far more to read in the log than another one that
+    follows it.
+    """
+    order = ranked(name, living)
+    most = max((replica.follows.get(name, -1) for replica in order), default=-1)
+    close = [one for one in order if one.follows.get(name, -1) > most - _FAR_BEHIND_SAMPLES]
+    following = [one for one in close if name in one.follows]
+    return next(iter(following or order), None)
 
 
 def _read(heartbeat: Any) -> Replica:

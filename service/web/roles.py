@@ -14,6 +14,7 @@ from service.fleet.members import (
     Members,
     Replica,
     ranked,
+    successor,
 )
 from service.fleet.opening import Fleet
 from service.replicas.director import Target
@@ -92,10 +93,10 @@ class Roles:
             return leader
         if self.members.lag_seconds:
             raise NotReady(f"no server of NATS is connected; model {name!r} cannot be led now")
-        order = ranked(name, self.members.living())
-        if not order:
+        replica = successor(name, self.members.living())
+        if replica is None:
             raise NotReady("no replica of the fleet takes models now; try again")
-        return order[0]
+        return replica
 
     def is_gone(self, replica: Target) -> bool:
         """Whether a replica is not heard any more."""
@@ -179,11 +180,13 @@ class Roles:
                 if self._followed(name) < leader.leads[name].sequence:
                     await self._engine.leading.follow(name)
         for name in set(self._engine.leading.followed) - standing_by:
-            order = [one.url for one in ranked(name, living)]
-            if name in leaders or self._url not in order[:2]:
+            following = successor(name, living)
+            if name in leaders:
                 self._engine.leading.unfollow(name)
-            elif order[0] == self._url:  # its leader is gone, or has handed it over
-                await self._take_over(name)
+            elif following is not None and self.is_here(following):
+                await self._take_over(name)  # its leader is gone, or has handed it over
+            elif self._url not in [one.url for one in ranked(name, living)][:2]:
+                self._engine.leading.unfollow(name)
 
     def _followed(self, name: str) -> int:
         return self._engine.leading.followed.get(name, -1)

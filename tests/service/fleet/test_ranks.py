@@ -14,7 +14,7 @@ if MISSING:
 
 from service.fleet import members
 from service.fleet.connection import NatsConnection
-from service.fleet.members import Formats, Led, Members, Replica, ranked
+from service.fleet.members import Formats, Led, Members, Replica, ranked, successor
 
 LIVING = [Replica(f"http://10.0.0.{number}:8000", True, {}, {}) for number in range(1, 4)]
 NAMES = [f"model-{number}" for number in range(300)]
@@ -40,6 +40,36 @@ def test_a_replica_that_leaves_moves_its_own_models_to_those_who_stood_by():
 def test_one_that_takes_no_models_leads_none():
     leaving = [LIVING[0]._replace(ready=False), *LIVING[1:]]
     assert leaders(leaving) == leaders(LIVING[1:])
+
+
+class TestSuccessor:
+    """Who leads a model that nobody leads any more."""
+
+    def of(self, *followed: int | None) -> str:
+        """Which replica, where each has followed the model so far, by the order of their ranks."""
+        order = ranked("m", LIVING)
+        living = [
+            one if at is None else one._replace(follows={"m": at})
+            for one, at in zip(order, followed, strict=True)
+        ]
+        found = successor("m", living[::-1])
+        assert found is not None
+        return f"number {[one.url for one in order].index(found.url)}"
+
+    def test_is_the_first_where_none_follows(self):
+        assert self.of(None, None, None) == "number 0"
+
+    def test_is_who_follows_alone(self):
+        assert self.of(None, None, 0) == "number 2"
+
+    def test_is_not_who_has_much_left_to_read(self):
+        assert self.of(2000, 10_000, None) == "number 1"
+
+    def test_is_the_first_of_those_who_follow_closely(self):
+        assert self.of(None, 9_950, 10_000) == "number 1"
+
+    def test_is_nobody_where_none_takes_models(self):
+        assert successor("m", [one._replace(ready=False) for one in LIVING]) is None
 
 
 class TestFormats:
