@@ -18,6 +18,10 @@ def certificate(objective: Float64Array, gap: Float64Array) -> dict[str, Any]:
 
     objective, gap: (pairs,); a gap is NaN where it is unknown, and the result then has None.
     """
+    if len(gap) == 1:  # in a working set of two classes, after each of its blocks
+        value, of_one = float(objective[0]), _known(float(gap[0]))
+        relative = None if of_one is None or value == 0.0 else of_one / abs(value)
+        return {"objective": value, "gap": of_one, "relative_gap": relative}
     share = gap / np.where(objective != 0.0, np.abs(objective), math.nan)
     return {
         "objective": float(objective.sum()),

@@ -33,7 +33,6 @@ Errors e >= 0 of numbers have no bound: their losses are e / (e + s), s being th
 first 256 errors since the last change, so that the losses are about a half at first.
 """
 
-import copy
 from collections.abc import Iterable, Mapping
 from math import fsum, log, log1p
 from typing import Any, NamedTuple
@@ -104,7 +103,8 @@ class Changes:
 
     def copy(self) -> "Changes":
         """Return an independent copy."""
-        other = copy.copy(self)
+        other = Changes.__new__(Changes)
+        vars(other).update(vars(self))  # copy.copy would take four times as long
         other._waiting, other._undated = self._waiting.copy(), self._undated.copy()
         other._sizes, other._sums = self._sizes.copy(), self._sums.copy()
         return other

@@ -7,43 +7,65 @@ import numpy as np
 from solver.arrays import Float64Array
 
 LENGTH = 1000
+# The last columns are moved to a new array once in so many.
+_ROOM = LENGTH
 
 
 class RecentColumns:
-    """A ring of the last 1,000 columns of (rows, n) arrays of numbers."""
+    """The last 1,000 columns of (rows, n) arrays of numbers.
+
+    Columns are appended to an array and never overwritten, so that copies share it.
+    """
 
     def __init__(self, rows: int) -> None:
-        self._ring = np.full((rows, LENGTH), np.nan)
-        self._seen = 0
+        self._array = np.empty((rows, 0))
+        self._stop = self._seen = 0
 
     def add(self, columns: Float64Array) -> None:
         """Add (rows, n) numbers, the oldest column first."""
-        place = (self._seen + np.arange(columns.shape[1])) % LENGTH
-        self._ring[:, place[-LENGTH:]] = columns[:, -LENGTH:]
-        self._seen += columns.shape[1]
+        n = columns.shape[1]
+        if self._stop + n > self._array.shape[1]:
+            kept = self.columns()
+            self._array = np.empty((len(kept), LENGTH + n + _ROOM))
+            self._array[:, : kept.shape[1]] = kept
+            self._stop = kept.shape[1]
+        self._array[:, self._stop : self._stop + n] = columns
+        self._stop += n
+        self._seen += n
 
     def columns(self) -> Float64Array:
-        """The columns, (rows, at most 1,000), in no order."""
-        return self._ring[:, : self._seen]
+        """The columns, (rows, at most 1,000), the oldest first; to be read only."""
+        return self.latest(LENGTH)
+
+    def oldest(self, n: int) -> Float64Array:
+        """The first columns that would be dropped if n more were added, (rows, at most n)."""
+        columns = self.columns()
+        return columns[:, : max(0, columns.shape[1] + n - LENGTH)]
 
     def latest(self, n: int) -> Float64Array:
-        """The last n columns at most, (rows, n), the oldest first."""
-        n = min(n, self._seen, LENGTH)
-        return self._ring[:, np.arange(self._seen - n, self._seen) % LENGTH]
+        """The last n columns at most, (rows, n), the oldest first; to be read only."""
+        return self._array[:, self._stop - min(n, self._seen, LENGTH) : self._stop]
 
     def copy(self) -> "RecentColumns":
-        """An independent copy."""
+        """An independent copy, which moves to an array of its own once columns are added to it."""
         other = RecentColumns(0)
-        other._ring, other._seen = self._ring.copy(), self._seen
+        other._array = self._array[:, : self._stop]
+        other._stop, other._seen = self._stop, self._seen
         return other
 
     def state(self) -> list[list[float | None]]:
-        """Plain data for `restore`; None stands for NaN."""
-        rows = self.columns().tolist()
-        return [[None if value != value else value for value in row] for row in rows]
+        """Plain data for `restore`; None stands for NaN.
+
+        Column k of the stream is in place k modulo 1,000, as in a ring.
+        """
+        columns = self.columns()
+        ring = np.roll(columns, self._seen % LENGTH, axis=1) if self._seen > LENGTH else columns
+        return [[None if value != value else value for value in row] for row in ring.tolist()]
 
     def restore(self, seen: int, rows: Sequence[Sequence[float | None]]) -> None:
         """Take over a state after so many columns."""
-        self._seen = seen
-        for place, row in zip(self._ring, rows, strict=True):
-            place[: len(row)] = [np.nan if value is None else value for value in row]
+        ring = np.array(
+            [[np.nan if value is None else value for value in row] for row in rows], np.float64
+        )
+        self._array = np.roll(ring, -(seen % LENGTH), axis=1) if seen > LENGTH else ring
+        self._stop, self._seen = ring.shape[1], seen

@@ -1,6 +1,5 @@
 """Prequential errors of numbers, beside those of two rules that know no features."""
 
-import copy
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -87,7 +86,8 @@ class Errors:
 
     def copy(self) -> "Errors":
         """An independent copy."""
-        other = copy.copy(self)
+        other = Errors.__new__(Errors)
+        vars(other).update(vars(self))  # copy.copy would take four times as long
         other._sums, other._recent = self._sums.copy(), self._recent.copy()
         other.changes = self.changes.copy()
         return other

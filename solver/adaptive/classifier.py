@@ -88,8 +88,11 @@ class AdaptiveClassifier:
         external: Float64Array | None,
         weight: Float64Array,
     ) -> ClassAnswers:
-        known = np.maximum.accumulate(np.concatenate([[self.n_classes], y + 1]))
-        self.meet(int(known[-1]))
+        met = self.n_classes
+        self.meet(max(met, int(y.max()) + 1))
+        known = np.full(len(y), met)
+        if self.n_classes > met:
+            np.maximum.accumulate(np.maximum(met, y[:-1] + 1), out=known[1:])
         one_hot = np.zeros((len(y), self.n_classes + 1))
         one_hot[np.arange(len(y)), y] = 1.0
         scores = self.learners.absorb(*self.inputs.absorb(X), one_hot, weight)
@@ -98,14 +101,15 @@ class AdaptiveClassifier:
         if self.history is not None:
             parts.append(self.history.absorb(y, weight))
         scores, awake = with_external(parts, external, len(self.external))
-        probability, losses = combine(self.combination, scores, awake, y, known[:-1], weight)
+        probability, losses = combine(self.combination, scores, awake, y, known, weight)
         self.losses.add(losses)
         self.samples += len(y)
         if self.samples % CHUNK == 0:
             self.learners.end_chunk(self.samples)
             self.endless.end_chunk(self.losses.last(CHUNK), self.combination)
         prediction = np.argmax(probability, axis=1)
-        prediction[known[:-1] == 0] = -1
+        if met == 0:
+            prediction[known == 0] = -1
         return ClassAnswers(prediction, probability)
 
     def meet(self, classes: int) -> None:

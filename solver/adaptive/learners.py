@@ -86,10 +86,12 @@ class Learners:
             self.neighbours = Neighbours(settings.neighbours, columns, regression=regression)
         self.diagonal = DiagonalLearners(settings.diagonal, regression=regression) if wide else None
         self.count = sum(1 for _ in settings.learners(wide=wide))
+        self._groups: tuple[RidgeLearners | GradientLearners, ...] = (*self.ridge, *self.gradient)
+        self._width_of = {one.span: one.W.shape[3] for one in self._groups}
 
     def meet(self, classes: int) -> None:
         """Have so many classes."""
-        for group in self._groups():
+        for group in self._groups:
             group.W = for_classes(group.W, classes)
         if self.diagonal is not None:
             self.diagonal.meet(classes)
@@ -102,9 +104,10 @@ class Learners:
         Phi: (n, D). sparse: the rows where they are wide. Y: (n, K), the class that never comes
         included. weight: (n,) of the rows.
         """
-        width_of = {one.span: one.W.shape[3] for one in self._groups()}
-        of_span = {span: np.ascontiguousarray(Phi[:, :width]) for span, width in width_of.items()}
-        parts = [one.absorb(of_span[one.span], Y, weight) for one in self._groups()]
+        of_span = {
+            span: np.ascontiguousarray(Phi[:, :width]) for span, width in self._width_of.items()
+        }
+        parts = [one.absorb(of_span[one.span], Y, weight) for one in self._groups]
         if self.neighbours is not None:
             columns = 1 + len(self.neighbours.memory.rows)
             parts.append(self.neighbours.absorb(Phi[:, 1:columns], Y, weight))
@@ -122,13 +125,18 @@ class Learners:
 
     def rescale(self, factor: float, shift: float) -> None:
         """Have every learner answer factor s + shift where it answered s."""
-        for group in self._groups():
+        for group in self._groups:
             group.W = factor * group.W
             group.W[..., 0] += shift
         if self.neighbours is not None:
             self.neighbours.rescale(factor, shift)
         if self.diagonal is not None:
             self.diagonal.rescale(factor, shift)
+
+    @property
+    def targets(self) -> int:
+        """K, of classification the class that never comes included."""
+        return int(self._groups[0].W.shape[2])
 
     @property
     def nbytes(self) -> int:
@@ -146,13 +154,13 @@ class Learners:
         """
         columns = [(len(one.P), one.P.shape[1]) for one in self.ridge]
         gains = sum(count * (2 * width * width + 2 * CHUNK * width) for count, width in columns)
-        machines = sum(2 * group.W.size for group in self._groups())
+        machines = sum(2 * group.W.size for group in self._groups)
         searches = 0 if self.neighbours is None else 4 * self.neighbours.memory.rows.size
         return int(gains + machines + searches)
 
     def view(self) -> LearnersView:
         """The weights of all learners as they are now."""
-        W = tuple(group.W for group in self._groups())
+        W = tuple(group.W for group in self._groups)
         return LearnersView(
             W,
             None if self.neighbours is None else self.neighbours.view(W[0].shape[2]),
@@ -190,9 +198,6 @@ class Learners:
                 pairs += [(part, shortest) for part in parts if not np.isfinite(part.horizon)]
             first = parts[-1].experts.stop
         return pairs
-
-    def _groups(self) -> list[RidgeLearners | GradientLearners]:
-        return [*self.ridge, *self.gradient]
 
     def _named(self) -> list[tuple[str, RidgeLearners | GradientLearners]]:
         ridge = [(f"ridge{e}", one) for e, one in enumerate(self.ridge)]

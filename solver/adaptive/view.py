@@ -26,6 +26,9 @@ class ClassAnswers(NamedTuple):
     @property
     def decision(self) -> Float64Array:
         """Of two classes log(p_1 / p_0), (n,); of others log p, (n, K). NaN where unknown."""
+        if (self.probability > 1e-300).all():
+            every = np.log(self.probability)
+            return every[:, 1] - every[:, 0] if every.shape[1] == 2 else every
         known = self.probability.sum(axis=1) > 0.0
         logs = np.log(np.maximum(self.probability, 1e-300))
         logs[self.probability == 0.0] = np.nan
@@ -86,14 +89,28 @@ def with_external(
     if len(parts) == 1 and count == 0:
         return np.ascontiguousarray(parts[0]), np.ones(parts[0].shape[:2], np.bool_)
     own = sum(part.shape[1] for part in parts)
-    scores = np.concatenate([*parts, np.full((n, count, classes), np.nan)], axis=1)
+    scores = np.concatenate([*parts, np.zeros((n, count, classes))], axis=1)
     awake = np.ones((n, own + count), np.bool_)
-    if external is not None:
-        scores[:, own:, : external.shape[2]] = external[:, :, :classes]
-    other = scores[:, own:]
-    there = np.isfinite(other)
-    awake[:, own:] = there.any(axis=2)
-    least = np.where(there, other, np.inf).min(axis=2, initial=np.inf)
-    filled = np.where(there, other, least[:, :, None])
-    scores[:, own:] = np.where(awake[:, own:, None], filled, 0.0)
+    if external is None:
+        awake[:, own:] = False
+        return scores, awake
+    for e in range(count):
+        _fill(external[:, e, :classes], scores[:, own + e], awake[:, own + e])
     return scores, awake
+
+
+def _fill(given: Float64Array, scores: Float64Array, awake: NDArray[np.bool_]) -> None:
+    """Write one external expert's scores (n, K) and whether it is awake (n,); see above.
+
+    given: (n, classes) by it. scores: zeros at first.
+    """
+    there = np.zeros(scores.shape, np.bool_)
+    there[:, : given.shape[1]] = np.isfinite(given)
+    awake[:] = there.any(axis=1)
+    if there.all():
+        scores[:] = given
+    elif awake.any():
+        scores[:, : given.shape[1]] = given
+        least = np.where(there, scores, np.inf).min(axis=1, initial=np.inf)
+        filled = np.where(there, scores, least[:, None])
+        scores[:] = np.where(awake[:, None], filled, 0.0)

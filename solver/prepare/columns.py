@@ -113,6 +113,8 @@ def prepared(view: PreparationView, X: Float64Array) -> Float64Array:
 
 def encoded(layout: Layout, X: Float64Array) -> Float64Array:
     """Rows (n, d) as numbers (n, width) that are not standardised yet; NaN where missing."""
+    if len(layout.numbers) == layout.width == X.shape[1]:
+        return np.ascontiguousarray(X)  # numbers alone are in their order
     parts = [X[:, list(layout.numbers)]]
     parts += [
         _one_hot(X[:, j], slots) for j, slots in zip(layout.categories, layout.slots, strict=True)

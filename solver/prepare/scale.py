@@ -92,7 +92,8 @@ def no_moments(d: int) -> Moments:
 
 def copied(moments: Moments) -> Moments:
     """A copy, which later rows do not change."""
-    return moments_from_arrays("", moments_arrays("", moments))
+    numbers: list[Any] = [array.copy() for array in moments]
+    return Moments(*numbers)
 
 
 def moments_arrays(name: str, moments: Moments) -> dict[str, NDArray[Any]]:
@@ -112,19 +113,21 @@ def standardise(moments: Moments, X: Float64Array, rule: OutlierRule) -> Float64
 
     Takes the rows into the moments, in order, by the rule. Blocks of any length give the same bits.
     """
-    missing = np.isnan(X)
-    values = np.clip(np.where(missing, 0.0, X), -LARGEST, LARGEST)
-    Z = np.empty_like(values)
-    _standardise(moments, values, missing, rule, True, Z)
-    return Z
+    return _standardised(moments, X, rule, learn=True)
 
 
 def standardised(moments: Moments, X: Float64Array, rule: OutlierRule) -> Float64Array:
     """Each row (n, d) as `standardise` would give it next; the moments stay as they are."""
-    missing = np.isnan(X)
-    values = np.clip(np.where(missing, 0.0, X), -LARGEST, LARGEST)
-    Z = np.empty_like(values)
-    _standardise(moments, values, missing, rule, False, Z)
+    return _standardised(moments, X, rule, learn=False)
+
+
+def _standardised(
+    moments: Moments, X: Float64Array, rule: OutlierRule, *, learn: bool
+) -> Float64Array:
+    # Compiled code takes rows that are read-only, or not contiguous, for other types.
+    rows = np.require(X, np.float64, ("C", "W"))
+    Z = np.empty(rows.shape)
+    _standardise(moments, rows, np.isnan(rows), rule, learn, Z)
     return Z
 
 
@@ -143,7 +146,8 @@ def _standardise(
                 Z[i, j] = 0.0
                 continue
             count, mean, square = moments.weight[j], moments.mean[j], moments.square[j]
-            x, run = X[i, j], larger(moments.run[j] - rule.relief, 0)
+            x = smaller(larger(X[i, j], -LARGEST), LARGEST)
+            run = larger(moments.run[j] - rule.relief, 0)
             value, off, deviation = x, abs(x - mean), np.sqrt(square)
             known = square > 0.0 and count >= rule.first
             if known and off > rule.reach * deviation:

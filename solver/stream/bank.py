@@ -10,6 +10,7 @@ from solver.adaptive.classifier import AdaptiveClassifier
 from solver.adaptive.gradients import class_gradient, value_gradient
 from solver.adaptive.learners import Learners
 from solver.adaptive.regressor import AdaptiveRegressor, predict_values
+from solver.adaptive.ridge import CHUNK
 from solver.adaptive.settings import CLASSIFICATION, NO_PINS, REGRESSION, Pins, pinned
 from solver.adaptive.standing import Standing
 from solver.adaptive.view import ClassView, predict_classes
@@ -115,6 +116,7 @@ class BankLearner:
         self._columns: int | None = None
         self.current: Bank | None = None
         self.width = 0
+        self._cost_at, self._cost = (-1, -1), (0, 0)
 
     def meet(self, label: object) -> None:
         """A class needs no preparation."""
@@ -143,7 +145,14 @@ class BankLearner:
         picture, bank = self.picture(), self.current
         if picture is None or bank is None:
             return None
-        return BankFigures(picture, len(bank.kinds), bank.nbytes, bank.learners.work)
+        return BankFigures(picture, len(bank.kinds), *self._cost_of(bank))
+
+    def _cost_of(self, bank: Bank) -> tuple[int, int]:
+        """Memory and work, which change with a new class, or at a chunk's end."""
+        at = bank.samples // CHUNK, bank.learners.targets
+        if at != self._cost_at:
+            self._cost_at, self._cost = at, (bank.nbytes, bank.learners.work)
+        return self._cost
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays from which `restore` goes on bit for bit."""

@@ -143,10 +143,11 @@ class StreamRows:
 
     def fresh_preparation(self) -> Preparation | None:
         """A preparation of rows of this form before the first; None where there is none."""
-        layout = self.form.layout
-        if self.form.prepare is None or layout is None:
+        prepare = self.form.prepare
+        layout = None if prepare is None else self.form.layout
+        if prepare is None or layout is None:
             return None
-        return Preparation(layout, self.form.prepare.outliers)
+        return Preparation(layout, prepare.outliers)
 
     def restore_preparation(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over what `Preparation.state` gave, if rows of this form are prepared."""

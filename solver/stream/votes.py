@@ -86,6 +86,8 @@ class HeadAnswer:
         if self.classes is None:
             return Vote(None, np.concatenate(self.decisions))
         parts = [_scores(*pair) for pair in zip(self.parts, self.decisions, strict=True)]
+        if len(parts) == 1 and parts[0].shape[1:] == (len(self.classes),):
+            return Vote(self.classes, parts[0])
         n = sum(map(len, parts))
         scores = np.full((n, len(self.classes)), np.nan)
         start = 0

@@ -61,33 +61,38 @@ def join_answers(pieces: list[BlockTrace], n_classes: int, *, coupled: bool) -> 
 
     coupled: see `learner.WorkingSet`.
     """
-    answers = [_answers(piece, n_classes) for piece in pieces]
-    bits = np.concatenate([np.bitwise_or.reduce(1 << p.step, axis=0) for p in pieces])
+    answers = [_answers(piece, n_classes, coupled=coupled) for piece in pieces]
+    if len(answers) == 1:
+        return answers[0]
     return Absorbed(
-        np.concatenate([prediction for prediction, _, _ in answers]),
-        np.concatenate([decision for _, decision, _ in answers]),
-        np.concatenate([piece.admitted for piece in pieces]),
-        (bits & ~1).astype(np.uint8),
-        np.concatenate([piece.entered for piece in pieces]),
-        np.concatenate([piece.margin[:, 0] for piece in pieces]),
-        np.concatenate([scores for _, _, scores in answers]) if coupled else None,
+        np.concatenate([one.prediction for one in answers]),
+        np.concatenate([one.decision for one in answers]),
+        np.concatenate([one.admitted for one in answers]),
+        np.concatenate([one.step for one in answers]),
+        np.concatenate([one.entered for one in answers]),
+        np.concatenate([one.margin for one in answers]),
+        np.concatenate([one.scores for one in answers if one.scores is not None])
+        if coupled
+        else None,
     )
 
 
-def _answers(
-    piece: BlockTrace, n_classes: int
-) -> tuple[NDArray[np.int64], Float64Array, Float64Array]:
-    """Predictions, decisions and coupled scores of a block, whose first class may be new."""
+def _answers(piece: BlockTrace, n_classes: int, *, coupled: bool) -> Absorbed:
+    """The results of a block, whose first class may be new."""
     prediction = np.full(len(piece.known), -1, np.int64)
     shape = (len(piece.known),) if n_classes <= 2 else (len(piece.known), n_classes)
     decision = np.full(shape, np.nan)
     scores = np.full((len(piece.known), n_classes), np.nan)
-    for part in (slice(0, 1), slice(1, None)):
-        known = int(piece.known[part][0]) if len(piece.known[part]) else 0
+    first, last = int(piece.known[0]), int(piece.known[-1])
+    parts = [(slice(None), last)]
+    if first != last:
+        parts = [(slice(0, 1), first), (slice(1, None), last)]
+    for part, known in parts:
         if known < 2:
             continue
         margin = piece.margin[part, : known * (known - 1) // 2]
-        scores[part, :known] = coupled_scores(margin, known)
+        if coupled:
+            scores[part, :known] = coupled_scores(margin, known)
         if n_classes <= 2:
             prediction[part] = margin[:, 0] > 0.0
             decision[part] = piece.decision[part, 0]
@@ -99,4 +104,13 @@ def _answers(
         votes = one_versus_one_scores(margin, known)
         prediction[part] = np.argmax(votes, axis=1)
         decision[part, :known] = votes
-    return prediction, decision, scores
+    bits = np.bitwise_or.reduce(1 << piece.step, axis=0) & ~1
+    return Absorbed(
+        prediction,
+        decision,
+        piece.admitted,
+        bits.astype(np.uint8),
+        piece.entered,
+        piece.margin[:, 0],
+        scores if coupled else None,
+    )

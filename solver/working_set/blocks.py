@@ -23,6 +23,8 @@ def block_end(codes: NDArray[np.int64], start: int, longest: int, n_classes: int
     class may only come first.
     """
     stop = min(start + longest, len(codes))
+    if stop - start == 1:
+        return stop
     new = np.flatnonzero(codes[start + 1 : stop] >= max(n_classes, codes[start] + 1))
     return start + 1 + int(new[0]) if len(new) else stop
 
@@ -50,7 +52,9 @@ class BlockValues:
             self._buffer = np.empty(2 * needed, self._buffer.dtype)
         block = self._buffer[:needed].reshape(n, store.used + n)
         kernel_block(self._kernel, rows, store.used_rows(), out=block[:, : store.used])
-        kernel_block(self._kernel, rows, rows, out=block[:, store.used :])
+        own = block[:, store.used :]
+        if n > 1 or self._kernel.type != "rbf":
+            kernel_block(self._kernel, rows, rows, out=own)
         if self._kernel.type == "rbf":
-            np.fill_diagonal(block[:, store.used :], 1.0)
+            np.fill_diagonal(own, 1.0)
         return store.values(block)

@@ -151,8 +151,6 @@ class WorkingSet:
         """
         if not len(codes):
             return nothing_absorbed(self.n_classes)
-        if entered is None:
-            entered = np.full(len(codes), FREE, np.int64)
         self._intake.open_for(X)
         pieces = []
         start = 0
@@ -162,7 +160,8 @@ class WorkingSet:
             part = slice(start, stop)
             rows = take_rows(X, part)
             of_block = None if weight is None else weight[part]
-            pieces.append(self._absorb_block(rows, codes[part], entered[part], of_block))
+            stored_as = None if entered is None else entered[part]
+            pieces.append(self._absorb_block(rows, codes[part], stored_as, of_block))
             start = stop
         return join_answers(pieces, self.n_classes, coupled=self.coupled)
 
@@ -210,16 +209,24 @@ class WorkingSet:
         assert origin is not None
         tolerance = self.precision.tolerance
         pairs = self.problems.arrays
-        view = view_of(self.kernel, rows, origin, tolerance, self.n_classes, pairs)
         used = self.store.used
-        code, number = self.store.code[:used], self.store.number[:used]
-        return view._replace(code=code, number=number, coupled=self.coupled)
+        return view_of(
+            self.kernel,
+            rows,
+            origin,
+            tolerance,
+            self.n_classes,
+            pairs,
+            code=self.store.code[:used],
+            number=self.store.number[:used],
+            coupled=self.coupled,
+        )
 
     def summary(self, view: WorkingSetView) -> Summary:
         """Sizes and costs. view: of the present model."""
         return Summary(
             self.store.size,
-            len(view.support),
+            view.n_support,
             self.nbytes,
             self.work_per_sample,
             self.indefinite,
@@ -244,7 +251,7 @@ class WorkingSet:
         self,
         X: Matrix,
         codes: NDArray[np.int64],
-        entered: NDArray[np.int64],
+        entered: NDArray[np.int64] | None,
         weight: Float64Array | None,
     ) -> BlockTrace:
         known = np.full(len(codes), max(self.n_classes, int(codes[0]) + 1))
@@ -254,13 +261,15 @@ class WorkingSet:
         rows = self._intake.prepared(X, inverse_weight)
         values = self._intake.values_of(rows)
         n = len(codes)
-        slots = self.store.slots_of_entered(entered)
-        column = np.where(slots == FREE, values.stored + np.arange(n), slots)
-        again = bool(np.any(slots != FREE))
+        column, slots = values.stored + np.arange(n), np.full(n, FREE, np.int64)
         # Where no sample of the block is stored, all its slots are FREE, which is -1.
         member = slots[None, :]
-        if again:
-            member = np.array([positions(p, slots, self.store.used) for p in self.problems])
+        if entered is not None:
+            slots = self.store.slots_of_entered(entered)
+            column = np.where(slots == FREE, column, slots)
+            member = slots[None, :]
+            if np.any(slots != FREE):
+                member = np.array([positions(p, slots, self.store.used) for p in self.problems])
         block = Block(codes, column, member, inverse_weight, by_column(values, self.n_classes))
         classes, ridges = self._classes(), self._ridges()
         rules = Rules(classes, ridges, self.algorithm == "msfw", self.corrective_steps)
@@ -281,8 +290,8 @@ class WorkingSet:
         slots: NDArray[np.int64],
     ) -> NDArray[np.int64]:
         """Store the newly admitted samples of a block; returns each sample's `entered` number."""
+        (chosen,) = (admitted & (slots == FREE)).nonzero()
         slot_of = slots.copy()
-        chosen = np.flatnonzero(admitted & (slots == FREE))
         if len(chosen):
             rows, codes, inverse_weight = block
             numbers = self.seen - len(codes) + np.arange(len(codes))

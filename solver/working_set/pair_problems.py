@@ -100,6 +100,10 @@ class PairProblems(Sequence[Problem]):
         if problems:
             self._move([*self, *problems], np.array([_room(p) for p in problems], np.int64))
 
+    def may_lack(self, n: int) -> bool:
+        """Whether a problem has no room for n more members."""
+        return bool((self.arrays.size + n > self.arrays.room).any())
+
     def reserve(self, added: NDArray[np.int64]) -> None:
         """Make room for so many more members of each problem, (P,)."""
         needed = self.arrays.size + added

@@ -39,8 +39,9 @@ def take_steps(
     of `stretches`.
     """
     n, classes = len(block.codes), rules.classes
-    of_class = np.bincount(block.codes, minlength=len(rules.ridges))
-    problems.reserve(of_class[classes].sum(axis=1))
+    if problems.may_lack(n):
+        of_class = np.bincount(block.codes, minlength=len(rules.ridges))
+        problems.reserve(of_class[classes].sum(axis=1))
     decision, margin = np.zeros((2, len(classes), n))
     admitted, step = np.zeros((2, len(classes), n), np.int8)
     traces = Traces(decision, margin, admitted.view(np.bool_), step)
@@ -69,7 +70,7 @@ def refresh_where_due(
     """
     pairs = problems.arrays
     due = pairs.steps >= _REFRESH_STEPS + _REFRESH_STEPS_PER_MEMBER * pairs.size
-    for i in np.flatnonzero(due).tolist():
+    for i in due.nonzero()[0].tolist():
         problem, (a, b) = problems[i], classes[i].tolist()
         weighted = problem.column[: problem.size[0]][problem.alpha[: problem.size[0]] > 0.0]
         refresh(problem, store.parts(weighted), Ridge(float(ridges[a]), float(ridges[b])))

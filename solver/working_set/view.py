@@ -59,6 +59,12 @@ class WorkingSetView(NamedTuple):
         _mark_weighted(self.column, self.coefficient, weighted)
         return np.flatnonzero(weighted)
 
+    @property
+    def n_support(self) -> int:
+        """How many samples have weight in at least one problem."""
+        # One problem has each sample once.
+        return int(np.count_nonzero(self.coefficient) if len(self.ends) == 1 else len(self.support))
+
 
 def view_of(
     kernel: Kernel,
@@ -67,6 +73,10 @@ def view_of(
     tolerance: float,
     n_classes: int,
     pairs: PairArrays,
+    *,
+    code: NDArray[np.int64],
+    number: NDArray[np.int64],
+    coupled: bool,
 ) -> WorkingSetView:
     """Copy what a prediction needs; rows are shared, because used slots are not overwritten."""
     count, total = len(pairs.size), int(pairs.size.sum())
@@ -85,6 +95,9 @@ def view_of(
         bias=bias,
         q=pairs.q.copy(),
         gap=gap,
+        code=code,
+        number=number,
+        coupled=coupled,
     )
 
 

@@ -158,6 +158,27 @@ def test_the_cutting_of_hits_does_not_matter(given_pairs: list[tuple[int, int]],
     assert value is None or -1.0 <= value <= 1.0
 
 
+@pytest.mark.parametrize(("score", "columns"), [(Hits, pairs(3700, 7)), (Errors, values(3700))])
+def test_a_copy_and_a_restored_score_go_on_by_themselves(score: Any, columns: Any):
+    def shown(one: Any) -> Any:
+        return one.state(), one.to_dict(), one.latest(RECENT)
+
+    score_so_far = in_parts(score(), [column[:2300] for column in columns], 400)
+    so_far, whole = shown(score_so_far), shown(in_parts(score(), columns, 400))
+    restored = score_in(json.loads(json.dumps(score_so_far.state())))
+    for one in (score_so_far, restored):
+        copied = one.copy()
+        in_parts(one, [column[2300:] for column in columns], 37)
+        assert (shown(one), shown(copied)) == (whole, so_far)
+        in_parts(copied, [column[2300:] for column in columns], 999)
+        assert (shown(one), shown(copied)) == (whole, whole)
+
+
+def test_more_than_a_thousand_samples_at_once_leave_the_last_thousand():
+    columns = pairs(4321, 7)
+    assert in_parts(Hits(), columns, 4321).to_dict() == in_parts(Hits(), columns, 10).to_dict()
+
+
 def test_a_state_from_before_the_rules_were_counted_begins_anew():
     score = Hits()
     score.restore({"judged": 3, "correct": 2, "counts": [[1], [1]], "recent": [1, 0, 1]})
