@@ -1,6 +1,7 @@
 """Prequential scores of classes, beside those of two rules that know no features."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,41 @@ _NAMES = (
 )
 
 
+class Tally:
+    """How often each class was the label and how often it was predicted, in judged samples.
+
+    hits: how often the head was right, the label before, and the most frequent one.
+    """
+
+    def __init__(self) -> None:
+        self.hits = [0, 0, 0]
+        self.labels: list[int] = []
+        self.guesses: list[int] = []
+
+    def meet(self, classes: int) -> None:
+        """Have so many classes."""
+        for counts in (self.labels, self.guesses):
+            counts += [0] * (classes - len(counts))
+
+    def add(self, judged: Iterable[Sequence[float]], sign: int = 1) -> None:
+        """Count samples, each with the first four of the columns of `Hits`; with -1 no longer."""
+        hits, labels, guesses = self.hits, self.labels, self.guesses
+        for (code, guess, last, majority), count in Counter(map(tuple, judged)).items():
+            n = sign * count
+            hits[0] += n * (code == guess)
+            hits[1] += n * int(last)
+            hits[2] += n * int(majority)
+            labels[int(code)] += n
+            guesses[int(guess)] += n
+
+    def copy(self) -> "Tally":
+        """An independent copy."""
+        other = Tally()
+        other.hits, other.labels = self.hits.copy(), self.labels.copy()
+        other.guesses = self.guesses.copy()
+        return other
+
+
 class Hits:
     """Scores of all predictions that were judged, and of the last 1,000 of them.
 
@@ -37,20 +73,16 @@ class Hits:
     """
 
     def __init__(self) -> None:
-        self.judged = self.correct = 0
-        self._rule_hits = [0, 0]  # of the label before, and of the most frequent one
+        self.judged = 0
         self._log_loss = 0.0
         self._lossy = 0  # judged samples with a log loss
-        # Of each class: how often it was a judged label, how often predicted, how often met.
-        self._counts: list[list[int]] = [[], [], []]
+        self._met: list[int] = []  # how often each class came, judged or not
         self._last = self._majority = -1
         self.changes = Changes()
         # Label, prediction, whether the label before was right, whether the most frequent was,
         # log loss.
         self._recent = RecentColumns(5)
-        # Of those: the hits of the head and of both rules, and as `_counts`.
-        self._recent_hits = [0, 0, 0]
-        self._recent_counts: list[list[int]] = [[], []]
+        self._of_all, self._of_recent = Tally(), Tally()
 
     def count(
         self,
@@ -63,19 +95,15 @@ class Hits:
         probability: (n, K) of each class, if the head has them. Samples are added one after
         another, so that sums do not depend on the parts.
         """
-        of_labels, of_guesses = codes.tolist(), predicted.tolist()
-        self._meet(max([-1, *of_labels, *of_guesses]) + 1)
-        labels, guesses, met = self._counts
-        last, majority = self._last, self._majority
-        losses = _log_losses(probability, codes)
-        columns, wrong, right = [], list[float](), 0
-        for code, guess, loss in zip(of_labels, of_guesses, losses, strict=True):
+        labels, guesses = codes.tolist(), predicted.tolist()
+        self._meet(max([-1, *labels, *guesses]) + 1)
+        met, last, majority = self._met, self._last, self._majority
+        judged, of_judged, wrong = list[tuple[int, ...]](), list[float](), list[float]()
+        for code, guess, loss in zip(labels, guesses, _log_losses(probability, codes), strict=True):
             if guess >= 0:
-                columns.append((code, guess, code == last, code == majority, loss))
-                right += code == guess
+                judged.append((code, guess, code == last, code == majority))
+                of_judged.append(loss)
                 wrong.append(float(code != guess))
-                labels[code] += 1
-                guesses[guess] += 1
                 if loss == loss:
                     self._log_loss += loss
                     self._lossy += 1
@@ -84,29 +112,23 @@ class Hits:
             if majority < 0 or met[code] > met[majority]:
                 majority = code
         self._last, self._majority = last, majority
-        if columns:
-            self.judged += len(columns)
-            self.correct += right
-            self._rule_hits[0] += sum(column[2] for column in columns)
-            self._rule_hits[1] += sum(column[3] for column in columns)
-            self._count_recent(self._recent.oldest(len(columns)).T.tolist(), -1)
-            self._recent.add(np.array(columns, np.float64).T)
-            self._count_recent(columns[-LENGTH:], 1)
+        if judged:
+            self._judge(judged, of_judged)
             self.changes.add(wrong)
 
-    def _count_recent(self, columns: Iterable[Sequence[float]], sign: int) -> None:
-        """Count columns that are among the last 1,000 now (1), or no longer (-1)."""
-        hits, (labels, guesses) = self._recent_hits, self._recent_counts
-        for code, guess, last, majority, _ in columns:
-            hits[0] += sign * (code == guess)
-            hits[1] += sign * int(last)
-            hits[2] += sign * int(majority)
-            labels[int(code)] += sign
-            guesses[int(guess)] += sign
+    def _judge(self, judged: list[tuple[int, ...]], losses: list[float]) -> None:
+        self.judged += len(judged)
+        self._of_all.add(judged)
+        self._of_recent.add(self._recent.oldest(len(judged))[:4].T.tolist(), -1)
+        self._of_recent.add(judged[-LENGTH:])
+        columns = np.empty((5, len(judged)))
+        columns[:4], columns[4] = np.array(judged).T, losses
+        self._recent.add(columns)
 
     def _meet(self, classes: int) -> None:
-        for counts in (*self._counts, *self._recent_counts):
-            counts += [0] * (classes - len(counts))
+        self._met += [0] * (classes - len(self._met))
+        self._of_all.meet(classes)
+        self._of_recent.meet(classes)
 
     def to_dict(self) -> dict[str, Any]:
         """The scores as plain data; None where there is nothing to tell.
@@ -117,8 +139,8 @@ class Hits:
         lossy = losses[~np.isnan(losses)]
         loss = float(lossy.mean()) if len(lossy) else None
         total_loss = self._log_loss / self._lossy if self._lossy else None
-        total = _scores(self.judged, [self.correct, *self._rule_hits], self._counts[:2], total_loss)
-        of_late = _scores(len(losses), self._recent_hits, self._recent_counts, loss)
+        total = _scores(self.judged, self._of_all, total_loss)
+        of_late = _scores(len(losses), self._of_recent, loss)
         return {
             "samples": self.judged,
             **dict(zip(_NAMES, total, strict=True)),
@@ -132,7 +154,7 @@ class Hits:
 
     def rare(self) -> list[int]:
         """Classes that were met a handful of times among very many samples."""
-        met = self._counts[2]
+        met = self._met
         total = sum(met)
         return [k for k, n in enumerate(met) if 0 < n <= _HANDFUL and n * _MANY <= total]
 
@@ -140,20 +162,19 @@ class Hits:
         """An independent copy."""
         other = Hits.__new__(Hits)
         vars(other).update(vars(self))  # copy.copy would take four times as long
-        other._rule_hits, other._recent = self._rule_hits.copy(), self._recent.copy()
-        other._counts = [counts.copy() for counts in self._counts]
-        other._recent_hits = self._recent_hits.copy()
-        other._recent_counts = [counts.copy() for counts in self._recent_counts]
+        other._met, other._recent = self._met.copy(), self._recent.copy()
+        other._of_all, other._of_recent = self._of_all.copy(), self._of_recent.copy()
         other.changes = self.changes.copy()
         return other
 
     def state(self) -> dict[str, Any]:
         """Plain data for `restore`, copied; JSON keeps every bit of a number."""
+        tally = self._of_all
         return {
             "judged": self.judged,
-            "correct": self.correct,
-            "counts": [list(counts) for counts in self._counts],
-            "rules": [*self._rule_hits, self._last, self._majority],
+            "correct": tally.hits[0],
+            "counts": [list(counts) for counts in (tally.labels, tally.guesses, self._met)],
+            "rules": [*tally.hits[1:], self._last, self._majority],
             "log_loss": [self._log_loss, self._lossy],
             "recent": self._recent.state(),
             "changes": self.changes.state(),
@@ -163,14 +184,15 @@ class Hits:
         """Take over a state; one that was saved before rules were counted begins anew."""
         if "rules" not in plain:
             return
-        self.judged, self.correct = plain["judged"], plain["correct"]
-        self._counts = [list(counts) for counts in plain["counts"]]
-        *self._rule_hits, self._last, self._majority = plain["rules"]
+        self.judged, tally = plain["judged"], self._of_all
+        tally.labels, tally.guesses, self._met = (list(counts) for counts in plain["counts"])
+        *hits, self._last, self._majority = plain["rules"]
+        tally.hits = [plain["correct"], *hits]
         self._log_loss, self._lossy = plain["log_loss"]
         self._recent.restore(self.judged, plain["recent"])
-        self._recent_hits = [0, 0, 0]
-        self._recent_counts = [[0] * len(self._counts[0]) for _ in range(2)]
-        self._count_recent(self._recent.columns().T.tolist(), 1)
+        self._of_recent = Tally()
+        self._meet(len(self._met))
+        self._of_recent.add(self._recent.columns()[:4].T.tolist())
         if "changes" in plain:  # older versions did not look for them
             self.changes.restore(plain["changes"])
 
@@ -186,16 +208,13 @@ def kappa(labels: Sequence[int], predicted: Sequence[int], correct: int) -> floa
     return (n * correct - chance) / (n * n - chance) if n * n > chance else None
 
 
-def _scores(
-    n: int, hits: Sequence[int], counts: Sequence[Sequence[int]], log_loss: float | None
-) -> tuple[float | None, ...]:
-    """The values of `_NAMES`, of n samples. hits: of the head, of the label before, of the most."""
+def _scores(n: int, tally: Tally, log_loss: float | None) -> tuple[float | None, ...]:
+    """The values of `_NAMES`, of n samples."""
     if not n:
         return (None,) * len(_NAMES)
-    right, last, majority = hits
+    right, last, majority = tally.hits
     temporal = (right - last) / (n - last) if n > last else None
-    labels, predicted = counts
-    agreement = kappa(labels, predicted, right)
+    agreement = kappa(tally.labels, tally.guesses, right)
     return right / n, agreement, temporal, log_loss, majority / n, last / n
 
 
