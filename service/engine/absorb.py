@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from service.heads.answers import Answers
 from service.model.learner import Learner
-from service.samples.predicted import Joined, from_labels_record, joined_after
+from service.samples.predicted import Joined, Predicted, from_labels_record, joined_after
 from service.samples.record import from_record, one_after_another
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
@@ -36,11 +36,14 @@ def together(parts: Sequence[Recorded]) -> Recorded:
     return Recorded(samples, joined_after(joined) if joined else None)
 
 
-def remember(learner: Learner, entry: Entry) -> None:
-    """Let the rows of a prediction wait, unless a snapshot has counted them already."""
+def remember(learner: Learner, entry: Entry, predicted: Predicted) -> None:
+    """Let the rows of a prediction wait, unless a snapshot has counted them already.
+
+    predicted: what the entry's record holds.
+    """
     assert learner.pending is not None
     if entry.block > learner.pending.remembered:
-        learner.remember(entry.record)
+        learner.remember(predicted, entry.record)
 
 
 def absorb_block(

@@ -39,7 +39,7 @@ class Admission(NamedTuple):
     def entries(self) -> list[Entry]:
         """What is written: of each model its predictions first."""
         parts = [part.entry for item in self.admitted for part in item.parts]
-        return [item.entry for item in self.remembered if item.entry is not None] + parts
+        return [item.new.entry for item in self.remembered if item.new is not None] + parts
 
 
 def admit(

@@ -172,13 +172,13 @@ class GroupLearning:
         changed: dict[Model, None],
     ) -> Iterator[Reply]:
         """Keep predicted rows, now durable, until their labels come; yield the predictions."""
-        for request, entry, prediction in remembered:
+        for request, new, prediction in remembered:
             model = request.model
             try:
                 if error := failures.get(model.id):
                     raise error
-                if entry is not None:
-                    remember(self._models.usable(model), entry)
+                if new is not None:
+                    remember(self._models.usable(model), *new)
             except Refusal as refusal:
                 yield request.answer, refusal
             except Exception as error:  # the journal has them: no state between is served

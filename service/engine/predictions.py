@@ -35,11 +35,18 @@ class RememberRequest(NamedTuple):
     submitted: float
 
 
+class ToRemember(NamedTuple):
+    """A prediction's entry, and what its record holds."""
+
+    entry: Entry
+    predicted: Predicted
+
+
 class Remembered(NamedTuple):
-    """A prediction that is answered once it is durable. entry: None of one that came before."""
+    """A prediction that is answered once it is durable. new: None of one that came before."""
 
     request: RememberRequest
-    entry: Entry | None
+    new: ToRemember | None
     response: Answer
 
 
@@ -80,17 +87,15 @@ class Remembering:
         self._first += len(ids)
         self._drafted |= dict.fromkeys(ids, predicted)
         head, model = response["head"], self._model.id
-        return Remembered(
-            request,
-            Entry(model, self._sequence, 0, self._first, head, threads, record, "prediction"),
-            response,
-        )
+        entry = Entry(model, self._sequence, 0, self._first, head, threads, record, "prediction")
+        return Remembered(request, ToRemember(entry, predicted), response)
 
     def _earlier(self, pending: Pending, request: RememberRequest, rows: bytes) -> Predicted | None:
         """The same request, if it came before. Raises IdTaken where another has one of its ids."""
         ids = request.ids
         taken = pending.known(ids, self._time)
-        taken += [row for row, row_id in enumerate(ids) if row_id in self._drafted]
+        if not self._drafted.keys().isdisjoint(ids):
+            taken += [row for row, row_id in enumerate(ids) if row_id in self._drafted]
         if not taken:
             return None
         known = ids[taken[0]]

@@ -24,6 +24,7 @@ from service.errors import StartupError, StorageFailed
 from service.heads.fit import fit_from_record
 from service.model.learner import Learner
 from service.model.live import Model
+from service.samples.predicted import from_prediction_record
 from service.spec.stored import read_stored_spec
 from service.storage.entries import Entry, KeyedRequest
 from service.storage.interfaces import Journal, Snapshots, Storage
@@ -174,7 +175,7 @@ def _replay_block(
         learner.go_on_from(learner.checkpoint())
         return []
     if block[0].kind == "prediction":
-        remember(learner, block[0])
+        remember(learner, block[0], from_prediction_record(block[0].record))
         return []
     if block[0].kind == "fit":
         learner.adopt(block[0].head, fit_from_record(block[0].record))

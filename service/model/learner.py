@@ -19,7 +19,7 @@ from service.model.live import Model
 from service.model.losses import RecentLosses, losses_of, restored_losses
 from service.model.pending import Pending
 from service.model.published import Published, asked
-from service.samples.predicted import Joined
+from service.samples.predicted import Joined, Predicted
 from service.samples.targets import Targets
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
@@ -178,11 +178,14 @@ class Learner:
         X, y, weight = _refitting(name).window(self.heads[name])
         return Window(name, self.sequence, X, y, self.model.spec, self.epoch, weight)
 
-    def remember(self, prediction: bytes) -> None:
-        """Keep the rows of a prediction's entry until their labels come, live or in replay."""
+    def remember(self, predicted: Predicted, record: bytes) -> None:
+        """Keep predicted rows until their labels come, live or in replay.
+
+        record: of their entry.
+        """
         assert self.pending is not None
         before = self.pending.remembered
-        self.pending.remember(prediction)
+        self.pending.remember(predicted, record)
         self.fitted += self.pending.remembered - before
         self._show_pending()
 

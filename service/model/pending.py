@@ -165,9 +165,8 @@ class Pending:
             request.places = {one: row for row, one in enumerate(ids)}
         return Waiting(request, request.places[row_id])
 
-    def remember(self, record: bytes) -> None:
-        """Take the rows of a prediction's entry; the oldest leave where there are too many."""
-        predicted = from_prediction_record(record)
+    def remember(self, predicted: Predicted, record: bytes) -> None:
+        """Take rows that were predicted, and their record; the oldest leave if there are many."""
         self._pass(predicted.time)
         self.remembered = predicted.first + len(predicted.ids)
         self._add(predicted, record, bytearray(len(predicted.ids)))

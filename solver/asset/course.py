@@ -82,8 +82,12 @@ class Course:
 
     def averaged(self) -> tuple[Float64Array, Float64Array]:
         """The model: gamma (machines, D) and b (machines,) without that of the class not met."""
-        gamma, b = averaged(self.machines)
-        return (gamma, b) if self.rule.regression else (gamma[:-1], b[:-1])
+        if self.rule.regression:
+            return averaged(self._machines)
+        if len(self._machines.b) != 3:
+            return averaged(self._machines, slice(0, -1))
+        gamma, b = averaged(self._machines, slice(1, 2))  # the first is its mirror image
+        return np.concatenate([-gamma, gamma]), np.concatenate([-b, b])
 
     def state(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Copies of the arrays from which `restore` continues, by names that begin so."""

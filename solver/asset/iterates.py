@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from solver.arrays import Float64Array
 
 _VECTORS = ("direction", "rest", "before")
+_ALL = slice(None)
 
 
 class Machines(NamedTuple):
@@ -103,13 +104,17 @@ def put_columns(machines: Machines, columns: NDArray[np.int64], selected: Machin
     machines.rest[:, columns] = selected.rest
 
 
-def averaged(machines: Machines) -> tuple[Float64Array, Float64Array]:
-    """Returns the averages of gamma, (C, D), and b, (C,), or the last iterates of ASSET*."""
+def averaged(machines: Machines, part: slice = _ALL) -> tuple[Float64Array, Float64Array]:
+    """Returns the averages of gamma, (part, D), and b, or the last iterates of ASSET*.
+
+    part: of the machines.
+    """
     m = machines
     if not len(m.rest):
-        return m.scale[:, None] * m.direction, m.b.copy()
+        return m.scale[part, None] * m.direction[part], m.b[part].copy()
     total = float(m.weight.sum()) or 1.0
-    return window_sums(m) / total, (m.b_sum + m.b_before) / total
+    gamma = (m.scale_sum[part, None] * m.direction[part] + m.rest[part]) / total
+    return gamma, (m.b_sum[part] + m.b_before[part]) / total
 
 
 def window_sums(machines: Machines) -> Float64Array:

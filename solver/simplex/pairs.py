@@ -4,6 +4,7 @@ Classes are numbered in the order in which they appear. The problem of the class
 sign -1 for a, +1 for b, and the number b (b - 1) / 2 + a, so that a new class only appends.
 """
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -20,6 +21,11 @@ _LARGEST = 50.0
 def pairs_of(n_classes: int) -> list[tuple[int, int]]:
     """Returns all pairs (a, b), a < b, in the order of their problems' numbers."""
     return [(a, b) for b in range(1, n_classes) for a in range(b)]
+
+
+def classes_of(n_pairs: int) -> int:
+    """Returns how many classes have so many pairs."""
+    return (1 + math.isqrt(1 + 8 * n_pairs)) // 2
 
 
 @lru_cache(maxsize=64)

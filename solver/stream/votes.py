@@ -102,9 +102,8 @@ class HeadAnswer:
 
 
 def _scores(part: Answer, decision: Float64Array) -> Float64Array:
-    if isinstance(part, (Absorbed, Predicted)) and part.scores is not None:
-        return part.scores
-    return decision
+    scores = part.scores if isinstance(part, (Absorbed, Predicted)) else None
+    return decision if scores is None else scores
 
 
 def class_scores(

@@ -12,7 +12,7 @@ from solver.kernels.functions import Kernel
 from solver.kernels.precision import Precision
 from solver.kernels.prepared_rows import Rows, prepare_rows
 from solver.rows.matrix import Matrix, SparseRows, check_same_kind, n_rows, origin_of, take_rows
-from solver.simplex.pairs import coupled_scores, one_versus_one_scores
+from solver.simplex.pairs import classes_of, coupled_scores, one_versus_one_scores
 from solver.working_set.pair_problems import PairArrays
 
 _ROWS_AT_ONCE = 256
@@ -169,12 +169,24 @@ class Predicted(NamedTuple):
 
     prediction: (n,) class numbers. decision: (n,) for two classes, positive for class 1; otherwise
     (n, classes), how many pairs each class wins (`pairs.one_versus_one_scores`).
-    scores: (n, classes) as `pairs.coupled_scores` has them; None where they are the decisions.
+    of_pairs: (n, problems) the decisions of all pairs of classes; None where scores are decisions.
+    q: (problems,) as of `WorkingSetView`.
     """
 
     prediction: NDArray[np.int64]
     decision: Float64Array
-    scores: Float64Array | None = None
+    of_pairs: Float64Array | None
+    q: Float64Array
+
+    @property
+    def scores(self) -> Float64Array | None:
+        """(n, classes) as `pairs.coupled_scores` has them; None where they are the decisions.
+
+        They are computed here, because most who ask for a prediction ask for nothing else.
+        """
+        if self.of_pairs is None:
+            return None
+        return coupled_scores(_margins(self.of_pairs, self.q), classes_of(self.of_pairs.shape[1]))
 
 
 def predict(view: WorkingSetView, X: Matrix) -> tuple[NDArray[np.int64], Float64Array]:
@@ -191,13 +203,20 @@ def predicted(view: WorkingSetView, X: Matrix) -> Predicted:
     if view.n_classes < 2:
         raise ValueError("a prediction needs two classes")
     # As in `sfw.Trace`, an indefinite kernel may have turned all signs.
-    decision = pair_decisions(view, X) * np.where(view.q < 0.0, -1.0, 1.0)
-    margin = decision / np.where(view.q != 0.0, np.abs(view.q), 1.0)
-    scores = coupled_scores(margin, view.n_classes) if view.coupled else None
+    decision = pair_decisions(view, X)
+    if (view.q < 0.0).any():
+        decision *= np.where(view.q < 0.0, -1.0, 1.0)
+    of_pairs = decision if view.coupled else None
     if view.n_classes == 2:
-        return Predicted((decision[:, 0] > 0.0).astype(np.int64), decision[:, 0], scores)
-    votes = one_versus_one_scores(margin, view.n_classes)
-    return Predicted(np.argmax(votes, axis=1), votes, scores)
+        two = decision[:, 0]
+        return Predicted((two > 0.0).astype(np.int64), two, of_pairs, view.q)
+    votes = one_versus_one_scores(_margins(decision, view.q), view.n_classes)
+    return Predicted(np.argmax(votes, axis=1), votes, of_pairs, view.q)
+
+
+def _margins(decision: Float64Array, q: Float64Array) -> Float64Array:
+    """(n, problems) decisions over the sizes of their problems' q."""
+    return np.asarray(decision / np.where(q != 0.0, np.abs(q), 1.0))
 
 
 def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:

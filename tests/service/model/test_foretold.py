@@ -15,7 +15,7 @@ def predicted(pending: Pending, time: int, *ids: str) -> None:
     rows = rows_record(np.zeros((len(ids), 1)))
     said = ["dry"] * len(ids)
     request = Predicted(pending.remembered, time, list(ids), rows, said, 0, "epoch")
-    pending.remember(to_prediction_record(request))
+    pending.remember(request, to_prediction_record(request))
 
 
 def told(pending: Pending, time: int) -> list[tuple[object, ...]]:

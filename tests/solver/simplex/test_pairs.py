@@ -8,9 +8,11 @@ from sklearn.utils.multiclass import _ovr_decision_function
 
 from solver.simplex.pairs import (
     SLOPE,
+    classes_of,
     coupled_scores,
     coupled_slopes,
     one_versus_one_scores,
+    pair_classes,
     pairs_of,
     predicted_class,
 )
@@ -134,3 +136,8 @@ class TestPrediction:
     @pytest.mark.parametrize("n_classes", [0, 1])
     def test_of_fewer_classes_is_none(self, n_classes):
         assert predicted_class(np.zeros((3, 1)), n_classes).tolist() == [-1, -1, -1]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 1000])
+def test_pairs_tell_how_many_classes_they_are_of(n_classes: int):
+    assert classes_of(len(pair_classes(n_classes))) == n_classes

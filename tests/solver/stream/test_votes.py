@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from solver.simplex.pairs import coupled_scores
 from solver.stream.votes import Decided, HeadAnswer, Vote, class_scores, values
 from solver.working_set.view import Predicted
 
@@ -33,11 +34,14 @@ def test_parts_before_the_third_class_speak_for_two():
 
 
 def test_a_working_set_has_scores_beside_its_decisions():
-    said = Predicted(np.zeros(1, np.int64), np.array([[2.0, 1.0, 0.0]]), np.array([[-1.0, -2, -3]]))
-    assert HeadAnswer(("a", "b", "c"), [said]).vote.scores.tolist() == [[-1.0, -2.0, -3.0]]
-    of_two = said._replace(decision=np.array([0.1]), scores=np.array([[-1.0, -2.0]]))
-    assert HeadAnswer(("a", "b"), [of_two]).vote.scores.tolist() == [[-1.0, -2.0]]
-    counted = HeadAnswer(("a", "b", "c"), [said._replace(scores=None)])
+    margin, q = np.array([[0.5, -0.25, 1.0]]), np.array([2.0, 1.0, -4.0])
+    said = Predicted(np.zeros(1, np.int64), np.array([[2.0, 1.0, 0.0]]), margin * np.abs(q), q)
+    coupled = coupled_scores(margin, 3).tolist()
+    assert HeadAnswer(("a", "b", "c"), [said]).vote.scores.tolist() == coupled
+    of_two = Predicted(np.zeros(1, np.int64), np.array([0.5]), np.array([[0.5]]), np.array([2.0]))
+    coupled = coupled_scores(np.array([[0.25]]), 2).tolist()
+    assert HeadAnswer(("a", "b"), [of_two]).vote.scores.tolist() == coupled
+    counted = HeadAnswer(("a", "b", "c"), [said._replace(of_pairs=None)])
     assert counted.vote.scores.tolist() == [[2.0, 1.0, 0.0]]
 
 
