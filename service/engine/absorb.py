@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from service.heads.answers import Answers
 from service.model.learner import Learner
 from service.samples.predicted import Joined, Predicted, from_labels_record, joined_after
@@ -30,7 +32,9 @@ def recorded(block: Sequence[Entry]) -> Recorded:
 
 
 def together(parts: Sequence[Recorded]) -> Recorded:
-    """The samples of all parts, one after another."""
+    """The samples of all parts, one after another; arrays that come alone are not copied."""
+    if len(parts) == 1 and isinstance(parts[0].samples.X, np.ndarray):
+        return parts[0]
     samples = one_after_another([part.samples for part in parts])
     joined = [part.joined for part in parts if part.joined is not None]
     return Recorded(samples, joined_after(joined) if joined else None)

@@ -119,8 +119,6 @@ def _named(
 
 def one_after_another(parts: Sequence[Samples]) -> Samples:
     """The samples of all parts, whose rows have one form and which are for one task."""
-    if len(parts) == 1 and isinstance(parts[0].X, np.ndarray):
-        return parts[0]
     targets = [part.y for part in parts if not isinstance(part.y, list)]
     y: Targets = np.concatenate(targets) if targets else [y for part in parts for y in part.y]
     weight = joined_weights([(part.weight, len(part.y)) for part in parts])
