@@ -47,8 +47,11 @@ class Published(NamedTuple):
         Raises Untrained, InvalidSamples.
         """
         predictions = self.heads[head].predict(X, self._votes(head, X))
-        beside = {name: KINDS[name].beside for name in self.heads}
-        columns = {str(name): of(self.heads[name], X) for name, of in beside.items() if of}
+        columns = {
+            str(name): beside(view, X)
+            for name, view in self.heads.items()
+            if (beside := KINDS[name].beside) is not None
+        }
         return replace(predictions, beside=columns) if columns else predictions
 
     def more(

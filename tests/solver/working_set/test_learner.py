@@ -269,11 +269,11 @@ class TestAnswers:
         learner = WorkingSet(RBF, dtype=FLOAT64)
         learner.absorb(X[:20], codes[:20])
         for i in range(20, 200):
-            said, decision, scores = predicted(learner.view(), X[i : i + 1])
+            said = predicted(learner.view(), X[i : i + 1])
             answer = learner.absorb(X[i : i + 1], codes[i : i + 1])
-            np.testing.assert_array_equal(answer.prediction, said)
-            np.testing.assert_allclose(answer.decision, decision, rtol=0, atol=1e-9)
-            np.testing.assert_allclose(answer.scores, scores, rtol=0, atol=1e-8)
+            np.testing.assert_array_equal(answer.prediction, said.prediction)
+            np.testing.assert_allclose(answer.decision, said.decision, rtol=0, atol=1e-9)
+            np.testing.assert_allclose(answer.scores, said.scores, rtol=0, atol=1e-8)
 
     def test_for_more_classes_are_what_a_prediction_would_have_said(self):
         X, codes = clusters(seed=33, n=200, n_classes=4)
@@ -281,11 +281,11 @@ class TestAnswers:
         learner.absorb(X[:30], codes[:30])
         assert learner.n_classes == 4
         for i in range(30, 200):
-            said, votes, scores = predicted(learner.view(), X[i : i + 1])
+            said = predicted(learner.view(), X[i : i + 1])
             answer = learner.absorb(X[i : i + 1], codes[i : i + 1])
-            np.testing.assert_array_equal(answer.prediction, said)
-            np.testing.assert_allclose(answer.decision, votes, rtol=0, atol=1e-9)
-            np.testing.assert_allclose(answer.scores, scores, rtol=0, atol=1e-8)
+            np.testing.assert_array_equal(answer.prediction, said.prediction)
+            np.testing.assert_allclose(answer.decision, said.decision, rtol=0, atol=1e-9)
+            np.testing.assert_allclose(answer.scores, said.scores, rtol=0, atol=1e-8)
 
     def test_that_count_pairs_have_no_scores_beside(self):
         X, codes = clusters(seed=33, n=60, n_classes=4)

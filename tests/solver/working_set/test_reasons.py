@@ -84,7 +84,8 @@ def test_gradients_are_central_differences(kernel, classes, coupled):
     x = np.array([0.3, -0.2, 0.5])
 
     def score(x):
-        _, decision, scores = predicted(view, x[None])
+        said = predicted(view, x[None])
+        decision, scores = said.decision, said.scores
         if scores is not None:
             return direction @ scores[0]
         if classes == 2:
