@@ -107,8 +107,11 @@ bench-service: .venv/peers
 	$(BIN)/python -m benchmarks.service
 
 # Each contender runs in a process of its own, so its memory is measured with the usual allocator.
+# The batch solvers' runs are kept in BATCH, and what is there is not run again.
+BATCH ?= batch_solvers.jsonl
 bench-solvers: .venv/peers
 	$(BIN)/python -m benchmarks.solvers --data $(DATA)
+	$(BIN)/python -m benchmarks.batch_solvers --data $(DATA) --results $(BATCH)
 	$(BIN)/python -m benchmarks.solvers --data $(DATA) --sets covtype --limit-seconds 1800
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.paper_tables --data $(DATA)
 	$(KEEP_MEMORY) $(BIN)/python -m benchmarks.rates --data $(DATA)

@@ -24,6 +24,7 @@ from benchmarks import baselines, memory
 from benchmarks.datasets import Dataset, Rows
 from benchmarks.fitted import Clock, Codes, Fitted, Learning
 from benchmarks.papers import SEED, Parameters, load_problem
+from solver.frank_wolfe.driver import Method
 
 WARM_ROWS = 200
 # The service's default, and what suits sets with more support vectors than that.
@@ -76,36 +77,40 @@ def online(max_size: int | None) -> Learning:
     return fit
 
 
-def batch(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
-    """wolfstream: SWAP with the defaults, to a duality gap of a tenth of the objective."""
-    from solver.frank_wolfe.one_versus_one import solve_pairs, support_of
-    from solver.frank_wolfe.solve_dual import Settings
-    from solver.kernels.functions import Kernel
-    from solver.kernels.precision import precision_for
-    from solver.rows.matrix import take_rows
-    from solver.working_set.view import expansion
+def batch(method: Method) -> Learning:
+    """wolfstream: a batch solver with its defaults, to a gap of a tenth of the objective."""
 
-    rows, kernel = matrix(X), Kernel("rbf", parameters.gamma)
-    with clock.running():
-        ridge = np.full(len(y), 0.5 / parameters.C)
-        settings = Settings("swap", cache_bytes=4 * 10**9)
-        random = np.random.default_rng(0)
-        pairs = list(solve_pairs(kernel, rows, y, ridge, settings, random))
-        support, alpha = support_of(pairs, len(y))
-        sign = np.array([np.where(y[support] == pair.pair[1], 1.0, -1.0) for pair in pairs])
-        weights = alpha * sign
-        q, gap = np.array([(-pair.solution.objective, pair.solution.gap) for pair in pairs]).T
-        view = expansion(
-            kernel,
-            take_rows(rows, support),
-            int(y.max()) + 1,
-            weights,
-            weights.sum(axis=1),
-            q,
-            gap,
-            precision_for(kernel, ridge[0]),
-        )
-    return expanded(view)
+    def fit(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
+        from solver.frank_wolfe.one_versus_one import solve_pairs, support_of
+        from solver.frank_wolfe.solve_dual import Settings
+        from solver.kernels.functions import Kernel
+        from solver.kernels.precision import precision_for
+        from solver.rows.matrix import take_rows
+        from solver.working_set.view import expansion
+
+        rows, kernel = matrix(X), Kernel("rbf", parameters.gamma)
+        with clock.running():
+            ridge = np.full(len(y), 0.5 / parameters.C)
+            settings = Settings(method, cache_bytes=4 * 10**9)
+            random = np.random.default_rng(0)
+            pairs = list(solve_pairs(kernel, rows, y, ridge, settings, random))
+            support, alpha = support_of(pairs, len(y))
+            sign = np.array([np.where(y[support] == pair.pair[1], 1.0, -1.0) for pair in pairs])
+            weights = alpha * sign
+            q, gap = np.array([(-pair.solution.objective, pair.solution.gap) for pair in pairs]).T
+            view = expansion(
+                kernel,
+                take_rows(rows, support),
+                int(y.max()) + 1,
+                weights,
+                weights.sum(axis=1),
+                q,
+                gap,
+                precision_for(kernel, ridge[0]),
+            )
+        return expanded(view)
+
+    return fit
 
 
 def matrix(X: Rows) -> Any:
@@ -256,7 +261,7 @@ CONTENDERS = {
     "largest": Contender(
         f"wolfstream, online, max_size {LARGEST_MAX_SIZE:,}", online(LARGEST_MAX_SIZE), True, True
     ),
-    "batch": Contender("wolfstream, SWAP to a gap of 2e-4", batch, True, True),
+    "swap": Contender("wolfstream, SWAP", batch("swap"), True, True),
     "plain": Contender("plain Algorithm 1", plain, False, False),
     LIBSVM: Contender("LIBSVM", libsvm(200 << 20), True, True),
     "vowpal_wabbit": Contender("Vowpal Wabbit --ksvm", vowpal_wabbit, False, True),
@@ -268,11 +273,20 @@ CONTENDERS = {
     "linear_sgd": Contender("linear SGD", baselines.linear_sgd, True, True),
     "pegasos": Contender("Pegasos, linear, 5 passes", baselines.pegasos, True, True),
 }
+# Those of `benchmarks.batch_solvers`, beside LIBSVM.
+BATCH = {
+    "fw": Contender("wolfstream, FW", batch("fw"), True, True),
+    "mfw": Contender("wolfstream, MFW", batch("mfw"), True, True),
+    "swap": CONTENDERS["swap"],
+    "partan": Contender("wolfstream, PARTAN", batch("partan"), True, True),
+    "smo": Contender("wolfstream, SMO", batch("smo"), True, True),
+}
 # Those of `benchmarks.growing`.
 GROWING = {
     "unbounded": Contender("one pass, no bound on the set", online(None), True, True),
     "libsvm_cached": Contender("LIBSVM, a cache of 4 GB", libsvm(LARGE_CACHE), True, True),
 }
+ENTERED = CONTENDERS | BATCH | GROWING
 # What learns a set that is too large for the others.
 LARGEST = "largest"
 
@@ -314,10 +328,10 @@ def main() -> None:
     """Measure one contender on one set."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("set")
-    parser.add_argument("name", choices=[*CONTENDERS, *GROWING])
+    parser.add_argument("name", choices=ENTERED)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     arguments = parser.parse_args()
-    contender = (CONTENDERS | GROWING)[arguments.name]
+    contender = ENTERED[arguments.name]
     data, parameters = load_problem(arguments.data, arguments.set, contender.sparse)
     with threadpoolctl.threadpool_limits(1):
         for outcome in measure(contender, data, parameters):
