@@ -24,7 +24,7 @@ from solver.kernels.bandwidth import gamma_from_rows
 from wolfstream import EnclosingBall, NoveltyDetector
 
 # Tried for all kernel methods: P2's width, and those of smaller neighbourhoods.
-WIDTHS = (1.0, 4.0, 16.0)
+WIDTHS = (1.0, 4.0, 16.0, 64.0)
 Scores = Callable[[Any], Any]
 
 
@@ -33,6 +33,7 @@ def contenders(gamma: float) -> dict[str, Any]:
     return {
         "NoveltyDetector, 500 samples": NoveltyDetector(gamma=gamma, max_size=500),
         "NoveltyDetector, 2,000 samples": NoveltyDetector(gamma=gamma, max_size=2000),
+        "NoveltyDetector, all samples": NoveltyDetector(gamma=gamma, max_size=None),
         "EnclosingBall, batch": EnclosingBall("smo", C=1.0, gamma=gamma, random_state=0),
         "OneClassSVM, nu 0.1 (LIBSVM)": OneClassSVM(gamma=gamma, nu=0.1),
     }

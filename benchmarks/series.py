@@ -10,6 +10,7 @@ of a1a to a8a. Seconds are those of the processor, one thread.
 
 import argparse
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,14 +60,20 @@ def adult(folder: Path, size: int) -> Dataset:
     return data._replace(X=data.X[chosen], y=data.y[chosen])
 
 
-def show(title: str, found: dict[str, Runs]) -> None:
-    """Print a table: accuracy and seconds, and how many times SMO's the speed is."""
+def show(title: str, runs: Iterable[tuple[str, Runs]]) -> list[Runs]:
+    """Print a table, each line as soon as it is there; return its runs.
+
+    Accuracy and seconds, and how many times SMO's the speed is.
+    """
     print(f"\n{title}\n\n| | {' | '.join(METHODS)} | speed of fw, mfw |")
     print("|---" * (len(METHODS) + 2) + "|")
-    for name, one in found.items():
+    shown = []
+    for name, one in runs:
         cells = [f"{a:.2f} / {s:.2f}" for a, s in zip(one.accuracy, one.seconds, strict=True)]
         speed = ", ".join(f"{one.seconds[-1] / s:.2f}" for s in one.seconds[:-1])
         print(f"| {name} | {' | '.join(cells)} | {speed} |", flush=True)
+        shown.append(one)
+    return shown
 
 
 def tests(found: list[Runs]) -> None:
@@ -102,17 +109,17 @@ def main() -> None:
 def measure(folder: Path, sizes: list[int]) -> None:
     """All tables."""
     runs_on(adult(folder, 200))  # compiles
-    series = {f"adult, {size:,}": runs_on(adult(folder, size)) for size in sizes}
-    show("The adult series, C 1: accuracy % / seconds", series)
     others = {name: load(folder, name) for name in OTHERS}
-    by_name = {name: runs_on(data) for name, data in others.items()}
-    show("Other sets, C 1", by_name)
+    sizes_of_adult = ((f"adult, {size:,}", runs_on(adult(folder, size))) for size in sizes)
+    series = show("The adult series, C 1: accuracy % / seconds", sizes_of_adult)
+    by_name = ((name, runs_on(data)) for name, data in others.items())
+    series += show("Other sets, C 1", by_name)
+    polynomial = ((name, runs_on(data, **POLYNOMIAL)) for name, data in others.items())
+    series += show("A homogeneous polynomial kernel of degree 2, C 1", polynomial)
+    tests(series)
     for name in ("pendigits", "svmguide1"):
-        effect = {f"C {C:g}": runs_on(others[name], C=C) for C in COSTS}
+        effect = ((f"C {C:g}", runs_on(others[name], C=C)) for C in COSTS)
         show(f"The effect of C on {name}", effect)
-    polynomial = {name: runs_on(data, **POLYNOMIAL) for name, data in others.items()}
-    show("A homogeneous polynomial kernel of degree 2, C 1", polynomial)
-    tests([*series.values(), *by_name.values(), *polynomial.values()])
 
 
 if __name__ == "__main__":
