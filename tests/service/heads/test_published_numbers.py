@@ -18,6 +18,7 @@ from solver.arrays import Float64Array
 from solver.working_set.learner import WorkingSet
 from solver.working_set.tube import TubeSet
 from tests.service.specs import PAPERS
+from tests.service.streams import few_words, plain_rows
 from tests.solver.oracle_sfw import kernel_matrix
 
 KERNELS: dict[str, dict[str, Any]] = {
@@ -73,10 +74,13 @@ def targets() -> Float64Array:
     return 200.0 + surface + 20.0 * np.random.default_rng(3).standard_normal(N)
 
 
-def learned(spec: dict[str, Any], y: Any, weighted: bool, head: HeadName) -> tuple[Any, Found]:
-    """The head that has learned the rows in calls of several lengths, and what is said of it."""
+def sent(y: Any, weighted: bool = False) -> Samples:
+    return Samples(rows(), y, weights(weighted) if weighted else None)
+
+
+def learned(spec: dict[str, Any], samples: Samples, head: HeadName) -> tuple[Any, Found]:
+    """The head that has learned samples in calls of several lengths, and what is said of it."""
     learner = Learner(Model(1, "m", read_spec(spec)))
-    samples = Samples(rows(), y, weights(weighted) if weighted else None)
     for start, stop in ((0, 1), (1, 200), (200, 700), (700, N)):
         learner.absorb("working_set", samples.part(start, stop))
     learner.publish()
@@ -84,10 +88,10 @@ def learned(spec: dict[str, Any], y: Any, weighted: bool, head: HeadName) -> tup
     return learner.heads[head], Found(*(stats[name] for name in Found._fields))
 
 
-def of_pairs(found: WorkingSet, y: list[str], cost: Float64Array) -> Found:
+def of_pairs(found: WorkingSet, X: Float64Array, y: Any, cost: Float64Array) -> Found:
     """The sums over pairs of classes of -alpha'A alpha and of max g + 2 alpha'A alpha.
 
-    cost: C times the weight of each sample and of its class.
+    X, y: of all samples that were sent. cost: (n,) C times their weight and that of their class.
     """
     code = np.array([list(dict.fromkeys(y)).index(label) for label in y])
     objective, gap, members, weighty = [], [], set[int](), set[int]()
@@ -95,7 +99,7 @@ def of_pairs(found: WorkingSet, y: list[str], cost: Float64Array) -> Found:
         n = int(problem.size[0])
         number, alpha = found.store.number[problem.column[:n]], problem.alpha[:n]
         sign = np.where(code[number] == code[number].max(), 1.0, -1.0)
-        K = kernel_matrix(found.kernel, rows()[number], rows()[number]) + 1.0
+        K = kernel_matrix(found.kernel, X[number], X[number]) + 1.0
         A = np.outer(sign, sign) * K + np.diag(0.5 / cost[number])
         objective.append(-alpha @ A @ alpha)
         gap.append((-2.0 * A @ alpha).max() - 2.0 * objective[-1])
@@ -134,9 +138,9 @@ def test_of_classes(kernel: str, classes: int, bound: str, weighted: bool) -> No
     own = {"C": C, **BOUNDS[bound], "class_weight": [{"label": "c0", "weight": WEIGHT_OF_C0}]}
     spec = {**PAPERS, "asset": None, "kernel": KERNELS[kernel], "working_set": own}
     y = labels(classes)
-    head, said = learned(spec, y, weighted, "working_set")
+    head, said = learned(spec, sent(y, weighted), "working_set")
     of_class = np.where(np.array(y) == "c0", WEIGHT_OF_C0, 1.0)
-    assert_same(said, of_pairs(head.learner.current, y, C * of_class * weights(weighted)))
+    assert_same(said, of_pairs(head.learner.current, rows(), y, C * of_class * weights(weighted)))
 
 
 @pytest.mark.sweep
@@ -146,7 +150,7 @@ def test_of_classes(kernel: str, classes: int, bound: str, weighted: bool) -> No
 def test_of_numbers(kernel: str, bound: str, weighted: bool) -> None:
     own = {"C": C, "epsilon": EPSILON, **BOUNDS[bound]}
     spec = {**PAPERS, "task": "regression", "asset": None, "kernel": KERNELS[kernel]}
-    head, said = learned({**spec, "working_set": own}, targets(), weighted, "working_set")
+    head, said = learned({**spec, "working_set": own}, sent(targets(), weighted), "working_set")
     assert_same(said, of_tube(head.learner.current.set, targets(), weights(weighted)))
 
 
@@ -157,16 +161,29 @@ def test_of_the_ball(max_size: int, weighted: bool) -> None:
     own = {"C": C, "gamma": 0.3, "max_size": max_size}
     spec = {**PAPERS, "asset": None, "working_set": {"max_size": 50}, "novelty": own}
     y = ["one"] * N
-    head, said = learned(spec, y, weighted, "novelty")
-    assert_same(said, of_pairs(head.ball.set, y, 2.0 * C * weights(weighted)))
+    head, said = learned(spec, sent(y, weighted), "novelty")
+    assert_same(said, of_pairs(head.ball.set, rows(), y, 2.0 * C * weights(weighted)))
+
+
+@for_each_kernel
+def test_of_sparse_rows(kernel: str) -> None:
+    """Texts of three topics by their words; new words come all the time."""
+    own = {"C": C, "max_size": 100}
+    spec = {**PAPERS, "asset": None, "kernel": KERNELS[kernel], "working_set": own}
+    samples = few_words(N)
+    texts = plain_rows(samples)
+    words = list(dict.fromkeys(word for text in texts for word in text))
+    X = np.array([[text.get(word, 0.0) for word in words] for text in texts])
+    head, said = learned(spec, samples, "working_set")
+    assert_same(said, of_pairs(head.learner.current, X, samples.y, np.full(N, C)))
 
 
 def test_of_an_indefinite_kernel_no_gap_is_said_and_the_objective_is_right() -> None:
     kernel = {"type": "polynomial", "degree": 3, "gamma": 1.0, "coef0": -1.0}
     spec = {**PAPERS, "asset": None, "kernel": kernel, "working_set": {"C": C}}
     y = labels(2)
-    head, said = learned(spec, y, False, "working_set")
-    exact = of_pairs(head.learner.current, y, np.full(N, C))
+    head, said = learned(spec, sent(y), "working_set")
+    exact = of_pairs(head.learner.current, rows(), y, np.full(N, C))
     assert said.gap is None
     assert said.relative_gap is None
     assert said.objective == pytest.approx(exact.objective, rel=ROUNDING)
@@ -176,7 +193,7 @@ def test_of_prepared_rows_that_fade() -> None:
     """The rows are those of the set: what preparation made of them, and their times."""
     own = {"C": C, "max_size": 300}
     spec = {"adaptive": None, "asset": None, "working_set": own}
-    head, said = learned(spec, labels(2), False, "working_set")
+    head, said = learned(spec, sent(labels(2)), "working_set")
     found = head.learner.current
     (problem,), n = found.problems, int(found.problems[0].size[0])
     X, sign, alpha = found.store.rows.exact[problem.column[:n]], problem.sign[:n], problem.alpha[:n]
