@@ -36,6 +36,8 @@ C, EPSILON, N = 3.0, 0.2, 900
 WEIGHT_OF_C0 = 3.0
 # Where kernel values are float32, the largest deviation of these cases is 2e-5.
 ROUNDING = 1e-4
+# Where the ridge is as small as single precision bears it (`solver.kernels.precision`).
+ROUNDED_AT_ITS_LIMIT = 1e-3
 
 for_each_kernel = pytest.mark.parametrize("kernel", KERNELS)
 for_each_bound = pytest.mark.parametrize("bound", BOUNDS)
@@ -163,6 +165,17 @@ def test_of_the_ball(max_size: int, weighted: bool) -> None:
     y = ["one"] * N
     head, said = learned(spec, sent(y, weighted), "novelty")
     assert_same(said, of_pairs(head.ball.set, rows(), y, 2.0 * C * weights(weighted)))
+
+
+def test_of_weights_that_are_too_large_for_single_precision() -> None:
+    """C times a weight counts as 4,096 at most, where kernel values are float32."""
+    weight = 10.0 ** np.random.default_rng(4).uniform(0.0, 6.0, N)
+    spec = {**PAPERS, "asset": None, "kernel": KERNELS["rbf"], "working_set": {"C": C}}
+    samples = Samples(rows(), labels(2), weight)
+    head, said = learned(spec, samples, "working_set")
+    cost = np.minimum(C * weight, 4096.0)
+    found = of_pairs(head.learner.current, rows(), samples.y, cost)
+    np.testing.assert_allclose(said, found, rtol=ROUNDED_AT_ITS_LIMIT)
 
 
 @for_each_kernel
