@@ -1,4 +1,4 @@
-"""The API keys of a fleet: one entry of a bucket, which is replaced as a whole with each change."""
+"""The API keys of a fleet, in one entry of a bucket. Each change replaces the whole entry."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ _EVERY_SECONDS = 0.3
 
 
 class FleetKeys:
-    """`access.keys.ApiKeys` in a bucket. Raises KeysError where it cannot be read."""
+    """`access.keys.ApiKeys` in a bucket. Raises KeysError if it cannot be read."""
 
     def __init__(self, connection: NatsConnection) -> None:
         self._nats = connection
@@ -39,7 +39,7 @@ class FleetKeys:
         return KeysError(f"the keys of {self.name} cannot be read: {error}; are its servers there?")
 
     def look(self) -> None:
-        """Read the keys anew. Raises KeysError."""
+        """Read the keys again. Raises KeysError."""
         self._read = self._nats.run(self._found(), 2 * _SECONDS)
 
     async def _found(self) -> tuple[int | None, list[Key] | None]:
@@ -53,11 +53,11 @@ class FleetKeys:
         except ValidationError as error:
             raise KeysError(
                 f"the keys of {self.name} are damaged: {error.errors()[0]['msg']}; delete the "
-                f"entry {_ENTRY!r} of the bucket {KEYS_BUCKET} and add keys anew"
+                f"entry {_ENTRY!r} of the bucket {KEYS_BUCKET} and add the keys again"
             ) from None
 
     def watch(self) -> None:
-        """Read the keys again and again from now on; those that are known stay where that fails."""
+        """Keep reading the keys from now on; if a read fails, the last keys stay valid."""
         asyncio.run_coroutine_threadsafe(self._watch(), self._nats.loop)
 
     async def _watch(self) -> None:
@@ -67,16 +67,16 @@ class FleetKeys:
                 self._read = await self._found()
 
     def read(self) -> list[Key] | None:
-        """All keys, as they were read last; None if none was ever added."""
+        """Return all keys as of the last read; None if none was ever added."""
         return self._read[1]
 
     def version(self) -> int | None:
-        """The bucket's revision of the keys."""
+        """Return the bucket's revision of the keys."""
         return self._read[0]
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[list[Key]]:
-        """All keys, written as the block leaves them, unless another command has changed them."""
+        """Yield all keys; write them after the block, unless another command changed them."""
         self.look()
         revision, found = self._read
         keys = list(found or [])

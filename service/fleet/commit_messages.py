@@ -1,8 +1,8 @@
-"""A commit of one model as messages of its log.
+"""The messages of a model's log that hold one commit.
 
-A commit is a list of rows. It is one message, or several where it has more bytes than a message may
-have. Each message says which one it follows: so a reader notices where one is missing between two.
-It is sealed (`storage.seals`) together with what it says of its place.
+A commit is a list of rows. It takes one message, or several if it has more bytes than a message may
+have. Each message names the one that it follows, so that a reader notices a missing one. The rows
+and the place in the log are sealed together (`storage.seals`).
 """
 
 import json
@@ -14,9 +14,9 @@ import msgpack
 from service.storage.entries import Entry, KeyedRequest, Rollback
 from service.storage.seals import BrokenSeal, seal, unseal
 
-# Of the first element of each message. A reader refuses what it does not know.
+# The format, first in each message. A reader refuses a format that it does not know.
 FORMAT = 1
-# Room for the headers and for what stands around a message's part of the rows.
+# The bytes of a message that are left to headers and to the fields around its part of the rows.
 _AROUND_BYTES = 2048
 
 
@@ -38,7 +38,7 @@ class LogRow(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What a message holds: a part of a commit's rows, encoded.
+    """The content of a message: a part of a commit's encoded rows.
 
     previous: the sequence of the log's message before the commit; 0 before the first. commit: which
     no two commits have in common. part, parts: which one it is, from 0, and of how many.
@@ -55,7 +55,7 @@ class Part(NamedTuple):
 def encode(
     model: int, previous: int, commit: bytes, rows: Sequence[LogRow], most_bytes: int
 ) -> list[bytes]:
-    """The messages of a commit, none of more bytes than a message may have."""
+    """Return the messages of a commit, none with more bytes than a message may have."""
     content: bytes = msgpack.packb(rows)
     size = most_bytes - _AROUND_BYTES
     pieces = [content[start : start + size] for start in range(0, len(content), size)]
@@ -67,7 +67,7 @@ def encode(
 
 
 def decode(message: bytes) -> Part:
-    """Inverse of one message of `encode`. Raises BrokenSeal."""
+    """Return the content of a message; the inverse of `encode`. Raises BrokenSeal."""
     try:
         form, *place, sealed = msgpack.unpackb(message)
     except (ValueError, TypeError, msgpack.UnpackException):
@@ -78,26 +78,26 @@ def decode(message: bytes) -> Part:
 
 
 def joined(parts: Sequence[Part]) -> list[LogRow]:
-    """The rows of a commit, all of whose parts are there."""
+    """Return the rows of a commit, given all its parts."""
     rows = msgpack.unpackb(b"".join(part.content for part in parts))
     return [LogRow._make(row) for row in rows]
 
 
 def entry_row(entry: Entry, time: int) -> LogRow:
-    """The row of an entry."""
+    """Return the row of an entry."""
     _, sequence, samples, block, head, threads, record, kind = entry
     return LogRow(kind, sequence, time, samples, block, head, threads, record)
 
 
 def read_entry(model: int, row: LogRow) -> Entry:
-    """The entry in a row."""
+    """Return the entry in a row."""
     kind, sequence, _, samples, block, head, threads, record = row
     values: Any = (model, sequence, samples, block, head, threads, record, kind)
     return Entry._make(values)
 
 
 def key_row(keyed: KeyedRequest, time: int) -> LogRow:
-    """The row of a request's key, or of its answer where it has one."""
+    """Return the row of a request's key, or of its answer if it has one."""
     if keyed.answer is not None:
         return event_row("answer", keyed.sequence, time, keyed.answer)
     record = bytes([len(keyed.key)]) + keyed.key + keyed.digest
@@ -105,25 +105,25 @@ def key_row(keyed: KeyedRequest, time: int) -> LogRow:
 
 
 def read_key(model: int, row: LogRow) -> KeyedRequest:
-    """The key in a row, without an answer."""
+    """Return the key in a row, without an answer."""
     end = 1 + row.record[0]
     key, digest = row.record[1:end], row.record[end:]
     return KeyedRequest(model, row.sequence, key, digest, None, row.samples)
 
 
 def rollback_row(rollback: Rollback, learned: int, time: int) -> LogRow:
-    """The row of a rollback, of a model that had learned its entries up to a sequence."""
+    """Return the row of a rollback. learned: the sequence that the model had reached."""
     record = json.dumps({**rollback._asdict(), "learned": learned}).encode()
     return event_row("rollback", rollback.description["at"], time, record)
 
 
 def read_rollback(row: LogRow) -> tuple[Rollback, int]:
-    """The rollback in a row, and the sequence up to which the model had learned."""
+    """Return the rollback in a row, and the sequence that the model had reached."""
     fields = json.loads(row.record)
     learned: int = fields.pop("learned")
     return Rollback(**fields), learned
 
 
 def event_row(kind: str, sequence: int, time: int, record: bytes) -> LogRow:
-    """A row that brings no samples."""
+    """Return a row without samples."""
     return LogRow(kind, sequence, time, 0, sequence, "", 0, record)

@@ -1,4 +1,4 @@
-"""Commits that are being stored on the connection's loop, at most one of each model."""
+"""Commits in progress: those that the connection's loop is storing, at most one for each model."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -10,9 +10,9 @@ from service.fleet.model_log import ModelLogs
 
 
 class CommitsUnderWay:
-    """Begun and asked for by one thread.
+    """Starts commits and collects their results. Used by one thread.
 
-    logs: to which commits go; nothing else uses one until its result was taken.
+    logs: where commits are stored; nothing else uses a log until the result is taken.
     """
 
     def __init__(self, logs: ModelLogs) -> None:
@@ -22,7 +22,7 @@ class CommitsUnderWay:
         self._tasks = set[asyncio.Task[None]]()
 
     def begin(self, rows: Mapping[int, Sequence[LogRow]]) -> None:
-        """Begin to store a commit for each model, none of which has one under way."""
+        """Start storing a commit for each model; none of them may have one in progress."""
         for model, of_model in rows.items():
             self._rows[model] = of_model
             self._futures[model] = self._logs.known(model).writing = Future()
@@ -43,24 +43,24 @@ class CommitsUnderWay:
             result.set_result(None)
 
     def wait_for_all(self, models: Collection[int], seconds: float) -> None:
-        """Wait until the commits of models have ended, for so long at most."""
+        """Wait until the commits of models have ended, or the time is over."""
         wait([self._futures[model] for model in models], seconds)
 
     def wait_for_one(self, seconds: float) -> None:
-        """Wait until any commit has ended, for so long at most; not at all where there is none."""
+        """Wait until a commit has ended, or the time is over; return at once if there is none."""
         wait(self._futures.values(), seconds, FIRST_COMPLETED)
 
     def take(self, models: Collection[int] | None = None) -> dict[int, StorageFailed | None]:
-        """What became of commits that have ended, each told once, of some models or of any.
+        """Return the results of commits that have ended, each once, of some models or of all.
 
-        None where all of it is durable. Raises what nobody expects.
+        A result is None if the whole commit is durable. Raises unexpected errors.
         """
         asked = self._futures if models is None else models
         ended = [model for model in asked if self._futures[model].done()]
         return {model: self._result(model) for model in ended}
 
     def rows(self, model: int) -> Sequence[LogRow]:
-        """What the last commit of a model had."""
+        """Return the rows of a model's last commit."""
         return self._rows[model]
 
     def _result(self, model: int) -> StorageFailed | None:

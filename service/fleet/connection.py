@@ -1,4 +1,4 @@
-"""The connection to NATS, on an event loop in a thread of its own, for callers in other threads."""
+"""The connection to NATS. Its event loop runs in its own thread; callers are in other threads."""
 
 import asyncio
 import base64
@@ -21,19 +21,19 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# A server that is silent for two of these is given up for another one.
+# After two of these without an answer, the client connects to another server.
 _PING_SECONDS = 2
 _CONNECT_SECONDS = 2
 _RECONNECT_SECONDS = 0.25
-# How long the first connection may take.
+# The time limit of the first connection.
 _PATIENCE_SECONDS = 20.0
 _API_SECONDS = 5.0
 
 
 class Refused(Exception):
-    """A server has refused something, and will not do it later: `code` says why.
+    """A server has refused a request for good: `code` says why.
 
-    code: the number that JetStream gives to the error.
+    code: JetStream's number of the error.
     """
 
     def __init__(self, code: int, description: str) -> None:
@@ -42,7 +42,7 @@ class Refused(Exception):
 
 
 class Unanswered(Exception):
-    """No server has answered in time: what was asked for may be done, or may be done yet."""
+    """No server has answered in time: the request may have been done, or may still be done."""
 
 
 class NotConnected(Unanswered):
@@ -50,7 +50,7 @@ class NotConnected(Unanswered):
 
 
 class Stored(NamedTuple):
-    """A message of a stream, and the sequence that the stream gave to it."""
+    """A message of a stream, with its sequence there."""
 
     sequence: int
     subject: str
@@ -58,12 +58,12 @@ class Stored(NamedTuple):
 
 
 class NatsConnection:
-    """Connected from its making until `close`, through whichever server is there.
+    """A connection to any of some servers, from its creation until `close`.
 
-    servers: addresses, such as nats://host:4222. name: what the servers' lists call it.
+    servers: addresses, such as nats://host:4222. name: how the servers list it.
 
-    The methods that are coroutines are for its own loop, which `run` hands them to from any other
-    thread. Raises StartupError where no server can be reached.
+    Coroutines run on the connection's loop; `run` submits them from any other thread. Raises
+    StartupError if no server can be reached.
     """
 
     def __init__(self, servers: Sequence[str], name: str) -> None:
@@ -96,18 +96,18 @@ class NatsConnection:
 
     @property
     def connected(self) -> bool:
-        """Whether a server is connected now; on any thread."""
+        """Return whether a server is connected now; on any thread."""
         return self.client.is_connected
 
     @property
     def max_payload(self) -> int:
-        """The bytes that one message may have with its headers."""
+        """Return the largest size of a message with its headers, in bytes."""
         return self.client.max_payload
 
     def run(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
-        """The result of a coroutine on the connection's loop; on any other thread.
+        """Run a coroutine on the connection's loop and return its result; on any other thread.
 
-        Raises Unanswered after so many seconds.
+        Raises Unanswered after `seconds`.
         """
         future = self.begin(work)
         try:
@@ -134,7 +134,10 @@ class NatsConnection:
         headers: Mapping[str, str] | None = None,
         seconds: float = _API_SECONDS,
     ) -> dict[str, Any]:
-        """JetStream's answer to a message or a call. Raises Refused, Unanswered, NotConnected."""
+        """Send a message or a call and return JetStream's answer.
+
+        Raises Refused, Unanswered, NotConnected.
+        """
         if not self.connected:
             raise NotConnected(f"no server of NATS is connected at {self.servers}")
         try:
@@ -157,14 +160,14 @@ class NatsConnection:
         return answer
 
     async def call(self, name: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """A call of JetStream's interface, such as STREAM.INFO.NAME; see `ask`."""
+        """Make a call of JetStream's interface, such as STREAM.INFO.NAME; see `ask`."""
         return await self.ask(f"$JS.API.{name}", json.dumps(request).encode())
 
     async def get(self, stream: str, request: Mapping[str, Any], most: int = 1) -> list[Stored]:
-        """Messages of a stream, read from any of its copies, which may be behind the others.
+        """Return messages of a stream from any of its copies, which may lag behind the others.
 
-        request: as in JetStream's direct get. most: how many, for which the request has `batch`
-        where it is more than one. Raises Unanswered, NotConnected.
+        request: that of a direct get of JetStream. most: the number of messages; above one, the
+        request has `batch`. Raises Unanswered, NotConnected.
         """
         if not self.connected:
             raise NotConnected(f"no server of NATS is connected at {self.servers}")
@@ -177,7 +180,7 @@ class NatsConnection:
             raise Unanswered(f"no answer from NATS: {error or type(error).__name__}") from None
 
     async def last(self, stream: str, subject: str) -> Stored | None:
-        """The last message of a subject; None where the stream's leader knows of none either.
+        """Return the last message of a subject; None if the stream's leader has none either.
 
         Raises Refused, Unanswered, NotConnected.
         """
@@ -217,13 +220,13 @@ class NatsConnection:
         return found
 
     def close(self) -> None:
-        """Leave the servers and end the thread."""
+        """Disconnect and end the thread."""
         if self.loop.is_closed():
             return
         try:
             self.run(self.client.close(), _API_SECONDS)
         except (Unanswered, Error) as error:
-            logger.warning("the connection to NATS was not closed in order: %s", error)
+            logger.warning("the connection to NATS was not closed cleanly: %s", error)
         self._end_loop()
 
     def _end_loop(self) -> None:
@@ -240,7 +243,7 @@ _NO_MESSAGE = 10037
 
 
 def _stored(message: Msg) -> list[Stored]:
-    """The message in an answer to a direct get; none in the answer that ends them."""
+    """Return the message in an answer to a direct get; None for the last, empty answer."""
     headers = message.headers or {}
     if "Nats-Sequence" not in headers:
         return []
@@ -248,7 +251,7 @@ def _stored(message: Msg) -> list[Stored]:
 
 
 async def _cancel_others() -> None:
-    """End what still runs on the loop, such as watches."""
+    """Cancel the tasks that still run on the loop, such as watches."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()

@@ -1,4 +1,7 @@
-"""Whether servers of NATS flush what they acknowledge: only their monitoring ports tell."""
+"""Checks whether servers of NATS flush messages before they acknowledge them.
+
+Only their monitoring ports show this setting.
+"""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -11,7 +14,7 @@ _SECONDS = 5.0
 
 
 def warn_of_flushing(monitors: Sequence[str]) -> None:
-    """Log what is wrong with how servers flush, or with asking them.
+    """Log a warning for each server that does not flush, or cannot be asked.
 
     monitors: addresses of their monitoring ports, such as http://a:8222.
     """

@@ -1,4 +1,4 @@
-"""Idempotency keys and answers of a fleet: rows of the logs, or kept beside the snapshots."""
+"""The idempotency keys and answers of a fleet, in the logs or beside the snapshots."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,26 +10,26 @@ from service.storage.sqlite_file import now
 
 
 class JetStreamAnswers:
-    """`storage.interfaces.Answers` in streams. Of one model it is used by one thread at a time."""
+    """`storage.interfaces.Answers` in streams. One thread at a time uses those of a model."""
 
     def __init__(self, logs: ModelLogs) -> None:
         self._logs = logs
 
     def keys(self, model: int) -> Iterator[tuple[int, bytes]]:
-        """(sequence, key) of a model's keys, oldest first."""
+        """Return (sequence, key) of a model's keys, oldest first."""
         known = self._logs.of(model).index.keys
         for sequence in sorted(known):
             yield sequence, known[sequence].request.key
 
     def sizes(self, model: int, above: int) -> Iterator[tuple[int, int]]:
-        """(sequence, bytes) of a model's answers of more bytes than a number, oldest first."""
+        """Return (sequence, bytes) of a model's answers above a size, oldest first."""
         known = self._logs.of(model).index.keys
         for sequence in sorted(known):
             if known[sequence].n_bytes > above:
                 yield sequence, known[sequence].n_bytes
 
     def find(self, model: int, sequence: int) -> KeyedRequest | None:
-        """The key of the entry at a sequence."""
+        """Return the key of the entry at a sequence."""
         try:
             log = self._logs.of(model)
             known = log.index.keys.get(sequence)
@@ -38,16 +38,16 @@ class JetStreamAnswers:
             raise StorageFailed(str(error)) from None
 
     def unanswered(self, model: int, after: int) -> list[KeyedRequest]:
-        """A model's keys after a sequence whose answers were not written."""
+        """Return a model's keys after a sequence whose answers were not written."""
         index = self._logs.of(model).index
         return [index.keys[at].request for at in sorted(index.unanswered) if at > after]
 
     def write(self, answered: Sequence[KeyedRequest]) -> None:
-        """Write the answers of keys that are there; the first answer of each counts."""
+        """Write the answers of known keys; the first answer of each key counts."""
         self._store(answered, "answer")
 
     def replace(self, shorter: Sequence[KeyedRequest]) -> None:
-        """Write shorter answers, which count instead of the first ones."""
+        """Write shorter answers, which replace the first ones."""
         self._store(shorter, "shorter")
 
     def _store(self, answered: Sequence[KeyedRequest], kind: str) -> None:

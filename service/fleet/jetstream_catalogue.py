@@ -1,6 +1,6 @@
 """The catalogue of a fleet: a bucket with an entry for each model, which every replica watches.
 
-A model's number is the revision of the bucket at which it was taken, so none is given twice.
+A model's number is a revision of the bucket, so no number is given twice.
 """
 
 import json
@@ -29,19 +29,19 @@ from service.storage.entries import CatalogueEntry
 logger = logging.getLogger(__name__)
 
 _SECONDS = 15.0
-# The key whose revisions are numbers of models, and what those of models begin with.
+# The key whose revisions are the numbers of models, and the prefix of the models' keys.
 _NUMBER, _MODEL = "number", "model."
 
 
 def encoded(name: str) -> str:
-    """A model's name as a token of a subject, which has no dots: `=` stands in no name."""
+    """Return a model's name as a token of a subject, which has no dots; no name contains `=`."""
     return name.replace(".", "=")
 
 
 class JetStreamCatalogue:
     """`storage.interfaces.Catalogue` in a bucket; any thread may use it.
 
-    Raises StartupError where the bucket cannot be read.
+    Raises StartupError if the bucket cannot be read.
     """
 
     def __init__(self, connection: NatsConnection, logs: ModelLogs) -> None:
@@ -54,11 +54,11 @@ class JetStreamCatalogue:
             raise StartupError(f"the bucket {MODELS_BUCKET} cannot be read: {error}") from None
 
     def models(self) -> list[CatalogueEntry]:
-        """All models, oldest first."""
+        """Return all models, oldest first."""
         return [entry for entry, _ in self.made()]
 
     def made(self) -> list[tuple[CatalogueEntry, datetime]]:
-        """All models, oldest first, and when each was made. Raises StartupError."""
+        """Return all models, oldest first, and when each was created. Raises StartupError."""
         try:
             found = self._nats.run(self._all(), 4 * _SECONDS)
         except (nats.errors.Error, Unanswered, ValueError) as error:
@@ -78,7 +78,7 @@ class JetStreamCatalogue:
         return found
 
     def find(self, name: str) -> CatalogueEntry | None:
-        """The model of a name; None if there is none."""
+        """Return the model of a name; None if there is none."""
         if not self._nats.connected:
             raise StorageFailed(f"no server of NATS is connected at {self._nats.servers}")
         try:
@@ -88,7 +88,7 @@ class JetStreamCatalogue:
         return _read(value) if value else None
 
     async def _value(self, key: str) -> bytes | None:
-        """What a key has; nothing where even the bucket's leader knows of none."""
+        """Return the value of a key; None if even the bucket's leader has none."""
         try:
             return (await self._bucket.get(key)).value
         except KeyNotFoundError:
@@ -101,9 +101,9 @@ class JetStreamCatalogue:
     def creating(
         self, name: str, spec: dict[str, Any], epoch: str, follows: int | None = None
     ) -> Iterator[int]:
-        """Add a model that exists once the block has ended without an error."""
+        """Add a model, which exists once the block has ended without an error."""
         if self.find(name) is not None:
-            raise StorageFailed(f"the fleet has a model {name!r}")
+            raise StorageFailed(f"the fleet has a model {name!r} already")
         try:
             number = self._nats.run(self._bucket.put(_NUMBER, b""), _SECONDS)
         except (nats.errors.Error, Unanswered) as error:
@@ -117,18 +117,18 @@ class JetStreamCatalogue:
         try:
             self._nats.run(self._bucket.create(_MODEL + encoded(entry.name), value), _SECONDS)
         except KeyWrongLastSequenceError:
-            raise StorageFailed(f"the fleet has a model {entry.name!r}") from None
+            raise StorageFailed(f"the fleet has a model {entry.name!r} already") from None
         except APIError as error:
             raise StorageFailed(f"the catalogue could not be written: {error}") from None
         except (nats.errors.Error, Unanswered) as error:
-            # It may be there, or come yet.
+            # The entry may exist, or may still be written.
             if self.find(entry.name) != entry:
                 raise InDoubt(
                     f"the catalogue has not answered: {error}; look at the model before you go on"
                 ) from None
 
     def delete(self, model: int) -> None:
-        """Remove a model, then its log and what is kept of it."""
+        """Remove a model, then its log and its snapshots."""
         try:
             for entry, _ in self._nats.run(self._all(), 4 * _SECONDS):
                 if entry.number == model:

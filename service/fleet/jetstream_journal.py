@@ -1,4 +1,4 @@
-"""The journal of a fleet: each model's part of a commit is a commit of the model's own log."""
+"""The journal of a fleet: a commit for several models is one commit in the log of each."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,33 +23,33 @@ from service.storage.interfaces import Unfinished
 from service.storage.replay_marks import ReplayMarks
 from service.storage.sqlite_file import now
 
-# Longer than all that an append waits for by itself.
+# Longer than the time limits of an append.
 _SECONDS = 60.0
-# How long a doubt is looked into at a time: other models wait meanwhile.
+# How long an attempt to settle a doubt may take, during which other models wait.
 _SETTLE_SECONDS = 0.05
 
 
 class JetStreamJournal:
-    """`storage.interfaces.Journal` in streams. Of one model it is used by one thread at a time.
+    """`storage.interfaces.Journal` in streams. One thread at a time uses the log of a model.
 
-    high_water, replays: what this replica knows of logs and replays, in its own directory.
+    high_water, replays: this replica's own marks of acknowledged sequences and of replays.
     """
 
     def __init__(self, logs: ModelLogs, high_water: HighWater, replays: ReplayMarks) -> None:
         self._logs, self._high_water, self.replays = logs, high_water, replays
         self._commits = CommitsUnderWay(logs)
         self.name = f"the streams at {logs.nats.servers}"
-        # Of each model, up to where predictions have left.
+        # For each model, up to where no predicted rows wait.
         self._left: dict[int, int] = {}
 
     def close(self) -> None:
-        """Leave the servers."""
+        """Disconnect from the servers."""
         self._logs.nats.close()
         self._high_water.close()
         self.replays.close()
 
     def damage(self) -> list[str]:
-        """Nothing: the servers check their files, and each message is checked as it is read."""
+        """Return nothing: the servers check their files, and messages are checked when read."""
         return []
 
     def append(
@@ -58,7 +58,7 @@ class JetStreamJournal:
         keys: Sequence[KeyedRequest] = (),
         patience: float | None = None,
     ) -> dict[int, StorageFailed]:
-        """Write one commit for each model, all at the same time; the models that failed."""
+        """Write one commit for each model, all at the same time; return the models that failed."""
         time = now()
         rows = dict[int, list[LogRow]]()
         for entry in entries:
@@ -83,7 +83,7 @@ class JetStreamJournal:
         )
 
     def finished(self, seconds: float) -> dict[int, StorageFailed | None]:
-        """What became of commits that had no answer yet."""
+        """Return the results of commits that had no answer before."""
         self._commits.wait_for_one(seconds)
         return self._noted(self._commits.take())
 
@@ -99,11 +99,11 @@ class JetStreamJournal:
             self._high_water.note(model, ends[-1])
 
     def reread(self, model: int, /) -> None:
-        """Forget what is known of a model's log, which the next look reads anew."""
+        """Forget what is known of a model's log; it is read again when it is needed."""
         self._logs.forget(model)
 
     def settle(self, model: int, /) -> None:
-        """Find out what became of a model's commit in doubt."""
+        """Find out whether a model's commit in doubt was written."""
         log = self._logs.known(model)
         if log.writing is None:
             log.writing = self._logs.nats.begin(log.chain.resolve())
@@ -121,13 +121,13 @@ class JetStreamJournal:
         self._high_water.note(model, rollback.description["at"])
 
     def append_exchange(self, rollbacks: Mapping[int, Rollback]) -> None:
-        """Refused: the logs of several models are in several streams, which share no commit."""
+        """Refuse: the logs of two models may be in different streams, which share no commit."""
         raise StorageFailed(
             f"{len(rollbacks)} models of a fleet cannot be exchanged; roll one back to a snapshot"
         )
 
     def append_epoch(self, model: int, sequence: int, epoch: str) -> None:
-        """Write that an epoch begins: a term of this replica, which nobody else writes in."""
+        """Write that an epoch begins: a term of this replica, in which no other one writes."""
         record = json.dumps({"epoch": epoch}).encode()
         log = self._logs.of(model)
         if sequence < log.index.reached:
@@ -137,11 +137,11 @@ class JetStreamJournal:
         log.term = log.chain.last
 
     def epoch_since(self, model: int, sequence: int) -> str | None:
-        """The last epoch that began at a sequence or after it."""
+        """Return the last epoch that began at a sequence or after it."""
         return self._logs.of(model).index.epoch_since(sequence)
 
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
-        """A model's entries after a sequence, block by block, to the log's present end."""
+        """Yield a model's entries after a sequence, block by block, to the log's present end."""
         for (_, _, several), group in groupby(self._entries(model, after), _block_of):
             block = list(group)
             yield from [block] if several else [[entry] for entry in block]
@@ -162,29 +162,29 @@ class JetStreamJournal:
         yield from there
 
     def begin(self, model: int) -> int | None:
-        """The sequence after which a model's entries begin; None if it has none."""
+        """Return the sequence after which a model's entries begin; None if it has none."""
         return self._logs.of(model).index.begin()
 
     def end(self, model: int) -> int:
-        """The sequence of a model's last sample; 0 if it has none."""
+        """Return the sequence of a model's last sample; 0 if it has none."""
         return self._logs.of(model).index.end
 
     def rolled_back_at(self, model: int) -> int | None:
-        """The sequence of a model's last rollback; None if later snapshots replaced it."""
+        """Return the sequence of a model's last rollback; None if later snapshots replaced it."""
         rollbacks = self.rollbacks(model)
         return rollbacks[0].description["at"] if rollbacks else None
 
     def rollbacks(self, model: int) -> list[Rollback]:
-        """A model's rollbacks that later snapshots have not replaced, the last one first."""
+        """Return a model's rollbacks that later snapshots have not replaced, the last one first."""
         return self._logs.of(model).index.rollbacks()
 
     def drop(self, model: int, up_to: int) -> None:
-        """Purge what a snapshot makes superfluous, after the keys in it are kept elsewhere."""
+        """Purge what a snapshot makes superfluous, after its keys were copied elsewhere."""
         self._purge(model, up_to)
         self._high_water.sync()
 
     def drop_predictions(self, model: int, up_to: int) -> None:
-        """Purge predictions whose rows have all left; see `Journal.drop_predictions`."""
+        """Purge predictions without waiting rows; see `Journal.drop_predictions`."""
         self._left[model] = max(up_to, self._left.get(model, 0))
         self._purge(model, 0)
 
@@ -195,15 +195,15 @@ class JetStreamJournal:
             raise StorageFailed(f"the log could not be purged: {error}") from None
 
     def acknowledged(self, model: int) -> int:
-        """The sequence up to which this replica knows a model to be durable."""
+        """Return the sequence up to which this replica knows a model to be durable."""
         return self._high_water.of(model)
 
     def begin_at(self, model: int, sequence: int) -> None:
-        """Note that a new model begins with a snapshot of this sequence."""
+        """Record that a new model begins with a snapshot of this sequence."""
         self._high_water.note(model, sequence)
         self._high_water.sync()
 
 
 def _block_of(entry: Entry) -> tuple[int, str, bool]:
-    """What the entries of a block have in common, and whether it may have several."""
+    """Return what the entries of a block share, and whether a block may have several of them."""
     return entry.block, entry.kind, bool(entry.samples)

@@ -1,6 +1,6 @@
-"""The snapshots of a fleet: their bytes in parts, then a message that says what they are.
+"""The snapshots of a fleet: messages with parts of their bytes, then one that describes them.
 
-A snapshot is there once that last message is; parts without it are of a save that did not end.
+A snapshot exists once that last message is stored; parts without it are from an interrupted save.
 """
 
 import asyncio
@@ -28,19 +28,19 @@ from service.storage.snapshot_format import (
 T = TypeVar("T")
 
 _SECONDS = 600.0
-# How long a part is looked for, and how often.
+# How long a missing part is retried, and how often.
 _PART_SECONDS, _PAUSE_SECONDS = 10.0, 0.05
-# Parts that are on their way at the same time.
+# The number of parts that are sent at the same time.
 _AT_A_TIME = 8
 _HEADER_BYTES = 2048
 # A larger plain part is read from the snapshot itself.
 _PLAIN_BYTES = 256 << 10
-# Of a digest in a subject.
+# The characters of a digest in a subject.
 _DIGITS = 32
 
 
 class _Manifest(NamedTuple):
-    """What the last message of a snapshot says. plain: JSON; empty where it is too large."""
+    """The content of a snapshot's last message. plain: JSON; empty if it is too large."""
 
     parts: str
     n_parts: int
@@ -52,18 +52,18 @@ class _Manifest(NamedTuple):
 class JetStreamSnapshots:
     """`storage.interfaces.Snapshots` in a stream; any thread may use it.
 
-    kept: how many snapshots of each model are kept; the oldest ones are deleted.
+    kept: the number of snapshots that are kept for each model.
     """
 
     def __init__(self, nats: NatsConnection, kept: int = 4) -> None:
         self._nats, self._kept = nats, kept
 
     def sequences(self, model: int) -> list[int]:
-        """Sequences of a model's kept snapshots, newest first."""
+        """Return the sequences of a model's snapshots, newest first."""
         return sorted(map(int, self._listed(model, "at")), reverse=True)
 
     def name(self, model: int, sequence: int) -> str:
-        """The subject of a snapshot."""
+        """Return the subject of a snapshot."""
         return states_of(model, "at", sequence)
 
     def save(self, model: int, state: State) -> None:
@@ -75,20 +75,20 @@ class JetStreamSnapshots:
             self._remove(model, "at", sequence)
 
     def load(self, model: int, sequence: int) -> State:
-        """A snapshot's state. Raises DamagedSnapshot."""
+        """Return a snapshot's state. Raises DamagedSnapshot."""
         return decode_state(self.content(model, sequence), self.name(model, sequence))
 
     def content(self, model: int, sequence: int) -> bytes:
-        """The bytes of a snapshot. Raises UnreadableSnapshot."""
+        """Return the bytes of a snapshot. Raises UnreadableSnapshot."""
         return self._content(model, ("at", sequence))
 
     def written(self, model: int, sequence: int) -> datetime | None:
-        """When a snapshot was stored; None where there is none."""
+        """Return when a snapshot was stored; None if there is none."""
         manifest = self._manifest(states_of(model, "at", sequence))
         return None if manifest is None else datetime.fromisoformat(manifest.written)
 
     def describe(self, model: int, sequence: int) -> SnapshotDescription | None:
-        """Size, time and plain part of a snapshot; None where there is none."""
+        """Return size, time and plain part of a snapshot; None if there is none."""
         manifest = self._manifest(states_of(model, "at", sequence))
         if manifest is None:
             return None
@@ -101,7 +101,7 @@ class JetStreamSnapshots:
         return SnapshotDescription(manifest.n_bytes, written, plain)
 
     def set_aside(self, model: int, sequence: int) -> None:
-        """Let a damaged snapshot no longer be listed; its parts are kept."""
+        """Remove a damaged snapshot from the list; its parts are kept."""
         subject = states_of(model, "at", sequence)
         found = self._call(lambda: self._nats.last(STATES, subject))
         if found is not None:
@@ -110,18 +110,18 @@ class JetStreamSnapshots:
             self._purge(subject)
 
     def pin(self, model: int, content: bytes) -> str:
-        """Keep the bytes of a snapshot until `unpin_others`; their digest."""
+        """Keep the bytes of a snapshot until `unpin_others`; return their digest."""
         digest = hashlib.sha256(content).hexdigest()[:_DIGITS]
         self._put(model, ("pinned", digest), content, b"")
         return digest
 
     def pinned(self, model: int, digest: str) -> State:
-        """The state in the bytes that were pinned. Raises DamagedSnapshot."""
+        """Return the state in pinned bytes. Raises DamagedSnapshot."""
         name = states_of(model, "pinned", digest)
         return decode_state(self.pinned_content(model, digest), name)
 
     def pinned_content(self, model: int, digest: str) -> bytes:
-        """The bytes that were pinned under a digest. Raises DamagedSnapshot."""
+        """Return the bytes that were pinned under a digest. Raises DamagedSnapshot."""
         content = self._content(model, ("pinned", digest))
         if hashlib.sha256(content).hexdigest()[:_DIGITS] != digest:
             name = states_of(model, "pinned", digest)
@@ -129,19 +129,19 @@ class JetStreamSnapshots:
         return content
 
     def unpin_others(self, model: int, digests: set[str]) -> None:
-        """Forget what is pinned of a model, but for these."""
+        """Delete the pinned bytes of a model, except these."""
         for digest in set(self._listed(model, "pinned")) - digests:
             self._remove(model, "pinned", digest)
 
     def delete(self, model: int) -> None:
-        """Delete all that is kept of a model."""
+        """Delete everything that is stored for a model."""
         self._purge(states_of(model, ">"))
 
     def set_others_aside(self, models: set[int]) -> None:
-        """Leave others where they are: a new model has a number that none had before."""
+        """Do nothing: a new model has a number that no model had before."""
 
     def _listed(self, model: int, kind: str) -> list[str]:
-        """The last tokens of the subjects of a kind."""
+        """Return the last tokens of the subjects of a kind."""
         request = {"subjects_filter": states_of(model, kind, "*")}
         info = self._call(lambda: self._nats.call(f"STREAM.INFO.{STATES}", request))
         return [name.rpartition(".")[2] for name in info["state"].get("subjects") or {}]
@@ -196,7 +196,7 @@ class JetStreamSnapshots:
         return pieces
 
     async def _get_part(self, subject: str) -> bytes:
-        """A part, of which a copy of the stream that is behind the others knows nothing."""
+        """Return a part, which a lagging copy of the stream may not have yet."""
         deadline = time.monotonic() + _PART_SECONDS
         while not (found := await self._nats.get(STATES, {"last_by_subj": subject})):
             if time.monotonic() > deadline:
@@ -222,7 +222,7 @@ class JetStreamSnapshots:
         self._call(lambda: self._nats.call(f"STREAM.PURGE.{STATES}", {"filter": subject}))
 
     def _call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of a coroutine on the connection's loop. Raises OSError."""
+        """Run a coroutine on the connection's loop and return its result. Raises OSError."""
         try:
             return self._nats.run(work(), _SECONDS)
         except (Refused, Unanswered) as error:

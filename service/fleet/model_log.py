@@ -1,4 +1,4 @@
-"""The log of one model: its chain of commits, their index, and the keys that outlive them."""
+"""The log of one model: its chain of commits, an index of it, and keys that are kept longer."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -11,9 +11,9 @@ from service.fleet.log_index import KnownKey, LogIndex
 from service.fleet.streams import STATES, log_of, states_of
 from service.storage.sqlite_file import now
 
-# Longer than all that an append waits for by itself.
+# Longer than the time limits of an append.
 _SECONDS = 60.0
-# Keys that are kept with one commit.
+# The number of keys that are copied with one commit.
 _KEYS_OF_COMMIT = 1000
 
 
@@ -34,24 +34,24 @@ class ModelLog:
         self._kept = ChainedSubject(
             nats, model, STATES, states_of(model, "answers"), self.index.add_kept
         )
-        # The rows of the last commit in which an answer was looked up.
+        # The rows of the commit that the last lookup of an answer read.
         self._read: tuple[tuple[bool, int], list[LogRow]] | None = None
 
     def open(self) -> None:
-        """Read all of it, entries passed over. Raises StartupError."""
+        """Read the whole log except the contents of entries. Raises StartupError."""
         self.read_kept()
         self.chain.read_on()
 
     def read_kept(self) -> None:
-        """Read the keys that were kept since. Raises StartupError."""
+        """Read the keys that were kept since the last read. Raises StartupError."""
         self._kept.read_on()
 
     def store_event(self, rows: Sequence[LogRow]) -> None:
-        """Write a commit that brings no entries. Raises StorageFailed, NotLeader."""
+        """Write a commit without entries. Raises StorageFailed, NotLeader."""
         self._nats.run(self.chain.store(rows, event=True), _SECONDS)
 
     def answer(self, key: KnownKey) -> bytes | None:
-        """The answer to a request; None where it is not known. Raises StorageFailed."""
+        """Return the answer to a request; None if it is not known. Raises StorageFailed."""
         if key.answer is None:
             return None
         at = key.kept, key.answer
@@ -69,9 +69,10 @@ class ModelLog:
         return found[-1] if found else None
 
     def purge(self, up_to: int, left: int) -> None:
-        """Purge the segments that nothing needs, once the keys in them are kept.
+        """Copy the keys of segments that nothing needs, then purge these segments.
 
-        up_to: the sequence of a snapshot. left: rows that wait no longer. Raises StorageFailed.
+        up_to: the sequence of a snapshot. left: the number of rows that no longer wait.
+        Raises StorageFailed.
         """
         gone, behind = self.index.superfluous(up_to, left)
         if gone:
@@ -80,7 +81,7 @@ class ModelLog:
         self.index.forget(up_to, len(gone))
 
     def drop_kept(self) -> None:
-        """Purge kept keys before the first that is still known. Raises StorageFailed."""
+        """Purge copied keys before the first one that is still known. Raises StorageFailed."""
         used = [key.place for key in self.index.keys.values() if key.kept]
         if self._kept.last:
             self._purge(self._kept, min(used, default=self._kept.last))
@@ -92,7 +93,7 @@ class ModelLog:
             raise StorageFailed(f"the {chain.name} could not be purged: {error}") from None
 
     def _keep(self, keys: list[KnownKey]) -> None:
-        """Keep keys and their answers beside the snapshots; durable on return."""
+        """Copy keys and their answers to the snapshots' stream; durable on return."""
         time = now()
         for start in range(0, len(keys), _KEYS_OF_COMMIT):
             rows = list[LogRow]()
@@ -105,7 +106,7 @@ class ModelLog:
 
 
 class ModelLogs:
-    """The logs by their models' numbers."""
+    """The logs of models, by the models' numbers."""
 
     def __init__(self, nats: NatsConnection) -> None:
         self.nats = nats
@@ -113,13 +114,13 @@ class ModelLogs:
         self._open: set[int] = set()
 
     def known(self, model: int) -> ModelLog:
-        """A model's log, of which nothing may have been read yet: a new model has nothing."""
+        """Return a model's log without reading it; the log of a new model is empty."""
         return self._logs.get(model) or self._logs.setdefault(model, ModelLog(self.nats, model))
 
     def of(self, model: int) -> ModelLog:
-        """A model's log, read to its end when it was first asked for.
+        """Return a model's log; the first call for a model reads it to its end.
 
-        Raises StartupError, and StorageFailed while something is written.
+        Raises StartupError, and StorageFailed while a commit is in progress.
         """
         log = self.known(model)
         if log.writing is not None:
@@ -130,11 +131,11 @@ class ModelLogs:
         return log
 
     def begin(self, model: int) -> None:
-        """Write the log of a new model from its first message on, unless another replica does."""
+        """Begin a new model's log; its first append fails if another replica wrote before."""
         self.known(model).chain.begin()
         self._open.add(model)
 
     def forget(self, model: int) -> None:
-        """Know nothing of a model's log: the next look reads it again."""
+        """Forget a model's log; it is read again when it is needed."""
         self._open.discard(model)
         self._logs.pop(model, None)

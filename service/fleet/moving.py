@@ -1,6 +1,6 @@
-"""Models between a data directory and a fleet: logs with their sequences and keys, and snapshots.
+"""Copies models from a data directory into a fleet, with logs, sequences, keys and snapshots.
 
-The rows of a log are the same in both. A model exists at its new place once all of it is there.
+Both have the same rows. A model exists in the fleet once all of it has been copied.
 """
 
 import json
@@ -30,7 +30,7 @@ from service.storage.snapshot_format import DamagedSnapshot
 from service.storage.sqlite_file import SqliteFile
 from service.storage.sqlite_rows import unsealed
 
-# About the rows and bytes that are written with one commit.
+# The approximate rows and bytes of one commit.
 _ROWS, _BYTES = 1000, 4 << 20
 
 
@@ -46,10 +46,10 @@ class Moved(NamedTuple):
 
 
 def bring_in(data: Path, fleet: Fleet, keys: ApiKeys) -> Iterator[Moved]:
-    """Make all models of a data directory models of a fleet, each once it is yielded.
+    """Copy all models of a data directory into a fleet; yield each one that exists there.
 
-    data: of no running server; it stays as it is. keys: the fleet's, which get the directory's
-    where there are none yet. Raises MovingError, StartupError, StorageFailed, KeysError.
+    data: no server may run on it; it does not change. keys: the fleet's keys; if there are none,
+    those of the directory are copied. Raises MovingError, StartupError, StorageFailed, KeysError.
     """
     if not journal_path(data).exists():
         raise MovingError(f"{data} is no data directory: it has no {journal_path(data).name}")
@@ -105,7 +105,7 @@ def _bring_in(
 
 
 def _rows(model: CatalogueEntry, file: SqliteFile) -> Iterator[LogRow]:
-    """A model's rows in the journal, in the order in which they came."""
+    """Yield a model's rows of the journal in order."""
     with file.reading():
         for values in file.db.execute(
             "SELECT * FROM log WHERE model = ? ORDER BY sequence, place", (model.number,)
@@ -133,7 +133,7 @@ def _rows(model: CatalogueEntry, file: SqliteFile) -> Iterator[LogRow]:
 
 
 def _commits(rows: Iterator[LogRow]) -> Iterator[list[LogRow]]:
-    """Rows in lists to be written together; those of a sequence are never parted."""
+    """Yield lists of rows to be written together; rows of the same sequence stay together."""
     commit, n_bytes = list[LogRow](), 0
     for _, group in groupby(rows, lambda row: row.sequence):
         together = list(group)
@@ -147,14 +147,14 @@ def _commits(rows: Iterator[LogRow]) -> Iterator[list[LogRow]]:
 
 
 def _bring_keys(source: KeyFile, keys: ApiKeys) -> None:
-    """Give the fleet the keys of a directory. Raises KeysError where it has others."""
+    """Copy the API keys of a directory. Raises KeysError if the fleet has others."""
     found = source.read()
     if found is None:
         return
     with keys.changing() as known:
         if known and known != found:
             raise KeysError(
-                f"{keys.name} has keys of its own: those of {source.name} are not brought in; add "
+                f"{keys.name} has keys of its own: those of {source.name} were not copied; add "
                 "them with `wolfstream keys add --fleet`"
             )
         known[:] = found

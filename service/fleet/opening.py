@@ -1,4 +1,4 @@
-"""The storage of a replica: streams for all that counts, a directory for what it remembers."""
+"""Opens the storage of a replica: streams that all replicas share, and a directory of its own."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ _ENDED_REPLAYS = 3
 
 
 def connect(servers: Sequence[str], log_bytes: int, state_bytes: int) -> NatsConnection:
-    """A connection to servers that have all streams. Raises StartupError.
+    """Connect to servers and create missing streams. Raises StartupError.
 
     log_bytes, state_bytes: see `streams.make_streams`.
     """
@@ -38,7 +38,7 @@ def connect(servers: Sequence[str], log_bytes: int, state_bytes: int) -> NatsCon
 
 
 class Fleet(NamedTuple):
-    """A replica's part of a fleet. storage: closes the connection in the end."""
+    """A replica's access to its fleet. storage: closing it closes the connection."""
 
     nats: NatsConnection
     logs: ModelLogs
@@ -48,19 +48,19 @@ class Fleet(NamedTuple):
     storage: Storage
 
     def term_of(self, model: int) -> int:
-        """Where this replica's term of a model begins in the model's log; 0 of a new model."""
+        """Return where this replica's term begins in a model's log; 0 for a new model."""
         return self.logs.known(model).term
 
     def note_acknowledged(self, model: int, sequence: int) -> None:
-        """Remember that a leader has acknowledged a sequence: the log must not end before it."""
+        """Record a sequence that a leader has acknowledged: the log must not end before it."""
         if model and self.high_water.of(model) < sequence:
             self.high_water.note(model, sequence)
 
 
 def open_fleet(nats: NatsConnection, data: Path, snapshots_kept: int = 4) -> Fleet:
-    """The fleet behind a connection. Raises StartupError.
+    """Return the fleet at a connection. Raises StartupError.
 
-    data: the replica's own directory, which may be empty: it is held by this process.
+    data: the replica's own directory, which may be empty; this process locks it.
     """
     logs, high_water = ModelLogs(nats), HighWater(high_water_path(data))
     replays = ReplayMarks(replays_path(data), most=_ENDED_REPLAYS)
@@ -79,7 +79,7 @@ def open_fleet(nats: NatsConnection, data: Path, snapshots_kept: int = 4) -> Fle
 
 @contextmanager
 def keys_at(servers: Sequence[str]) -> Iterator[FleetKeys]:
-    """The API keys of the fleet at some servers of NATS. Raises StartupError, KeysError."""
+    """Return the API keys of the fleet at some NATS servers. Raises StartupError, KeysError."""
     nats = NatsConnection(servers, "wolfstream keys")
     try:
         nats.run(make_bucket(nats, KEYS_BUCKET), _SECONDS)

@@ -1,9 +1,9 @@
-"""A fleet's models as a data directory: a backup, or the way back to a server of its own.
+"""Copies a fleet's models into a data directory, as a backup or for a single server.
 
     snapshots are copied -> the log is read to its end -> rows are written
 
-The models may learn meanwhile: what is written is each model as it was when its log was read. Times
-are those of the fleet, so that a backup can be restored as it was at one of them.
+The models may learn meanwhile; each is copied as it was when its log was read. Times are those of
+the fleet, so that a backup can be restored to one of them.
 """
 
 import json
@@ -32,16 +32,16 @@ from service.storage.sqlite_catalogue import SqliteCatalogue
 from service.storage.sqlite_file import SqliteFile, now
 from service.storage.sqlite_rows import LATER, SAMPLES, Row, answer_row, key_row, sealed
 
-# So many times a model is read again whose leader purged its log meanwhile.
+# How often a model is read again because its leader purged its log meanwhile.
 _ATTEMPTS = 3
-# Rows that are written with one statement.
+# The number of rows that one statement writes.
 _ROWS = 256
 
 
 def take_out(fleet: Fleet, data: Path) -> Iterator[Moved]:
-    """Make a data directory of all models of a fleet, each of which is there once it is yielded.
+    """Copy all models of a fleet into a data directory; yield each one that exists there.
 
-    data: does not exist or is empty. Raises MovingError, StartupError, StorageFailed, OSError.
+    data: must not exist, or be empty. Raises MovingError, StartupError, StorageFailed, OSError.
     """
     if data.exists() and any(data.iterdir()):
         raise MovingError(f"{data} is not empty; name a directory that does not exist yet")
@@ -98,7 +98,7 @@ def _take_out(
 def _copy_snapshots(
     model: CatalogueEntry, fleet: Fleet, files: SnapshotFiles, number: int
 ) -> Iterator[int]:
-    """Copy the snapshots that are whole; their sequences."""
+    """Copy the snapshots that are not damaged; return their sequences."""
     snapshots = fleet.storage.snapshots
     for sequence in snapshots.sequences(model.number):
         try:
@@ -114,7 +114,7 @@ def _copy_snapshots(
 def _copy_pinned(
     model: CatalogueEntry, fleet: Fleet, files: SnapshotFiles, number: int
 ) -> Iterator[int]:
-    """Copy what rollbacks went back to; the sequences at which they are."""
+    """Copy the snapshots that rollbacks restored; return their sequences."""
     for rollback in fleet.storage.journal.rollbacks(model.number):
         try:
             content = fleet.snapshots.pinned_content(model.number, rollback.digest)
@@ -129,7 +129,7 @@ def _milliseconds(moment: datetime) -> int:
 
 
 def _write(file: SqliteFile, number: int, log: ModelLog) -> None:
-    """Write a log's rows, in the transaction of the model's making."""
+    """Write a log's rows, in the transaction that creates the model."""
     rows = [
         *_event_and_entry_rows(number, log),
         *(row for key in log.index.keys.values() for row in _key_rows(number, log, key)),
