@@ -1,4 +1,4 @@
-"""Which replica of a fleet leads a model, as those ask who pass calls on or follow views."""
+"""The interface that says which replica of a fleet leads a model."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -7,52 +7,52 @@ from typing import Any, Protocol
 class Target(Protocol):
     """A replica.
 
-    url: at which it is reached. word: by which it knows the others; empty of one that gives no
+    url: its address. word: the secret by which it recognises the others; empty if it serves no
     views.
     """
 
     @property
     def url(self) -> str:
-        """Where calls are sent."""
+        """The address for calls."""
 
     @property
     def word(self) -> str:
-        """What seals questions to it."""
+        """The secret that seals questions to it."""
 
 
 class Director(Protocol):
-    """Who knows which replica leads a model."""
+    """Knows which replica leads a model."""
 
     def check(self) -> None:
         """Raise NotReady where this replica knows too little of its fleet to answer."""
 
     @property
     def lag_seconds(self) -> float:
-        """For how long this replica has known nothing of the others."""
+        """The seconds since this replica last heard of the others."""
 
     def leads(self, name: str) -> bool:
-        """Whether this replica learns a model now."""
+        """Return whether this replica learns a model now."""
 
     def responsible(self, name: str) -> Target:
-        """The replica that leads a model, or is to lead it. Raises NotReady."""
+        """Return the replica that leads a model, or should lead it. Raises NotReady."""
 
     def is_gone(self, replica: Target) -> bool:
-        """Whether a replica is not heard any more."""
+        """Return whether a replica has fallen silent."""
 
     def living(self) -> Sequence[Target]:
-        """The replicas that are heard."""
+        """Return the replicas that were heard lately."""
 
     async def names(self) -> list[str]:
-        """The names of all models. Raises StorageFailed."""
+        """Return the names of all models. Raises StorageFailed."""
 
     def is_here(self, replica: Target) -> bool:
-        """Whether a replica is this one."""
+        """Return whether a replica is this one."""
 
     async def lead(self, name: str) -> bool:
-        """Lead a model; whether there is one. Raises NotLeader, StorageFailed, NotReady."""
+        """Lead a model; return whether it exists. Raises NotLeader, StorageFailed, NotReady."""
 
     def describe(self) -> dict[str, Any]:
-        """The fleet as this replica sees it, as plain data."""
+        """Return what this replica knows of its fleet, as plain data."""
 
     def suspect(self, replica: Target) -> None:
-        """Take a replica for gone, which could not be connected to."""
+        """Treat a replica as gone because no connection to it could be made."""

@@ -1,4 +1,4 @@
-"""Questions to the other replicas, over HTTP."""
+"""Requests for views to the other replicas, over HTTP."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,22 +10,22 @@ from service.replicas.director import Target
 from service.replicas.view_messages import MOST_BYTES, SEAL, ViewAnswer, ask, read_answer
 from service.views.versions import Position
 
-# An answer comes within half a second, or not; the rest is for slow networks.
+# A replica answers within half a second; the rest is for slow networks.
 _CONNECT_SECONDS, _SILENT_SECONDS = 1.0, 3.0
-# Checking the seal of more takes longer than requests should wait for the event loop.
+# Checking the seal of more bytes would keep requests waiting for the event loop.
 _INLINE_BYTES = 1 << 20
 
 
 class NotConnected(Exception):
-    """Nobody accepts connections at the replica's address."""
+    """No connection to the replica's address could be made."""
 
 
 class NoAnswer(Exception):
-    """The replica has given no answer that can be used."""
+    """The replica has given no usable answer."""
 
 
 class Fellows:
-    """Asks other replicas. path: at which they give views. Used on the event loop."""
+    """Asks other replicas. path: where they serve views. Used on the event loop."""
 
     def __init__(self, path: str, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self._path = path
@@ -36,7 +36,7 @@ class Fellows:
         )
 
     async def views(self, target: Target, held: Mapping[str, Position | None]) -> ViewAnswer:
-        """What a replica tells of some models. Raises NotConnected, NoAnswer."""
+        """Ask a replica for newer views of some models. Raises NotConnected, NoAnswer."""
         question, content, seal = ask(target.word, held)
         try:
             answered, sealed = await self._answer(f"{target.url}{self._path}", content, seal)

@@ -13,16 +13,16 @@ from service.views.versions import Position
 
 logger = logging.getLogger(__name__)
 
-# Reading more takes longer than requests should wait for the event loop.
+# Reading a larger view would keep requests waiting for the event loop.
 _INLINE_BYTES = 1 << 19
 
 
 class FollowedView:
     """One view. Used on the event loop.
 
-    model: None before the first version. target: the replica that gives it, as far as is known.
-    used: when somebody predicted with it. taken: when it was new. confirmed: when its leader last
-    said that nothing newer was there; all of the loop's clock.
+    model: None before the first version. target: the replica that serves it, as far as is known.
+    On the loop's clock, used: when it last made a prediction. taken: when its last version arrived.
+    confirmed: when its leader last said that there was no newer version.
     """
 
     def __init__(self, name: str, now: float) -> None:
@@ -36,14 +36,14 @@ class FollowedView:
 
     @property
     def held(self) -> Position | None:
-        """The version that is held."""
+        """The held version."""
         return self._follower.held
 
     async def take(self, newer: NewerView) -> None:
         """Serve a newer version from now on.
 
-        A model of another number, which has the name by now, begins anew. Raises OutOfStep, where
-        all must be asked for anew, and ValueError for a spec that this version does not know.
+        If another model has the name by now, its view replaces the old one. Raises OutOfStep if the
+        whole view is needed, and ValueError for a spec that this version does not know.
         """
         follower = self._follower
         try:

@@ -1,8 +1,8 @@
-"""The views of models that other replicas lead, kept as new as these give them.
+"""Follows the views of models that other replicas lead.
 
-A view is followed from the first prediction on that was asked for here, until nobody asks any more.
-Each other replica is asked for all of its views together, at most twenty times a second; it answers
-as soon as one of them is newer than what is held.
+A view is followed from its first prediction here until it is no longer used. Each other replica is
+asked for all of its views together, at most twenty times a second; it answers as soon as one of
+them is newer than the held version.
 """
 
 import asyncio
@@ -21,18 +21,18 @@ from service.views.follower import OutOfStep
 logger = logging.getLogger(__name__)
 
 _BETWEEN_SECONDS = 0.05
-# Between two looks at who leads what, and after a question without an answer.
+# The interval at which the leaders are looked up, and the pause after a failed question.
 _LOOK_SECONDS, _PAUSE_SECONDS = 0.1, 0.1
 _LEAD_AGAIN_SECONDS = 0.5
-# Until a view is dropped that nobody predicts with, and until one is asked for again that was
-# refused: calls are passed on meanwhile.
+# The time without predictions after which a view is dropped, and the time until a refused one is
+# asked for again; calls are forwarded meanwhile.
 _DROP_SECONDS, _REST_SECONDS = 60.0, 10.0
 
 
 class FollowedViews:
     """All views that this replica follows. Used on the event loop; `run` does the work.
 
-    changed: is called with a model that has another view. most: how many are followed.
+    changed: called with a model that has a new view. most: the bound on the number of views.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class FollowedViews:
         self._wake = asyncio.Event()
 
     def use(self, name: str) -> Model | None:
-        """A model with the view that is held; None without one. It is followed from now on."""
+        """Return a model with its held view, or None; follow the view from now on."""
         now = self._loop.time()
         view = self._views.get(name)
         if view is None:
@@ -61,18 +61,18 @@ class FollowedViews:
         return view.model
 
     def lag_seconds(self, name: str) -> float:
-        """For how long it has not been known whether a view is the newest; 0 without one."""
+        """Return the seconds since a view was last known to be the newest; 0 without a view."""
         view = self._views.get(name)
         if view is None or view.model is None:
             return 0.0
         return self._loop.time() - view.confirmed
 
     def held(self) -> list[Model]:
-        """The models whose views are held."""
+        """Return the models whose views are held."""
         return [view.model for view in self._views.values() if view.model is not None]
 
     async def run(self) -> None:
-        """Follow, until cancelled."""
+        """Follow views until cancelled."""
         try:
             while True:
                 try:
@@ -88,7 +88,7 @@ class FollowedViews:
             await self._fellows.close()
 
     def _look(self) -> None:
-        """Find out who gives each view, and drop those that are led here or of no use."""
+        """Find out who serves each view; drop views of models led here, and unused ones."""
         now = self._loop.time()
         self._resting = {name: until for name, until in self._resting.items() if until > now}
         for name, view in list(self._views.items()):
@@ -101,7 +101,7 @@ class FollowedViews:
                 self._asking[url] = asyncio.create_task(self._ask_again_and_again(url))
 
     def _target(self, name: str) -> Target | None:
-        """Who gives a view; None where nobody does now."""
+        """Return the replica that serves a view; None if no replica does now."""
         try:
             target = self._director.responsible(name)
         except Refusal:
@@ -123,7 +123,7 @@ class FollowedViews:
             self._views.pop(name, None)
 
     async def _ask_again_and_again(self, url: str) -> None:
-        """Ask one replica as long as it gives some view."""
+        """Ask one replica as long as it serves a followed view."""
         try:
             while given := self._given_by(url):
                 began = self._loop.time()
@@ -143,7 +143,7 @@ class FollowedViews:
             del self._asking[url]
 
     def _given_by(self, url: str) -> list[FollowedView]:
-        """The views that a replica gives, those first that were longest not new."""
+        """Return the views that a replica serves, those first that have waited longest."""
         views = [view for view in self._views.values() if view.target and view.target.url == url]
         return sorted(views, key=lambda view: view.taken)
 
@@ -162,7 +162,7 @@ class FollowedViews:
                 view.confirmed = max(view.confirmed, answered - answer.lag_seconds)
 
     async def _took(self, view: FollowedView, answer: ViewAnswer) -> bool:
-        """Whether a newer version is held now."""
+        """Take a newer version; return whether it is held now."""
         was_whole = view.held is None
         try:
             await view.take(answer.newer[view.name])
@@ -177,12 +177,12 @@ class FollowedViews:
         return True
 
     def _rest(self, name: str) -> None:
-        """Follow a view no more for a while."""
+        """Stop following a view for a while."""
         self._resting[name] = self._loop.time() + _REST_SECONDS
         self._views.pop(name, None)
 
     def describe(self) -> Mapping[str, dict[str, float]]:
-        """The views that are held, by name: their sequences and their lags."""
+        """Return the sequences and lags of held views, by model name."""
         return {
             model.name: {
                 "sequence": model.published.sequence,

@@ -1,4 +1,4 @@
-"""The views of the models that this replica leads, as the other replicas ask for them."""
+"""Serves the views of the models that this replica leads to the other replicas."""
 
 import asyncio
 import logging
@@ -19,14 +19,14 @@ from service.views.versions import Position
 
 logger = logging.getLogger(__name__)
 
-# How long a question waits for something new: its answer says that the replica lives, too.
+# How long a question waits for a newer view; its answer also shows that the replica is alive.
 _HOLD_SECONDS = 0.5
-# Sealing more takes longer than requests should wait for the event loop.
+# Sealing more bytes would keep requests waiting for the event loop.
 _INLINE_BYTES = 1 << 20
 
 
 class GivenViews:
-    """Answers questions. word: by which this replica knows the others. Used on the event loop."""
+    """Answers questions for views. word: this replica's secret. Used on the event loop."""
 
     def __init__(
         self, engine: Engine, followings: Followings, director: Director, word: str
@@ -36,7 +36,7 @@ class GivenViews:
         self._taking: dict[str, asyncio.Task[bool]] = {}
 
     async def answer(self, content: bytes, seal: str) -> tuple[bytes, str]:
-        """The answer to a question and its seal, once there is something new, or soon.
+        """Return the answer to a question, and its seal, once a view is newer or time is up.
 
         Raises Unauthenticated, Unreadable.
         """
@@ -60,7 +60,7 @@ class GivenViews:
         return tell(self._word, question, answer)
 
     def _answer(self, found: Mapping[str, "asyncio.Task[NewerView]"]) -> ViewAnswer:
-        """What was found; what does not fit beside the views before it comes another time."""
+        """Return the answer with the views found; those that do not fit are sent next time."""
         newer, elsewhere, refused = dict[str, NewerView](), list[str](), dict[str, str]()
         size = 0
         for name, task in found.items():
@@ -78,7 +78,7 @@ class GivenViews:
         return ViewAnswer(self._director.lag_seconds, newer, elsewhere, refused)
 
     async def _newer(self, name: str, held: Position | None) -> NewerView:
-        """A newer view than the one that is held. Raises Refusal."""
+        """Return a newer view than the held one. Raises Refusal."""
         if not self._director.leads(name):
             await self._lead(name)
         model = self._engine.model(name)
@@ -92,13 +92,13 @@ class GivenViews:
         return NewerView(model.id, model.spec.plain(), newer)
 
     async def _lead(self, name: str) -> None:
-        """Lead a model, if this replica is to. Raises NotLeader, UnknownModel, StorageFailed."""
+        """Lead a model if this replica should. Raises NotLeader, UnknownModel, StorageFailed."""
         if not self._director.is_here(self._director.responsible(name)):
             raise NotLeader(f"another replica leads model {name!r}")
         if name not in self._taking:
             taking = self._taking[name] = asyncio.create_task(self._director.lead(name))
             taking.add_done_callback(lambda done: self._taken(name, done))
-        # Who asks may not wait for the end of it.
+        # The replica that asks may stop waiting before this ends.
         if not await asyncio.shield(self._taking[name]):
             raise UnknownModel(f"there is no model {name!r}")
 

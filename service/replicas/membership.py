@@ -1,4 +1,4 @@
-"""What a replica has of its fleet."""
+"""A replica's part in its fleet."""
 
 from typing import Any, NamedTuple
 
@@ -8,10 +8,10 @@ from service.replicas.given_views import GivenViews
 
 
 class Membership(NamedTuple):
-    """A replica's part in a fleet.
+    """The parts of a replica that deal with the rest of its fleet.
 
-    director: knows who leads what. followed: models that others lead. given: views of models that
-    this one leads.
+    director: knows which replica leads a model. followed: models that others lead. given: serves
+    the views of models that this one leads.
     """
 
     director: Director
@@ -19,5 +19,5 @@ class Membership(NamedTuple):
     given: GivenViews
 
     def describe(self) -> dict[str, Any]:
-        """The fleet as this replica sees it, and the views that it holds, as plain data."""
+        """Return what this replica knows of its fleet, and the views that it holds."""
         return {**self.director.describe(), "views": self.followed.views.describe()}

@@ -1,8 +1,8 @@
-"""What replicas ask each other for, and what they tell: views, as sealed bytes.
+"""The questions and answers by which replicas exchange views, as sealed bytes.
 
-A replica says on NATS, where only the fleet is, by which word it knows its fellows. A question is
-sealed with the word of the one that is asked, and so is the answer, together with the question's
-own number. So nobody else is given a view, and what anybody else has written is never decoded.
+Each replica publishes its word, a secret, on NATS, which only the fleet can read. A question is
+sealed with the word of the replica that it is sent to, and so is the answer, together with the
+question's own number. So only the fleet gets views, and nothing from elsewhere is ever decoded.
 """
 
 import hmac
@@ -16,20 +16,20 @@ from service.errors import Unauthenticated, Unreadable
 from service.views.versions import Position
 
 SEAL = "wolfstream-seal"
-# Of one answer; a view that alone has more is not followed.
+# The bound on an answer; a single view that is larger is not followed.
 MOST_BYTES = 256 << 20
 _NONCE_BYTES = 16
 
 
 class ViewQuestion(NamedTuple):
-    """The models whose views are asked for, with the versions that are held; None for none."""
+    """The models whose views are wanted, with the held versions; None where none is held."""
 
     nonce: bytes
     held: Mapping[str, Position | None]
 
 
 class NewerView(NamedTuple):
-    """What a replica gives of a model. newer: as of `Versions.newer`."""
+    """A newer view of a model. newer: the result of `Versions.newer`."""
 
     number: int
     spec: dict[str, Any]
@@ -37,11 +37,11 @@ class NewerView(NamedTuple):
 
 
 class ViewAnswer(NamedTuple):
-    """What a replica tells of the models that it was asked for.
+    """A replica's answer to a question.
 
-    lag_seconds: for how long it has known nothing of the fleet itself. newer: the views that are
-    newer than those held. elsewhere: models that it does not lead. refused: those that it cannot
-    give, with the reason. The views of all others are held already.
+    lag_seconds: the seconds since it last heard of the fleet itself. newer: views that are newer
+    than the held ones. elsewhere: models that it does not lead. refused: models whose views it
+    cannot serve, with the reason. All other held views are the newest.
     """
 
     lag_seconds: float
@@ -51,14 +51,14 @@ class ViewAnswer(NamedTuple):
 
 
 def ask(word: str, held: Mapping[str, Position | None]) -> tuple[ViewQuestion, bytes, str]:
-    """A question for the replica with a word, its bytes and their seal."""
+    """Return a question for the replica with this word, its bytes and their seal."""
     question = ViewQuestion(secrets.token_bytes(_NONCE_BYTES), held)
     content: bytes = msgpack.packb(question)
     return question, content, _seal(word, b"question", content)
 
 
 def read_question(word: str, content: bytes, seal: str) -> ViewQuestion:
-    """The question in sealed bytes. Raises Unauthenticated, Unreadable."""
+    """Return the question in sealed bytes. Raises Unauthenticated, Unreadable."""
     if not hmac.compare_digest(_seal(word, b"question", content).encode(), seal.encode()):
         raise Unauthenticated("only the replicas of this fleet may ask for views")
     try:
@@ -73,13 +73,13 @@ def read_question(word: str, content: bytes, seal: str) -> ViewQuestion:
 
 
 def tell(word: str, question: ViewQuestion, answer: ViewAnswer) -> tuple[bytes, str]:
-    """The bytes of an answer, and their seal."""
+    """Return the bytes of an answer, and their seal."""
     content: bytes = msgpack.packb(answer)
     return content, _seal(word, question.nonce, content)
 
 
 def read_answer(word: str, question: ViewQuestion, content: bytes, seal: str) -> ViewAnswer:
-    """The answer to a question in sealed bytes. Raises Unauthenticated, Unreadable."""
+    """Return the answer in sealed bytes. Raises Unauthenticated, Unreadable."""
     if not hmac.compare_digest(_seal(word, question.nonce, content).encode(), seal.encode()):
         raise Unauthenticated("the answer is not of the replica that was asked")
     try:

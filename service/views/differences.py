@@ -1,8 +1,8 @@
-"""The changed bytes of an array, stretch by stretch.
+"""The difference of two versions of an array: the stretches of bytes that have changed.
 
-Rows of a stored sample stay where they are while others come and go, and a ring overwrites its
-oldest column: most bytes of the next version of an array are those of the one before, in the same
-places. So versions are compared as bytes, whatever is in them, and equal bits stay equal bits.
+Stored rows keep their places while others come and go, and a ring overwrites its oldest column, so
+most bytes of an array are the same in the next version. Versions are compared as bytes, whatever
+they mean, and the result is equal to the bit.
 """
 
 from typing import Any, TypeAlias
@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
-# Bytes that are compared, and sent, together.
+# The bytes that are compared, and sent, together.
 _BLOCK = 256
 _WORD = 8
-# Where more than this share of the blocks has changed, the whole is shorter to write.
+# If a larger share of the blocks has changed, the whole array is sent.
 _MOST_CHANGED = 0.75
 
 
 class WrongDifference(ValueError):
-    """A difference was applied to other bytes than those that it was made from."""
+    """A difference was applied to bytes that it was not made from."""
 
 
 def difference(old: Bytes | None, new: Bytes) -> list[Any] | None:

@@ -1,4 +1,4 @@
-"""A view that follows the view of a model that learns in another process."""
+"""A copy of the view of a model that learns in another process."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from service.views.versions import FORMAT, NAMES, Position
 
 
 class OutOfStep(Exception):
-    """A version does not follow the one that is held; ask for the whole view."""
+    """A version does not continue the held one; ask for the whole view."""
 
 
 class Follower:

@@ -25,11 +25,11 @@ _MOST_DEPTH = 64
 
 
 class WrongTree(ValueError):
-    """The plain data is not a tree of this version."""
+    """The plain data is not a tree that this version can read."""
 
 
 class _Tag(IntEnum):
-    """The first element of a list, which tells what the list stands for."""
+    """The first element of a list, which says what the list represents."""
 
     TUPLE = 0
     LIST = 1

@@ -1,8 +1,8 @@
 """The versions of a model's view, for the processes that follow it.
 
-A follower asks for what is newer than the version that it holds. It gets the differences since
-then, while these are kept, or else everything. A version has a number, because a refit changes
-what a model serves and leaves its sequence: that alone would not tell.
+A follower asks for a newer version than the one that it holds. It gets the differences since then
+if they are still kept, or else everything. Versions have numbers of their own, because a refit
+changes a view but not the model's sequence.
 """
 
 import secrets
@@ -18,12 +18,12 @@ from service.views.tree import TreeWriter
 
 # Followers may run another version of the program.
 FORMAT = 1
-# The path of the names, which is that of no array in a tree.
+# The path of the names; no array of a tree has it.
 NAMES = "names"
 
 
 class Position(NamedTuple):
-    """A version of a view. life: a random text, a new one whenever the numbers start again."""
+    """A version of a view. life: a random text, which changes whenever numbers start again."""
 
     life: str
     number: int
@@ -40,7 +40,7 @@ class _Step(NamedTuple):
 class Versions:
     """The versions of one model's view. Used by one thread at a time.
 
-    published: the view that was noted last.
+    published: the last view that was recorded.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Versions:
 
     @property
     def latest(self) -> Position:
-        """The version that was noted last."""
+        """The last version that was recorded."""
         return Position(self._life, self._number)
 
     @property
@@ -63,7 +63,7 @@ class Versions:
         return sum(array.nbytes for array in self._arrays.values()) + steps
 
     def note(self, published: Published) -> bool:
-        """Note what a model publishes; return whether it is a new version.
+        """Record a model's published view; return whether it is a new version.
 
         Arrays are copied, because the model stores its next rows in the same memory.
         """
@@ -110,7 +110,7 @@ class Versions:
         return [step.differences for step in steps]
 
     def _keep(self, differences: dict[str, list[Any]]) -> None:
-        """Keep the latest differences, and drop old ones: all take less than the whole view."""
+        """Drop old differences until all of them together are smaller than the whole view."""
         n_bytes = sum(len(part[-1]) for part in differences.values())
         self._steps.append(_Step(self._number, differences, n_bytes))
         most = sum(array.nbytes for array in self._arrays.values())

@@ -1,4 +1,4 @@
-"""Processes that answer requests beside the one that learns, on one machine.
+"""Worker processes, which answer requests on the machine of the process that learns.
 
     client -> worker: parse, check, decode -> (channel) -> leader: append, learn, publish
     client <- worker: encode             <- (channel) <- leader: answers, views, states

@@ -1,4 +1,4 @@
-"""Calls to the leader that are not answered yet."""
+"""A worker's calls to the leader, and the futures that wait for their answers."""
 
 import asyncio
 from typing import Any

@@ -1,8 +1,8 @@
 """Frames between a worker and the leader, over a pair of connected sockets.
 
-A frame is its length in four bytes and a MessagePack array, which begins with a `Kind`. What is
-sent in one turn of the event loop leaves in one system call: with many small requests in flight,
-system calls would cost more than the requests.
+A frame is its length in four bytes and a MessagePack array, which begins with a `Kind`. All
+frames of one turn of the event loop are sent with one system call, because with many small
+requests in flight, system calls would cost more than the requests.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class Channel(asyncio.Protocol):
 
     @property
     def waiting_bytes(self) -> int:
-        """The bytes that the other end has not taken yet."""
+        """The bytes that the other end has not read yet."""
         if self._transport is None:
             return 0
         return self._transport.get_write_buffer_size() + sum(map(len, self._out))
@@ -71,7 +71,7 @@ class Channel(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def send(self, *frame: Any) -> None:
-        """Send a frame; nothing happens once the other end is gone."""
+        """Send a frame; do nothing once the other end is gone."""
         packed = msgpack.packb(frame)
         if not self._out:
             self._loop.call_soon(self._flush)
@@ -89,7 +89,7 @@ class Channel(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Pass on the frames that are complete."""
+        """Pass complete frames on."""
         buffer = self._buffer
         buffer += data
         start, view = 0, memoryview(buffer)
@@ -112,7 +112,7 @@ class Channel(asyncio.Protocol):
         self._lost(self)
 
     def close(self) -> None:
-        """Close the channel after everything that was sent has left."""
+        """Close the channel after sending what is buffered."""
         if self._transport is not None:
             self._flush()
             self._transport.close()

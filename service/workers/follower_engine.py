@@ -1,4 +1,4 @@
-"""A worker's engine: it predicts with views that it follows, and hands samples on to the leader."""
+"""A worker's engine: it predicts with views that it follows, and sends samples to the leader."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class FollowerEngine:
-    """Live models whose learner is in another process; an `engine.serving.Serving`.
+    """An `engine.serving.Serving` for models whose learner is in another process.
 
     warm: done once the code of the default model's predictions is loaded.
     """
@@ -79,7 +79,7 @@ class FollowerEngine:
 
     @property
     def phase(self) -> str:
-        """What the server is doing: ready, or what keeps it from that."""
+        """The server's phase: "ready", or the reason why it is not."""
         return self._state.text
 
     def models(self) -> list[Model]:
@@ -104,8 +104,8 @@ class FollowerEngine:
     ) -> None:
         """Wait until what a model runs to learn such rows is compiled. Raises NotReady.
 
-        The leader knows what it still compiles; while it does, rows of an unknown kind take part
-        of a view, which says what they become.
+        While the leader compiles, rows of an unknown kind need a view, which shows what kind they
+        become.
         """
         if self._state.compiled:
             return
@@ -115,10 +115,10 @@ class FollowerEngine:
     async def view(
         self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Moment | None = None
     ) -> Published:
-        """Return the view that is held; see `Serving.view`.
+        """Return the view that this worker holds; see `Serving.view`.
 
-        A head that cannot predict yet may have learned enough a moment ago, and one that is missing
-        may come with another spec: so the leader is asked.
+        The leader is asked first about a head that cannot predict yet, as it may have learned
+        enough a moment ago, and about a missing one, as another spec may have brought it.
         """
         await self._views.hold(model)
         if awaited is not None:
@@ -142,7 +142,7 @@ class FollowerEngine:
         durable: "asyncio.Future[Answer] | None" = None,
         expected: tuple[Moment, ...] = (),
     ) -> "asyncio.Future[Answer]":
-        """Hand samples on; see `Engine.submit`. Raises NotReady, QueueFull."""
+        """Send samples to the leader; see `Engine.submit`. Raises NotReady, QueueFull."""
         self._check_room()
         given = (model.id, head, to_record(samples), key, durable is not None, expected)
         return self._calls.begin(Kind.LEARN, *given, durable=durable)
@@ -154,7 +154,7 @@ class FollowerEngine:
         labels: LateLabels,
         expected: tuple[Moment, ...] = (),
     ) -> "asyncio.Future[Answer]":
-        """Hand labels on; see `Engine.label`. Raises NotReady, QueueFull."""
+        """Send labels to the leader; see `Engine.label`. Raises NotReady, QueueFull."""
         self._check_room()
         return self._calls.begin(Kind.LABEL, model.id, head, labels_to_plain(labels), expected)
 
@@ -173,14 +173,14 @@ class FollowerEngine:
         return answer
 
     def _check_room(self) -> None:
-        """Raise NotReady where nothing is learned, and QueueFull where the leader lags behind."""
+        """Raise NotReady unless samples are accepted, QueueFull if too many wait to be sent."""
         if not self._state.accepting:
             raise NotReady(f"the server is {self._state.text}")
         waiting = 0 if self._calls.channel is None else self._calls.channel.waiting_bytes
         if waiting > self._settings.queue_bytes:
             raise QueueFull(
-                f"{waiting} bytes of samples wait to be learned, at most "
-                f"{self._settings.queue_bytes} may; try again"
+                f"{waiting} bytes of samples wait to be learned, and the bound is "
+                f"{self._settings.queue_bytes}; try again"
             )
 
     def _take_models(self, models: list[list[Any]], gone: list[int]) -> None:
@@ -197,7 +197,7 @@ class FollowerEngine:
         self._loaded = {item for item in self._loaded if item[0] not in changed}
 
     async def _reach(self, model: Model, awaited: Moment) -> None:
-        """Hold a view that has reached a moment; the leader decides when that is."""
+        """Wait until this worker holds a view that has reached a moment, as the leader knows it."""
         if _has_reached(model.published, awaited):
             return
         given = (model.id, awaited.epoch, awaited.sequence, True)
@@ -207,14 +207,14 @@ class FollowerEngine:
         except TimeoutError:
             raise NotReached(
                 f"model {model.name!r} is at sequence {model.published.sequence} here, "
-                f"{awaited} was asked for"
+                f"not yet at {awaited}"
             ) from None
         if awaited.epoch is not None:
             epoch, sequence = model.published.epoch, model.published.sequence
             check_moment(model.name, epoch, sequence, [awaited._replace(sequence=None)])
 
     async def _load_for(self, model: Model, rows: AskedRows | None) -> None:
-        """Load the code that a prediction for rows runs into this process."""
+        """Load the compiled code for a prediction into this process."""
         sparse = model.published.rows.form.sparse if rows is None else become_sparse(model, rows)
         if (model, sparse) in self._loaded:
             return
@@ -233,7 +233,7 @@ class FollowerEngine:
             await self._calls.answer(Kind.COMPILED, model.id, sparse, seconds)
 
     def _load(self, parts: list[Part]) -> None:
-        """Load compiled code on any thread, and compile what is not in the cache."""
+        """Load compiled code, or compile it if the cache lacks it; on any thread."""
         with collecting_seldom():
             for part in parts:
                 if part.key not in self._parts:

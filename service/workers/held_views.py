@@ -1,4 +1,4 @@
-"""The views that a worker holds, those of the models that it is asked to predict with."""
+"""The views that a worker holds: those of the models that it predicts with."""
 
 import asyncio
 
@@ -10,20 +10,20 @@ from service.views.versions import Position
 from service.workers.calls import Calls
 from service.workers.channel import Kind
 
-# Reading more takes longer than requests should wait for the event loop.
+# Reading a larger view would keep requests waiting for the event loop.
 _INLINE_BYTES = 1 << 19
-# Until a view is dropped that nobody predicts with.
+# The time without predictions after which a view is dropped.
 _DROP_SECONDS = 60.0
 
 
 class _Held:
-    """One view. first: set when the first version has come, or raises why none will."""
+    """One view. first: done when the first version arrives, or raises why none does."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.follower = Follower()
         self.first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # Nobody may be waiting when it fails.
+        # It may fail while no request waits for it.
         self.first.add_done_callback(lambda done: done.cancelled() or done.exception())
         self.changed = asyncio.Event()
         self.used = 0.0
@@ -31,7 +31,7 @@ class _Held:
 
 
 class HeldViews:
-    """Follows the leader's views, each from its first prediction until nobody asks for it.
+    """Follows the leader's views, each from its first prediction until it is no longer used.
 
     seconds: how long a request waits for a view. Used on the event loop.
     """
@@ -53,7 +53,7 @@ class HeldViews:
         held.first.result()
 
     async def reach(self, model: Model, position: Position) -> None:
-        """Wait until the view that is held has reached a version. Raises NotReady."""
+        """Wait until a held view has reached a version. Raises TimeoutError."""
         held = self._held[model]
         async with asyncio.timeout(self._seconds):
             while not _is_at(held.follower.held, position):
@@ -73,7 +73,7 @@ class HeldViews:
             raise NotReady("the view of the model has not arrived yet; try again") from None
 
     async def _follow(self, held: _Held) -> None:
-        """Fetch one version after the other, until the view is no longer used."""
+        """Fetch new versions until the view is no longer used."""
         model = held.model
         try:
             while True:
@@ -113,7 +113,7 @@ class HeldViews:
 
 
 def _is_at(held: Position | None, position: Position) -> bool:
-    """Return whether a version or a later one is held; those of another life count as later."""
+    """Return whether a version or a later one is held; one of another life counts as later."""
     if held is None:
         return False
     return held.life != position.life or held.number >= position.number

@@ -1,4 +1,4 @@
-"""Values in frames as plain data: refusals, moments, samples and the numbers of a report."""
+"""The contents of frames as plain data: states, refusals, moments, labels and counts."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -19,11 +19,11 @@ _REFUSALS = dict(_kinds(Refusal))
 
 
 class State(NamedTuple):
-    """What a leader is doing.
+    """The state of the leader.
 
-    text: see `engine.phase.Phase`. readable: whether published views are served. accepting:
-    whether samples are accepted. ready: whether they are learned at once. compiled: whether
-    nothing is left to compile.
+    text: see `engine.phase.Phase`. readable: whether predictions are answered. accepting: whether
+    samples are accepted. ready: whether they are learned at once. compiled: whether nothing is left
+    to compile.
     """
 
     text: str = "starting"
@@ -34,7 +34,7 @@ class State(NamedTuple):
 
 
 class Use(NamedTuple):
-    """What the requests to some processes of a server use now.
+    """The resources that requests to some of a server's processes use now.
 
     connections, streams: how many are open. held_bytes: the memory that requests hold.
     """
@@ -48,7 +48,7 @@ class Use(NamedTuple):
         return Use(*(one + two for one, two in zip(self, other, strict=True)))
 
     def minus(self, other: "Use") -> "Use":
-        """Return what is left without the other."""
+        """Return the difference."""
         return Use(*(one - two for one, two in zip(self, other, strict=True)))
 
 
@@ -87,7 +87,7 @@ def labels_from_plain(plain: list[Any]) -> LateLabels:
 
 
 def counted_since(histogram: Histogram, before: list[Any] | None) -> list[Any]:
-    """Return what a histogram has counted since it was [counts, total]."""
+    """Return what a histogram has counted since it was at [counts, total]."""
     counts, total = list(histogram.counts), histogram.total
     if before is None:
         return [counts, total]

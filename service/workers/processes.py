@@ -1,4 +1,4 @@
-"""The worker processes: they are started, restarted when they die, and ended before the leader."""
+"""Starts the worker processes, restarts those that die, and ends all before the leader ends."""
 
 import asyncio
 import contextlib
@@ -17,20 +17,20 @@ from service.workers.leader import Leader
 
 logger = logging.getLogger(__name__)
 
-# What a worker runs; it is given the numbers of its two sockets.
+# The arguments of Python in a worker, before the numbers of its two sockets.
 COMMAND = ("-m", "service.web.worker")
-# A worker that dies so soon is started again later and later.
+# A worker that dies sooner is restarted after a pause, which doubles up to a bound.
 _YOUNG_SECONDS = 10.0
 _LATEST_SECONDS = 10.0
-# For workers to answer what they have accepted, beyond their own patience with clients.
+# The time that workers have to answer what they accepted, longer than their own time limits.
 _PATIENCE_SECONDS = 12.0
 
 
 class WorkerProcesses:
-    """One process for each listener. Used on the event loop.
+    """One worker process for each listener. Used on the event loop.
 
-    leader: serves their channels. keys: gives those in force, for a worker that starts. forward:
-    path of the socket on which the leader answers what they send on.
+    leader: serves the channels. keys: returns the valid API keys, for a new worker. forward: the
+    path of the socket on which the leader answers requests that workers forward.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class WorkerProcesses:
             await asyncio.wait(late)
 
     async def _keep(self, number: int, listener: socket.socket) -> None:
-        """Run a worker, and start another one whenever it dies."""
+        """Run a worker, and restart it whenever it dies."""
         wait = 0.0
         while not self._stopping():
             began = time.monotonic()
@@ -78,7 +78,7 @@ class WorkerProcesses:
             young = time.monotonic() - began < _YOUNG_SECONDS
             wait = min(2.0 * wait + 0.1, _LATEST_SECONDS) if young else 0.0
             if not self._stopping():
-                logger.warning("worker %d ended with %d; another one starts", number, code)
+                logger.warning("worker %d ended with code %d; restarting it", number, code)
                 await asyncio.sleep(wait)
 
     def _stopping(self) -> bool:
@@ -95,7 +95,7 @@ class WorkerProcesses:
                 *map(str, files),
                 pass_fds=files,
                 stdin=DEVNULL,
-                # A Ctrl-C is for the leader, which ends its workers in order.
+                # Ctrl-C must reach only the leader, which then ends its workers.
                 start_new_session=True,
             )
         self._living.add(process)
@@ -115,7 +115,7 @@ class WorkerProcesses:
 
 
 def read_settings(connection: socket.socket) -> tuple[Settings, str, bytes | None]:
-    """The first frame of a channel, on the worker's side: settings, the leader's socket, keys."""
+    """Read a channel's first frame in a worker: settings, the leader's socket, and keys."""
     length = int.from_bytes(_read(connection, 4), "little")
     settings, forward, keys = msgpack.unpackb(_read(connection, length))
     return Settings.model_validate_json(settings), forward, keys

@@ -1,4 +1,4 @@
-"""What a worker counts; the leader adds it to the metrics of the whole server."""
+"""A worker's counts, which the leader adds to the metrics of the whole server."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from service.workers.messages import counted_since
 
 
 class Counted:
-    """What one worker has counted since its last report. requests: see `leader.Leader`."""
+    """The counts of one worker since its last report. requests: see `leader.Leader`."""
 
     def __init__(self, engine: FollowerEngine) -> None:
         self.requests: dict[tuple[str, str, str], Histogram] = {}
