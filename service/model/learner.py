@@ -12,21 +12,19 @@ from service.heads import kinds
 from service.heads.answers import Answers, Predictions, one_column_after_another
 from service.heads.fit import Fit, Window
 from service.heads.protocol import Foretelling, Head, HeadView, Refitting
-from service.model.first_samples import packed, unpacked
 from service.model.fitting_rows import preparing
 from service.model.following import Following, restored_following
 from service.model.live import Model
 from service.model.losses import RecentLosses, losses_of, restored_losses
 from service.model.pending import Pending
 from service.model.published import Published, asked
+from service.model.saved_rows import restored_rows, saved_rows
 from service.samples.predicted import Joined, Predicted
 from service.samples.targets import Targets
 from service.samples.validation import Samples
 from service.spec.heads import HeadName
 from service.spec.model import ModelSpec
 from service.spec.stored import read_stored_spec
-from solver.prepare.named_rows import NameTable
-from solver.prepare.schema import schema_from_plain
 from solver.rows.matrix import Matrix
 from solver.stream.rows import Part, StreamRows
 from solver.stream.turns import Learning, absorb_in_turn
@@ -228,23 +226,15 @@ class Learner:
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Plain data and arrays, copied, for a snapshot."""
+        of_rows, arrays = saved_rows(self.rows)
         plain: dict[str, Any] = {
             "spec": self.model.spec.plain(),
             "sequence": self.sequence,
             "epoch": self.epoch,
-            "dimension": self.rows.dimension,
             "memory_bytes": self._memory_bytes(),
             "heads": {},
+            **of_rows,
         }
-        arrays: dict[str, NDArray[Any]] = {}
-        rows = self.rows
-        if rows.names is not None:
-            plain["names"] = rows.names.names()
-        if rows.form.schema is not None:
-            plain["schema"] = rows.form.schema.plain()
-            arrays |= packed(rows.first)
-        if rows.preparation is not None:
-            arrays |= rows.preparation.state()
         if self.pending is not None:
             arrays |= self.pending.state()
         if self.model.rolled_back is not None:
@@ -306,7 +296,7 @@ class Learner:
         self.sequence = plain["sequence"]
         self.epoch = plain.get("epoch", self.epoch)  # older versions had none
         self._restored_at = self.sequence
-        self._restore_rows(plain, arrays)
+        self.rows = restored_rows(self.model.spec.prepare, plain, arrays)
         self.model.rolled_back = plain.get("rolled_back")
         for name, head in self.heads.items():
             prefix = f"{name}."
@@ -315,19 +305,6 @@ class Learner:
             }
             head.restore(plain["heads"][name], own)
         self._views.clear()
-
-    def _restore_rows(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        self.rows = rows = StreamRows(preparing(self.model.spec.prepare))
-        if "names" in plain:
-            rows.names = NameTable(plain["names"])
-        if "schema" in plain:
-            rows.form = rows.form._replace(schema=schema_from_plain(plain["schema"]))
-        elif rows.names is not None:
-            rows.form = rows.form._replace(sparse=True)
-        else:
-            rows.form = rows.form._replace(width=plain["dimension"])
-        rows.first = unpacked(arrays)
-        rows.restore_preparation(arrays)
 
 
 def _refitting(head: HeadName) -> Refitting[Any]:

@@ -1,0 +1,69 @@
+"""The rows of a model in its snapshots: their columns, their names, and the preparation.
+
+While the form of the rows may still change, the first samples are saved with them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+from service.model.fitting_rows import preparing
+from service.samples.record import from_record, to_record
+from service.samples.validation import Samples
+from service.spec.prepare import PrepareSpec
+from solver.prepare.named_rows import NameTable
+from solver.prepare.schema import schema_from_plain
+from solver.stream.rows import Part, StreamRows
+
+_FIRST = "first"
+
+
+def saved_rows(rows: StreamRows) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return plain data and arrays from which `restored_rows` continues."""
+    plain: dict[str, Any] = {"dimension": rows.dimension}
+    arrays: dict[str, NDArray[Any]] = {}
+    if rows.names is not None:
+        plain["names"] = rows.names.names()
+    if rows.form.schema is not None:
+        plain["schema"] = rows.form.schema.plain()
+        arrays |= _packed(rows.first)
+    if rows.preparation is not None:
+        arrays |= rows.preparation.state()
+    return plain, arrays
+
+
+def restored_rows(
+    prepare: PrepareSpec | None, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> StreamRows:
+    """Return the rows that `saved_rows` described, of a model with these settings."""
+    rows = StreamRows(preparing(prepare))
+    if "names" in plain:
+        rows.names = NameTable(plain["names"])
+    if "schema" in plain:
+        rows.form = rows.form._replace(schema=schema_from_plain(plain["schema"]))
+    elif rows.names is not None:
+        rows.form = rows.form._replace(sparse=True)
+    else:
+        rows.form = rows.form._replace(width=plain["dimension"])
+    rows.first = _unpacked(arrays)
+    rows.restore_preparation(arrays)
+    return rows
+
+
+def _packed(parts: Sequence[Part]) -> dict[str, NDArray[Any]]:
+    """Return all parts as one array of bytes; nothing if there are none."""
+    if not parts:
+        return {}
+    records = [[part.head, to_record(Samples(*part[1:]))] for part in parts]
+    return {_FIRST: np.frombuffer(msgpack.packb(records), np.uint8)}
+
+
+def _unpacked(arrays: Mapping[str, NDArray[Any]]) -> list[Part]:
+    """Return the parts in an array of bytes; the inverse of `_packed`."""
+    if _FIRST not in arrays:
+        return []
+    records = msgpack.unpackb(arrays[_FIRST].tobytes())
+    return [Part(head, *from_record(record)) for head, record in records]
