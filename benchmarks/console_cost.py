@@ -135,9 +135,7 @@ def _print_paint(server: Server) -> None:
 def _print_sizes() -> None:
     sizes: dict[str, list[int]] = {"uPlot": [0, 0], "the page's own": [0, 0]}
     for name, file in read_files().items():
-        of = sizes[
-            "uPlot" if name.startswith("plots") and name != "plotted.js" else "the page's own"
-        ]
+        of = sizes["uPlot" if name.startswith("plots") else "the page's own"]
         of[0] += len(file.content)
         of[1] += len(gzip.compress(file.content, mtime=0))
     print("| files | kB | kB compressed |\n|---|---|---|")

@@ -166,7 +166,7 @@ def test_a_challenger_is_compared_and_promoted(page: Any, server: ServerProcess,
     mine.locator("td", has_text=" to ").wait_for()
     page.screenshot(path=SCREENSHOTS / "challengers.png", full_page=True)
     mine.get_by_role("button", name="Promote").click()
-    page.get_by_role("button", name="Leave them as they are").click()
+    page.get_by_role("button", name="Cancel").click()
     mine.get_by_role("button", name="Promote").click()
     page.locator("#promote-dialog").get_by_role("button", name="Promote").click()
     page.locator("#head-rows tr", has_text=re.compile(r"^working.set \(answers\)")).wait_for()
@@ -222,7 +222,7 @@ def test_a_csv_with_a_bad_line_is_learned_without_it(
     expect_fact(page, "Samples", "300")
     page.locator("#csv").set_input_files(file)
     page.get_by_role("button", name="Learn", exact=True).click()
-    page.get_by_text("2,498 samples learned in all, 2 lines refused and left out.").wait_for()
+    page.get_by_text("2,498 samples learned in total, 2 lines refused and left out.").wait_for()
     refused = page.locator("#refused-lines li").all_text_contents()
     assert [text.partition(":")[0] for text in refused] == ["Line 1802", "Line 1702"]
     expect_fact(page, "Samples", "2,798")
@@ -245,22 +245,22 @@ def test_a_file_is_dropped(page: Any, server: ServerProcess, model: str):
     )
     assert page.get_by_label("The first line has the names of the columns").is_checked()
     page.get_by_role("button", name="Learn", exact=True).click()
-    page.get_by_text("2 samples learned in all.").wait_for()
+    page.get_by_text("2 samples learned in total.").wait_for()
     expect_fact(page, "Samples", "302")
 
 
 def test_a_rollback_by_clicks(page: Any, server: ServerProcess, model: str):
     page.goto(f"{server.url}/#/{model}")
     page.get_by_role("button", name="Save a snapshot").click()
-    page.get_by_role("button", name="Go back to this one").wait_for()
+    page.get_by_role("button", name="Roll back to this one").wait_for()
     learn(server, model, 100, seed=9)
     expect_fact(page, "Samples", "400")
-    page.get_by_role("button", name="Go back to this one").click()
+    page.get_by_role("button", name="Roll back to this one").click()
     page.locator("#rollback-text", has_text="the 100 samples since").wait_for()
-    page.get_by_role("button", name="Leave it as it is").click()
+    page.get_by_role("button", name="Cancel").click()
     assert httpx.get(f"{server.url}/v1/models/{model}").json()["rolled_back"] is None
-    page.get_by_role("button", name="Go back to this one").click()
-    page.get_by_role("button", name="Go back", exact=True).click()
+    page.get_by_role("button", name="Roll back to this one").click()
+    page.get_by_role("button", name="Roll back", exact=True).click()
     page.locator("#marks", has_text="Back to 300 at 400").wait_for()
     told = httpx.get(f"{server.url}/v1/models/{model}").json()
     assert told["rolled_back"]["to"] == 300

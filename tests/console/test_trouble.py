@@ -18,9 +18,9 @@ def test_a_key_is_asked_for_once_and_kept_in_the_tab(page: Any, tmp_path: Path, 
     try:
         page.goto(server.url)
         page.get_by_label("Key", exact=True).fill("wf_wrong")
-        page.get_by_role("button", name="Use it").click()
+        page.get_by_role("button", name="Use this key").click()
         page.get_by_label("Key", exact=True).fill(key)
-        page.get_by_role("button", name="Use it").click()
+        page.get_by_role("button", name="Use this key").click()
         page.get_by_label("New model").fill("rooms")
         page.get_by_role("button", name="Create").click()
         expect_fact(page, "Samples", "0")

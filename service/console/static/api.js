@@ -1,4 +1,4 @@
-// Calls of the server. A key is asked for when the server wants one, and kept in this tab alone.
+// Calls to the server. The user is asked for an API key when the server requires one; only this tab keeps it.
 
 import { byId } from "./dom.js";
 
@@ -7,7 +7,7 @@ const MIN_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 5000;
 const SHOWN_ERRORS = 3;
 
-/** A refusal of the server (RFC 9457). */
+/** A problem that the server answered (RFC 9457). */
 export class Problem extends Error {
   /**
    * @param {number} status
@@ -16,22 +16,22 @@ export class Problem extends Error {
    */
   constructor(status, body) {
     const errors = body.errors || [];
-    const said = body.detail || body.title || `the server answered ${status}`;
+    const summary = body.detail || body.title || `the server answered ${status}`;
     const details = errors.slice(0, SHOWN_ERRORS).map((error) => error.detail);
-    super([said, ...details].join("; "));
+    super([summary, ...details].join("; "));
     this.status = status;
     this.errors = errors;
-    /** After how many seconds the same call may succeed; undefined where it never will. */
+    /** The seconds after which the same call may succeed; undefined if it never will. */
     this.retryAfter = body.retry_after_seconds;
   }
 }
 
 /** @type {Promise<boolean> | undefined} */
 let asking;
-/** Whether the dialog was closed without a key: it is not opened again until the page is. */
+/** Whether the user closed the dialog without a key; it stays closed until the page is reloaded. */
 let declined = false;
 
-/** Ask for a key, once for all calls that wait for one; whether one was given. */
+/** Ask the user for a key, once for all calls that need one. Returns whether one was entered. */
 function askForKey() {
   asking ??= new Promise((resolve) => {
     const dialog = byId("key-dialog", HTMLDialogElement);
@@ -55,7 +55,7 @@ function askForKey() {
 }
 
 /**
- * A request with the key, repeated with another one where the server knows none such.
+ * Send a request with the key; if the server rejects the key, ask for another one and try again.
  * @param {string} path
  * @param {RequestInit} options
  * @returns {Promise<Response>}
@@ -72,7 +72,7 @@ async function request(path, options) {
 }
 
 /**
- * What a call answers. Raises Problem, and TypeError where the server does not answer.
+ * Call the server and return its answer. Throws Problem, or TypeError if the server is unreachable.
  * @param {string} method
  * @param {string} path
  * @param {{body?: string, type?: string, headers?: Record<string, string>, signal?: AbortSignal}} more
@@ -95,7 +95,7 @@ export async function call(method, path, more = {}) {
 }
 
 /**
- * The path of a model's call.
+ * Return the path of a call for a model.
  * @param {string} name
  * @param {string} rest
  */
@@ -106,7 +106,7 @@ export function modelPath(name, rest = "") {
 /** @typedef {{state: (data: any) => void, lost: () => void, gone: (error: Error) => void}} Listener */
 
 /**
- * Listen to a model's events until the signal; lost connections are opened again.
+ * Listen to a model's events until the signal aborts; reconnect whenever the connection is lost.
  * @param {string} name
  * @param {Listener} listener
  * @param {AbortSignal} signal
@@ -147,7 +147,7 @@ export async function listen(name, listener, signal) {
 }
 
 /**
- * The fields of each event in a body of Server-Sent Events.
+ * Yield the fields of each event in a stream of Server-Sent Events.
  * @param {ReadableStream<Uint8Array>} body
  */
 async function* eventsOf(body) {

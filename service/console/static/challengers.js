@@ -1,4 +1,4 @@
-// The models that follow this one, side by side with it, and the exchange of the two.
+// The table of the models that follow this one, compared with it, and their promotion.
 
 import { call, modelPath } from "./api.js";
 import { badge, byId, confirmed, element, fill, number, row } from "./dom.js";
@@ -38,9 +38,9 @@ export class Challengers {
   /** @param {string} challenger */
   async #promote(challenger) {
     byId("promote-text", HTMLElement).textContent =
-      `The model ${this.name} becomes what ${challenger} is, and ${challenger} what ${this.name} ` +
-      "is. Going back to the snapshot that is made first undoes it.";
-    // Another exchange in the meantime would make this one undo it.
+      `The models ${this.name} and ${challenger} exchange their specs and states. A snapshot is saved ` +
+      `first; a rollback to it undoes the promotion.`;
+    // After another promotion in the meantime, this one would undo it.
     const headers = { "If-Match": `"${this.epoch}"` };
     if (!(await confirmed(this.dialog))) return;
     try {
@@ -75,7 +75,7 @@ function challengerRow(task, one) {
 }
 
 /**
- * Who is better, once that is sure.
+ * Show which model is better, once that is certain.
  * @param {string | null} better
  */
 function verdict(better) {

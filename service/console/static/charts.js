@@ -1,4 +1,4 @@
-// Plots over time, drawn by uPlot, which plots.js puts into the window if it is installed.
+// Plots drawn by uPlot, which plots.js defines as a global if it is installed.
 
 import { element } from "./dom.js";
 import { roundPercent } from "./numbers.js";
@@ -18,10 +18,10 @@ const LABEL_HEIGHT = 20;
 const MARK_DASH = [3, 3];
 const LEAST_SPAN_SECONDS = 60;
 const DAY_SECONDS = 86_400;
-// Between two times on the axis, in seconds.
+// The possible distances between two ticks of the time axis, in seconds.
 const STEPS = [5, 10, 15, 30, 60, 300, 600, 1800, 3600, 7200, 21_600, DAY_SECONDS, 7 * DAY_SECONDS];
 
-/** Whether plots can be drawn. */
+/** Whether uPlot is installed. */
 export const installed = UPlot !== undefined;
 
 /** @param {string} name */
@@ -35,7 +35,7 @@ function axisColors() {
 }
 
 /**
- * A time of the day.
+ * Format a time of day.
  * @param {number | null} at in seconds since 1970
  */
 function clock(at) {
@@ -43,7 +43,7 @@ function clock(at) {
   return new Date(1000 * at).toLocaleTimeString("en-GB");
 }
 
-/** One plot of a series, with marks at some times. */
+/** A plot of some columns of a series, with vertical marks. */
 export class Chart {
   /**
    * @param {HTMLElement} place
@@ -64,7 +64,7 @@ export class Chart {
   }
 
   /**
-   * Draw the series from a time on.
+   * Draw the part of the series that begins at a time.
    * @param {import("./series.js").Series} series
    * @param {number} since
    * @param {Mark[]} marks
@@ -74,11 +74,11 @@ export class Chart {
     const columns = this.plot.lines.map((line) => series.column(line.name).slice(first));
     this.marks = marks;
     this.drawn.setData([series.time.slice(first), ...columns]);
-    // While nothing is pointed at, the legend has the newest values.
+    // While the pointer is elsewhere, the legend shows the newest values.
     if (this.drawn.cursor.idx === null) this.drawn.setLegend({ idx: columns[0].length - 1 });
   }
 
-  /** Take the plot away. */
+  /** Remove the plot. */
   close() {
     this.resizing.disconnect();
     this.drawn.destroy();
@@ -148,14 +148,14 @@ export class Chart {
   }
 }
 
-/** Shares that came beside shares that were said, with the diagonal on which both are the same. */
+/** A plot of observed shares against claimed ones, with the diagonal on which they agree. */
 export class Curve {
   /**
    * @param {HTMLElement} place
-   * @param {string} said
-   * @param {string} came
+   * @param {string} claimed the label of the horizontal axis
+   * @param {string} observed the label of the vertical axis
    */
-  constructor(place, said, came) {
+  constructor(place, claimed, observed) {
     const axis = {
       ...axisColors(),
       values: (/** @type {unknown} */ _, /** @type {number[]} */ at) => at.map(roundPercent),
@@ -172,8 +172,8 @@ export class Curve {
         cursor: { show: false },
         scales: { x: scale, y: scale },
         axes: [
-          { ...axis, label: said },
-          { ...axis, label: came, size: AXIS_WIDTH - LABEL_HEIGHT },
+          { ...axis, label: claimed },
+          { ...axis, label: observed, size: AXIS_WIDTH - LABEL_HEIGHT },
         ],
         series: [
           {},
@@ -191,16 +191,16 @@ export class Curve {
   }
 
   /**
-   * Draw points in the order of what was said.
+   * Draw points [claimed, observed], which are sorted by their claimed share.
    * @param {[number, number][]} points
    */
   draw(points) {
-    const inner = points.filter(([said]) => said > 0 && said < 1);
-    const said = [0, ...inner.map((point) => point[0]), 1];
-    this.drawn.setData([said, said, [null, ...inner.map((point) => point[1]), null]]);
+    const inner = points.filter(([claimed]) => claimed > 0 && claimed < 1);
+    const claimed = [0, ...inner.map((point) => point[0]), 1];
+    this.drawn.setData([claimed, claimed, [null, ...inner.map((point) => point[1]), null]]);
   }
 
-  /** Take the plot away. */
+  /** Remove the plot. */
   close() {
     this.resizing.disconnect();
     this.drawn.destroy();

@@ -1,4 +1,4 @@
-// A CSV file in parts that the server takes one by one.
+// Reads a CSV file in parts, each small enough for one request.
 
 /** @typedef {{lines: string[], first: number, bytes: number}} Part */
 
@@ -6,8 +6,8 @@ const MOST_LINES = 1000;
 const MOST_CHARACTERS = 1 << 20;
 
 /**
- * The records of a file in parts of whole records, and the number of each part's first line.
- * A record whose fields have line breaks stays whole.
+ * Yield parts of a file, each with whole records and the number of its first line.
+ * A record with line breaks in its fields is not cut.
  * @param {Blob} file
  * @returns {AsyncGenerator<Part>}
  */
@@ -35,7 +35,7 @@ export async function* partsOf(file) {
 }
 
 /**
- * Whether a first line looks like names of columns: a field of it is no number, and those below are.
+ * Return whether the first line looks like column names: it has no numbers, but the second line does.
  * @param {string} first
  * @param {string} second
  */
@@ -49,7 +49,7 @@ export function looksLikeHeader(first, second) {
 }
 
 /**
- * The first lines of a file.
+ * Return the first lines of a file.
  * @param {Blob} file
  */
 export async function firstLines(file) {

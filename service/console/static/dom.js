@@ -1,7 +1,7 @@
-// Small ways to the document. Text always goes in as text, never as markup.
+// Functions that find and create elements. Text is always inserted as text, never as markup.
 
 /**
- * The element of this id, which index.html has.
+ * Return the element of index.html with this id.
  * @template {HTMLElement} T
  * @param {string} id
  * @param {new () => T} kind
@@ -14,7 +14,7 @@ export function byId(id, kind) {
 }
 
 /**
- * A new element with text or other elements in it.
+ * Create an element that contains text and other elements.
  * @param {string} tag
  * @param {Record<string, string>} attributes
  * @param {...(string | Node)} children
@@ -28,7 +28,7 @@ export function element(tag, attributes, ...children) {
 }
 
 /**
- * A row of a table.
+ * Create a table row.
  * @param {...(string | Node)} cells
  */
 export function row(...cells) {
@@ -37,7 +37,7 @@ export function row(...cells) {
 }
 
 /**
- * A cell of a number, which stands at the right.
+ * Create a cell for a number, which is aligned to the right.
  * @param {...(string | Node)} content
  */
 export function number(...content) {
@@ -45,7 +45,7 @@ export function number(...content) {
 }
 
 /**
- * A row of a table's head. All columns but the first hold numbers.
+ * Create a row of column titles. All columns except the first one hold numbers.
  * @param {string[]} names
  */
 export function headRow(names) {
@@ -56,7 +56,7 @@ export function headRow(names) {
 }
 
 /**
- * A share as a bar, with a text that says it.
+ * Create a bar for a share, with a text beside it.
  * @param {number} share
  * @param {string} text
  */
@@ -66,7 +66,7 @@ export function bar(share, text) {
 }
 
 /**
- * A word with a sign of its own, in a colour that says the same.
+ * Create a coloured badge. Its text alone must be enough to understand it.
  * @param {string} kind one of right, wrong, waiting, broken, ok
  * @param {string} text
  */
@@ -75,7 +75,7 @@ export function badge(kind, text) {
 }
 
 /**
- * Whether a dialog, which is shown, is closed with yes.
+ * Show a dialog and return whether the user confirmed it.
  * @param {HTMLDialogElement} dialog
  * @returns {Promise<boolean>}
  */
@@ -89,7 +89,7 @@ export function confirmed(dialog) {
 }
 
 /**
- * Replace what is in an element, unless it would look the same: what is focused or selected stays.
+ * Replace an element's children, unless nothing would change, to preserve focus and selection.
  * @param {HTMLElement} place
  * @param {Node[]} children
  */

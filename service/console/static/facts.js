@@ -1,4 +1,4 @@
-// What is to be known of a model at first sight.
+// The most important facts about a model, at the top of its page.
 
 import { badge, byId, element, fill } from "./dom.js";
 import { duration, rate, score, shown } from "./numbers.js";

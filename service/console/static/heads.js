@@ -1,4 +1,4 @@
-// The table of a model's heads: how good each is, and what it takes.
+// The table of a model's heads: the scores and the memory of each.
 
 import { byId, fill, headRow, number, row } from "./dom.js";
 import { score, shown, size } from "./numbers.js";

@@ -1,4 +1,4 @@
-// The last predictions: those whose labels came with their rows, and those whose labels come later.
+// The tables of the last predictions: those labelled at once, and those whose labels arrive later.
 
 import { badge, byId, element, fill, row } from "./dom.js";
 import { age, shown } from "./numbers.js";
@@ -9,7 +9,7 @@ import { age, shown } from "./numbers.js";
  */
 export function showLatest(state) {
   const rows = [...state.latest].reverse().map((/** @type {any} */ one) =>
-    row(told(one.prediction), told(one.label), judgement(state.task, one)),
+    row(text(one.prediction), text(one.label), judgement(state.task, one)),
   );
   fill(byId("latest-rows", HTMLElement), rows);
   const { pending } = state;
@@ -32,14 +32,14 @@ export function showLatest(state) {
  */
 function foretoldRow(task, one, now) {
   const id = element("code", {}, String(one.id));
-  if (one.status === "joined") return row(id, told(one.prediction), told(one.label), judgement(task, one));
-  if (one.status === "expired") return row(id, told(one.prediction), "–", badge("wrong", "expired"));
+  if (one.status === "joined") return row(id, text(one.prediction), text(one.label), judgement(task, one));
+  if (one.status === "expired") return row(id, text(one.prediction), "–", badge("wrong", "expired"));
   const seconds = Math.max(0, (now - Date.parse(one.since)) / 1000);
-  return row(id, told(one.prediction), "–", badge("waiting", `waiting for ${age(seconds)}`));
+  return row(id, text(one.prediction), "–", badge("waiting", `waiting for ${age(seconds)}`));
 }
 
 /** @param {unknown} value */
-function told(value) {
+function text(value) {
   if (value === null || value === undefined) return "–";
   return typeof value === "number" ? shown(value) : String(value);
 }

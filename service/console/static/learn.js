@@ -1,11 +1,11 @@
-// The form that learns a CSV file, part by part: what the server refuses is listed by its line.
+// The form that learns a CSV file part by part, and lists the lines that the server refuses.
 
 import { Problem, call, modelPath } from "./api.js";
 import { firstLines, looksLikeHeader, partsOf } from "./csv.js";
 import { byId, element } from "./dom.js";
 import { shown } from "./numbers.js";
 
-// After so many refused lines the file is not what it should be.
+// With more refused lines, the file is probably the wrong one.
 const MOST_REFUSED = 200;
 const MOST_TRIES = 20;
 const PAUSE_SECONDS = 1;
@@ -112,15 +112,15 @@ export class LearnForm {
       learned += await this.#learnPart(header, part, signal);
       bytes += part.bytes;
       this.progress.value = Math.min(1, bytes / Math.max(file.size, 1));
-      this.#tell(learned, "so far");
+      this.#report(learned, "so far");
     }
     this.progress.value = 1;
-    this.#tell(learned, "in all");
+    this.#report(learned, "in total");
     return learned;
   }
 
   /**
-   * Learn a part without the lines that the server refuses; how many samples it learned.
+   * Learn a part without the lines that the server refuses. Returns the number of samples learned.
    * @param {string} header
    * @param {import("./csv.js").Part} part
    * @param {AbortSignal} signal
@@ -148,7 +148,7 @@ export class LearnForm {
   }
 
   /**
-   * Send lines under a key, again where the server has no room or the answer is lost.
+   * Send lines under an idempotency key; repeat if the server is busy or its answer is lost.
    * @param {string} body
    * @param {AbortSignal} signal
    */
@@ -159,9 +159,9 @@ export class LearnForm {
         const path = modelPath(this.name, "/samples");
         return await call("POST", path, { body, type: "text/csv", headers, signal });
       } catch (error) {
-        const passes = error instanceof Problem ? error.retryAfter : PAUSE_SECONDS;
-        if (signal.aborted || passes === undefined || tries === MOST_TRIES) throw error;
-        await new Promise((resolve) => setTimeout(resolve, 1000 * passes));
+        const pause = error instanceof Problem ? error.retryAfter : PAUSE_SECONDS;
+        if (signal.aborted || pause === undefined || tries === MOST_TRIES) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 1000 * pause));
       }
     }
   }
@@ -176,17 +176,17 @@ export class LearnForm {
 
   /**
    * @param {number} learned
-   * @param {string} so
+   * @param {string} extent
    */
-  #tell(learned, so) {
+  #report(learned, extent) {
     const refused = this.refused.children.length;
     const rest = refused ? `, ${shown(refused)} lines refused and left out` : "";
-    this.learned.textContent = `${shown(learned)} samples learned ${so}${rest}.`;
+    this.learned.textContent = `${shown(learned)} samples learned ${extent}${rest}.`;
   }
 }
 
 /**
- * The line of the file on which each record of a part begins.
+ * Return the line of the file on which each record of a part begins.
  * @param {import("./csv.js").Part} part
  */
 function startsOf(part) {
@@ -199,7 +199,7 @@ function startsOf(part) {
 }
 
 /**
- * What is wrong with which records, by their places.
+ * Return the details of the refused records by their indices.
  * @param {Problem} problem
  * @param {string} header
  * @param {string[]} records
@@ -219,7 +219,7 @@ function wrongRecords(problem, header, records) {
   return wrong;
 }
 
-/** An idempotency key; randomUUID would need https. */
+/** Return an idempotency key. randomUUID would need https. */
 function newKey() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");

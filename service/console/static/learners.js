@@ -1,13 +1,13 @@
-// What each learner of the bank, and each head that it listens to, is worth at present.
+// The table of the bank's learners, and of the heads that it listens to, with their weights.
 
 import { Problem, call, modelPath } from "./api.js";
 import { bar, byId, fill, number, row } from "./dom.js";
 import { shown } from "./numbers.js";
 
 const REFRESH_MS = 5000;
-// So many are shown unless all are asked for.
+// The number of rows that are shown at first.
 const FIRST = 8;
-// What of a learner is told beside its name.
+// The fields that are not listed after a learner's name.
 const NOT_PARAMETERS = new Set(["learner", "weight", "recent_loss", "overall_loss", "external"]);
 
 export class Learners {
@@ -43,7 +43,7 @@ export class Learners {
     if (opened) void this.#refresh();
   }
 
-  /** Ask for the learners while they are seen. */
+  /** Fetch the learners while the table is visible. */
   async #refresh() {
     const { name } = this;
     if (!name || this.place.hidden || document.hidden) return;
@@ -68,8 +68,8 @@ export class Learners {
     const all = this.all.getAttribute("aria-expanded") === "true";
     this.all.hidden = n <= FIRST;
     this.all.textContent = all ? `Show the first ${FIRST}` : `Show all ${n}`;
-    const seen = this.learners.slice(0, all ? n : FIRST);
-    fill(byId("learner-rows", HTMLElement), seen.map(learnerRow));
+    const listed = this.learners.slice(0, all ? n : FIRST);
+    fill(byId("learner-rows", HTMLElement), listed.map(learnerRow));
   }
 }
 

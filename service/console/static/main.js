@@ -1,4 +1,4 @@
-// The console: the list of models, or the one that the address names after its #/.
+// The console: the list of models, or the model named in the address after #/.
 
 import { byId } from "./dom.js";
 import { ModelView } from "./model.js";
@@ -22,10 +22,10 @@ const report = {
 const models = new ModelList(report);
 const model = new ModelView(report);
 
-/** Show what the address names. */
+/** Show the page that the address names. */
 function route() {
   const place = location.hash;
-  if (place && !place.startsWith("#/")) return; // a place within the page
+  if (place && !place.startsWith("#/")) return; // an anchor within the page
   const name = decodeURIComponent(place.slice(2));
   problem.hidden = true;
   document.title = name ? `${name} · wolfstream` : "wolfstream";
@@ -37,7 +37,7 @@ function route() {
   }
 }
 
-// What was wrong before is settled once something is tried anew.
+// A new attempt makes the last error obsolete.
 document.addEventListener("submit", () => (problem.hidden = true), { capture: true });
 addEventListener("hashchange", route);
 route();

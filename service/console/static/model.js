@@ -1,7 +1,7 @@
-// One model, live.
+// The live page of one model.
 
 import { Problem, call, listen, modelPath } from "./api.js";
-import { Certainty } from "./certainty.js";
+import { Calibration } from "./calibration.js";
 import { Challengers } from "./challengers.js";
 import { byId } from "./dom.js";
 import { showFacts } from "./facts.js";
@@ -9,12 +9,12 @@ import { showHeads } from "./heads.js";
 import { showLatest } from "./latest.js";
 import { LearnForm } from "./learn.js";
 import { Learners } from "./learners.js";
-import { Plotted } from "./plotted.js";
+import { Timelines } from "./timelines.js";
 import { PredictForm } from "./predict.js";
 import { Snapshots } from "./snapshots.js";
 
-// After a longer silence the numbers between are read from the server.
-const SILENCE_MS = 15000;
+// After a longer gap between events, the numbers in between are fetched from the server.
+const GAP_MS = 15000;
 
 /** @typedef {{fail: (error: unknown) => void, connection: (text: string, lost?: boolean) => void}} Report */
 
@@ -23,19 +23,19 @@ export class ModelView {
   constructor(report) {
     this.report = report;
     this.place = byId("model", HTMLElement);
-    this.plotted = new Plotted();
+    this.timelines = new Timelines();
     this.learners = new Learners(report.fail);
-    this.certainty = new Certainty();
+    this.calibration = new Calibration();
     this.predicting = new PredictForm(report.fail);
     this.learning = new LearnForm(report.fail);
     this.challengers = new Challengers(report.fail);
     this.snapshots = new Snapshots(report.fail);
     this.listening = new AbortController();
-    this.heard = 0;
+    this.lastEvent = 0;
   }
 
   /**
-   * Show a model until `close`.
+   * Show a model until `close` is called.
    * @param {string} name
    */
   async open(name) {
@@ -44,8 +44,8 @@ export class ModelView {
     const title = byId("model-name", HTMLElement);
     title.textContent = name;
     title.focus({ preventScroll: true });
-    this.plotted.reset();
-    this.certainty.reset();
+    this.timelines.reset();
+    this.calibration.reset();
     const parts = [this.learners, this.predicting, this.learning, this.challengers, this.snapshots];
     for (const part of parts) part.reset(name);
     byId("facts", HTMLElement).replaceChildren();
@@ -62,25 +62,25 @@ export class ModelView {
     await listen(name, listener, signal);
   }
 
-  /** Listen no more. */
+  /** Stop showing the model. */
   close() {
     this.listening.abort();
     this.learning.reset("");
     this.learners.reset("");
     this.place.hidden = true;
-    this.heard = 0;
+    this.lastEvent = 0;
   }
 
   /**
-   * Read the numbers of the last hours.
+   * Fetch the numbers of the last hours.
    * @param {string} name
    * @param {AbortSignal} signal
    */
   async #load(name, signal) {
     try {
       const history = await call("GET", modelPath(name, "/metrics/history"), { signal });
-      this.plotted.series.load(history);
-      this.heard = Date.now();
+      this.timelines.series.load(history);
+      this.lastEvent = Date.now();
     } catch (error) {
       if (error instanceof Problem && error.status !== 503 && !signal.aborted) this.report.fail(error);
     }
@@ -92,19 +92,19 @@ export class ModelView {
    * @param {AbortSignal} signal
    */
   async #show(name, state, signal) {
-    if (Date.now() - this.heard > SILENCE_MS) await this.#load(name, signal);
+    if (Date.now() - this.lastEvent > GAP_MS) await this.#load(name, signal);
     if (signal.aborted) return;
-    this.heard = Date.now();
+    this.lastEvent = Date.now();
     this.report.connection("live");
     const notice = byId("notice", HTMLElement);
     notice.textContent = state.notice ?? state.warning ?? "";
     notice.hidden = !notice.textContent;
     showFacts(state);
     showLatest(state);
-    this.plotted.add(state);
+    this.timelines.add(state);
     showHeads(state);
     this.learners.show(state);
-    this.certainty.show(state);
+    this.calibration.show(state);
     this.predicting.show(state);
     this.challengers.show(state);
     this.snapshots.show(state);

@@ -21,13 +21,13 @@ export class ModelList {
     setInterval(() => void this.refresh(), REFRESH_MS);
   }
 
-  /** @param {boolean} seen */
-  show(seen) {
-    this.place.hidden = !seen;
+  /** @param {boolean} visible */
+  show(visible) {
+    this.place.hidden = !visible;
     void this.refresh();
   }
 
-  /** Read the list anew, while it is seen. */
+  /** Fetch the list while it is visible. */
   async refresh() {
     if (this.place.hidden || document.hidden || this.busy) return;
     this.busy = true;

@@ -1,4 +1,4 @@
-// How numbers are shown.
+// Functions that format numbers.
 
 /** @type {[string, number][]} */
 const UNITS = [
@@ -9,7 +9,7 @@ const UNITS = [
 const whole = new Intl.NumberFormat("en");
 
 /**
- * A number in about four digits; a dash where there is none.
+ * Format a number with about four digits; anything else becomes a dash.
  * @param {unknown} value
  */
 export function shown(value) {
@@ -21,7 +21,7 @@ export function shown(value) {
 }
 
 /**
- * A share as a percentage.
+ * Format a share as a percentage.
  * @param {unknown} value
  */
 export function percent(value) {
@@ -29,7 +29,7 @@ export function percent(value) {
 }
 
 /**
- * A share as a percentage without zeros at its end, for an axis.
+ * Format a share as a percentage without trailing zeros, for an axis.
  * @param {number} value
  */
 export function roundPercent(value) {
@@ -37,7 +37,7 @@ export function roundPercent(value) {
 }
 
 /**
- * A score of this kind: accuracies as percentages, errors in units of the target.
+ * Format a score: accuracies as percentages, errors in units of the target.
  * @param {string} kind
  * @param {unknown} value
  */
@@ -46,7 +46,7 @@ export function score(kind, value) {
 }
 
 /**
- * How many a second.
+ * Format a rate.
  * @param {unknown} perSecond
  */
 export function rate(perSecond) {
@@ -54,7 +54,7 @@ export function rate(perSecond) {
 }
 
 /**
- * A duration.
+ * Format a duration.
  * @param {unknown} seconds
  */
 export function duration(seconds) {
@@ -63,7 +63,7 @@ export function duration(seconds) {
 }
 
 /**
- * How long something has lasted, in its largest unit.
+ * Format an age in its largest unit.
  * @param {number} seconds
  */
 export function age(seconds) {
@@ -72,7 +72,7 @@ export function age(seconds) {
 }
 
 /**
- * A size in bytes.
+ * Format a size in bytes.
  * @param {unknown} bytes
  */
 export function size(bytes) {

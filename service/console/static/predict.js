@@ -1,10 +1,10 @@
-// The form that predicts one row, by the names of its features.
+// The form that predicts one row, with a field for each feature.
 
 import { call, modelPath } from "./api.js";
 import { bar, byId, element, headRow, number, row } from "./dom.js";
 import { percent, shown } from "./numbers.js";
 
-// With more features a row is written as JSON.
+// A row with more features is entered as JSON.
 const MOST_FIELDS = 64;
 const MOST_REASONS = 6;
 
@@ -18,8 +18,8 @@ export class PredictForm {
     this.fields = byId("predict-fields", HTMLElement);
     this.output = byId("prediction", HTMLOutputElement);
     this.why = byId("why", HTMLInputElement);
-    /** Of what the fields were made. */
-    this.of = "";
+    /** The description of the fields; when it changes, they are created again. */
+    this.description = "";
     /** @type {string[] | undefined} */
     this.names = undefined;
     byId("predict-form", HTMLFormElement).addEventListener("submit", (event) => {
@@ -32,7 +32,7 @@ export class PredictForm {
   /** @param {string} name */
   reset(name) {
     this.name = name;
-    this.of = "";
+    this.description = "";
     this.state = undefined;
     this.fields.replaceChildren();
     this.output.replaceChildren();
@@ -41,21 +41,21 @@ export class PredictForm {
   /** @param {any} state */
   show(state) {
     this.state = state;
-    // Rows of ever other names must not change the form under somebody's hands.
-    if (state.rows === "named" && this.of) return;
-    const of = JSON.stringify(namesOf(state)) ?? "row";
-    if (of === this.of) return;
-    this.of = of;
+    // Rows whose names keep changing must not change the form while it is being filled in.
+    if (state.rows === "named" && this.description) return;
+    const description = JSON.stringify(namesOf(state)) ?? "row";
+    if (description === this.description) return;
+    this.description = description;
     this.names = namesOf(state);
-    this.#lay(this.names);
+    this.#makeFields(this.names);
     this.#fill();
   }
 
   /**
-   * Make the fields of a row.
+   * Create the fields of a row.
    * @param {string[] | undefined} names
    */
-  #lay(names) {
+  #makeFields(names) {
     if (names === undefined) {
       const text = element("textarea", { rows: "3", name: "row", "aria-label": "Row as JSON" });
       this.fields.replaceChildren(text);
@@ -72,7 +72,7 @@ export class PredictForm {
     if (!row) return;
     if (this.state.rows === "named") {
       this.names = namesOf(this.state);
-      this.#lay(this.names);
+      this.#makeFields(this.names);
     }
     /** @type {string[]} */
     const names = this.names ?? [];
@@ -90,7 +90,7 @@ export class PredictForm {
       const explain = this.why.checked ? { explain: MOST_REASONS } : {};
       const body = JSON.stringify({ x: [this.#row()], ...probability, ...explain });
       const answer = await call("POST", modelPath(this.name, "/predict"), { body });
-      this.output.replaceChildren(...told(answer));
+      this.output.replaceChildren(...partsOf(answer));
     } catch (error) {
       this.output.replaceChildren();
       this.fail(error);
@@ -110,7 +110,7 @@ export class PredictForm {
 }
 
 /**
- * The names of the fields; undefined where a row has too many, or none are known.
+ * Return the names of the fields; undefined if a row has too many, or none are known.
  * @param {any} state
  * @returns {string[] | undefined}
  */
@@ -125,7 +125,7 @@ function namesOf(state) {
 }
 
 /**
- * What a field's text means: a number, a flag, a word, or nothing.
+ * Return the value of a field's text: a number, a boolean, a string, or null.
  * @param {string} text
  */
 function valueOf(text) {
@@ -136,11 +136,11 @@ function valueOf(text) {
 }
 
 /** @param {any} answer */
-function told(answer) {
+function partsOf(answer) {
   const [prediction] = answer.prediction;
-  const said = typeof prediction === "number" ? shown(prediction) : String(prediction);
+  const text = typeof prediction === "number" ? shown(prediction) : String(prediction);
   /** @type {Node[]} */
-  const parts = [element("strong", {}, said)];
+  const parts = [element("strong", {}, text)];
   if (answer.standard_deviation) {
     parts.push(document.createTextNode(` ± ${shown(answer.standard_deviation[0])}`));
   }
@@ -157,7 +157,7 @@ function told(answer) {
 }
 
 /**
- * What of the row speaks for the prediction: how the log-odds, or the number, moves with each feature.
+ * Show how the log-odds of the prediction, or the predicted number, change with each feature.
  * @param {any} reasons
  */
 function why(reasons) {

@@ -1,8 +1,8 @@
-// The numbers of one model over time: those that the server kept, then those of events.
+// The numbers of one model over time: first those that the server kept, then those of events.
 
 /** @typedef {(number | null)[]} Column */
 
-// Beyond these the older half of them is thinned out.
+// With more points, the older half is thinned out.
 const MOST_POINTS = 8000;
 
 export class Series {
@@ -14,7 +14,7 @@ export class Series {
   }
 
   /**
-   * Begin with what the server kept.
+   * Replace everything with what the server kept.
    * @param {{time: number[], numbers: Record<string, Column>}} history
    */
   load(history) {
@@ -23,7 +23,7 @@ export class Series {
   }
 
   /**
-   * Add the numbers of one moment, in seconds since 1970; what is not newer is left out.
+   * Add the numbers of one time, in seconds since 1970, unless it is older than the last one.
    * @param {number} time
    * @param {Record<string, number | null>} numbers
    */
@@ -39,7 +39,7 @@ export class Series {
   }
 
   /**
-   * A column's values; nulls where it has none.
+   * Return a column's values; null where it has none.
    * @param {string} name
    * @returns {Column}
    */
@@ -48,7 +48,7 @@ export class Series {
   }
 
   /**
-   * When the model first had a sequence, or undefined where that is not known.
+   * Return when the model first had a sequence; undefined if that is not known.
    * @param {number} sequence
    */
   timeOf(sequence) {
@@ -58,7 +58,7 @@ export class Series {
     return this.time[place];
   }
 
-  /** Keep every second point of the older half. */
+  /** Drop every second point of the older half. */
   #thin() {
     const half = this.time.length / 2;
     /** @param {unknown} _ @param {number} i */

@@ -1,4 +1,4 @@
-// The snapshots of a model, and the way back to one.
+// The table of a model's snapshots, with a rollback to each.
 
 import { Problem, call, modelPath } from "./api.js";
 import { byId, confirmed, element, number, row } from "./dom.js";
@@ -32,7 +32,7 @@ export class Snapshots {
     if (changed) void this.refresh();
   }
 
-  /** Read the list anew. */
+  /** Fetch the list. */
   async refresh() {
     const name = this.name;
     try {
@@ -47,7 +47,7 @@ export class Snapshots {
   /** @param {any} snapshot */
   #row(snapshot) {
     const { drawn, serve } = this.state;
-    const back = element("button", { type: "button" }, "Go back to this one");
+    const back = element("button", { type: "button" }, "Roll back to this one");
     back.addEventListener("click", () => void this.#goBack(snapshot));
     return row(
       number(shown(snapshot.sequence)),
@@ -72,12 +72,12 @@ export class Snapshots {
     const { sequence, epoch } = this.state;
     const forgotten = sequence - snapshot.sequence;
     byId("rollback-text", HTMLElement).textContent =
-      `The model ${this.name} becomes what it was at ${shown(snapshot.sequence)}, and forgets what ` +
-      `the ${shown(forgotten)} samples since taught it. A snapshot made now would be the way back.`;
+      `The model ${this.name} returns to its state at sequence ${shown(snapshot.sequence)} and ` +
+      `forgets the ${shown(forgotten)} samples after it. Save a snapshot first to be able to undo this.`;
     if (!(await confirmed(this.dialog))) return;
     try {
       const body = JSON.stringify({ sequence: snapshot.sequence });
-      // Another rollback in the meantime would make this one go somewhere else.
+      // After another rollback in the meantime, this one would have a different effect.
       const headers = { "If-Match": `"${epoch}"` };
       await call("POST", modelPath(this.name, "/rollback"), { body, headers });
       await this.refresh();

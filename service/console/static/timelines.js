@@ -1,4 +1,4 @@
-// Which plots a model has, and the marks in them.
+// A model's plots over time, and the marks in them.
 
 import { Chart, installed } from "./charts.js";
 import { byId, element, fill } from "./dom.js";
@@ -12,13 +12,13 @@ const RULES = {
   last_value: "last value again",
 };
 
-export class Plotted {
+export class Timelines {
   constructor() {
     this.series = new Series();
     /** @type {Chart[]} */
     this.charts = [];
-    /** Of what the charts were made: they are made anew when it changes. */
-    this.of = "";
+    /** The description of the charts; when it changes, they are created again. */
+    this.description = "";
     this.place = byId("plots", HTMLElement);
     this.span = byId("span", HTMLSelectElement);
     byId("no-plots", HTMLElement).hidden = installed;
@@ -32,7 +32,7 @@ export class Plotted {
     });
   }
 
-  /** Forget everything, for another model. */
+  /** Forget everything before another model is shown. */
   reset() {
     this.series = new Series();
     this.state = undefined;
@@ -41,7 +41,7 @@ export class Plotted {
   }
 
   /**
-   * Show a state of the model.
+   * Add a state of the model.
    * @param {any} state
    */
   add(state) {
@@ -58,11 +58,11 @@ export class Plotted {
     fill(byId("marks", HTMLElement), made);
     if (!installed) return;
     const plots = plotsOf(this.state);
-    const of = JSON.stringify(plots);
-    if (of !== this.of) {
+    const description = JSON.stringify(plots);
+    if (description !== this.description) {
       this.#clear();
       this.charts = plots.map((plot) => new Chart(this.place, plot));
-      this.of = of;
+      this.description = description;
     }
     const seconds = Number(this.span.value);
     const since = seconds ? Date.now() / 1000 - seconds : 0;
@@ -74,10 +74,10 @@ export class Plotted {
   #clear() {
     for (const chart of this.charts) chart.close();
     this.charts = [];
-    this.of = "";
+    this.description = "";
   }
 
-  /** Where the served head became worse, and where the model went back. */
+  /** Return marks where the served head became worse, and where the model was rolled back. */
   #marks() {
     const { state, series } = this;
     const changes = state.heads[state.serve]?.changes ?? [];
@@ -88,7 +88,7 @@ export class Plotted {
     }));
     if (state.rolled_back) {
       const { to, at } = state.rolled_back;
-      const label = `Back to ${shown(to)} at ${shown(at)}`;
+      const label = `Rolled back to ${shown(to)} at ${shown(at)}`;
       marks.push({ time: series.timeOf(at), label });
     }
     return marks;
@@ -101,7 +101,7 @@ function lossText(change) {
 }
 
 /**
- * The plots of a state: its scores, speed, set and latency.
+ * Return the plots for a state: scores, rates, latencies, and sizes of working sets.
  * @param {any} state
  */
 function plotsOf(state) {
@@ -141,10 +141,10 @@ function plotsOf(state) {
       show: duration,
     },
   ];
-  for (const [what, title] of [["size", "Size of the working set"], ["gap", "Duality gap"]]) {
-    const having = heads.filter((head) => `${head}.${what}` in values);
+  for (const [field, title] of [["size", "Size of the working set"], ["gap", "Duality gap"]]) {
+    const having = heads.filter((head) => `${head}.${field}` in values);
     const lines = having.map((head, i) => ({
-      name: `${head}.${what}`,
+      name: `${head}.${field}`,
       label: head.replace("_", " "),
       color: `series-${(i % 4) + 1}`,
     }));

@@ -1,20 +1,20 @@
-// How sure the heads may be: the reliability of their probabilities, and what their sets hold.
+// The calibration of the heads: the reliability of their probabilities, and the coverage of their sets.
 
 import { Curve, installed } from "./charts.js";
 import { byId, fill, headRow, number, row } from "./dom.js";
 import { percent, shown } from "./numbers.js";
 
 const CONFIDENCE = 0.9;
-const ABOUT = {
+const CAPTIONS = {
   classification:
-    "How often the last 1,000 predictions were right, by their probability. On the dashed line " +
-    "probabilities are exactly as good as they claim.",
+    "How often the last 1,000 predictions were right, by their probability. On the dashed line, " +
+    "probabilities are exactly right.",
   regression:
     "How often the prediction intervals of the last 1,000 predictions contained the number, by " +
-    "their confidence. On the dashed line they are exactly as good as they claim.",
+    "their confidence. On the dashed line, coverage is exactly the confidence.",
 };
 
-export class Certainty {
+export class Calibration {
   constructor() {
     this.place = byId("reliability", HTMLElement);
     /** @type {Curve | undefined} */
@@ -22,7 +22,7 @@ export class Certainty {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.reset());
   }
 
-  /** Forget everything, for another model. */
+  /** Forget everything before another model is shown. */
   reset() {
     this.curve?.close();
     this.curve = undefined;
@@ -31,14 +31,14 @@ export class Certainty {
   /** @param {any} state */
   show(state) {
     const task = state.task === "regression" ? "regression" : "classification";
-    byId("certainty-about", HTMLElement).textContent = ABOUT[task];
-    fill(byId("certainty-columns", HTMLElement), [headRow(["Head", ...NUMBERS[task].map(([name]) => name)])]);
+    byId("calibration-about", HTMLElement).textContent = CAPTIONS[task];
+    fill(byId("calibration-columns", HTMLElement), [headRow(["Head", ...NUMBERS[task].map(([name]) => name)])]);
     const rows = Object.entries(state.heads).map(([head, stats]) => {
       const { calibration } = /** @type {any} */ (stats);
       const numbers = NUMBERS[task].map(([, text]) => number(text(calibration ?? {})));
       return row(head.replace("_", " "), ...numbers);
     });
-    fill(byId("certainty-rows", HTMLElement), rows);
+    fill(byId("calibration-rows", HTMLElement), rows);
     if (installed) this.#draw(state, task);
   }
 
@@ -61,7 +61,7 @@ const LABELS = {
 };
 
 /**
- * The points of the head that answers: what it says, and what came.
+ * Return the points [claimed, observed] of the served head.
  * @param {any} calibration
  * @param {string} task
  * @returns {[number, number][]}
