@@ -34,7 +34,7 @@ class SequenceWaiters:
         except TimeoutError:
             raise NotReached(
                 f"model {model.name!r} is at sequence {model.published.sequence}, "
-                f"{sequence} was asked for"
+                f"not yet at {sequence}"
             ) from None
         finally:
             self._remove(model, waiter)

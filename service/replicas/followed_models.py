@@ -14,8 +14,8 @@ from service.model.live import Model
 from service.model.moment import Moment
 from service.model.published import Published
 from service.replicas.director import Director
-from service.replicas.fellows import Fellows
 from service.replicas.followed_views import FollowedViews
+from service.replicas.peers import Peers
 from service.samples.ids import RowId
 from service.settings import Settings
 from service.spec.heads import HeadName
@@ -33,12 +33,12 @@ class FollowedModels:
         engine: Predicting,
         director: Director,
         settings: Settings,
-        fellows: Fellows,
+        peers: Peers,
     ) -> None:
         self._engine = engine
         self._max_lag_seconds = settings.max_lag_seconds
         self._waiters = SequenceWaiters(settings.wait_seconds)
-        self.views = FollowedViews(director, fellows, self._waiters.wake, settings.models)
+        self.views = FollowedViews(director, peers, self._waiters.wake, settings.models)
 
     @property
     def metrics(self) -> Metrics:

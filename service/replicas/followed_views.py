@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from service.errors import Refusal
 from service.model.live import Model
 from service.replicas.director import Director, Target
-from service.replicas.fellows import Fellows, NoAnswer, NotConnected
 from service.replicas.followed_view import FollowedView
+from service.replicas.peers import NoAnswer, NotConnected, Peers
 from service.replicas.view_messages import ViewAnswer
 from service.views.follower import OutOfStep
 
@@ -36,10 +36,10 @@ class FollowedViews:
     """
 
     def __init__(
-        self, director: Director, fellows: Fellows, changed: Callable[[Model], None], most: int
+        self, director: Director, peers: Peers, changed: Callable[[Model], None], most: int
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._director, self._fellows, self._changed = director, fellows, changed
+        self._director, self._peers, self._changed = director, peers, changed
         self._most = most
         self._views: dict[str, FollowedView] = {}
         self._resting: dict[str, float] = {}
@@ -85,7 +85,7 @@ class FollowedViews:
         finally:
             for task in (*self._asking.values(), *self._leading.values()):
                 task.cancel()
-            await self._fellows.close()
+            await self._peers.close()
 
     def _look(self) -> None:
         """Find out who serves each view; drop views of models led here, and unused ones."""
@@ -131,7 +131,7 @@ class FollowedViews:
                 assert target is not None
                 try:
                     held = {view.name: view.held for view in given}
-                    await self._take(url, given, await self._fellows.views(target, held))
+                    await self._take(url, given, await self._peers.views(target, held))
                 except NotConnected:
                     self._director.suspect(target)
                     await asyncio.sleep(_PAUSE_SECONDS)

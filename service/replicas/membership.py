@@ -4,19 +4,19 @@ from typing import Any, NamedTuple
 
 from service.replicas.director import Director
 from service.replicas.followed_models import FollowedModels
-from service.replicas.given_views import GivenViews
+from service.replicas.served_views import ServedViews
 
 
 class Membership(NamedTuple):
     """The parts of a replica that deal with the rest of its fleet.
 
-    director: knows which replica leads a model. followed: models that others lead. given: serves
+    director: knows which replica leads a model. followed: models that others lead. served: serves
     the views of models that this one leads.
     """
 
     director: Director
     followed: FollowedModels
-    given: GivenViews
+    served: ServedViews
 
     def describe(self) -> dict[str, Any]:
         """Return what this replica knows of its fleet, and the views that it holds."""

@@ -1,9 +1,9 @@
-"""Published views as bytes: what predictions read, for processes that do not learn.
+"""Published views as bytes, for processes that predict but do not learn.
 
-`versions.Versions` is the side that learns, `follower.Follower` one that follows it; between them
-are bytes, whatever carries them. `tree` takes a view apart into its structure and its arrays,
-`differences` says what of an array has changed. `followings` writes the versions of all models for
-all who ask for them.
+`versions.Versions` writes a view's versions in the process that learns, `follower.Follower` reads
+them in another one; any transport may carry the bytes. `tree` takes a view apart into its structure
+and its arrays, `differences` finds the changes of an array, and `feeds` sends the versions of all
+models to their followers.
 
 It may import `service.model`.
 It is imported by `service.web`, `service.workers`, `service.replicas`.

@@ -14,12 +14,12 @@ from service.fleet.api_keys import FleetKeys
 from service.fleet.flushing import warn_of_flushing
 from service.fleet.opening import Fleet, connect, open_fleet
 from service.fleet.streams import grow_streams
-from service.replicas.fellows import Fellows
 from service.replicas.followed_models import FollowedModels
-from service.replicas.given_views import GivenViews
 from service.replicas.membership import Membership
+from service.replicas.peers import Peers
+from service.replicas.served_views import ServedViews
 from service.settings import Settings
-from service.views.followings import Followings
+from service.views.feeds import Feeds
 from service.web.formats.paths import VIEWS
 from service.web.roles import Roles
 
@@ -56,13 +56,11 @@ def joined(settings: Settings) -> Iterator[Fleet]:
         nats.close()
 
 
-def membership_of(
-    roles: Roles, engine: Engine, followings: Followings, settings: Settings
-) -> Membership:
+def membership_of(roles: Roles, engine: Engine, feeds: Feeds, settings: Settings) -> Membership:
     """What a replica with some roles gives to the others, and follows of them."""
-    fellows = Fellows(VIEWS)
-    followed = FollowedModels(engine, roles, settings, fellows)
-    return Membership(roles, followed, GivenViews(engine, followings, roles, roles.word))
+    peers = Peers(VIEWS)
+    followed = FollowedModels(engine, roles, settings, peers)
+    return Membership(roles, followed, ServedViews(engine, feeds, roles, roles.word))
 
 
 def keys_of(fleet: Fleet) -> FleetKeys:

@@ -29,7 +29,7 @@ from service.monitor.webhook import Webhook, deliver
 from service.replicas.membership import Membership
 from service.settings import Settings
 from service.storage.data_directory import open_storage, owned, side_path
-from service.views.followings import Followings
+from service.views.feeds import Feeds
 from service.web.formats.memory import MemoryBudget
 from service.web.http_server import (
     PATIENCE_SECONDS,
@@ -103,13 +103,13 @@ async def _serve(
     noted = alerts.Alerts(side_file, posted=webhook is not None)
     monitor = Monitor(engine, points.Points(side_file), noted)
     roles = _begin_roles(engine, fleet, settings) if fleet else None
-    followings = Followings()
+    feeds = Feeds()
     workers = None
     if settings.workers:
         check = roles.check if roles else None
-        workers = Workers(settings, engine, followings, ring, memory, listeners, check)
+        workers = Workers(settings, engine, feeds, ring, memory, listeners, check)
     leader = None if workers is None else workers.leader
-    membership = _membership(roles, engine, followings, settings) if roles else None
+    membership = _membership(roles, engine, feeds, settings) if roles else None
     config.app = create_app(engine, monitor, settings, streams, ring, memory, membership, leader)
     server = _Server(config, engine, streams, monitor, roles, workers)
     engine.ready.add_done_callback(lambda _: server.recovery_ended())
@@ -119,8 +119,8 @@ async def _serve(
         asyncio.create_task(watch_connections(server.server_state, settings.patience_seconds)),
     ]
     if workers is not None or membership is not None:
-        engine.watch(followings.changed)
-        watching.append(asyncio.create_task(followings.run(engine.recovered)))
+        engine.watch(feeds.changed)
+        watching.append(asyncio.create_task(feeds.run(engine.recovered)))
     if membership is not None:
         watching.append(asyncio.create_task(membership.followed.views.run()))
     if webhook is not None:
@@ -168,12 +168,10 @@ def _begin_roles(engine: Engine, fleet: "Fleet", settings: Settings) -> "Roles":
     return Roles(engine, fleet, settings)
 
 
-def _membership(
-    roles: "Roles", engine: Engine, followings: Followings, settings: Settings
-) -> Membership:
+def _membership(roles: "Roles", engine: Engine, feeds: Feeds, settings: Settings) -> Membership:
     from service.web.joining import membership_of
 
-    return membership_of(roles, engine, followings, settings)
+    return membership_of(roles, engine, feeds, settings)
 
 
 def _read_ring(settings: Settings, fleet: "Fleet | None") -> KeyRing:

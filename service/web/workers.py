@@ -11,7 +11,7 @@ from service.access.key_ring import KeyRing
 from service.engine.facade import Engine
 from service.errors import StartupError
 from service.settings import Settings
-from service.views.followings import Followings
+from service.views.feeds import Feeds
 from service.web.formats.memory import MemoryBudget
 from service.workers.leader import Leader
 from service.workers.processes import WorkerProcesses
@@ -38,13 +38,13 @@ class Workers:
         self,
         settings: Settings,
         engine: Engine,
-        followings: Followings,
+        feeds: Feeds,
         ring: KeyRing,
         memory: MemoryBudget,
         listeners: list[socket.socket],
         check: Callable[[], None] | None,
     ) -> None:
-        self.leader = Leader(engine, followings, ring.spent_elsewhere, lambda: memory.held, check)
+        self.leader = Leader(engine, feeds, ring.spent_elsewhere, lambda: memory.held, check)
         announcements = self.leader.announcements
         ring.spent = announcements.announce_spent
         ring.changed = lambda: announcements.announce_keys(written(ring.keys))

@@ -17,7 +17,7 @@ from service.model.live import Model
 from service.model.moment import Moment
 from service.samples.predicted import rows_of
 from service.samples.record import from_record
-from service.views.followings import Followings
+from service.views.feeds import Feeds
 from service.views.versions import Position
 from service.workers.channel import Channel, Kind
 from service.workers.messages import labels_from_plain, moments, refused
@@ -28,14 +28,12 @@ logger = logging.getLogger(__name__)
 class CallHandlers:
     """Handles the calls of all workers. Used on the event loop.
 
-    followings: the views that workers follow. model: returns the model of an id, or raises a
+    feeds: of the views that workers follow. model: returns the model of an id, or raises a
     Refusal.
     """
 
-    def __init__(
-        self, engine: Engine, followings: Followings, model: Callable[[int], Model]
-    ) -> None:
-        self._engine, self._followings, self._model = engine, followings, model
+    def __init__(self, engine: Engine, feeds: Feeds, model: Callable[[int], Model]) -> None:
+        self._engine, self._feeds, self._model = engine, feeds, model
         self._tasks: dict[Channel, set[asyncio.Task[None]]] = {}
         self._handlers: dict[int, Callable[..., None]] = {
             Kind.LEARN: self._learn,
@@ -118,13 +116,13 @@ class CallHandlers:
         if model.broken and not model.published.sequence:
             raise ModelBroken(f"model {model.name!r}: {model.broken}")
         await self._engine.reached(model, Moment(epoch, sequence))
-        position = await self._followings.noted(model) if followed else None
+        position = await self._feeds.noted(model) if followed else None
         published = model.published
         return [published.epoch, published.sequence, position]
 
     async def _newer(self, model_id: int, held: tuple[str, int] | None) -> bytes:
         position = None if held is None else Position(*held)
-        return await self._followings.newer(self._model(model_id), position)
+        return await self._feeds.newer(self._model(model_id), position)
 
     def _as_task(self, work: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., None]:
         """Return a handler that runs `work` as a task and sends its result."""

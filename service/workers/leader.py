@@ -6,7 +6,7 @@ from typing import Any
 
 from service.diagnostics.metrics import Histogram
 from service.engine.facade import Engine
-from service.views.followings import Followings
+from service.views.feeds import Feeds
 from service.workers.announcements import Announcements
 from service.workers.call_handlers import CallHandlers
 from service.workers.channel import Channel, Kind
@@ -22,7 +22,7 @@ Requests = dict[tuple[str, str, str], Histogram]
 class Leader:
     """Serves the workers of the process that learns.
 
-    followings: the views that they follow. requests: the durations of this process's requests and,
+    feeds: of the views that they follow. requests: the durations of this process's requests and,
     once reported, of theirs. spent: called with a key's id and the samples that a worker has
     admitted under its quota. held, check: see `Announcements`.
     """
@@ -30,7 +30,7 @@ class Leader:
     def __init__(
         self,
         engine: Engine,
-        followings: Followings,
+        feeds: Feeds,
         spent: Callable[[str, int], None],
         held: Callable[[], int],
         check: Callable[[], None] | None = None,
@@ -38,7 +38,7 @@ class Leader:
         self._engine, self._spent = engine, spent
         self.requests: Requests = {}
         self.announcements = Announcements(engine, held, check)
-        self._calls = CallHandlers(engine, followings, self.announcements.model)
+        self._calls = CallHandlers(engine, feeds, self.announcements.model)
         self._reports: dict[Channel, asyncio.Future[None]] = {}
 
     def connect(self, channel: Channel) -> None:

@@ -26,5 +26,5 @@ def add_fleet(
         """Views that are newer than those another replica holds, as soon as there are some."""
         with memory.lease() as lease:
             content = await read_body(request, settings.body_bytes, lease)
-        views, seal = await membership.given.answer(content, request.headers.get(SEAL, ""))
+        views, seal = await membership.served.answer(content, request.headers.get(SEAL, ""))
         return Response(views, media_type="application/octet-stream", headers={SEAL: seal})

@@ -13,15 +13,15 @@ from service.errors import NotLeader, NotReached, Unauthenticated, UnknownModel
 from service.model.learner import Learner
 from service.model.live import Model
 from service.model.moment import Moment
-from service.replicas import fellows as fellows_module
-from service.replicas.fellows import Fellows, NoAnswer
+from service.replicas import peers as peers_module
 from service.replicas.followed_models import FollowedModels
-from service.replicas.given_views import GivenViews
+from service.replicas.peers import NoAnswer, Peers
+from service.replicas.served_views import ServedViews
 from service.replicas.view_messages import SEAL, ask, read_question
 from service.samples.validation import read_samples
 from service.settings import Settings
 from service.spec.model import ModelSpec
-from service.views.followings import Followings
+from service.views.feeds import Feeds
 from tests.service.specs import PAPERS
 
 WORD = "a word"
@@ -34,8 +34,8 @@ class Leader:
     url, word, lag_seconds = "http://leader", WORD, 0.0
 
     def __init__(self) -> None:
-        self.followings = Followings()
-        self.given = GivenViews(self, self.followings, self, WORD)  # type: ignore[arg-type]
+        self.feeds = Feeds()
+        self.served = ServedViews(self, self.feeds, self, WORD)  # type: ignore[arg-type]
         self.learner = Learner(Model(7, "m", ModelSpec.model_validate(PAPERS)), "life.1")
         self.models = {"m": self.learner.model}
         self.answering = True
@@ -45,7 +45,7 @@ class Leader:
         samples = read_samples({"x": ROWS.tolist(), "y": [0, 1] * 5}, "classification")
         self.learner.absorb(self.learner.model.head_of["samples"], samples)
         self.learner.publish()
-        self.followings.changed([self.learner.model])
+        self.feeds.changed([self.learner.model])
 
     # As an engine.
     def model(self, name: str) -> Model:
@@ -63,7 +63,7 @@ class Leader:
     async def respond(self, request: httpx.Request) -> httpx.Response:
         if not self.answering:
             raise httpx.ConnectError("nobody is there")
-        told, seal = await self.given.answer(request.content, request.headers[SEAL])
+        told, seal = await self.served.answer(request.content, request.headers[SEAL])
         return response(told, seal)
 
 
@@ -113,10 +113,10 @@ async def following(**settings: Any) -> AsyncIterator[tuple[Leader, FollowedMode
         Engine(),  # type: ignore[arg-type]
         Elsewhere(leader),  # type: ignore[arg-type]
         Settings(_env_file=None, **{"max_lag_seconds": 3600.0} | settings),  # type: ignore[arg-type]
-        Fellows("/views", httpx.MockTransport(leader.respond)),
+        Peers("/views", httpx.MockTransport(leader.respond)),
     )
     running = [
-        asyncio.create_task(leader.followings.run(lambda: leader.models.values())),
+        asyncio.create_task(leader.feeds.run(lambda: leader.models.values())),
         asyncio.create_task(followed.views.run()),
     ]
     try:
@@ -298,24 +298,24 @@ class TestBytes:
         async def work() -> None:
             async with following() as (leader, _):
                 _, content, seal = ask(WORD, {"m": None})
-                told, sealed = await leader.given.answer(content, seal)
+                told, sealed = await leader.served.answer(content, seal)
 
                 def again(_: httpx.Request) -> httpx.Response:
                     return response(told, sealed)
 
-                fellows = Fellows("/views", httpx.MockTransport(again))
+                peers = Peers("/views", httpx.MockTransport(again))
                 with pytest.raises(NoAnswer, match="not of the replica"):
-                    await fellows.views(leader, {"m": None})
+                    await peers.views(leader, {"m": None})
 
         run(work)
 
     def test_an_answer_is_not_read_without_end(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(fellows_module, "MOST_BYTES", 100)
+        monkeypatch.setattr(peers_module, "MOST_BYTES", 100)
 
         async def work() -> None:
             async with following() as (leader, _):
-                fellows = Fellows("/views", httpx.MockTransport(leader.respond))
+                peers = Peers("/views", httpx.MockTransport(leader.respond))
                 with pytest.raises(NoAnswer, match="100 bytes"):
-                    await fellows.views(leader, {"m": None})
+                    await peers.views(leader, {"m": None})
 
         run(work)

@@ -194,7 +194,7 @@ def test_what_is_not_reached_in_time_is_to_be_tried_again(tmp_path: Path) -> Non
                 client.get("/v1/models/m?min_sequence=21"),
             ):
                 assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-                assert "21 was asked for" in answer.text
+                assert "not yet at 21" in answer.text
             assert client.get("/v1/models/m?min_sequence=-1").status_code == 422
     finally:
         server.close()

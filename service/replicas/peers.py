@@ -24,7 +24,7 @@ class NoAnswer(Exception):
     """The replica has given no usable answer."""
 
 
-class Fellows:
+class Peers:
     """Asks other replicas. path: where they serve views. Used on the event loop."""
 
     def __init__(self, path: str, transport: httpx.AsyncBaseTransport | None = None) -> None:

@@ -14,7 +14,7 @@ from service.replicas.view_messages import (
     read_question,
     tell,
 )
-from service.views.followings import Followings
+from service.views.feeds import Feeds
 from service.views.versions import Position
 
 logger = logging.getLogger(__name__)
@@ -25,13 +25,11 @@ _HOLD_SECONDS = 0.5
 _INLINE_BYTES = 1 << 20
 
 
-class GivenViews:
+class ServedViews:
     """Answers questions for views. word: this replica's secret. Used on the event loop."""
 
-    def __init__(
-        self, engine: Engine, followings: Followings, director: Director, word: str
-    ) -> None:
-        self._engine, self._followings = engine, followings
+    def __init__(self, engine: Engine, feeds: Feeds, director: Director, word: str) -> None:
+        self._engine, self._feeds = engine, feeds
         self._director, self._word = director, word
         self._taking: dict[str, asyncio.Task[bool]] = {}
 
@@ -83,7 +81,7 @@ class GivenViews:
             await self._lead(name)
         model = self._engine.model(name)
         try:
-            newer = await self._followings.newer(model, held)
+            newer = await self._feeds.newer(model, held)
         except UnknownModel:
             self._engine.model(name)  # another replica may lead it by now
             raise
