@@ -18,7 +18,7 @@ _MEMORY_LIMITS = (
 
 @functools.cache
 def usable_bytes() -> int:
-    """The memory of the container, or else of the machine."""
+    """Return the memory of the container, or else of the machine."""
     usable = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for path in _MEMORY_LIMITS:
         with contextlib.suppress(OSError, ValueError):  # "max" without a limit
@@ -27,14 +27,14 @@ def usable_bytes() -> int:
 
 
 def _split(given: Any) -> Any:
-    """The items of a list that a variable holds, separated by commas."""
+    """Return the items of a list that a variable holds, separated by commas."""
     if not isinstance(given, str):
         return given
     return tuple(part.strip() for part in given.split(",") if part.strip())
 
 
 def _split_names(given: Any) -> Any:
-    """The same, of names of hosts, whose case does not matter."""
+    """Return the same, of names of hosts, whose case does not matter."""
     return _split(given.lower()) if isinstance(given, str) else given
 
 

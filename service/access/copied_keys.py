@@ -10,7 +10,7 @@ _KEYS = TypeAdapter(list[Key])
 
 
 def written(keys: list[Key] | None) -> bytes | None:
-    """Keys as `CopiedKeys` takes them; None where none is needed."""
+    """Return keys as `CopiedKeys` takes them; None if none is needed."""
     return None if keys is None else _KEYS.dump_json(keys)
 
 
@@ -34,7 +34,7 @@ class CopiedKeys:
         return self._keys
 
     def version(self) -> int:
-        """How often keys came."""
+        """Return how often keys came."""
         return self._version
 
     def changing(self) -> AbstractContextManager[list[Key]]:

@@ -22,7 +22,7 @@ class KeyFile:
         self.name = str(self._path)
 
     def read(self) -> list[Key] | None:
-        """All keys; None if none was ever added."""
+        """Return all keys; None if none was ever added."""
         try:
             return _KEYS.validate_json(self._path.read_bytes())
         except FileNotFoundError:
@@ -39,7 +39,7 @@ class KeyFile:
             ) from None
 
     def version(self) -> tuple[int, ...] | None:
-        """What differs between two versions of the file."""
+        """Return what differs between two versions of the file."""
         try:
             stat = self._path.stat()
         except OSError:

@@ -53,7 +53,7 @@ class Grant(NamedTuple):
             self.check_quota()
 
     def check_quota(self) -> None:
-        """Raise QuotaExceeded where the key has to wait before it may send more samples."""
+        """Raise QuotaExceeded if the key has to wait before it may send more samples."""
         if self.quota is not None:
             self.quota.check()
 
@@ -69,17 +69,17 @@ class Grant(NamedTuple):
             self.quota.spend(-samples)
 
     def check(self, scope: Scope) -> None:
-        """Raise Forbidden where the key does not have this scope."""
+        """Raise Forbidden if the key does not have this scope."""
         if scope not in self.scopes:
             raise Forbidden(f"this key does not have the scope {scope!r}; use one that has")
 
     def check_model(self, name: str) -> None:
-        """Raise Forbidden where the key is not for this model, whether or not it exists."""
+        """Raise Forbidden if the key is not for this model, whether or not it exists."""
         if not name.startswith(self.prefix):
             raise Forbidden(f"this key is for models whose names begin with {self.prefix!r}")
 
     def check_all_models(self) -> None:
-        """Raise Forbidden where the key is for some models only."""
+        """Raise Forbidden if the key is for some models only."""
         if self.prefix:
             raise Forbidden(f"this key is only for models whose names begin with {self.prefix!r}")
 
@@ -89,7 +89,7 @@ class KeyRing:
 
     required: whether a request needs a key.
     spent: called with the id of a key and the samples that were admitted here under its quota.
-    changed: called when other keys are in force. Raises KeysError where they cannot be read.
+    changed: called when other keys are in force. Raises KeysError if they cannot be read.
     """
 
     def __init__(self, keys: ApiKeys) -> None:
@@ -105,14 +105,14 @@ class KeyRing:
 
     @property
     def keys(self) -> list[Key] | None:
-        """The keys in force; None where requests need none."""
+        """The keys in force; None if requests need none."""
         return list(self._keys.values()) if self.required else None
 
     def refresh(self) -> bool:
-        """Whether the keys have changed since the last look; the changed ones take effect.
+        """Return whether the keys have changed since the last look; the changed ones take effect.
 
         Keys that have vanished as a whole stay in force, so that nobody is admitted or locked out
-        by accident. Raises KeysError where they cannot be read; they stay as they were, and the
+        by accident. Raises KeysError if they cannot be read; they stay as they were, and the
         next call looks again.
         """
         version = self._source.version()
@@ -127,7 +127,7 @@ class KeyRing:
         return True
 
     def admit(self, authorization: bytes | None, need: Need) -> Grant:
-        """The grant of a request with this `Authorization` header, before its body is read.
+        """Return the grant of a request with this `Authorization` header, before its body is read.
 
         Raises Unauthenticated, Forbidden, QuotaExceeded.
         """
@@ -136,7 +136,7 @@ class KeyRing:
         return grant
 
     def grant(self, authorization: bytes | None) -> Grant:
-        """What the bearer of an `Authorization` header may do. Raises Unauthenticated."""
+        """Return what the bearer of an `Authorization` header may do. Raises Unauthenticated."""
         if not self.required:
             return self._everybody
         scheme, _, key = (authorization or b"").partition(b" ")
@@ -155,7 +155,7 @@ class KeyRing:
             grant.quota.spent_elsewhere(samples)
 
     def holds(self, grant: Grant) -> bool:
-        """Whether a grant is still in force."""
+        """Return whether a grant is still in force."""
         if not self.required:
             return True
         return self._grants.get(grant.key_id) is grant

@@ -57,13 +57,13 @@ class ApiKeys(Protocol):
     name: str
 
     def read(self) -> list[Key] | None:
-        """All keys; None if none was ever added. Raises KeysError."""
+        """Return all keys; None if none was ever added. Raises KeysError."""
 
     def version(self) -> object:
-        """A value that differs after each change; None if there is nothing to read."""
+        """Return a value that differs after each change; None if there is nothing to read."""
 
     def changing(self) -> AbstractContextManager[list[Key]]:
-        """All keys, to be changed in place by one process at a time.
+        """Return all keys, to be changed in place by one process at a time.
 
         They are durable, as the `with` block leaves them, once it has ended. Raises KeysError.
         """
@@ -97,7 +97,7 @@ def add_key(
 
 
 def revoke_key(keys: ApiKeys, name: str) -> None:
-    """Remove a key. Raises KeysError where there is none of this name."""
+    """Remove a key. Raises KeysError if there is none of this name."""
     with keys.changing() as known:
         left = [key for key in known if key.name != name]
         if len(left) == len(known):
@@ -106,5 +106,5 @@ def revoke_key(keys: ApiKeys, name: str) -> None:
 
 
 def digest(key: bytes) -> str:
-    """The SHA-256 of a whole key, hexadecimal."""
+    """Return the SHA-256 of a whole key, hexadecimal."""
     return hashlib.sha256(key).hexdigest()

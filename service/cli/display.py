@@ -36,7 +36,7 @@ class Frame:
         self.bars.stop()
 
     def line_is_due(self) -> bool:
-        """Whether no bars are drawn and it is time for a line."""
+        """Return whether no bars are drawn and it is time for a line."""
         if not self.bars.disable or time.monotonic() - self._last_line <= _LINE_SECONDS:
             return False
         self._last_line = time.monotonic()

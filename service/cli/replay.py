@@ -173,7 +173,7 @@ def _stream(
 
 
 def _named(data: "LabelledFile", batches: Iterator["Batch"]) -> Iterator[tuple[Any, list[Any]]]:
-    """The batches, with the names of a header."""
+    """Yield the batches, with the names of a header."""
     from service.client.batches import Table
 
     for X, y in batches:

@@ -181,7 +181,7 @@ def promote(model: str, challenger: str, url: str) -> None:
 
 
 def _standing(row: dict[str, Any]) -> tuple[str, ...]:
-    """A row of the scoreboard, in words."""
+    """Return a row of the scoreboard, in words."""
     first = row["model"], f"{row['lag']:,}", f"{row['samples']:,}"
     if row["interval"] is None:
         return (*first, *["-"] * 4, row["better"] or "-")
@@ -192,7 +192,7 @@ def _standing(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _how_well(stats: dict[str, Any]) -> str:
-    """A head's scores and size, in words."""
+    """Return a head's scores and size, in words."""
     scores, words = stats["prequential"], []
     if scores.get("samples"):
         if scores.get("accuracy") is not None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """A table in lines, the first its head, with columns as wide as their widest cells."""
+    """Return a table in lines, the first its head, with columns as wide as their widest cells."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -46,7 +46,7 @@ def read(
 
 
 def _joined(parts: list[Matrix | list[list[Any]]]) -> Matrix | list[list[Any]]:
-    """The rows of all parts, as lists if some of them are."""
+    """Return the rows of all parts, as lists if some of them are."""
     matrices = [part for part in parts if not isinstance(part, list)]
     if len(matrices) == len(parts):
         return concatenate_rows(matrices)

@@ -40,13 +40,13 @@ def watch(model: str, count: int | None, url: str) -> None:
 
 
 def line_of(state: Mapping[str, Any]) -> str:
-    """A state in one line."""
+    """Return a state in one line."""
     numbers = [f"{name} {text}" for name, text in _numbers(state)]
     return f"{state['model']} at {state['sequence']:,}: {', '.join(numbers)}"
 
 
 def table_of(state: Mapping[str, Any]) -> "Table":
-    """A state as a table, with the last predictions below."""
+    """Return a state as a table, with the last predictions below."""
     from rich.table import Table
     from rich.text import Text
 

@@ -26,7 +26,7 @@ _SCALAR = (str, bytes, bool, int, float, np.generic)
 class Batch(NamedTuple):
     """Rows as `rows_of` gives them, and their n labels or numbers.
 
-    weight: a number for all of them, or one for each; None where all count 1.
+    weight: a number for all of them, or one for each; None if all count 1.
     """
 
     X: Any
@@ -227,7 +227,7 @@ def _numbers_or_lists(X: Any) -> Any:
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value as it is sent: a number, a boolean, a text, or None where it is missing.
+    """Return a value as it is sent: a number, a boolean, a text, or None if it is missing.
 
     Raises TypeError.
     """
@@ -255,5 +255,5 @@ def _labels_of(y: Any) -> Any:
 
 
 def _is_sized(X: Any) -> bool:
-    """Whether rows can be counted and indexed, as those of an array or a list."""
+    """Return whether rows can be counted and indexed, as those of an array or a list."""
     return isinstance(X, Sequence | Table) or hasattr(X, "__array__") or hasattr(X, "to_numpy")

@@ -25,7 +25,7 @@ class ClientError(Exception):
     """A call that failed.
 
     acknowledged: how many samples of the call, or of the stream so far, the server had
-        acknowledged; None where nothing was to be learned.
+        acknowledged; None if nothing was to be learned.
     idempotency_key: the key of the call. The same call with this key continues where it stopped:
         samples that were learned already are not learned again.
     """
@@ -112,7 +112,7 @@ class TooLargeMessage(AnswerLost):
 
 
 def may_pass(error: ClientError) -> bool:
-    """Whether the same request may succeed later."""
+    """Return whether the same request may succeed later."""
     if isinstance(error, Refused):
         return error.status in _OF_A_MOMENT
     lasting = isinstance(error, Unsuitable | TooLargeMessage)

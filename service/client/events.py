@@ -26,7 +26,7 @@ class EventReader:
         self._event: dict[str, str] = {}
 
     def request(self) -> Request:
-        """The request that goes on after the last event."""
+        """Return the request that goes on after the last event."""
         self._event = {}
         headers = {} if self._last_id is None else {"last-event-id": self._last_id}
         return Request("GET", self._path, headers=headers)
@@ -42,7 +42,7 @@ class EventReader:
             decode_reply(Request("GET", self._path), reply)
 
     def take(self, line: str) -> dict[str, Any] | None:
-        """The state that a line completes, if it does."""
+        """Return the state that a line completes, if it does."""
         if line:
             name, _, value = line.partition(": ")
             self._event[name] = value
@@ -59,5 +59,5 @@ class EventReader:
         return data if event.get("event") == "state" else None
 
     def again(self, error: ClientError | None = None) -> Pause:
-        """The pause before the next connection; raises the error if there is to be none."""
+        """Return the pause before the next connection; raises the error if there is to be none."""
         return self._patience.pause(error or AnswerLost(f"{self._path} ended"))

@@ -56,12 +56,12 @@ class Predictions(NamedTuple):
     predictions: (n,) labels, or float64 for a regression.
     decisions: float64, (n,) or (n, classes).
     epoch: of the sequence; over several requests that of the last.
-    probabilities: (n, classes) float64 of classes, None where they were not asked for.
+    probabilities: (n, classes) float64 of classes, None if they were not asked for.
     deviations: (n,) float64 standard deviations of targets, as probabilities of a regression.
-    sets: of each row the classes in its prediction set; None where they were not asked for.
+    sets: of each row the classes in its prediction set; None if they were not asked for.
     intervals: (n, 2) float64 the ends of each row's prediction interval, infinite where nothing
-        bounds it yet; None where they were not asked for.
-    explanations: of each row why, as plain data of the server; None where it was not asked.
+        bounds it yet; None if they were not asked for.
+    explanations: of each row why, as plain data of the server; None if it was not asked.
     ids: under which the rows wait for their labels; None of a call without. decisions are NaN
         where the server gave an answer that it had given before.
     """
@@ -173,7 +173,7 @@ def result_of(response: Mapping[str, Any]) -> Learned | Labelled | Predictions:
 
 
 def _of_samples(responses: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
-    """What the responses say of each sample; None where they say nothing any longer."""
+    """Return what the responses say of each sample; None if they say nothing any longer."""
     return [
         value
         for response in responses
@@ -200,7 +200,7 @@ def _lists(results: Sequence[Mapping[str, Any]], name: str) -> list[Any] | None:
 
 
 def _intervals(results: Sequence[Mapping[str, Any]]) -> Array | None:
-    """(n, 2) ends; those that nothing bounds are infinite."""
+    """Return (n, 2) ends; those that nothing bounds are infinite."""
     ends = _numbers(results, "prediction_interval")
     return None if ends is None else np.where(np.isnan(ends), [-np.inf, np.inf], ends)
 

@@ -63,7 +63,7 @@ class Session:
 
     @classmethod
     def of(cls, producer: str | None, first: int | None, patience: float) -> "Session":
-        """The session of a source that goes on at a number, or else begins with new numbers.
+        """Return the session of a source that goes on at a number, or else begins with new numbers.
 
         A source that starts anew without saying where it goes on would otherwise use numbers again,
         and the server would answer without learning.

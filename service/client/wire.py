@@ -173,7 +173,7 @@ def authorization(key: str | None) -> dict[str, str]:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether a URL means this machine, which for a proxy would be the proxy's own."""
+    """Return whether a URL means this machine, which for a proxy would be the proxy's own."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback

@@ -25,7 +25,7 @@ class File(NamedTuple):
 
 
 def read_files() -> dict[str, File]:
-    """All files by name."""
+    """Return all files by name."""
     found = dict(_WITHOUT_PLOTS)
     for entry in files(__package__).joinpath("static").iterdir():
         if entry.name.rpartition(".")[2] in _MEDIA_TYPES:

@@ -50,7 +50,7 @@ def fetch(folder: Path = _STATIC) -> None:
 
 
 def _packed(folder: Path) -> Path:
-    """The package's file, from npm. Raises CannotFetch."""
+    """Return the package's file, from npm. Raises CannotFetch."""
     npm = shutil.which("npm")
     if npm is None:
         raise CannotFetch(

@@ -30,7 +30,7 @@ class JsonFormatter(logging.Formatter):
     """Formats a record as one line of JSON in ASCII."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line."""
         line: dict[str, Any] = {
             "time": _time(record),
             "level": record.levelname,
@@ -52,17 +52,17 @@ class TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def formatTime(self, record: logging.LogRecord, _: str | None = None) -> str:  # noqa: N802
-        """The time in UTC, as in JSON."""
+        """Return the time in UTC, as in JSON."""
         return _time(record)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        """The line without an exception."""
+        """Return the line without an exception."""
         fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
         return super().formatMessage(record) + fields
 
 
 def _time(record: logging.LogRecord) -> str:
-    """The time of a record as RFC 3339 has it, in UTC."""
+    """Return the time of a record as RFC 3339 has it, in UTC."""
     time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
     return time.replace("+00:00", "Z")
 

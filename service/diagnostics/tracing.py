@@ -68,7 +68,7 @@ class Trace:
         return headers
 
     def ids(self) -> dict[str, str]:
-        """The ids in a line of the log."""
+        """Return the ids in a line of the log."""
         if not self.trace_id:
             return {"request_id": self.request_id}
         return {
@@ -83,14 +83,14 @@ _CURRENT: ContextVar[Trace | None] = ContextVar("trace", default=None)
 
 
 def begin(headers: Iterable[tuple[bytes, bytes]]) -> Trace:
-    """The trace of a request whose task begins."""
+    """Return the trace of a request whose task begins."""
     trace = Trace(headers)
     _CURRENT.set(trace)
     return trace
 
 
 def current() -> Trace | None:
-    """The trace of the present request."""
+    """Return the trace of the present request."""
     return _CURRENT.get()
 
 

@@ -25,7 +25,7 @@ class Recorded(NamedTuple):
 
 
 def recorded(block: Sequence[Entry]) -> Recorded:
-    """What the records of a block's entries hold, one after another."""
+    """Return what the records of a block's entries hold, one after another."""
     if block[0].kind == "labels":
         return together([Recorded(*from_labels_record(entry.record)) for entry in block])
     return together([Recorded(from_record(entry.record)) for entry in block])
@@ -102,7 +102,7 @@ def _absorbed(learner: Learner, head: HeadName, content: Recorded) -> Answers:
 
 
 def joined_answer(before: Sequence[Results], last: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a large request: that of its last part, with all results before it."""
+    """Return the answer to a large request: that of its last part, with all results before it."""
     if not before:
         return last
     parts = [*before, last["results"]]

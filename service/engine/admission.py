@@ -49,7 +49,7 @@ def admit(
     usable: Callable[[Model], Learner],
     time: Callable[[], int],
 ) -> Admission:
-    """What becomes of a group of requests.
+    """Return what becomes of a group of requests.
 
     A model's predictions come before what it learns, which has no place between them: so they cut
     no block. No label of the same group finds their rows, as nobody knows yet that they wait.
@@ -129,7 +129,7 @@ def _admit_to(
 
 
 def limits_of(settings: Settings) -> Limits:
-    """What one model may meet."""
+    """Return what one model may meet."""
     most_bytes = settings.model_bytes or usable_bytes() // 2
     return Limits(settings.classes, settings.features, most_bytes)
 
@@ -142,7 +142,7 @@ def count_rejected(request: LearnRequest | LabelRequest) -> None:
 def _accept_labels(
     request: LabelRequest, draft: Draft, joining: Joining, of_group: Admission
 ) -> Accepted | None:
-    """Look for the rows of labels; None where none is learned. Raises what `Draft.add` raises."""
+    """Look for the rows of labels; None if none is learned. Raises what `Draft.add` raises."""
     draft.check(request.expected)
     found = joining.look_up(request.labels)
     start = 0

@@ -40,7 +40,7 @@ def check_floats(name: str, arrays: Arrays) -> None:
 
 
 def is_double(name: str, arrays: Arrays) -> bool:
-    """Whether an array is of 64-bit floats."""
+    """Return whether an array is of 64-bit floats."""
     return bool(arrays[name].dtype == np.float64)
 
 

@@ -17,7 +17,7 @@ _FREE = ("serve", "pending")
 
 
 def check_champion(name: str, champion: Model, spec: ModelSpec) -> None:
-    """Raise Invalid where a model of a spec cannot follow another one."""
+    """Raise Invalid if a model of a spec cannot follow another one."""
     if champion.name == name:
         raise _refused("/follows", "a model cannot follow itself: name another one")
     if champion.champion is not None:
@@ -62,7 +62,7 @@ def _of_state(champion: Learner, spec: ModelSpec) -> LoadedModel:
 
 
 def _check_fits(champion: Model, spec: ModelSpec) -> None:
-    """Raise Invalid where a state was made by another spec, but for the heads that are kept."""
+    """Raise Invalid if a state was made by another spec, but for the heads that are kept."""
     own, given = champion.spec, spec
     for name in type(spec).model_fields:
         dropped = name in HEADS and getattr(given, name) is None

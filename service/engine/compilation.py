@@ -24,7 +24,7 @@ Process = subprocess.Popen[str]
 
 @contextlib.contextmanager
 def compiling() -> Iterator[Process | None]:
-    """The running process, which ends with the context; None where all is compiled already."""
+    """The running process, which ends with the context; None if all is compiled already."""
     use_compile_cache()
     if is_complete():
         yield None

@@ -63,13 +63,13 @@ def parts() -> tuple[Part, ...]:
 
 
 def parts_of(spec: ModelSpec, sparse: bool) -> list[Part]:
-    """What a model of this spec runs on dense rows, or on those and on sparse ones."""
+    """Return what a model of this spec runs on dense rows, or on those and on sparse ones."""
     codes = _codes_of(spec)
     return [part for part in parts() if part.sparse <= sparse and part.code in codes]
 
 
 def needed_first() -> list[Part]:
-    """What the default model runs on dense rows."""
+    """Return what the default model runs on dense rows."""
     return parts_of(*_OFTEN[0])
 
 
@@ -113,7 +113,7 @@ def collecting_seldom() -> Iterator[None]:
 
 
 def _parts() -> Iterator[Part]:
-    """Each kind of head, that with the longest part first, so that it begins first."""
+    """Yield each kind of head, that with the longest part first, so that it begins first."""
     for head, kind in KINDS.items():
         for spec in kind.specs():
             code = head, kind.code(spec)
@@ -129,7 +129,7 @@ def _rank(part: Part) -> int:
 
 
 def _codes_of(spec: ModelSpec) -> set[tuple[str, Hashable]]:
-    """What decides which compiled code a model of this spec runs."""
+    """Return what decides which compiled code a model of this spec runs."""
     codes: set[tuple[str, Hashable]] = {(name, KINDS[name].code(spec)) for name in spec.heads}
     return codes if spec.prepare is None else codes | {_PREPARATION}
 

@@ -30,7 +30,7 @@ class Duplicates:
         self._replies: list[tuple[Waiter, Any]] = []
 
     def recognise(self, model: int, key: bytes, digest: bytes, waiter: Waiter) -> bool:
-        """Whether a request is a duplicate, which is answered and not learned.
+        """Return whether a request is a duplicate, which is answered and not learned.
 
         This is the one place where duplicates are recognised. Raises StorageFailed.
         """
@@ -44,7 +44,7 @@ class Duplicates:
         return True
 
     def knows(self, model: int, key: bytes | None) -> bool:
-        """Whether a request was written under a key, whatever became of it then."""
+        """Return whether a request was written under a key, whatever became of it then."""
         return key is not None and self._keys.holds(model, key)
 
     def add(self, keyed: KeyedRequest, waiter: Waiter) -> None:
@@ -53,7 +53,7 @@ class Duplicates:
         self.new.append(keyed)
 
     def replies(self, others: list[tuple[Waiter, Any]]) -> list[tuple[Waiter, Any]]:
-        """The replies to the duplicates of what has a reply by now, each of them once.
+        """Return the replies to the duplicates of what has a reply by now, each of them once.
 
         others: replies to the group's other requests. A duplicate of a request that could not be
         written gets the same error.
@@ -69,7 +69,7 @@ class Duplicates:
 
 
 def _repeated(result: Any, same: bool) -> Any:
-    """The result of a request whose key came in the same group with this result."""
+    """Return the result of a request whose key came in the same group with this result."""
     if isinstance(result, StorageFailed):
         return result
     if not same:
@@ -78,7 +78,7 @@ def _repeated(result: Any, same: bool) -> Any:
 
 
 def _first_answer(row: KeyedRequest) -> Any:
-    """The result of a request whose key is in the journal."""
+    """Return the result of a request whose key is in the journal."""
     if row.answer is None:
         return AnswerMissing(
             f"these samples were learned, up to sequence {row.sequence}, but the journal has lost "

@@ -158,19 +158,19 @@ class Engine:
         self._delivery.before(watcher)
 
     def waiting(self) -> Waiting:
-        """What waits to be learned."""
+        """Return what waits to be learned."""
         return self._queue.waiting()
 
     def is_model(self, name: str) -> bool:
-        """Whether there is a model of this name, in any phase."""
+        """Return whether there is a model of this name, in any phase."""
         return self._writer.models.get(name) is not None
 
     def recovered_model(self, name: str) -> Model | None:
-        """The model of a name, in any phase, if it is learned here; on any thread."""
+        """Return the model of a name, in any phase, if it is learned here; on any thread."""
         return self._writer.models.get(name)
 
     def recovered(self) -> list[Model]:
-        """All models that exist so far, in any phase; on any thread."""
+        """Return all models that exist so far, in any phase; on any thread."""
         return self._writer.models.all()
 
     @property
@@ -184,7 +184,7 @@ class Engine:
         return self._phase.accepting
 
     def model(self, name: str) -> Model:
-        """The live model of this name. Raises NotReady, UnknownModel, NotLeader."""
+        """Return the live model of this name. Raises NotReady, UnknownModel, NotLeader."""
         self._phase.check_readable()
         model = self._writer.models.get(name)
         if model is None:
@@ -194,7 +194,7 @@ class Engine:
         return model
 
     def models(self) -> list[Model]:
-        """All live models by name. Raises NotReady."""
+        """Return all live models by name. Raises NotReady."""
         self._phase.check_readable()
         return sorted(self._writer.models.all(), key=lambda model: model.name)
 
@@ -279,7 +279,7 @@ class Engine:
             raise
 
     def followers(self, champion: Model) -> list[Model]:
-        """The models that follow another one, oldest first. Raises NotReady."""
+        """Return the models that follow another one, oldest first. Raises NotReady."""
         self._phase.check_readable()
         return self._writer.challengers.followers(champion)
 
@@ -290,7 +290,7 @@ class Engine:
     async def view(
         self, model: Model, head: HeadName, rows: Rows | None, awaited: Moment | None = None
     ) -> Published:
-        """The published view to predict rows with, once what they run is compiled.
+        """Return the published view to predict rows with, once what they run is compiled.
 
         awaited: what the view must have reached. Raises NotReady, AnotherState, NotReached.
         """
@@ -302,7 +302,7 @@ class Engine:
         return model.published
 
     async def moment(self, model: Model) -> Moment:
-        """The epoch and sequence that a model has now."""
+        """Return the epoch and sequence that a model has now."""
         return Moment(model.published.epoch, model.published.sequence)
 
     async def reached(self, model: Model, awaited: Moment) -> None:
@@ -316,7 +316,7 @@ class Engine:
         self._phase.check_usable(model)
 
     def _is_busy(self) -> bool:
-        """Whether requests are being learned, or wait for that."""
+        """Return whether requests are being learned, or wait for that."""
         return self.metrics.busy_since is not None or self._queue.waiting().samples > 0
 
     def _fail(self, group: list[Item]) -> None:

@@ -41,7 +41,7 @@ def following_blocks(
 ) -> Iterator[FollowedBlock]:
     """Return the blocks that a challenger learns in its next turn; its champion has learned them.
 
-    Raises StartupError where the journal cannot be read or does not go back that far.
+    Raises StartupError if the journal cannot be read or does not go back that far.
     """
     reached, n_bytes = challenger.sequence, 0
     first = reached

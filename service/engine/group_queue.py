@@ -77,7 +77,7 @@ class GroupQueue(Generic[T]):
             self._changed.notify()
 
     def waiting(self) -> Waiting:
-        """What is in the queue now."""
+        """Return what is in the queue now."""
         with self._changed:
             seconds = time.monotonic() - self._items[0].since if self._items else 0.0
             return Waiting(self._waiting, self._waiting_bytes, seconds)
@@ -122,7 +122,7 @@ class GroupQueue(Generic[T]):
         return group
 
     def _check_share(self, owner: Hashable, samples: int, n_bytes: int) -> None:
-        """Raise QueueFull where an owner has taken its share."""
+        """Raise QueueFull if an owner has taken its share."""
         of_samples, of_bytes = self._of_owners.get(owner, (0, 0))
         too_many = of_samples and of_samples + samples > self._most_samples // 2
         if too_many or (of_bytes and of_bytes + n_bytes > self._most_bytes // 2):

@@ -52,17 +52,17 @@ def header_key(values: Sequence[str], client: str) -> bytes | None:
 
 
 def frame_key(client: str, producer: str, frame_id: int | str) -> bytes:
-    """The key of a frame that brings samples, on a stream with a checked producer."""
+    """Return the key of a frame that brings samples, on a stream with a checked producer."""
     return _digest(_KEY_BYTES, f"{_text(client)} {producer} {json.dumps(frame_id)}".encode())
 
 
 def read_producer(value: str | None) -> str | None:
-    """The producer in a stream's query. Raises Invalid."""
+    """Return the producer in a stream's query. Raises Invalid."""
     return None if value is None else _checked(value, "producer")
 
 
 def body_digest(head: HeadName, record: bytes) -> bytes:
-    """The digest of a request's head and, whatever format they came in, its samples."""
+    """Return the digest of a request's head and, whatever format they came in, its samples."""
     return _digest(_BODY_BYTES, head.encode() + b" " + record)
 
 

@@ -32,7 +32,7 @@ _AT_A_TIME = 2
 
 
 def _products_as_set(_: int) -> AbstractContextManager[None]:
-    """All replicas compute with one thread."""
+    """Return a context that changes nothing: replicas compute with one thread anyway."""
     return nullcontext()
 
 
@@ -83,7 +83,7 @@ class Follower:
     def begin_term(self) -> None:
         """Write that this replica leads from the log's end on, which is learned by then.
 
-        Raises NotLeader where that cannot be reached, StorageFailed, StartupError.
+        Raises NotLeader if that cannot be reached, StorageFailed, StartupError.
         """
         learner, journal, number = self.learner, self._storage.journal, self.entry.number
         for _ in range(_ATTEMPTS):
@@ -157,7 +157,7 @@ class Leading:
         return {name: one.learner.sequence for name, one in self._followed.items()}
 
     def leads(self, name: str) -> bool:
-        """Whether this server learns a model."""
+        """Return whether this server learns a model."""
         return self._models.get(name) is not None
 
     async def lead(self, name: str) -> bool:

@@ -56,24 +56,24 @@ class LiveModels:
         return len(self._learners)
 
     def get(self, name: str) -> Model | None:
-        """The model of this name, if there is one."""
+        """Return the model of this name, if there is one."""
         learner = self._learners.get(name)
         return None if learner is None else learner.model
 
     def with_id(self, model_id: int) -> Learner | None:
-        """The learner of the model of this number, if there is one."""
+        """Return the learner of the model of this number, if there is one."""
         return next((one for one in self.learners() if one.model.id == model_id), None)
 
     def all(self) -> list[Model]:
-        """All models, oldest first."""
+        """Return all models, oldest first."""
         return [learner.model for learner in self.learners()]
 
     def learners(self) -> list[Learner]:
-        """The learners of all models, oldest first."""
+        """Return the learners of all models, oldest first."""
         return sorted(self._learners.copy().values(), key=lambda learner: learner.model.id)
 
     def followers(self, champion: Model) -> list[Learner]:
-        """The learners of those that follow a model, oldest first."""
+        """Return the learners of those that follow a model, oldest first."""
         return [one for one in self.learners() if one.model.champion is champion]
 
     def needed_after(self, champion: Model) -> int | None:
@@ -133,7 +133,7 @@ class LiveModels:
             self.changes += 1
 
     def is_released(self, name: str) -> bool:
-        """Whether a model was learned here, and is learned elsewhere since."""
+        """Return whether a model was learned here, and is learned elsewhere since."""
         return name in self._released
 
     def forget_released(self, name: str) -> None:
@@ -157,7 +157,7 @@ class LiveModels:
         logger.info("model %s: loaded %s, %s", name, path, describe(loaded))
 
     def create(self, name: str, spec: ModelSpec, *others: ModelSpec) -> tuple[Model, bool]:
-        """The model of this name and spec, and whether it is new.
+        """Return the model of this name and spec, and whether it is new.
 
         others: specs that an existing model may have instead.
         Raises ModelExists, TooManyModels, StorageFailed.
@@ -188,7 +188,7 @@ class LiveModels:
         return loaded.learner
 
     def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
-        """The model of this name and state, and whether it is new.
+        """Return the model of this name and state, and whether it is new.
 
         Raises StateExists, TooManyModels, StorageFailed.
         """
@@ -218,11 +218,11 @@ class LiveModels:
         self.changes += 1
 
     def state(self, model: Model) -> State:
-        """A copy of what a model has learned. Raises UnknownModel, ModelBroken."""
+        """Return a copy of what a model has learned. Raises UnknownModel, ModelBroken."""
         return State(*self.usable(model).state())
 
     def _check_room(self) -> None:
-        """Raise TooManyModels where no other model may be made."""
+        """Raise TooManyModels if no other model may be made."""
         if len(self) >= self._most:
             raise TooManyModels(
                 f"this server has {len(self)} models and may have {self._most}; "
@@ -244,11 +244,11 @@ class LiveModels:
         check_moment(model.name, learner.epoch, learner.sequence, expected)
 
     def is_live(self, model: Model) -> bool:
-        """Whether a model has not been deleted."""
+        """Return whether a model has not been deleted."""
         return self.get(model.name) is model
 
     def learner(self, model: Model) -> Learner:
-        """The learner of a model. Raises UnknownModel if it was deleted, NotLeader."""
+        """Return the learner of a model. Raises UnknownModel if it was deleted, NotLeader."""
         if not model.led:
             raise NotLeader(f"another replica leads model {model.name!r}; nothing was learned here")
         if not self.is_live(model):
@@ -256,7 +256,7 @@ class LiveModels:
         return self._learners[model.name]
 
     def usable(self, model: Model) -> Learner:
-        """The learner of a model that learns. Raises UnknownModel, ModelBroken."""
+        """Return the learner of a model that learns. Raises UnknownModel, ModelBroken."""
         learner = self.learner(model)
         if model.broken:
             raise ModelBroken(f"model {model.name!r}: {model.broken}")
@@ -272,7 +272,7 @@ def mark_broken(learner: Learner, error: Exception) -> NotYetLearned:
 
 
 def not_yet_learned(model: Model) -> NotYetLearned:
-    """The answer to a request that is in the journal of a broken model."""
+    """Return the answer to a request that is in the journal of a broken model."""
     return NotYetLearned(
         f"model {model.name!r}: {model.broken}; the request is in the journal, and a restart "
         "carries it out"

@@ -50,7 +50,7 @@ class LoadedModel(NamedTuple):
         return self.learner.model
 
     def matrix(self, X: Matrix | list[list[Any]], names: Sequence[str] | None) -> Matrix:
-        """Rows of a file as the model's heads take them. Raises InvalidSamples.
+        """Return rows of a file as the model's heads take them. Raises InvalidSamples.
 
         names: of the columns, if the file has them.
         """
@@ -144,7 +144,7 @@ def fill_model(model: Model, state: State, source: str) -> LoadedModel:
 
 
 def spec_in(state: State, source: str) -> ModelSpec:
-    """The spec in a state. Raises ModelFileError, which calls the state `source`."""
+    """Return the spec in a state. Raises ModelFileError, which calls the state `source`."""
     try:
         return read_stored_spec(state.plain["spec"])
     except (KeyError, TypeError, WolfstreamError):
@@ -166,7 +166,7 @@ def _unusable(source: str, error: DamagedSnapshot) -> ModelFileError:
 
 
 def describe(loaded: LoadedModel) -> str:
-    """The origin of a model, in one line."""
+    """Return the origin of a model, in one line."""
     published = loaded.model.published
     sequence, head = published.sequence, published.heads[loaded.model.spec.serve]
     what = "regression" if head.classes is None else f"{len(head.classes)} classes"

@@ -44,7 +44,7 @@ class Orders:
         self.refits = Refits(self._take_window, self._keep_fit, settings.refits)
 
     async def create(self, name: str, *specs: ModelSpec) -> tuple[Model, bool]:
-        """A model of this spec and whether it is new.
+        """Return a model of this spec and whether it is new.
 
         specs: a new model's, then others that an existing one may have instead.
         Raises ModelExists, TooManyModels, StorageFailed.
@@ -57,7 +57,7 @@ class Orders:
     async def follow(
         self, name: str, champion: Model, spec: ModelSpec, start: Start
     ) -> tuple[Model, bool]:
-        """A model that learns what another one learns from now on, and whether it is new.
+        """Return a model that learns what another one learns from now on, and whether it is new.
 
         start: what it starts from. Raises Invalid, ModelExists, TooManyModels, ModelBroken,
         UnknownModel, StorageFailed.
@@ -92,7 +92,7 @@ class Orders:
         return description
 
     async def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
-        """A model that was uploaded, durable, and whether it is new.
+        """Return a model that was uploaded, durable, and whether it is new.
 
         Raises StateExists, TooManyModels, StorageFailed.
         """
@@ -101,7 +101,7 @@ class Orders:
         return added
 
     async def state(self, model: Model) -> State:
-        """A copy of what a model has learned so far. Raises ModelBroken, UnknownModel."""
+        """Return a copy of what a model has learned so far. Raises ModelBroken, UnknownModel."""
         self._phase.check_usable(model)
         state: State = await self.in_order(model, lambda: self._writer.models.state(model))
         return state
@@ -125,7 +125,7 @@ class Orders:
         return self.refits.start(model)
 
     async def history(self, model: Model) -> list[dict[str, Any]]:
-        """The kept snapshots of a model, newest first. Raises NotReady."""
+        """Return the kept snapshots of a model, newest first. Raises NotReady."""
         self._phase.check_readable()
         return await asyncio.to_thread(self._writer.history.describe, model)
 
@@ -160,7 +160,7 @@ class Orders:
         return description
 
     async def in_order(self, model: Model | None, run: Callable[[], Any], samples: int = 1) -> Any:
-        """The result of a function that the writer calls when its turn comes in the queue.
+        """Return the result of a function that the writer calls when its turn comes in the queue.
 
         model: that it is about, whose requests it comes between; None of none. samples: for how
         many it takes room in the queue; one for which there is always room takes none.
@@ -171,7 +171,7 @@ class Orders:
         return await answer
 
     async def next_turn(self, model: Model) -> Turn:
-        """What a model that follows another one is to learn next."""
+        """Return what a model that follows another one is to learn next."""
         turn: Turn = await self.in_order(
             model, lambda: self._writer.challengers.next_turn(model), samples=0
         )

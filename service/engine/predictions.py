@@ -63,7 +63,7 @@ class Remembering:
         self._first = 0 if pending is None else pending.remembered
 
     def take(self, request: RememberRequest, threads: int) -> Remembered:
-        """What is written of a prediction. Raises Invalid, TooLarge, IdTaken."""
+        """Return what is written of a prediction. Raises Invalid, TooLarge, IdTaken."""
         response, ids = request.response, request.ids
         pending = waits(self._model, self._pending)
         rows = rows_record(request.rows)
@@ -91,7 +91,7 @@ class Remembering:
         return Remembered(request, ToRemember(entry, predicted), response)
 
     def _earlier(self, pending: Pending, request: RememberRequest, rows: bytes) -> Predicted | None:
-        """The same request, if it came before. Raises IdTaken where another has one of its ids."""
+        """The same request, if it came before. Raises IdTaken if another has one of its ids."""
         ids = request.ids
         taken = pending.known(ids, self._time)
         if not self._drafted.keys().isdisjoint(ids):
@@ -120,7 +120,7 @@ class Remembering:
 
 
 def waits(model: Model, pending: Pending | None) -> Pending:
-    """The rows of a model that wait. Raises Invalid where its spec has none."""
+    """Return the rows of a model that wait. Raises Invalid if its spec has none."""
     if pending is None:
         raise Invalid(
             f"the spec of model {model.name!r} has null for pending: its rows do not wait for "

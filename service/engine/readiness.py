@@ -83,7 +83,7 @@ class Readiness:
 
 
 def become_sparse(model: Model, rows: Rows) -> bool:
-    """Whether heads get the rows sparse, as far as is known before they have their turn."""
+    """Return whether heads get the rows sparse, as far as is known before they have their turn."""
     try:
         return model.published.rows.form.after(rows).sparse
     except (Misfit, AnotherKind):  # they will be refused

@@ -269,7 +269,7 @@ def _note_origin(model: Model, sequence: int, state: State) -> None:
 
 
 def check_complete(learner: Learner, journal: Journal, champion: int | None = None) -> None:
-    """Raise StartupError where more was acknowledged than there is."""
+    """Raise StartupError if more was acknowledged than there is."""
     model = learner.model
     reached = max(learner.sequence, journal.end(model.id if champion is None else champion))
     acknowledged = journal.acknowledged(model.id)

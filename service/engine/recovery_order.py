@@ -31,14 +31,14 @@ class Room(NamedTuple):
 
 
 def recover(storage: Storage, use_threads: Callable[[int], None], room: Room) -> Iterator[Learner]:
-    """The learners of all models, as they were acknowledged, each once it is recovered.
+    """Yield the learners of all models, as they were acknowledged, each once it is recovered.
 
     use_threads: sets the threads of a matrix product.
 
     The journal knows in the replay of which models a process has ended. One of them may take more
     memory than there is: they come last, each alone, so that no other is held responsible. A model
     that cannot be recovered is broken: it stands where its replay came to, and its files stay as
-    they are. Raises StartupError where the journal has lost what it acknowledged.
+    they are. Raises StartupError if the journal has lost what it acknowledged.
     """
     there = storage.catalogue.models()
     waiting = sorted(

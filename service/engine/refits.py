@@ -109,7 +109,7 @@ class Refits:
         self.ended: Counter[str] = Counter()
 
     def start(self, model: Model) -> Job:
-        """The model's queued or running refit, or else a new one. Raises JobsFull."""
+        """Return the model's queued or running refit, or else a new one. Raises JobsFull."""
         jobs = self._jobs.get(model, [])
         if jobs and jobs[-1].active:
             return jobs[-1]
@@ -124,16 +124,16 @@ class Refits:
         return job
 
     def active(self) -> Counter[str]:
-        """How many jobs are queued, and how many run; on any thread."""
+        """Return how many jobs are queued, and how many run; on any thread."""
         last = [jobs[-1] for jobs in self._jobs.copy().values()]
         return Counter(job.status for job in last if job.active)
 
     def jobs(self, model: Model) -> list[Job]:
-        """A model's remembered jobs, newest first."""
+        """Return a model's remembered jobs, newest first."""
         return self._jobs.get(model, [])[::-1]
 
     def job(self, model: Model, job_id: str) -> Job:
-        """A model's job of this id. Raises UnknownJob."""
+        """Return a model's job of this id. Raises UnknownJob."""
         for job in self._jobs.get(model, []):
             if job.id == job_id:
                 return job

@@ -51,14 +51,14 @@ class RememberedKeys:
             self._add_size(model, sequence, n_bytes)
 
     def find(self, model: int, key: bytes) -> KeyedRequest | None:
-        """The request that was committed under a key. Raises StorageFailed."""
+        """Return the request that was committed under a key. Raises StorageFailed."""
         sequence = self._sequences.get(model, {}).get(key)
         if sequence is None:
             return None
         return self._unwritten.get((model, sequence)) or self._answers.find(model, sequence)
 
     def holds(self, model: int, key: bytes) -> bool:
-        """Whether a request was committed under a key."""
+        """Return whether a request was committed under a key."""
         return key in self._sequences.get(model, {})
 
     def with_answers(self, new: list[KeyedRequest]) -> list[KeyedRequest]:
@@ -167,7 +167,7 @@ class RememberedKeys:
 
 
 def _shrunk(answer: bytes) -> bytes:
-    """An encoded answer without its results and what it says of the head."""
+    """Return an encoded answer without its results and what it says of the head."""
     whole = msgpack.unpackb(answer)
     named = ("model", "sequence", "epoch", "learned")
     kept = {name: whole[name] for name in named if name in whole}  # an older one has no epoch
@@ -176,5 +176,5 @@ def _shrunk(answer: bytes) -> bytes:
 
 
 def answered(row: KeyedRequest, answer: dict[str, Any]) -> KeyedRequest:
-    """The key with its encoded answer."""
+    """Return the key with its encoded answer."""
     return row._replace(answer=msgpack.packb(answer))

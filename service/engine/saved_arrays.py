@@ -139,7 +139,7 @@ def _check_sequences(arrays: Arrays, sequence: int) -> None:
 
 
 def check_norms(arrays: Arrays, heads: Collection[str], limit: float) -> None:
-    """Raise WrongArrays where a stored row is larger than one that could have been learned.
+    """Raise WrongArrays if a stored row is larger than one that could have been learned.
 
     limit: on ||x||^2 of each row by itself, up to which no kernel value overflows.
     """
@@ -164,6 +164,6 @@ def _square_norms(name: str, arrays: Arrays) -> NDArray[np.float64]:
 
 
 def arrays_of(head: str, arrays: Arrays) -> Arrays:
-    """The arrays of one head, by the names that it gives them."""
+    """Return the arrays of one head, by the names that it gives them."""
     prefix = f"{head}."
     return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}

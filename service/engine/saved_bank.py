@@ -61,7 +61,7 @@ def _check(
     """Raise WrongArrays unless the arrays of a bank belong together.
 
     bank: of the same spec. plain: its part of the state. n_classes: that the head has met; None
-    where it learns numbers. width: of prepared rows; None where they are sparse.
+    where it learns numbers. width: of prepared rows; None if they are sparse.
     """
     if plain["begun"] is not True:
         if arrays or plain["begun"] is not False:

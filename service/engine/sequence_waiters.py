@@ -55,7 +55,7 @@ class SequenceWaiters:
 
 
 def _check_epoch(model: Model, awaited: Moment) -> None:
-    """Raise AnotherState where a model is in another life than the one that is waited in."""
+    """Raise AnotherState if a model is in another life than the one that is waited in."""
     sequence, epoch, *_ = model.published
     if awaited.epoch is not None and not in_one_life(awaited.epoch, epoch):
         check_moment(model.name, epoch, sequence, [awaited._replace(sequence=None)])

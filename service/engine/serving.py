@@ -25,10 +25,10 @@ class Predicting(Protocol):
         """Counts and durations."""
 
     def is_model(self, name: str) -> bool:
-        """Whether there is a model of this name, in any phase."""
+        """Return whether there is a model of this name, in any phase."""
 
     def model(self, name: str) -> Model:
-        """The live model of this name. Raises NotReady, UnknownModel."""
+        """Return the live model of this name. Raises NotReady, UnknownModel."""
 
     async def compiled(
         self, model: Model, rows: AskedRows | None, seconds: float | None = None
@@ -38,7 +38,7 @@ class Predicting(Protocol):
     async def view(
         self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Moment | None = None
     ) -> Published:
-        """The published view to predict such rows with, and with this head.
+        """Return the published view to predict such rows with, and with this head.
 
         rows: None for those of the kind that the model has learned. awaited: what the view must
         have reached. Raises NotReady, AnotherState, NotReached, UnknownModel.
@@ -57,7 +57,7 @@ class Serving(Predicting, Protocol):
     """Models that learn, too."""
 
     async def moment(self, model: Model) -> Moment:
-        """The epoch and sequence that a model has now."""
+        """Return the epoch and sequence that a model has now."""
 
     def submit(
         self,

@@ -41,7 +41,7 @@ class Work:
         return any(len(block[0].parts) > 1 for block in self.blocks)
 
     def requests(self) -> Iterator[LearnRequest | LabelRequest]:
-        """Those that have no answer yet."""
+        """Yield those that have no answer yet."""
         return (item.request for block in self.blocks for item in block)
 
 
@@ -67,7 +67,7 @@ class Turns:
         return set(self._waiting)
 
     def waiting(self) -> list[LearnRequest | LabelRequest]:
-        """The requests that have no answer yet."""
+        """Return the requests that have no answer yet."""
         return [request for work in self._waiting.values() for request in work.requests()]
 
     def leave(self, work: Work) -> None:
@@ -75,7 +75,7 @@ class Turns:
         self._waiting[work.model] = work
 
     def take(self) -> tuple[Work, list[Reply]]:
-        """A turn of the model that has taken the least time: its work, and the replies."""
+        """Return a turn of the model that has taken the least time: its work, and the replies."""
         work = min(self._waiting.values(), key=lambda work: work.seconds)
         replies = self.turn(work)
         if not work.blocks:
@@ -136,7 +136,7 @@ class Turns:
         return request.answer, answer
 
     def _of_labels(self, work: Work, found: Found, learned: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a request of labels, some of which were learned."""
+        """Return the answer to a request of labels, some of which were learned."""
         for seconds in found.seconds:
             self._metrics.label_delay.observe(seconds)
         return found.answer(work.model, learned["sequence"], learned["epoch"])

@@ -37,7 +37,7 @@ class UnfinishedCommits:
         return self._commits.unfinished
 
     def waiting(self) -> Iterator[LearnRequest | LabelRequest]:
-        """The requests that have no answer yet."""
+        """Yield the requests that have no answer yet."""
         for admission, _ in self._parts.values():
             yield from (item.request for item in admission.admitted)
             yield from (request for request, _ in admission.settled)
@@ -54,7 +54,7 @@ class UnfinishedCommits:
         return Committed(_of(others, admission, admission.refused), duplicates, failures)
 
     def take(self, seconds: float) -> Iterator[Committed]:
-        """What has ended by now, or within so many seconds."""
+        """Yield what has ended by now, or within so many seconds."""
         for model, error in self._commits.finished(seconds).items():
             if model in self._parts:
                 admission, duplicates = self._parts.pop(model)
@@ -68,7 +68,7 @@ def _models(admission: Admission) -> Iterator[Model]:
 
 
 def _of(models: Collection[int], admission: Admission, refused: Sequence[Reply] = ()) -> Admission:
-    """What an admission has of some models."""
+    """Return what an admission has of some models."""
     return Admission(
         [item for item in admission.admitted if item.request.model.id in models],
         [item for item in admission.remembered if item.request.model.id in models],

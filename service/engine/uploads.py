@@ -33,7 +33,7 @@ OF_ANOTHER_LIFE = (
 
 
 def read_uploaded(content: bytes, limits: Limits, most_plain_bytes: int) -> tuple[State, ModelSpec]:
-    """The state in the bytes of a model file, and its spec. Raises UnusableState.
+    """Return the state in the bytes of a model file, and its spec. Raises UnusableState.
 
     most_plain_bytes: see `decode_state`.
     """
@@ -53,7 +53,7 @@ def read_uploaded(content: bytes, limits: Limits, most_plain_bytes: int) -> tupl
 
 
 def filled(name: str, state: State, spec: ModelSpec) -> LoadedModel:
-    """A model of an uploaded state, which nobody serves yet. Raises UnusableState."""
+    """Return a model of an uploaded state, which nobody serves yet. Raises UnusableState."""
     try:
         loaded = fill_model(Model(0, name, spec), state, _IT)
         _check_first(loaded.learner)
@@ -71,7 +71,7 @@ def filled(name: str, state: State, spec: ModelSpec) -> LoadedModel:
 
 
 def in_same_state(one: Learner, other: Learner) -> bool:
-    """Whether two models have learned the same, to the bit; their epochs may differ."""
+    """Return whether two models have learned the same, to the bit; their epochs may differ."""
     if one.sequence != other.sequence or one.model.spec != other.model.spec:
         return False
     (plain, arrays), (other_plain, other_arrays) = one.state(), other.state()
@@ -132,7 +132,7 @@ def _check_first(learner: Learner) -> None:
 
 
 def _key_of(label: Label) -> tuple[type, Label]:
-    """What makes a label another one than those that are equal to it: true is not 1."""
+    """Return what makes a label another one than those that are equal to it: true is not 1."""
     return type(label), label
 
 

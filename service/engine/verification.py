@@ -20,12 +20,12 @@ Watch = Callable[[int], None]
 
 
 def bytes_of(path: Path) -> int:
-    """How many bytes there are to verify in a model file or a data directory."""
+    """Return how many bytes there are to verify in a model file or a data directory."""
     return n_bytes(path) if path.is_dir() else path.stat().st_size
 
 
 def verify(path: Path, watch: Watch) -> Iterator[str]:
-    """The problems of a model file or a data directory, which a server may be using.
+    """Yield the problems of a model file or a data directory, which a server may be using.
 
     A line for each problem: where, what, and what to do.
     """
@@ -115,7 +115,7 @@ def _verify_snapshot(
 def _verify_entries(
     journal: Journal, model: int, first: int, follows: bool, watch: Watch
 ) -> Iterator[str]:
-    """What is missing or unreadable after a snapshot.
+    """Yield what is missing or unreadable after a snapshot.
 
     follows: whether the samples between are in the log of another model.
     """

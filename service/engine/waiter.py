@@ -7,7 +7,7 @@ class Waiter(Protocol):
     """What the engine does with an answer; an `asyncio.Future` is one. Called on the event loop."""
 
     def done(self) -> bool:
-        """Whether nobody waits any more."""
+        """Return whether nobody waits any more."""
 
     def set_result(self, result: Any, /) -> None:
         """Give the answer."""

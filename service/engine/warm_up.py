@@ -32,7 +32,7 @@ _LOG_EVERY = 10
 class WarmUp:
     """What a server compiles, and what it knows of the process that compiles beside it.
 
-    Created on the event loop. process: None where everything is compiled already.
+    Created on the event loop. process: None if everything is compiled already.
     """
 
     def __init__(self, process: Process | None) -> None:
@@ -85,7 +85,7 @@ class WarmUp:
                 part.compile()
 
     def is_compiled(self, spec: ModelSpec, sparse: bool) -> bool:
-        """Whether all that a model of this spec runs on such rows is in the cache.
+        """Return whether all that a model of this spec runs on such rows is in the cache.
 
         sparse: see `parts_of`.
         """

@@ -27,7 +27,7 @@ class SampleError(TypedDict, total=False):
 
 
 def pointer_to(*path: object) -> str:
-    """The JSON pointer (RFC 6901) of a place."""
+    """Return the JSON pointer (RFC 6901) of a place."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 

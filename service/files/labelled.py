@@ -71,7 +71,7 @@ class LabelledFile:
     _read: Callable[[int, int, int], Iterator[Batch]]
 
     def with_targets(self) -> "LabelledFile":
-        """The same file for regression, its labels float64. Raises DataFileError."""
+        """Return the same file for regression, its labels float64. Raises DataFileError."""
         if self.word:
             raise DataFileError(f"the task is regression, but {self.word}, not a number")
 
@@ -222,7 +222,7 @@ def kind_of(text: str) -> type:
 
 
 def label_reader(kinds: set[type]) -> Callable[[str], Label]:
-    """All labels of a file are of one kind: integers, else numbers, else strings."""
+    """Return a reader of labels, all of one kind: integers, else numbers, else strings."""
     if kinds == {int}:
         # A float has no room for all integers of 64 bits, so only 2.0 goes through one.
         return lambda text: int(text) if _is_integer(text) else int(float(text))

@@ -19,7 +19,7 @@ def read_npz(path: Path, sparse: bool, labelled: bool | None) -> tuple[Matrix, l
     """Rows, X as it is stored or CSR arrays as sparse rows, and labels; [] where there are none.
 
     sparse: whether rows stay sparse; those that will be made dense have a bound on their width.
-    labelled: whether there must be labels; None where they may be missing. Raises DataFileError.
+    labelled: whether there must be labels; None if they may be missing. Raises DataFileError.
     """
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:

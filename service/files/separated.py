@@ -66,7 +66,7 @@ class CsvText:
             self.label, self.has_header = _find_label(names, label_column)
 
     def features(self) -> int:
-        """The number of features."""
+        """Return the number of features."""
         return self.columns - self.labelled
 
     @property
@@ -77,7 +77,7 @@ class CsvText:
         return names if useful else None
 
     def matrix(self, rows: Sequence[Float64Array]) -> Matrix:
-        """Some of the rows as one matrix."""
+        """Return some of the rows as one matrix."""
         return np.array(rows)
 
     def __iter__(self) -> Iterator[tuple[Any, str]]:
@@ -103,7 +103,7 @@ class CsvText:
                 self._refuse(line, row)
 
     def _value(self, line: int, row: list[str], place: int) -> float | str | None:
-        """A field's number, its text, or None where a value is missing."""
+        """Return a field's number, its text, or None if a value is missing."""
         field = row[place].strip()
         if field.lower() in MISSING:
             return None
@@ -134,7 +134,7 @@ class CsvText:
 
 
 def _delimiter(source: TextSource) -> str:
-    """The comma, unless the first line has none and one of the others."""
+    """Return the comma, unless the first line has none and one of the others."""
     with source.open(encoding="utf-8-sig", newline="") as file:
         first = next((line for line in file if line.strip()), "")
     unquoted = _QUOTED.sub("", first)
@@ -142,7 +142,7 @@ def _delimiter(source: TextSource) -> str:
 
 
 def _looks_like_number(field: str) -> bool:
-    """Whether a field that is no number was meant as one, and not as a text."""
+    """Return whether a field that is no number was meant as one, and not as a text."""
     if field.lower() in NOT_FINITE:
         return True
     return any(
@@ -151,7 +151,7 @@ def _looks_like_number(field: str) -> bool:
 
 
 def _no_number(field: str, delimiter: str) -> str:
-    """What is wrong with a field that is no number, and what to do."""
+    """Return what is wrong with a field that is no number, and what to do."""
     if not field:
         return "a number is missing"
     given = repr(field[:40])

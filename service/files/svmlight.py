@@ -27,7 +27,7 @@ _SVMLIGHT_LINE = re.compile(r"\S+(\s+(\d+|qid):\S+)+\s*(#.*)?$")
 
 
 def looks_like_svmlight(path: Path) -> bool:
-    """Whether the first line that is not a comment reads `label index:value ...`."""
+    """Return whether the first line that is not a comment reads `label index:value ...`."""
     with path.open(encoding="utf-8-sig") as file:
         first = next((line for line in file if line.split("#")[0].strip()), "")
     return _SVMLIGHT_LINE.match(first) is not None
@@ -65,7 +65,7 @@ class SvmlightText:
         return min(self._smallest, 1) if self._given_first is None else self._given_first
 
     def features(self) -> int:
-        """The number of features, once all lines have been read."""
+        """Return the number of features, once all lines have been read."""
         first = self.first_index
         width = self._width or self._largest + 1 - first
         if self._smallest < first:
@@ -77,7 +77,7 @@ class SvmlightText:
         return width
 
     def matrix(self, rows: Sequence[Entries]) -> Matrix:
-        """Some of the rows as one matrix."""
+        """Return some of the rows as one matrix."""
         ends = np.cumsum([0, *(len(indices) for indices, _ in rows)])
         column = np.array([i for indices, _ in rows for i in indices], np.int64) - self.first_index
         value = np.array([value for _, values in rows for value in values], np.float64)

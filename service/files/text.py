@@ -35,11 +35,11 @@ class TextSource(Protocol):
     """What can be opened and read from its beginning, as often as wanted: a path, for one."""
 
     def open(self, *, encoding: str, newline: str | None = None) -> TextIO:
-        """The text."""
+        """Return the text."""
 
 
 def watched(file: TextIO, watch: Watch | None) -> Iterator[str]:
-    """The lines of a file. watch: called now and then with how many bytes have been read."""
+    """Yield the lines of a file. watch: called now and then with how many bytes have been read."""
     for number, line in enumerate(file):
         if watch and number % _LINES_BETWEEN_LOOKS == 0:
             watch(file.buffer.tell())

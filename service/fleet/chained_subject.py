@@ -93,7 +93,7 @@ class ChainedSubject:
         self._writer = secrets.token_bytes(_WRITER_BYTES)
 
     def read(self, after: int) -> Iterator[Commit]:
-        """All commits after a message, which is one that a commit ends with, or 0.
+        """Yield all commits after a message, which is one that a commit ends with, or 0.
 
         Raises LogGap, StartupError, StorageFailed.
         """
@@ -161,7 +161,7 @@ class ChainedSubject:
         await self._nats.call(f"STREAM.PURGE.{self._stream}", request)
 
     def commit_at(self, first: int) -> list[LogRow]:
-        """The rows of the commit that begins with a message.
+        """Return the rows of the commit that begins with a message.
 
         Raises StartupError, StorageFailed.
         """
@@ -318,7 +318,7 @@ class ChainedSubject:
         self._hand_on(commit)
 
     def _messages(self, after: int) -> Iterator[tuple[Part, int]]:
-        """The messages after one, with their sequences, up to what is known at least.
+        """Yield the messages after one, with their sequences, up to what is known at least.
 
         A copy of the stream that is behind the others answers as if there were no more.
         Raises StartupError, StorageFailed.

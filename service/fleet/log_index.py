@@ -64,7 +64,7 @@ class Segment:
         return gone and self.samples <= up_to and self.others < up_to
 
     def matters_after(self, sequence: int) -> bool:
-        """Whether a replay after a sequence may need some of it."""
+        """Return whether a replay after a sequence may need some of it."""
         return self.samples > sequence or max(self.others, self.predictions) >= sequence
 
 
@@ -83,7 +83,7 @@ class KnownKey(NamedTuple):
     kept: bool = False
 
     def answered(self, row: LogRow, place: int, kept: bool) -> "KnownKey":
-        """The same with an answer, which stands somewhere."""
+        """Return the same with an answer, which stands somewhere."""
         first = place if self.kept or kept else self.place
         return KnownKey(self.request, first, place, len(row.record), kept)
 
@@ -136,21 +136,21 @@ class LogIndex:
             self._events.append((row.sequence, json.loads(row.record)["epoch"], None))
 
     def epoch_since(self, sequence: int) -> str | None:
-        """The last epoch that began at a sequence or after it."""
+        """Return the last epoch that began at a sequence or after it."""
         later = [(at, epoch) for at, epoch, _ in self._events if at >= sequence]
         return max(reversed(later), key=lambda event: event[0])[1] if later else None
 
     def rollbacks(self) -> list[Rollback]:
-        """The rollbacks, the last one first."""
+        """Return the rollbacks, the last one first."""
         return [rollback for *_, rollback in reversed(self._events) if rollback is not None]
 
     def begin(self) -> int | None:
-        """The sequence after which the entries begin; None without any."""
+        """Return the sequence after which the entries begin; None without any."""
         begins = (one.begin for one in self.segments if one.begin is not None)
         return next(begins, None)
 
     def before(self, sequence: int) -> int:
-        """The message after which a replay after a sequence has to begin."""
+        """Return the message after which a replay after a sequence has to begin."""
         needed = (one.previous for one in self.segments if one.matters_after(sequence))
         last = self.segments[-1].previous if self.segments else 0
         return next(needed, last)
@@ -179,7 +179,7 @@ class LogIndex:
                 self.keys[row.sequence] = known._replace(place=commit.first, kept=True)
 
     def known_before(self, message: int) -> list[KnownKey]:
-        """The keys of which something stands in the log before a message."""
+        """Return the keys of which something stands in the log before a message."""
         return [key for key in self.keys.values() if not key.kept and key.place < message]
 
     def forget_keys(self, up_to: int) -> None:

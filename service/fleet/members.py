@@ -111,7 +111,7 @@ class Members:
         return self.lag_seconds > self._max_lag_seconds
 
     def others(self) -> list[Replica]:
-        """The other replicas that were heard lately."""
+        """Return the other replicas that were heard lately."""
         now = time.monotonic()
         since = now if self.outdated else now - self.lag_seconds
         return [
@@ -121,7 +121,7 @@ class Members:
         ]
 
     def living(self) -> list[Replica]:
-        """The replicas that were heard lately, this one among them."""
+        """Return the replicas that were heard lately, this one among them."""
         return [self._own(), *self.others()]
 
     def _own(self) -> Replica:
@@ -169,7 +169,7 @@ class Members:
 
 
 def ranked(name: str, living: Sequence[Replica]) -> list[Replica]:
-    """The replicas that take models, in the order in which they are to lead one.
+    """Return the replicas that take models, in the order in which they are to lead one.
 
     Rendezvous hashing: where a replica leaves or comes, no model moves between the others.
     """
@@ -199,7 +199,7 @@ def _read(heartbeat: Any) -> Replica:
 
 
 def not_reading(written: Formats, replicas: Sequence[Replica]) -> list[str]:
-    """The addresses of replicas that do not read what is written in some formats."""
+    """Return the addresses of replicas that do not read what is written in some formats."""
     return [one.url for one in replicas if any(map(operator.gt, written, one.formats))]
 
 

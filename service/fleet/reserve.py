@@ -19,12 +19,12 @@ _MARGIN_BYTES = 1 << 18
 
 
 def bound_of(config: Mapping[str, Any]) -> int:
-    """The bytes that a stream may have, but for a commit that has to be written."""
+    """Return the bytes that a stream may have, but for a commit that has to be written."""
     return int((config.get("metadata") or {}).get(_BOUND, config["max_bytes"]))
 
 
 def bounded(config: Mapping[str, Any], bound: int, raised: int = 0) -> dict[str, Any]:
-    """The settings of a stream with a bound, which is raised to so many bytes for now.
+    """Return the settings of a stream with a bound, which is raised to so many bytes for now.
 
     A replica that ends meanwhile leaves it raised; the next one that looks knows the bound.
     """

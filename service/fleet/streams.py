@@ -34,12 +34,12 @@ _PATIENCE_SECONDS = 30.0
 
 
 def log_of(model: int) -> tuple[str, str]:
-    """The stream and the subject of a model's log."""
+    """Return the stream and the subject of a model's log."""
     return f"WOLFSTREAM_LOG_{model % _LOGS}", f"wolfstream.log.{model % _LOGS}.{model}"
 
 
 def states_of(model: int, *rest: object) -> str:
-    """A subject of what is kept of a model beside its log."""
+    """Return a subject of what is kept of a model beside its log."""
     return ".".join(["wolfstream.states", str(model), *map(str, rest)])
 
 

@@ -127,7 +127,7 @@ class AdaptiveLearner(BankLearner):
         return BankView(picture, stats, self._standing_of(bank), numbers)
 
     def _standing_of(self, bank: Bank) -> Standing:
-        """What the learners are worth; their losses as of the last full chunk."""
+        """Return what the learners are worth; their losses as of the last full chunk."""
         chunk = bank.samples // CHUNK
         if self._standing is None or chunk != self._chunk:
             self._standing, self._chunk = bank.standing(), chunk
@@ -151,7 +151,7 @@ def _build(spec: ModelSpec) -> ClassificationHead[AdaptiveLearner] | RegressionH
 
 
 def _specs() -> Iterator[ModelSpec]:
-    """Both tasks, with and without the labels before a row."""
+    """Yield both tasks, with and without the labels before a row."""
     for task in ("classification", "regression"):
         for temporal in (False, True):
             given = {"task": task, "temporal": temporal, "working_set": None, "asset": None}

@@ -60,7 +60,7 @@ class MachinesView(NamedTuple):
         return {"head_memory_bytes": self.stats["bytes"]}
 
     def predict(self, X: Matrix, _: object = None) -> Answer:
-        """Class numbers or values, and decisions, of finite rows. Raises InvalidSamples."""
+        """Return class numbers or values, and decisions, of finite rows. Raises InvalidSamples."""
         assert self.model is not None
         check_norms(X, self.square_norm_limit)
         return AssetPicture(self.model, self.features).predict(X)
@@ -199,7 +199,7 @@ def _build(spec: ModelSpec) -> ClassificationHead[AssetLearner] | RegressionHead
 
 
 def _specs() -> Iterator[ModelSpec]:
-    """Each kernel with each of its features, for classes and for numbers."""
+    """Yield each kernel with each of its features, for classes and for numbers."""
     for kernel, of_kernel in _FEATURES.items():
         for features in of_kernel:
             own: dict[str, Any] = {"features": features}

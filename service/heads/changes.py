@@ -110,7 +110,7 @@ class Changes:
         return other
 
     def state(self) -> dict[str, Any]:
-        """Plain data for `restore`; JSON keeps every bit of a number."""
+        """Return plain data for `restore`; JSON keeps every bit of a number."""
         return {
             "found": [list(change) for change in self.found],
             "total": self.total,

@@ -184,7 +184,7 @@ class ClassificationHead(Generic[L]):
         return Answers(labels, decision, head_answer, more.get("admitted"), more.get("step"))
 
     def _codes_of(self, foretold: Sequence[Any]) -> NDArray[np.int64]:
-        """The class numbers of predictions; -1 of a label that is no class, as of None."""
+        """Return the class numbers of predictions; -1 of a label that is no class, as of None."""
         known = {key_of(label): code for code, label in enumerate(self.classes)}
         return np.array([known.get(key_of(label), -1) for label in foretold], np.int64)
 

@@ -73,7 +73,7 @@ def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
 
 
 def fit_of(view: SemiparametricView, samples: int, kkt_violation: float, n_iter: int) -> Fit:
-    """The fit that has this view, of so many samples, which no refit asked for.
+    """Return the fit that has this view, of so many samples, which no refit asked for.
 
     kkt_violation: in units of y. Raises ValueError for a basis that is a function.
     """
@@ -95,11 +95,11 @@ def fit_of(view: SemiparametricView, samples: int, kkt_violation: float, n_iter:
 
 
 def _kernel(spec: KernelSpec, X: Float64Array) -> Kernel:
-    """The kernel; a gamma of "auto" is estimated from these rows."""
+    """Return the kernel; a gamma of "auto" is estimated from these rows."""
     return kernel_with(spec, estimated_gamma(spec.type, X) if has_auto_gamma(spec) else 1.0)
 
 
 def basis_to_text(basis: Mapping[str, Any]) -> str:
-    """A basis function for people: `sin(feature 0, period 24)`."""
+    """Return a basis function for people: `sin(feature 0, period 24)`."""
     parameters = [f"{name} {value:g}" for name, value in basis.items() if name != "type"]
     return f"{basis['type']}({', '.join(parameters)})" if parameters else str(basis["type"])

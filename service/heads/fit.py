@@ -62,7 +62,7 @@ def fit_to_record(fit: Fit) -> bytes:
 
 
 def fit_from_record(record: bytes) -> Fit:
-    """Inverse of `fit_to_record`."""
+    """Invert `fit_to_record`."""
     plain, model, arrays = msgpack.unpackb(record)
     # Copied, because compiled code takes a read-only array for another type.
     return Fit(

@@ -131,9 +131,9 @@ class Hits:
         self._of_recent.meet(classes)
 
     def to_dict(self) -> dict[str, Any]:
-        """The scores as plain data; None where there is nothing to tell.
+        """Return the scores as plain data; None if there is nothing to tell.
 
-        kappa is None where p_e is 1, all being of one class, and kappa_temporal where p_l is.
+        kappa is None if p_e is 1, all being of one class, and kappa_temporal where p_l is.
         """
         losses = self._recent.columns()[4]
         lossy = losses[~np.isnan(losses)]
@@ -201,7 +201,7 @@ def kappa(labels: Sequence[int], predicted: Sequence[int], correct: int) -> floa
     """Cohen's kappa from how often each class was the label, how often it was predicted.
 
     With n = sum(labels) and c = sum(labels_k predicted_k) it is (n correct - c) / (n^2 - c), in
-    whole numbers until the division. None where all is of one class, or n is zero.
+    whole numbers until the division. None if all is of one class, or n is zero.
     """
     n = sum(labels)
     chance = sum(a * b for a, b in zip(labels, predicted, strict=True))

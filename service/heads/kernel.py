@@ -20,7 +20,7 @@ _LARGEST_SQUARE_NORM_AT_FIRST = 1e12
 
 
 def kernel_with(spec: KernelSpec, gamma: float) -> Kernel:
-    """The solver's kernel, with this gamma where the spec says "auto"."""
+    """Return the solver's kernel, with this gamma where the spec says "auto"."""
     if isinstance(spec, LinearSpec):
         return Kernel("linear")
     if spec.gamma != "auto":
@@ -31,7 +31,7 @@ def kernel_with(spec: KernelSpec, gamma: float) -> Kernel:
 
 
 def largest_product(kernel_type: str) -> float:
-    """The bound on gamma ||x||^2 over the rows from which gamma is estimated."""
+    """Return the bound on gamma ||x||^2 over the rows from which gamma is estimated."""
     return _LARGEST_POLYNOMIAL_PRODUCT if kernel_type == "polynomial" else math.inf
 
 
@@ -41,7 +41,7 @@ def estimated_gamma(kernel_type: str, X: Matrix) -> float:
 
 
 def square_norm_limit(spec: KernelSpec, gamma: float | None = None) -> float:
-    """The largest ||x||^2 of a row whose kernel values do not overflow.
+    """Return the largest ||x||^2 of a row whose kernel values do not overflow.
 
     gamma: the estimate for "auto"; None before there is one.
     """
@@ -56,7 +56,7 @@ def kernel_limit(kernel: Kernel) -> float:
 
 
 def stored_norm_limit(spec: ModelSpec) -> float:
-    """The largest ||x||^2 of a row that a model of this spec can have learned.
+    """Return the largest ||x||^2 of a row that a model of this spec can have learned.
 
     Preparation bounds the rows of arrays, whatever the kernel is; an estimated gamma suits them.
     """

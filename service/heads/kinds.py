@@ -29,7 +29,7 @@ BESIDE = frozenset(name for name, kind in KINDS.items() if kind.beside)
 
 
 def build(name: HeadName, spec: ModelSpec) -> Head:
-    """A fresh head of the kind that the spec asks for."""
+    """Return a fresh head of the kind that the spec asks for."""
     head: Head = KINDS[name].build(spec)
     return head
 
@@ -41,7 +41,7 @@ def head_of_call(spec: ModelSpec, call: LearningCall) -> HeadName:
 
 
 def learners(spec: ModelSpec, named: HeadName) -> tuple[HeadName, ...]:
-    """The heads that learn the samples of a call that names one of them, that one first."""
+    """Return the heads that learn the samples of a call that names one of them, that one first."""
     others = [name for name in spec.heads if KINDS[name].learns_all and name != named]
     return (named, *others)
 
@@ -55,7 +55,7 @@ def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
 
 
 def how_to_teach(model: str, spec: ModelSpec, head: HeadName) -> str:
-    """The calls after which a model's head can predict."""
+    """Return the calls after which a model's head can predict."""
     of_calls = {call: head_of_call(spec, call) for call in LEARNING_CALLS}
     teaching = [
         f"POST /v1/models/{model}/{call}"

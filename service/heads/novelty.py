@@ -188,7 +188,7 @@ def _build(spec: ModelSpec) -> Head:
 
 
 def _specs() -> Iterator[ModelSpec]:
-    """A ball so small that rows leave it, at either precision."""
+    """Yield a ball so small that rows leave it, at either precision."""
     for C in (1.0, 1e6):
         own = {"max_size": 64, "corrective_steps": 1, "C": C}
         yield ModelSpec.model_validate({"novelty": own, "working_set": None, "asset": None})

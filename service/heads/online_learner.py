@@ -39,7 +39,7 @@ class LearnerView(Protocol):
         """As of `HeadView`."""
 
     def predict(self, X: Matrix, votes: Float64Array | None, /) -> Answer:
-        """Class numbers or values, and decisions, of finite rows. Raises InvalidSamples.
+        """Return class numbers or values, and decisions, of finite rows. Raises InvalidSamples.
 
         votes: as of `OnlineLearner.absorb`.
         """
@@ -76,7 +76,7 @@ class OnlineLearner(Protocol):
         """
 
     def columns(self, parts: Sequence[Any], /) -> dict[str, list[Any]]:
-        """Columns of `Answers` besides prediction and decision."""
+        """Return columns of `Answers` besides prediction and decision."""
 
     def date(self, sequence: int, /) -> None:
         """The model is at this sequence, which is that of the last sample learned."""
@@ -91,7 +91,7 @@ class OnlineLearner(Protocol):
         """As of `Passes`."""
 
     def view(self) -> LearnerView:
-        """The learner as it is now."""
+        """Return the learner as it is now."""
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """As of `Head`."""

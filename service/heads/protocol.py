@@ -88,7 +88,7 @@ class HeadView(Protocol):
     def probabilities(self, head_answer: HeadAnswer, /) -> dict[str, Any]:
         """Return how certain predictions are: `probability`, or `standard_deviation` for numbers.
 
-        Raises Untrained where no label of a prediction has come yet that would tell.
+        Raises Untrained if no label of a prediction has come yet that would tell.
         """
 
     def covering(self, head_answer: HeadAnswer, confidence: float, /) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class Head(Protocol):
         """Return what predictions and descriptions read from now on."""
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Plain data and arrays from which `restore` goes on bit for bit."""
+        """Return plain data and arrays from which `restore` goes on bit for bit."""
 
     def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a state."""
@@ -250,7 +250,7 @@ class Kind(Generic[H]):
     spec_part: its part of the spec for `wolfstream train`.
     reported: what a report of training takes from its description. outcome, summary: a report's
         result in a phrase, and in a few lines.
-    passes, pairs, refitting: how it is trained in these ways; None where it is not.
+    passes, pairs, refitting: how it is trained in these ways; None if it is not.
     beside: what its view says of rows beside another head's prediction, in a column of its name;
         None for a head that predicts. One that has it predicts nothing.
     """

@@ -58,7 +58,7 @@ class RegressionView(ValueView):
         return "has met no sample: one is needed" if self.learner.model is None else ""
 
     def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> Predictions:
-        """A number for each row, twice. Raises Untrained, InvalidSamples."""
+        """Return a number for each row, twice. Raises Untrained, InvalidSamples."""
         if self.lacks:
             raise Untrained(f"the head {self.lacks}")
         head_answer = self.head.predict(X, votes)

@@ -46,7 +46,7 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
         )
 
     def columns(self, parts: Sequence[ValuesAbsorbed]) -> dict[str, list[Any]]:
-        """Which samples entered the set, and by which kind of step."""
+        """Return which samples entered the set, and by which kind of step."""
         return {
             "admitted": [bool(value) for part in parts for value in part.admitted],
             "step": [STEP_NAMES[kind] for part in parts for kind in part.step.tolist()],
@@ -97,7 +97,7 @@ def build(spec: ModelSpec) -> RegressionHead:
 
 
 def specs() -> Iterator[ModelSpec]:
-    """Each kernel with a set so small that samples leave it, and rbf at either precision."""
+    """Yield each kernel with a set so small that samples leave it, and rbf at either precision."""
     for kernel, C in (*((kernel, 1.0) for kernel in KERNELS), ("rbf", 1e6)):
         own = {"max_size": 16, "corrective_steps": 1, "C": C}
         given = {"kernel": {"type": kernel}, "working_set": own, "asset": None}

@@ -14,7 +14,7 @@ Score: TypeAlias = Hits | Errors
 
 
 def score_in(plain: Mapping[str, Any]) -> Score:
-    """The score in a head's saved state."""
+    """Return the score in a head's saved state."""
     score = Errors() if "sums" in plain else Hits()
     score.restore(plain)
     return score

@@ -82,7 +82,7 @@ class FittedView(ValueView):
         return "has not been fitted yet: a refit of its window is needed" if not self.model else ""
 
     def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> Predictions:
-        """A number for each row, twice. Raises Untrained, InvalidSamples."""
+        """Return a number for each row, twice. Raises Untrained, InvalidSamples."""
         if self.model is None:
             raise Untrained(f"the head {self.lacks}")
         check_norms(_dense(X), kernel_limit(self.model.kernel))
@@ -178,7 +178,7 @@ class SemiparametricHead:
         return predicted
 
     def window(self) -> tuple[Float64Array, Float64Array, Weights]:
-        """The rows, targets and weights to be fitted, copied, the oldest first."""
+        """Return the rows, targets and weights to be fitted, copied, the oldest first."""
         return self._window.in_order()
 
     @property
@@ -229,13 +229,13 @@ class SemiparametricHead:
 
 
 def _dense(X: Matrix) -> Float64Array:
-    """The rows of a model that takes arrays only."""
+    """Return the rows of a model that takes arrays only."""
     assert not isinstance(X, SparseRows)
     return X
 
 
 def _specs() -> Iterator[ModelSpec]:
-    """Each kernel with each solver."""
+    """Yield each kernel with each solver."""
     for kernel in KERNELS:
         for solver in ("pdsg", "mpd"):
             yield ModelSpec.model_validate(

@@ -64,7 +64,7 @@ class Errors:
         self._spread = [mean, squares + step * (target - mean)]
 
     def to_dict(self) -> dict[str, Any]:
-        """The scores as plain data; None where there is nothing to tell, as r2 of equal targets."""
+        """The scores as plain data; None if there is nothing to tell, as r2 of equal targets."""
         if not self.judged:
             names = [*_NAMES, *(f"recent_{name}" for name in _NAMES)]
             return {"samples": 0, **dict.fromkeys(names)}
@@ -93,7 +93,7 @@ class Errors:
         return other
 
     def state(self) -> dict[str, Any]:
-        """Plain data for `restore`, copied; JSON keeps every bit of a number."""
+        """Return plain data for `restore`, copied; JSON keeps every bit of a number."""
         return {
             "judged": self.judged,
             "sums": list(self._sums),
@@ -116,7 +116,7 @@ class Errors:
 
 
 def _scores(n: int, sums: list[float], spread: float) -> list[float | None]:
-    """The values of `_NAMES`, of n samples with these sums."""
+    """Return the values of `_NAMES`, of n samples with these sums."""
     means = [value / n for value in sums]
     found = [math.sqrt(mean) if i % 2 else mean for i, mean in enumerate(means)]
     return [*found, 1.0 - sums[1] / spread if spread > 0.0 else None]

@@ -83,7 +83,7 @@ class SetLearner(HeadLearner[WorkingSet]):
         self._sequences, self._dated = former._sequences, former._dated
 
     def columns(self, parts: Sequence[Absorbed]) -> dict[str, list[Any]]:
-        """Which samples entered the set, and by which kind of step."""
+        """Return which samples entered the set, and by which kind of step."""
         return {
             "admitted": [bool(value) for part in parts for value in part.admitted],
             "step": [_STEPS[bits] for part in parts for bits in part.step.tolist()],
@@ -129,7 +129,7 @@ class SetLearner(HeadLearner[WorkingSet]):
 
 
 def _step_names(bits: int) -> str:
-    """The kinds of steps of a sample's problems, joined where they differ."""
+    """Return the kinds of steps of a sample's problems, joined where they differ."""
     return "+".join(name for kind, name in enumerate(STEP_NAMES) if bits >> kind & 1)
 
 
@@ -143,7 +143,7 @@ def _build(spec: ModelSpec) -> Head:
 
 
 def _specs() -> Iterator[ModelSpec]:
-    """Each kernel with a set so small that samples leave it, and rbf at either precision."""
+    """Yield each kernel with a set so small that samples leave it, and rbf at either precision."""
     for kernel, C in (*((kernel, 1.0) for kernel in KERNELS), ("rbf", 1e6)):
         own = {"max_size": 64, "corrective_steps": 1, "C": C}
         given = {"kernel": {"type": kernel}, "working_set": own, "asset": None}
@@ -172,7 +172,7 @@ def _exercise_members(spec: ModelSpec, sparse: bool) -> None:
 
 
 def _code(spec: ModelSpec) -> tuple[str, ...]:
-    """The kernel, and the type of its values."""
+    """Return the kernel, and the type of its values."""
     if spec.task == "regression":
         return regression_set.code_of(spec)
     return spec.kernel.type, SetLearner(spec).current.precision.dtype.name

@@ -45,7 +45,7 @@ class Learner:
     rows: what the model's rows are so far.
     snapshot_attempt: sequence at which a snapshot was last begun.
     fitted: samples in the windows of the fits since then, and rows that were remembered.
-    pending: predicted rows that wait for their labels; None where the spec has none.
+    pending: predicted rows that wait for their labels; None if the spec has none.
     losses: of its last samples, while others follow it; None otherwise.
     """
 
@@ -225,7 +225,7 @@ class Learner:
         self._learning = {head: kinds.learners(spec, head) for head in spec.heads}
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Plain data and arrays, copied, for a snapshot."""
+        """Return plain data and arrays, copied, for a snapshot."""
         of_rows, arrays = saved_rows(self.rows)
         plain: dict[str, Any] = {
             "spec": self.model.spec.plain(),

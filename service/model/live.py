@@ -37,7 +37,7 @@ class Model:
     champion: the model whose log it learns from, where its sequence is its place; None of a model
         that learns what it is sent. following: how it does beside its champion.
     learning_time: of what it has learned since the server started.
-    pending: the rows that wait for their labels; None where the spec has none. labels: those that
+    pending: the rows that wait for their labels; None if the spec has none. labels: those that
         came for them since the server started, by what became of them.
     """
 

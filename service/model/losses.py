@@ -84,7 +84,7 @@ class RecentLosses:
         self._epochs = [(self._after, current[1]), *later]
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Plain data and an array from which `restored_losses` goes on."""
+        """Return plain data and an array from which `restored_losses` goes on."""
         plain = {"after": self._after, "epochs": [list(mark) for mark in self._epochs]}
         return {_NAME: plain}, {_NAME: np.array(self._values, np.float64)}
 
@@ -92,7 +92,7 @@ class RecentLosses:
 def restored_losses(
     plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> RecentLosses | None:
-    """Inverse of `RecentLosses.state`; None of a model that nobody followed."""
+    """Invert `RecentLosses.state`; None of a model that nobody followed."""
     if _NAME not in plain or _NAME not in arrays:
         return None
     (first, epoch), *later = plain[_NAME]["epochs"]

@@ -17,7 +17,7 @@ _LONGEST_SHOWN = 90
 
 
 class Moment(NamedTuple):
-    """An epoch and a sequence; None where a request leaves one of them open."""
+    """An epoch and a sequence; None if a request leaves one of them open."""
 
     epoch: str | None
     sequence: int | None

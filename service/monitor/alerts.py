@@ -38,7 +38,7 @@ class Alert(NamedTuple):
 
 
 def alerts_of(model: Model) -> list[Alert]:
-    """The changes of a model that its heads still know, as alerts."""
+    """Return the changes of a model that its heads still know, as alerts."""
     epoch, seen = model.published.epoch, now_as_text()
     return [
         Alert(

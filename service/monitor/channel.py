@@ -76,7 +76,7 @@ class Channel:
             self.listeners -= 1
 
     def _known(self, last_id: str | None) -> int:
-        """The number of the last event that a listener need not be sent."""
+        """Return the number of the last event that a listener need not be sent."""
         name, _, number = (last_id or "").partition("-")
         if name == self._name and number.isascii() and number.isdecimal():
             known = int(number[:18])

@@ -25,5 +25,5 @@ class Meter:
 
 
 def ratio(part: float, whole: float) -> float | None:
-    """A rate or a mean; None where there is nothing to divide by."""
+    """Return a rate or a mean; None if there is nothing to divide by."""
     return part / whole if whole > 0 else None

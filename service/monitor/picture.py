@@ -44,7 +44,7 @@ def values(
     Scores such as `HEAD.accuracy` are over the last 1,000 samples; those of a rule, such as
     `majority.accuracy`, over the samples of the head that serves. `learn_seconds` and
     `predict_seconds` are means over all of the server's requests since the meter's oldest reading,
-    None where there were none.
+    None if there were none.
     """
     seconds, learned, predicted, learns, predicts, learn_total, predict_total = meter.growth()
     task = model.spec.task
@@ -68,7 +68,7 @@ def values(
 def picture(
     model: Model, meter: Meter, waiting_samples: int, challengers: list[Model]
 ) -> dict[str, Any]:
-    """The model as it is now.
+    """Return the model as it is now.
 
     waiting_samples: how many the server's queue holds. challengers: those that follow the model.
     """
@@ -98,7 +98,7 @@ def picture(
 
 
 def _foretold(model: Model) -> list[dict[str, Any]]:
-    """The last rows that were predicted under ids; the time of those that wait as text."""
+    """Return the last rows that were predicted under ids; the time of those that wait as text."""
     counts, spec = model.pending, model.spec.pending
     if counts is None or spec is None:
         return []
@@ -107,7 +107,7 @@ def _foretold(model: Model) -> list[dict[str, Any]]:
 
 
 def now_as_text() -> str:
-    """The present time in the format of RFC 3339."""
+    """Return the present time in the format of RFC 3339."""
     return rfc3339(datetime.now(UTC))
 
 

@@ -66,7 +66,7 @@ class Monitor:
             ticks += 1
 
     def listen(self, model: Model, last_id: str | None) -> AsyncIterator[bytes]:
-        """The events of a model from now on; see `Channel.listen`."""
+        """Yield the events of a model from now on; see `Channel.listen`."""
         watched = self._watched.get(model)
         if watched is None:
             watched = self._watched[model] = _Watched()
@@ -152,6 +152,6 @@ class Monitor:
 
 
 def _last_change(model: Model) -> int:
-    """The sequence of the last change of any head; 0 without one."""
+    """Return the sequence of the last change of any head; 0 without one."""
     views = model.published.heads.values()
     return max((view.changes[-1].sequence for view in views if view.changes), default=0)

@@ -190,7 +190,7 @@ def _literal(host: str) -> _Address | None:
 
 
 def _is_public(address: _Address) -> bool:
-    """Whether an address, or the IPv4 address within it, can be reached from anywhere."""
+    """Return whether an address, or the IPv4 address within it, can be reached from anywhere."""
     if isinstance(address, ipaddress.IPv6Address):
         inside: Any = address.ipv4_mapped or address.sixtofour
         if inside is not None:

@@ -33,7 +33,7 @@ def use_compile_cache() -> Path:
 
 
 def is_complete() -> bool:
-    """Whether everything was compiled into the directory."""
+    """Return whether everything was compiled into the directory."""
     return (_marks() / _COMPLETE).exists()
 
 
@@ -71,7 +71,7 @@ def _mark_of(unit: str) -> Path:
 
 
 def _marks() -> Path:
-    """Where it is noted what is compiled, for these sources and no others.
+    """Return where it is noted what is compiled, for these sources and no others.
 
     A directory that the environment names may have seen others.
     """

@@ -29,7 +29,7 @@ from solver.estimators.asset_regressor import AssetRegressor
 
 
 def learner_of_asset(estimator: AssetEstimator) -> Learner:
-    """A model with the machines of an estimator. Raises NoCounterpart, Invalid."""
+    """Return a model with the machines of an estimator. Raises NoCounterpart, Invalid."""
     found = estimator.learner
     labels = labels_of(estimator.classes_) if isinstance(estimator, AssetClassifier) else []
     given = getattr(estimator, "class_weight", None)
@@ -69,13 +69,13 @@ def asset_of(learner: Learner) -> AssetClassifier | AssetRegressor:
 
 
 def calibration_of(head: object) -> ClassCalibration | ValueCalibration:
-    """The calibration of a head of ASSET."""
+    """Return the calibration of a head of ASSET."""
     assert isinstance(head, ClassificationHead | RegressionHead)
     return head.calibration
 
 
 def solver_of(head: object) -> AssetLearner:
-    """The learner of a head of ASSET."""
+    """Return the learner of a head of ASSET."""
     assert isinstance(head, ClassificationHead | RegressionHead)
     assert isinstance(head.learner, AssetLearner)
     return head.learner

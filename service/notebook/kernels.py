@@ -7,7 +7,7 @@ from solver.kernels.functions import Kernel
 
 
 def plain_kernel(kernel: Kernel) -> dict[str, Any]:
-    """A kernel whose gamma is a number, as a spec has it."""
+    """Return a kernel whose gamma is a number, as a spec has it."""
     plain: dict[str, Any] = {"type": kernel.type}
     if kernel.type != "linear":
         plain["gamma"] = float(kernel.gamma)

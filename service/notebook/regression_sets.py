@@ -15,7 +15,7 @@ from solver.estimators.sfw_regressor import SFWRegressor
 
 
 def learner_of_values(estimator: SFWRegressor) -> Learner:
-    """A model with the working set of an estimator. Raises NoCounterpart, Invalid."""
+    """Return a model with the working set of an estimator. Raises NoCounterpart, Invalid."""
     found = estimator.learner
     own = {
         "algorithm": "msfw" if found.rule.away_steps else "sfw",
@@ -58,6 +58,6 @@ def values_of(learner: Learner) -> SFWRegressor:
 
 
 def solver_of(head: RegressionHead) -> RegressionSetLearner:
-    """The learner of a head of a working set of numbers."""
+    """Return the learner of a head of a working set of numbers."""
     assert isinstance(head.learner, RegressionSetLearner)
     return head.learner

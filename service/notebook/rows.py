@@ -69,7 +69,7 @@ def check_settled(settled: bool) -> None:
 
 
 def are_numbers(names: list[str]) -> bool:
-    """Whether names are consecutive numbers, as those of numbered columns are."""
+    """Return whether names are consecutive numbers, as those of numbered columns are."""
     if not names or not names[0].isdecimal():
         return False
     first = int(names[0])

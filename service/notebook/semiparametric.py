@@ -28,7 +28,7 @@ from solver.semiparametric.view import SemiparametricView
 
 
 def learner_of_fit(estimator: SemiparametricSVR) -> Learner:
-    """A model that serves an estimator's fit, with its last samples in the window.
+    """Return a model that serves an estimator's fit, with its last samples in the window.
 
     Raises NoCounterpart, Invalid.
     """
@@ -51,7 +51,7 @@ def learner_of_fit(estimator: SemiparametricSVR) -> Learner:
 
 
 def fit_in(learner: Learner) -> SemiparametricSVR:
-    """An estimator with the fit of a model that has nothing else. Raises NoCounterpart."""
+    """Return an estimator with the fit of a model that has nothing else. Raises NoCounterpart."""
     spec, head = learner.model.spec, learner.heads["semiparametric"]
     assert isinstance(head, SemiparametricHead)
     own, features = spec.semiparametric, features_of(learner)
@@ -113,5 +113,5 @@ def _window_for(X: Float64Array) -> int:
 
 
 def _unit(y: Float64Array, weight: Weights) -> float:
-    """The unit of the estimator's C, epsilon and tol, in units of y."""
+    """Return the unit of the estimator's C, epsilon and tol, in units of y."""
     return middle_and_unit(y, weight)[1] or 1.0

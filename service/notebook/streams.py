@@ -28,7 +28,7 @@ _OF_PAPERS: tuple[HeadName, ...] = ("working_set", "asset")
 
 
 def learner_of_stream(estimator: StreamClassifier | StreamRegressor) -> Learner:
-    """The default model with what an estimator has learned, in the same bits.
+    """Return the default model with what an estimator has learned, in the same bits.
 
     Raises NoCounterpart, Invalid.
     """
@@ -61,7 +61,7 @@ def learner_of_stream(estimator: StreamClassifier | StreamRegressor) -> Learner:
 
 
 def stream_of(learner: Learner) -> StreamClassifier | StreamRegressor:
-    """An estimator that goes on as a default model would. Raises NoCounterpart."""
+    """Return an estimator that goes on as a default model would. Raises NoCounterpart."""
     spec, rows = learner.model.spec, learner.rows
     _check_default(spec)
     taught = _taught(learner)
@@ -89,7 +89,7 @@ def stream_of(learner: Learner) -> StreamClassifier | StreamRegressor:
 def _kept(
     learner: Learner, taught: HeadName, classes: list[Label] | None, *, numbered: bool
 ) -> dict[str, Any]:
-    """What `StreamModel.__setstate__` takes. numbered: see `are_numbers`."""
+    """Return what `StreamModel.__setstate__` takes. numbered: see `are_numbers`."""
     spec, rows, fresh = learner.model.spec, learner.rows, Learner(learner.model).rows
     assert spec.prepare is not None
     place = {key_of(label): code for code, label in enumerate(classes or ())}
@@ -155,7 +155,7 @@ def _check_default(spec: ModelSpec) -> None:
 
 
 def _taught(learner: Learner) -> HeadName:
-    """The head of the papers that has learned beside the bank. Raises NoCounterpart."""
+    """Return the head of the papers that has learned beside the bank. Raises NoCounterpart."""
     taught: list[HeadName] = []
     for name in _OF_PAPERS:
         own = _head(learner, name).learner if name in learner.heads else None
@@ -173,7 +173,7 @@ def _taught(learner: Learner) -> HeadName:
 
 
 def _classes(learner: Learner) -> list[Label] | None:
-    """All labels, as they were declared or else in ascending order; None of numbers."""
+    """Return all labels, as they were declared or else in ascending order; None of numbers."""
     met = _head(learner, _BANK).classes
     if met is None:
         return None

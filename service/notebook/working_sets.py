@@ -30,7 +30,7 @@ from solver.rows.matrix import Matrix, SparseRows
 
 
 def learner_of_set(estimator: SFWClassifier) -> Learner:
-    """A model with the working set of an estimator. Raises NoCounterpart, Invalid."""
+    """Return a model with the working set of an estimator. Raises NoCounterpart, Invalid."""
     found, labels = estimator.learner, labels_of(estimator.classes_)
     # Classes that may still come have the weights that were given.
     own = {
@@ -50,7 +50,7 @@ def learner_of_set(estimator: SFWClassifier) -> Learner:
 
 
 def learner_of_solution(estimator: FrankWolfeClassifier) -> Learner:
-    """A model that goes on from the solution of an estimator by MSFW.
+    """Return a model that goes on from the solution of an estimator by MSFW.
 
     Its sequence counts the support vectors. Raises NoCounterpart, Invalid, NotFittedError.
     """
@@ -102,7 +102,7 @@ def set_of(learner: Learner) -> SFWClassifier:
 
 
 def empty_model(kernel: Kernel, own: dict[str, Any], task: Task = "classification") -> Learner:
-    """A fresh model of a working set alone. own: its part of the spec. Raises Invalid."""
+    """Return a fresh model of a working set alone. own: its part of the spec. Raises Invalid."""
     spec = read_spec(
         {
             "task": task,
@@ -123,7 +123,7 @@ def _head_of(learner: Learner) -> ClassificationHead[SetLearner]:
 
 
 def bound_of(asked: int | None, held: int) -> int:
-    """The bound on a set: what was asked for, or room for as many samples again."""
+    """Return the bound on a set: what was asked for, or room for as many samples again."""
     if held > LARGEST_SET:
         raise NoCounterpart(f"it holds {held:,} samples, a server's set at most {LARGEST_SET:,}")
     return min(max(DEFAULT_SET, 2 * held), LARGEST_SET) if asked is None else int(asked)

@@ -24,7 +24,7 @@ class Director(Protocol):
     """Knows which replica leads a model."""
 
     def check(self) -> None:
-        """Raise NotReady where this replica knows too little of its fleet to answer."""
+        """Raise NotReady if this replica knows too little of its fleet to answer."""
 
     @property
     def lag_seconds(self) -> float:

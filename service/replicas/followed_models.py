@@ -46,19 +46,19 @@ class FollowedModels:
         return self._engine.metrics
 
     def predicts(self, name: str) -> bool:
-        """Whether predictions of a model are made here; its view is followed from now on."""
+        """Return whether predictions of a model are made here; its view is followed from now on."""
         return self.views.use(name) is not None and not self.is_stale(name)
 
     def is_model(self, name: str) -> bool:
-        """Whether the view of a model is held."""
+        """Return whether the view of a model is held."""
         return any(model.name == name for model in self.views.held())
 
     def is_stale(self, name: str) -> bool:
-        """Whether a view is held that may be too old."""
+        """Return whether a view is held that may be too old."""
         return self.views.lag_seconds(name) > self._max_lag_seconds
 
     def model(self, name: str) -> Model:
-        """The model of this name. Raises NotLeader."""
+        """Return the model of this name. Raises NotLeader."""
         model = self.views.use(name)
         if model is None:
             raise _not_here(name)
@@ -73,7 +73,7 @@ class FollowedModels:
     async def view(
         self, model: Model, head: HeadName, rows: AskedRows | None, awaited: Moment | None = None
     ) -> Published:
-        """The view that is held; see `Predicting.view`.
+        """Return the view that is held; see `Predicting.view`.
 
         Raises NotLeader for what the leader has to decide: about another life of the model, and
         about a head that cannot predict yet, as it may have learned enough a moment ago.

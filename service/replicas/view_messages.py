@@ -22,7 +22,7 @@ _NONCE_BYTES = 16
 
 
 class ViewQuestion(NamedTuple):
-    """The models whose views are wanted, with the held versions; None where none is held."""
+    """The models whose views are wanted, with the held versions; None if none is held."""
 
     nonce: bytes
     held: Mapping[str, Position | None]

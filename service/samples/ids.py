@@ -26,7 +26,7 @@ class LateLabels(NamedTuple):
 
 
 def read_ids(ids: Any, rows: int) -> list[RowId]:
-    """The ids of so many rows: those given, or where they are "auto" new ones.
+    """Return the ids of so many rows: those given, or where they are "auto" new ones.
 
     Raises InvalidSamples.
     """
@@ -45,7 +45,7 @@ def read_ids(ids: Any, rows: int) -> list[RowId]:
 
 
 def read_late_labels(body: Any, task: Task) -> LateLabels:
-    """Labels for ids, of a model of this task. Raises Invalid, InvalidSamples."""
+    """Return labels for ids, of a model of this task. Raises Invalid, InvalidSamples."""
     wanted = {"ids", "y"}
     if not isinstance(body, dict) or body.keys() != wanted:
         fields = body if isinstance(body, dict) else {}
@@ -79,7 +79,7 @@ def _listed(ids: Any, what: str) -> list[RowId]:
 
 
 def _are_plain(ids: list[Any]) -> bool:
-    """Whether all ids are short texts: a look at all of them together."""
+    """Return whether all ids are short texts: a look at all of them together."""
     return (
         set(map(type, ids)) == {str}
         and min(map(len, ids)) >= 1
@@ -95,7 +95,7 @@ def _wrong_in(ids: list[Any]) -> Iterator[SampleError]:
 
 
 def _problem(given: Any) -> str:
-    """What is wrong with an id; "" if it is valid."""
+    """Return what is wrong with an id; "" if it is valid."""
     if type(given) is int:
         return "" if -(2**63) <= given < 2**63 else "does not fit into 64 bits"
     if type(given) is not str:

@@ -50,7 +50,7 @@ class Joined(NamedTuple):
 
 
 def rows_record(X: Rows) -> bytes:
-    """Rows as a part of a record."""
+    """Return rows as a part of a record."""
     return to_record(Samples(X, _NO_TARGETS))
 
 
@@ -60,7 +60,7 @@ def rows_of(record: bytes) -> Rows:
 
 
 def checked_rows(record: bytes, missing: bool) -> int:
-    """How many rows a record has that someone else may have written. Raises ValueError.
+    """Return how many rows a record has that someone else may have written. Raises ValueError.
 
     missing: whether values may be missing.
     """
@@ -92,7 +92,7 @@ def _n_names(X: Cells) -> int:
 
 
 def _below(places: NDArray[np.integer[Any]], length: int) -> bool:
-    """Whether places are in so long a list."""
+    """Return whether places are in so long a list."""
     return not places.size or int(places.max()) < length
 
 
@@ -103,7 +103,7 @@ def to_prediction_record(predicted: Predicted) -> bytes:
 
 
 def from_prediction_record(record: bytes) -> Predicted:
-    """Inverse of `to_prediction_record`."""
+    """Invert `to_prediction_record`."""
     return Predicted._make(msgpack.unpackb(record))
 
 
@@ -114,12 +114,12 @@ def to_labels_record(samples: bytes, joined: Joined) -> bytes:
 
 
 def from_labels_record(record: bytes) -> tuple[Samples, Joined]:
-    """Inverse of `to_labels_record`."""
+    """Invert `to_labels_record`."""
     samples, *joined = msgpack.unpackb(record)
     return from_record(samples), Joined._make(joined)
 
 
 def joined_after(parts: Sequence[Joined]) -> Joined:
-    """What is known of the rows of all parts, one after another, at the time of the last."""
+    """Return what is known of the rows of all parts, one after another, at the time of the last."""
     ids = [given for part in parts for given in part.ids]
     return Joined(parts[-1].time, ids, [value for part in parts for value in part.prediction])

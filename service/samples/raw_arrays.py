@@ -11,12 +11,12 @@ _FIELDS = {"dtype", "shape", "data"}
 
 
 def has_fields_of_raw(x: dict[Any, Any]) -> bool:
-    """Whether an object has the fields of a raw array."""
+    """Return whether an object has the fields of a raw array."""
     return x.keys() == _FIELDS
 
 
 def read_raw(raw: dict[str, Any], pointer: str) -> np.ndarray[Any, Any]:
-    """An array sent as {"dtype", "shape", "data"}; a copy, aligned and writable."""
+    """Return an array sent as {"dtype", "shape", "data"}; a copy, aligned and writable."""
     if raw.keys() != _FIELDS:
         refuse(pointer, "must be an array, or {dtype, shape, data}")
     dtype, shape, data = raw["dtype"], raw["shape"], raw["data"]

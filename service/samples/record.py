@@ -15,7 +15,7 @@ from solver.rows.sample_weights import Weights, joined_weights
 
 
 def as_recorded(samples: Samples) -> Samples:
-    """The same as `from_record(to_record(samples))`, bit for bit, without encoding.
+    """Return the same as `from_record(to_record(samples))`, bit for bit, without encoding.
 
     Arrays that have their type and layout already are not copied.
     """
@@ -40,7 +40,7 @@ def _recorded_rows(X: Rows) -> Rows:
 
 
 def to_record(samples: Samples) -> bytes:
-    """The samples as one journal entry's payload.
+    """Return the samples as one journal entry's payload.
 
     Arrays: [shape, numbers, y]. Rows by name: [names, lengths, places, numbers, y], or with texts
     [names, lengths, places, numbers, texts, places of texts, y]. Tables: [names, shape, numbers,
@@ -51,7 +51,7 @@ def to_record(samples: Samples) -> bytes:
 
 
 def with_record(samples: Samples) -> tuple[Samples, bytes]:
-    """The samples as their record has them (`as_recorded`), and the record (`to_record`)."""
+    """Return the samples as their record has them (`as_recorded`), and the record (`to_record`)."""
     recorded = as_recorded(samples)
     X, y, weight = recorded
     last: Any = y if isinstance(y, list) else y.tobytes()
@@ -71,7 +71,7 @@ def _parts_of(X: Rows) -> list[Any]:
 
 
 def from_record(record: bytes) -> Samples:
-    """Inverse of `to_record`."""
+    """Invert `to_record`."""
     *parts, y = msgpack.unpackb(record)
     weight: Weights = None
     # Copied, because compiled code takes a read-only array for another type.
@@ -126,7 +126,7 @@ def one_after_another(parts: Sequence[Samples]) -> Samples:
 
 
 def part_of(samples: Samples, start: int, stop: int) -> Samples:
-    """The samples from one place to another, as a request that holds no others has them."""
+    """Return the samples from one place to another, as a request that holds no others has them."""
     X, y, weight = samples.part(start, stop)
     return Samples(_with_own_names(X) if isinstance(X, NamedRows) else X, y, weight)
 

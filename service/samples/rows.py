@@ -31,7 +31,7 @@ _ROWS = TypeAdapter(Annotated[list[_Row], FailFast()])
 
 
 def rows_of(fields: Mapping[str, Any], prepared: bool) -> tuple[Rows, bool]:
-    """The rows in a body, and whether its `x` was one row without a list around it.
+    """Return the rows in a body, and whether its `x` was one row without a list around it.
 
     fields: `x`, and `names` if rows have theirs apart. prepared: whether the model prepares its
     rows, which may then have texts and missing values. Raises InvalidSamples.
@@ -91,7 +91,7 @@ def _read_x(x: Any, prepared: bool) -> tuple[Rows, bool]:
 
 
 def _read_values(x: list[Any], single: bool) -> Rows:
-    """Arrays of numbers, booleans, texts and missing values, which are not all numbers."""
+    """Return arrays of numbers, booleans, texts and missing values, which are not all numbers."""
     wrong = wrong_values(x[0], 0, "/x") if single else wrong_in_rows(x, wrong_values)
     refuse_all("some rows are not arrays of values", wrong)
     width = len(x[0])
@@ -110,7 +110,7 @@ def _is_raw(x: dict[Any, Any]) -> bool:
 
 
 def _read_named_rows(x: list[Any], pointers: Iterable[str], prepared: bool) -> NamedRows:
-    """Rows of values by name; pointers: the place of each in the body."""
+    """Return rows of values by name; pointers: the place of each in the body."""
     problem = value_problem if prepared else number_problem
     if all(type(row) is dict for row in x) and _are_named_values(x, prepared):
         try:

@@ -22,7 +22,7 @@ _HINT = 'numbers are learned by a model whose spec says "task": "regression"'
 
 
 def read_labels(y: Any, single: bool) -> list[Label]:
-    """Labels of classes. single: y is one label, not a list. Raises InvalidSamples."""
+    """Return labels of classes. single: y is one label, not a list. Raises InvalidSamples."""
     if isinstance(y, dict):
         raw = read_raw(y, "/y")
         if raw.dtype.kind != "i" or raw.ndim != 1:
@@ -75,7 +75,7 @@ def _wrong_in(y: list[Any], single: bool, problem: Callable[[Any], str]) -> Iter
 
 
 def _target_problem(value: Any) -> str:
-    """What is wrong with a number to be regressed; "" if it is valid."""
+    """Return what is wrong with a number to be regressed; "" if it is valid."""
     if type(value) not in _NUMERIC:
         return f"must be a number{not_what(value)}"
     if _is_in_range(value):
@@ -85,7 +85,7 @@ def _target_problem(value: Any) -> str:
 
 
 def _label_problem(label: Any) -> str:
-    """What is wrong with a label; "" if it is valid."""
+    """Return what is wrong with a label; "" if it is valid."""
     if type(label) is bool:
         return ""
     if type(label) is int:
@@ -107,7 +107,7 @@ def not_what(value: Any) -> str:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether text has no lone surrogates."""
+    """Return whether text has no lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -25,7 +25,7 @@ class Samples(NamedTuple):
     """Rows, arrays (n, d) float64, by name or of a table, and the labels or targets of all n.
 
     Numbers are finite; NaN where one is missing, if the model prepares its rows. weight: (n,)
-    float64, how much each sample counts; None where all count 1.
+    float64, how much each sample counts; None if all count 1.
     """
 
     X: Rows
@@ -33,7 +33,7 @@ class Samples(NamedTuple):
     weight: Weights = None
 
     def part(self, start: int, stop: int) -> "Samples":
-        """Some of the samples."""
+        """Return some of the samples."""
         if start == 0 and stop == len(self.y):
             return self
         weight = weights_of(self.weight, slice(start, stop))
@@ -41,7 +41,7 @@ class Samples(NamedTuple):
 
 
 def read_samples(body: Any, task: Task = "classification", *, prepared: bool = False) -> Samples:
-    """Samples for a model of this task; raises InvalidSamples naming every wrong place.
+    """Return samples for a model of this task; raises InvalidSamples naming every wrong place.
 
     prepared: whether the model prepares its rows, which may then have texts and missing values.
     """
@@ -60,7 +60,7 @@ def read_samples(body: Any, task: Task = "classification", *, prepared: bool = F
 
 
 def read_rows(body: Any, *, prepared: bool = False) -> Rows:
-    """Rows of a prediction request; prepared: as of `read_samples`."""
+    """Return rows of a prediction request; prepared: as of `read_samples`."""
     return rows_of(_fields(body, ("x",), ("names",)), prepared)[0]
 
 
@@ -80,7 +80,7 @@ class Question(NamedTuple):
 
 
 def read_question(body: Any, *, prepared: bool = False) -> Question:
-    """A prediction request; see `read_rows`. Raises Invalid, InvalidSamples."""
+    """Return a prediction request; see `read_rows`. Raises Invalid, InvalidSamples."""
     if not isinstance(body, dict) or _ASKED.isdisjoint(body):
         return Question(read_rows(body, prepared=prepared))
     probability = body.get("probability", False)
@@ -94,14 +94,14 @@ def read_question(body: Any, *, prepared: bool = False) -> Question:
 
 
 def read_confidence(given: Any) -> float:
-    """How often a set or an interval is to have the truth. Raises InvalidSamples."""
+    """Return how often a set or an interval is to have the truth. Raises InvalidSamples."""
     if type(given) not in (int, float) or not 0.0 < given < 1.0:
         refuse("/confidence", "must be a number between 0 and 1, such as 0.9")
     return float(given)
 
 
 def read_explain(given: Any) -> int:
-    """How many reasons are asked for each way. Raises InvalidSamples."""
+    """Return how many reasons are asked for each way. Raises InvalidSamples."""
     if type(given) is not int or not 1 <= given <= MOST_REASONS:
         refuse("/explain", f"must be a whole number from 1 to {MOST_REASONS}")
     return int(given)

@@ -15,7 +15,7 @@ VALUES = {int, float, bool, str, type(None)}
 def wrong_named(
     row: Any, i: int, pointer: str, problem: Callable[[Any], str]
 ) -> Iterator[SampleError]:
-    """What is wrong with a row. A name that will not do is not repeated in a pointer."""
+    """Yield what is wrong with a row. A name that will not do is not repeated in a pointer."""
     if type(row) is not dict:
         detail = "must be an object of named numbers: all rows of a request are of one kind"
         yield {"row": i, "pointer": pointer, "detail": detail}
@@ -31,7 +31,7 @@ def wrong_named(
 
 
 def name_problem(name: Any) -> str:
-    """What is wrong with a feature's name; "" if it is valid."""
+    """Return what is wrong with a feature's name; "" if it is valid."""
     if type(name) is not str:
         return "is not text"
     if not 1 <= len(name) <= LONGEST_NAME:
@@ -40,12 +40,12 @@ def name_problem(name: Any) -> str:
 
 
 def wrong_numbers(row: list[Any], i: int, pointer: str) -> Iterator[SampleError]:
-    """What is wrong with the numbers of row i."""
+    """Yield what is wrong with the numbers of row i."""
     return _wrong_in_row(row, i, pointer, number_problem)
 
 
 def wrong_values(row: list[Any], i: int, pointer: str) -> Iterator[SampleError]:
-    """What is wrong with the values of row i, which is to be prepared."""
+    """Yield what is wrong with the values of row i, which is to be prepared."""
     return _wrong_in_row(row, i, pointer, value_problem)
 
 
@@ -53,7 +53,7 @@ def wrong_in_rows(
     x: list[Any],
     wrong_in_row: Callable[[list[Any], int, str], Iterator[SampleError]] = wrong_numbers,
 ) -> Iterator[SampleError]:
-    """What is wrong with rows that should be arrays."""
+    """Yield what is wrong with rows that should be arrays."""
     for i, row in enumerate(x):
         if isinstance(row, list):
             yield from wrong_in_row(row, i, f"/x/{i}")
@@ -74,7 +74,7 @@ def _wrong_in_row(
 
 
 def number_problem(value: Any) -> str:
-    """What is wrong with a number; "" if it is valid."""
+    """Return what is wrong with a number; "" if it is valid."""
     if type(value) not in NUMERIC:
         return f"must be a number{not_what(value)}"
     try:
@@ -84,7 +84,7 @@ def number_problem(value: Any) -> str:
 
 
 def value_problem(value: Any) -> str:
-    """What is wrong with a value of rows that are prepared; "" if it is valid."""
+    """Return what is wrong with a value of rows that are prepared; "" if it is valid."""
     if type(value) is str:
         if len(value) > LONGEST_NAME:
             return f"is longer than {LONGEST_NAME} characters"
@@ -97,7 +97,7 @@ def value_problem(value: Any) -> str:
 
 
 def uneven(rows: list[list[Any]], width: int) -> Iterator[SampleError]:
-    """The rows of another length."""
+    """Yield the rows of another length."""
     for i, row in enumerate(rows):
         if len(row) != width:
             detail = f"has {len(row)} numbers, row 0 has {width}"

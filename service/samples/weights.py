@@ -16,7 +16,7 @@ LEAST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e6
 
 
 def read_weight(weight: Any, n: int) -> Weights:
-    """The weights of n samples, (n,) float64; None where all count 1. Raises InvalidSamples.
+    """Return the weights of n samples, (n,) float64; None if all count 1. Raises InvalidSamples.
 
     weight: one for all samples, or one for each.
     """
@@ -37,7 +37,7 @@ def read_weight(weight: Any, n: int) -> Weights:
 
 
 def _problem(weight: Any) -> str:
-    """What is wrong with a weight; "" if it is valid."""
+    """Return what is wrong with a weight; "" if it is valid."""
     if type(weight) not in NUMERIC:
         return f"must be a number{not_what(weight)}"
     if LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:

@@ -68,7 +68,7 @@ def of_streams(asset: dict[str, Any]) -> dict[str, Any]:
 
 
 def _averages(asset: dict[str, Any]) -> bool:
-    """Whether ASSET's part has averages over windows."""
+    """Return whether ASSET's part has averages over windows."""
     ours = {"algorithm": "asset", "average": True, "average_from": None}
     return all(asset.get(name, value) == value for name, value in ours.items())
 

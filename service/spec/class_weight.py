@@ -21,5 +21,5 @@ ClassWeights = Annotated[
 
 
 def weights_by_label(weights: list[ClassWeight]) -> dict[tuple[type, object], float]:
-    """The weights by label with its type: JSON's true and 1 are different labels."""
+    """Return the weights by label with its type: JSON's true and 1 are different labels."""
     return {(type(one.label), one.label): one.weight for one in weights}

@@ -60,5 +60,5 @@ WAY_OPTIONS: dict[Way, tuple[str, ...]] = {
 
 
 def algorithms_of(way: Way) -> tuple[str, ...]:
-    """The algorithms that train in this way."""
+    """Return the algorithms that train in this way."""
     return tuple(name for name, algorithm in ALGORITHMS.items() if algorithm.way == way)

@@ -40,15 +40,15 @@ KernelSpec: TypeAlias = RbfSpec | PolynomialSpec | LinearSpec
 
 
 def has_auto_gamma(spec: KernelSpec) -> bool:
-    """Whether gamma is to be estimated from samples."""
+    """Return whether gamma is to be estimated from samples."""
     return not isinstance(spec, LinearSpec) and spec.gamma == "auto"
 
 
 def with_type(kernel: Any) -> Any:
-    """A given kernel; one without a type is rbf."""
+    """Return a given kernel; one without a type is rbf."""
     return {"type": "rbf"} | kernel if isinstance(kernel, dict) else kernel
 
 
 def contradiction(pointer: str, detail: str) -> PydanticCustomError:
-    """An error at this pointer, wherever the validator that raises it is defined."""
+    """Return an error at this pointer, wherever the validator that raises it is defined."""
     return PydanticCustomError("contradiction", "{detail}", {"detail": detail, "pointer": pointer})

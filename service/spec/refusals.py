@@ -52,7 +52,7 @@ class PartFields(NamedTuple):
 
 
 def parts_of(model: type[Part], path: Path = ()) -> Iterator[PartFields]:
-    """A spec's part and those within it, by their paths; places in arrays are left out."""
+    """Yield a spec's part and those within it, by their paths; places in arrays are left out."""
     names = {field.alias or name: field for name, field in model.model_fields.items()}
     tag = model.model_fields.get("type")
     types = get_args(tag.annotation) if tag else ()
@@ -80,7 +80,7 @@ class Refusals:
         self._names = {name for part in self._parts for name in part.fields}
 
     def problems(self, error: ValidationError) -> list[SampleError]:
-        """One problem for each place at which something is wrong."""
+        """Return one problem for each place at which something is wrong."""
         found = error.errors(include_url=False)
         problems: list[SampleError] = []
         for place, group in groupby(found, self._place):
@@ -93,7 +93,7 @@ class Refusals:
         return problems
 
     def _place(self, item: ErrorDetails) -> tuple[int | str, ...]:
-        """Where it is in what was sent; the names of a union's members are not places."""
+        """Return where it is in what was sent; the names of a union's members are not places."""
         *path, last = item["loc"] or ("",)
         place = [part for part in path if part in self._names or isinstance(part, int)]
         if last in self._names or isinstance(last, int) or item["type"] in _BY_NAME:
@@ -171,12 +171,12 @@ def _owner(path: Path) -> str:
 
 
 def _subject(place: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """The field's name, with its number in an array."""
+    """Return the field's name, with its number in an array."""
     return place[-2:] if place and isinstance(place[-1], int) else place[-1:]
 
 
 def _wanted(item: ErrorDetails, place: tuple[int | str, ...]) -> str:
-    """What a value must be, by what pydantic found; as part of a sentence."""
+    """Return what a value must be, by what pydantic found; as part of a sentence."""
     kind, context = item["type"], item.get("ctx", {})
     if kind in _KINDS:
         return _KINDS[kind]
@@ -194,7 +194,7 @@ def _wanted(item: ErrorDetails, place: tuple[int | str, ...]) -> str:
 
 
 def _example(place: tuple[int | str, ...], given: Any) -> str:
-    """An object that would do, of the type that was given as a bare word if it was one."""
+    """Return an object that would do, of the type that was given as a bare word if it was one."""
     name = next((part for part in reversed(place) if isinstance(part, str)), None)
     if name is None:
         return '{} or {"task": "regression"}'
@@ -225,7 +225,7 @@ def _quoted(name: Any) -> str:
 
 
 def _echo(value: Any) -> str:
-    """What was sent, in JSON and not at length."""
+    """Return what was sent, in JSON and not at length."""
     if isinstance(value, str):
         return _quoted(value)
     if isinstance(value, int) and abs(value) >= 10**_LONGEST_ECHO:

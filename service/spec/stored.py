@@ -13,7 +13,7 @@ _SET_BEFORE: dict[str, Any] = {"horizon": None, "scores": "counted"}
 
 
 def readings(given: Any) -> tuple[ModelSpec, ...]:
-    """What a decoded body means, and what it meant before. Raises Invalid.
+    """Return what a decoded body means, and what it meant before. Raises Invalid.
 
     A model that was made with the same body then still has the spec that is asked for.
     """

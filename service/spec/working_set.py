@@ -52,7 +52,7 @@ class WorkingSetSpec(Part):
 
 
 def with_set_defaults(given: dict[str, Any], kind: Any) -> dict[str, Any]:
-    """The spec with the working set's defaults that depend on its other parts.
+    """Return the spec with the working set's defaults that depend on its other parts.
 
     Samples do not fade by default where the set is as the papers have it, nor in a regression.
     """

@@ -28,7 +28,7 @@ class DirectoryInUse(StartupError):
 
 
 def journal_path(data: Path) -> Path:
-    """The path of the journal's file, which also holds the catalogue and the answers."""
+    """Return the path of the journal's file, which also holds the catalogue and the answers."""
     return data / "log.sqlite"
 
 
@@ -48,12 +48,12 @@ def replays_path(data: Path) -> Path:
 
 
 def snapshots_path(data: Path) -> Path:
-    """The path of the directory of the snapshots."""
+    """Return the path of the directory of the snapshots."""
     return data / "snapshots"
 
 
 def open_storage(data: Path, snapshots_kept: int = 4, read_only: bool = False) -> Storage:
-    """The storage in a data directory.
+    """Return the storage in a data directory.
 
     read_only: opens the journal as it is now, also while a server writes it. Raises JournalMissing,
     StartupError.
@@ -117,7 +117,7 @@ def set_aside(data: Path) -> Path:
 
 
 def has_lost_journal(data: Path) -> bool:
-    """Whether something shows that a journal was there which is missing or empty.
+    """Return whether something shows that a journal was there which is missing or empty.
 
     A journal may be empty because its write-ahead file is gone, where all of it was.
     """
@@ -145,7 +145,7 @@ def forget_high_water(data: Path) -> None:
 
 
 def _check_journal_is_there(data: Path) -> None:
-    """Raise JournalMissing where a journal was lost."""
+    """Raise JournalMissing if a journal was lost."""
     if has_lost_journal(data):
         path = journal_path(data)
         raise JournalMissing(
@@ -156,11 +156,11 @@ def _check_journal_is_there(data: Path) -> None:
 
 
 def check_journal_end(data: Path) -> None:
-    """Raise StartupError where damage would hide the journal's last commits from SQLite."""
+    """Raise StartupError if damage would hide the journal's last commits from SQLite."""
     check_write_ahead(write_ahead_path(journal_path(data)))
 
 
 def n_bytes(data: Path) -> int:
-    """The size of a data directory's journal and snapshots."""
+    """Return the size of a data directory's journal and snapshots."""
     files = [*snapshots_path(data).glob("*/*.snapshot"), journal_path(data)]
     return sum(file.stat().st_size for file in files if file.exists())

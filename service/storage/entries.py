@@ -106,7 +106,7 @@ class CatalogueEntry(NamedTuple):
 
 
 def new_epoch() -> str:
-    """A text that no model had before."""
+    """Return a text that no model had before."""
     return secrets.token_hex(_EPOCH_BYTES)
 
 

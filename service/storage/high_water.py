@@ -52,7 +52,7 @@ class HighWater:
             self._log(error)
 
     def of(self, model: int) -> int:
-        """The marked sequence of a model; 0 without a whole mark."""
+        """Return the marked sequence of a model; 0 without a whole mark."""
         if self._file is None:
             return 0
         slot = os.pread(self._file, _SLOT.size, model * _SLOT.size)
@@ -60,7 +60,7 @@ class HighWater:
         return sequence if slot == _slot(model, sequence) else 0
 
     def last(self) -> int:
-        """The highest number of a model that has a whole mark; 0 without any."""
+        """Return the highest number of a model that has a whole mark; 0 without any."""
         if self._file is None:
             return 0
         models = range(os.fstat(self._file).st_size // _SLOT.size, 0, -1)

@@ -86,7 +86,7 @@ class Journal(Protocol):
         """
 
     def finished(self, seconds: float) -> dict[int, StorageFailed | None]:
-        """What became of commits that were Unfinished, each told once; None where they are durable.
+        """What became of commits that were Unfinished, each told once; None if they are durable.
 
         It waits for so many seconds at most until one of them is finished.
         """
@@ -132,20 +132,20 @@ class Journal(Protocol):
         """
 
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
-        """A model's entries after a sequence, block by block in their order.
+        """Yield a model's entries after a sequence, block by block in their order.
 
         Predictions, fits and checkpoints are blocks of their own. Those at the sequence itself are
         among them, if they came after a rollback there. Raises StartupError.
         """
 
     def begin(self, model: int) -> int | None:
-        """The sequence after which a model's entries begin; None if it has none."""
+        """Return the sequence after which a model's entries begin; None if it has none."""
 
     def end(self, model: int) -> int:
-        """The sequence of a model's last sample in the journal; 0 if it has none."""
+        """Return the sequence of a model's last sample in the journal; 0 if it has none."""
 
     def acknowledged(self, model: int) -> int:
-        """The sequence up to which a model was durable, known from outside the journal.
+        """Return the sequence up to which a model was durable, known from outside the journal.
 
         It is at most the true one; 0 where nothing is known.
         """
@@ -158,10 +158,10 @@ class Journal(Protocol):
         """Marks of the replays that processes have begun on this machine."""
 
     def rolled_back_at(self, model: int) -> int | None:
-        """The sequence of a model's last rollback; None if later snapshots replaced it."""
+        """Return the sequence of a model's last rollback; None if later snapshots replaced it."""
 
     def rollbacks(self, model: int) -> list[Rollback]:
-        """A model's rollbacks that later snapshots have not replaced, the last one first.
+        """Return a model's rollbacks that later snapshots have not replaced, the last one first.
 
         Raises StartupError.
         """
@@ -181,7 +181,7 @@ class Journal(Protocol):
         """
 
     def damage(self) -> list[str]:
-        """What is wrong with the journal's structure, a line for each fault."""
+        """Return what is wrong with the journal's structure, a line for each fault."""
 
     def close(self) -> None:
         """Release the journal, the catalogue and the answers, which share a connection."""
@@ -191,10 +191,10 @@ class Catalogue(Protocol):
     """The models that exist."""
 
     def models(self) -> list[CatalogueEntry]:
-        """All models, oldest first. Raises StartupError."""
+        """Return all models, oldest first. Raises StartupError."""
 
     def find(self, name: str) -> CatalogueEntry | None:
-        """The model of a name; None if there is none. Raises StorageFailed."""
+        """Return the model of a name; None if there is none. Raises StorageFailed."""
 
     def creating(
         self, name: str, spec: dict[str, Any], epoch: str, follows: int | None = None
@@ -224,7 +224,7 @@ class Answers(Protocol):
         """
 
     def find(self, model: int, sequence: int) -> KeyedRequest | None:
-        """The key of the entry at a sequence. Raises StorageFailed."""
+        """Return the key of the entry at a sequence. Raises StorageFailed."""
 
     def unanswered(self, model: int, after: int) -> list[KeyedRequest]:
         """A model's keys after a sequence whose answers were not written. Raises StartupError."""
@@ -257,10 +257,10 @@ class Snapshots(Protocol):
     """Saved states of models, each known by the sequence at which it was taken."""
 
     def sequences(self, model: int) -> list[int]:
-        """Sequences of a model's kept snapshots, newest first."""
+        """Return sequences of a model's kept snapshots, newest first."""
 
     def name(self, model: int, sequence: int) -> str:
-        """What messages call a snapshot, such as the path of its file."""
+        """Return what messages call a snapshot, such as the path of its file."""
 
     def save(self, model: int, state: State) -> None:
         """Keep a state as the snapshot of its sequence, and forget the oldest if too many.
@@ -275,10 +275,10 @@ class Snapshots(Protocol):
         """A snapshot as bytes, which `snapshot_format.decode` reads. Raises DamagedSnapshot."""
 
     def written(self, model: int, sequence: int) -> datetime | None:
-        """When a snapshot was saved; None where there is no such snapshot."""
+        """Return when a snapshot was saved; None if there is no such snapshot."""
 
     def describe(self, model: int, sequence: int) -> SnapshotDescription | None:
-        """What is known of a snapshot without its arrays; None where there is none."""
+        """Return what is known of a snapshot without its arrays; None if there is none."""
 
     def set_aside(self, model: int, sequence: int) -> None:
         """Keep a damaged snapshot where it is no longer counted as one."""
@@ -290,7 +290,7 @@ class Snapshots(Protocol):
         """
 
     def pinned(self, model: int, digest: str) -> State:
-        """The state that was pinned under a digest. Raises DamagedSnapshot."""
+        """Return the state that was pinned under a digest. Raises DamagedSnapshot."""
 
     def unpin_others(self, model: int, digests: set[str]) -> None:
         """Forget what is pinned of a model, but for these. Raises OSError."""

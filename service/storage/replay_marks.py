@@ -67,7 +67,7 @@ class ReplayMarks:
         os.pwrite(self._file, self._slot(model, after, times), model * _SLOT.size)
 
     def ended(self, model: int) -> int:
-        """How many processes have ended in the replay of a model, at one place."""
+        """Return how many processes have ended in the replay of a model, at one place."""
         return self._read(model)[1]
 
     def end(self, model: int) -> None:
@@ -84,7 +84,7 @@ class ReplayMarks:
             self._stopped = True
 
     def _read(self, model: int) -> tuple[int, int]:
-        """What earlier processes have left: a sequence, and how many times."""
+        """Return what earlier processes have left: a sequence, and how many times."""
         slot = os.pread(self._file, _SLOT.size, model * _SLOT.size)
         if len(slot) == _SLOT.size:
             after, times, _ = _SLOT.unpack(slot)

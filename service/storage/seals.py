@@ -19,12 +19,12 @@ class BrokenSeal(Exception):
 
 
 def seal(content: bytes, *columns: object) -> bytes:
-    """The content, sealed together with the row's other values."""
+    """Return the content, sealed together with the row's other values."""
     return _MARK + _digest(content, columns) + content
 
 
 def unseal(sealed: Any, *columns: object) -> bytes:
-    """Inverse of `seal`. Raises BrokenSeal."""
+    """Invert `seal`. Raises BrokenSeal."""
     if not isinstance(sealed, bytes) or not sealed.startswith(_MARK):
         raise BrokenSeal
     digest, content = sealed[1 : 1 + _DIGEST_BYTES], sealed[1 + _DIGEST_BYTES :]

@@ -42,17 +42,17 @@ class SnapshotFiles:
         self._kept = kept
 
     def models(self) -> list[int]:
-        """The numbers of all models that have snapshots."""
+        """Return the numbers of all models that have snapshots."""
         folders = [folder.name for folder in self._directory.glob("*")]
         return sorted(int(name) for name in folders if name.isdecimal())
 
     def sequences(self, model: int) -> list[int]:
-        """Sequences of a model's kept snapshots, newest first."""
+        """Return sequences of a model's kept snapshots, newest first."""
         files = self._folder(model).glob(f"*{_SUFFIX}")
         return sorted((int(file.stem) for file in files if file.stem.isdecimal()), reverse=True)
 
     def name(self, model: int, sequence: int) -> str:
-        """The path of a snapshot's file."""
+        """Return the path of a snapshot's file."""
         return str(self._path(model, sequence))
 
     def save(self, model: int, state: State) -> None:
@@ -65,22 +65,22 @@ class SnapshotFiles:
             self._path(model, sequence).unlink(missing_ok=True)
 
     def load(self, model: int, sequence: int) -> State:
-        """A snapshot's state. Raises DamagedSnapshot."""
+        """Return a snapshot's state. Raises DamagedSnapshot."""
         return decode_state(self.content(model, sequence), self._path(model, sequence).name)
 
     def content(self, model: int, sequence: int) -> bytes:
-        """The bytes of a snapshot's file. Raises UnreadableSnapshot."""
+        """Return the bytes of a snapshot's file. Raises UnreadableSnapshot."""
         return read_content(self._path(model, sequence))
 
     def written(self, model: int, sequence: int) -> datetime | None:
-        """When a snapshot's file was last written; None where there is none."""
+        """Return when a snapshot's file was last written; None if there is none."""
         try:
             return datetime.fromtimestamp(self._path(model, sequence).stat().st_mtime, UTC)
         except FileNotFoundError:
             return None
 
     def describe(self, model: int, sequence: int) -> SnapshotDescription | None:
-        """Size, time and plain part of a snapshot's file; None where there is none."""
+        """Return size, time and plain part of a snapshot's file; None if there is none."""
         path = self._path(model, sequence)
         try:
             file = path.stat()
@@ -107,12 +107,12 @@ class SnapshotFiles:
         return digest
 
     def pinned(self, model: int, digest: str) -> State:
-        """The state in the bytes that were pinned. Raises DamagedSnapshot."""
+        """Return the state in the bytes that were pinned. Raises DamagedSnapshot."""
         name = self._pinned_path(model, digest).name
         return decode_state(self.pinned_content(model, digest), name)
 
     def pinned_content(self, model: int, digest: str) -> bytes:
-        """The bytes that were pinned under a digest. Raises DamagedSnapshot."""
+        """Return the bytes that were pinned under a digest. Raises DamagedSnapshot."""
         path = self._pinned_path(model, digest)
         content = read_content(path)
         if hashlib.sha256(content).hexdigest()[:_DIGITS] != digest:

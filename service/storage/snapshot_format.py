@@ -50,7 +50,7 @@ class State(NamedTuple):
 
 
 def encode_state(state: State) -> tuple[bytes, memoryview]:
-    """The bytes of a snapshot, in two parts that follow each other."""
+    """Return the bytes of a snapshot, in two parts that follow each other."""
     archive = io.BytesIO()
     plain = np.frombuffer(json.dumps(state.plain).encode(), np.uint8)
     np.savez(archive, allow_pickle=False, plain=plain, **state.arrays)
@@ -85,7 +85,7 @@ def read_state(path: Path) -> State:
 
 
 def read_content(path: Path) -> bytes:
-    """The bytes of one file. Raises UnreadableSnapshot."""
+    """Return the bytes of one file. Raises UnreadableSnapshot."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -94,7 +94,7 @@ def read_content(path: Path) -> bytes:
 
 
 def read_plain(path: Path) -> dict[str, Any]:
-    """The plain part of one file. Neither are its arrays read, nor is the checksum verified.
+    """Return the plain part of one file. Neither are its arrays read, nor is the checksum verified.
 
     Raises DamagedSnapshot.
     """
@@ -108,7 +108,7 @@ def read_plain(path: Path) -> dict[str, Any]:
 
 
 def decode_state(content: bytes, name: str, most_plain_bytes: int | None = None) -> State:
-    """The state in the bytes of a snapshot, which messages call `name`.
+    """Return the state in the bytes of a snapshot, which messages call `name`.
 
     most_plain_bytes: bound on its plain part, whose objects take many times its bytes; None where
     the file is this server's own. Raises DamagedSnapshot.

@@ -36,7 +36,7 @@ class SqliteAnswers:
             )
 
     def find(self, model: int, sequence: int) -> KeyedRequest | None:
-        """The key of the entry at a sequence."""
+        """Return the key of the entry at a sequence."""
         try:
             return self._find(model, sequence)
         except (sqlite3.Error, BrokenSeal) as error:
@@ -51,7 +51,7 @@ class SqliteAnswers:
         return None if key is None else read_key(key, answer)
 
     def unanswered(self, model: int, after: int) -> list[KeyedRequest]:
-        """A model's keys after a sequence whose answers were not written."""
+        """Return a model's keys after a sequence whose answers were not written."""
         with self._file.reading():
             rows = self._file.db.execute(
                 "SELECT * FROM log AS keyed WHERE model = ? AND sequence > ? AND kind = 'key' "

@@ -28,7 +28,7 @@ class SqliteCatalogue:
         self._names: dict[str, int] | None = None
 
     def models(self) -> list[CatalogueEntry]:
-        """All models, oldest first."""
+        """Return all models, oldest first."""
         with self._file.reading():
             rows = self._file.db.execute(
                 "SELECT * FROM log WHERE model = ? AND kind = 'created' ORDER BY sequence",
@@ -37,7 +37,7 @@ class SqliteCatalogue:
             return [read_created(row) for row in rows]
 
     def find(self, name: str) -> CatalogueEntry | None:
-        """The model of a name; None if there is none."""
+        """Return the model of a name; None if there is none."""
         try:
             return next((found for found in self.models() if found.name == name), None)
         except StartupError as error:
@@ -93,7 +93,7 @@ class SqliteCatalogue:
             return int(self._file.db.execute(last, (OF_SERVER,)).fetchone()[0])
 
     def _next_event(self) -> int:
-        """The sequence of the next event, which was never given before."""
+        """Return the sequence of the next event, which was never given before."""
         return 1 + self.last_event()
 
     def _insert(self, kind: str, event: int, record: bytes, time: int | None = None) -> None:

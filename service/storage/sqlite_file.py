@@ -42,7 +42,7 @@ class SqliteFile:
 
     path: of the file. db: the connection, for reading. read_only: opens a view of the present
     moment, of a file that a server may be writing. pin: keeps the bytes of a model's state that an
-    older version wrote into the file, and returns their digest. Raises StartupError where the file
+    older version wrote into the file, and returns their digest. Raises StartupError if the file
     cannot be opened or read.
     """
 
@@ -214,7 +214,7 @@ class SqliteFile:
             )
 
     def _undo_failed_commit(self) -> bool:
-        """Whether the commit that failed is gone for good.
+        """Return whether the commit that failed is gone for good.
 
         Where its fsync failed, the write-ahead file may hold it as a whole, and the next start
         would find it, unless the file is emptied and another commit proves that it can be written.
@@ -245,7 +245,7 @@ class SqliteFile:
             raise
 
     def damage(self) -> list[str]:
-        """What SQLite finds wrong with its file; empty if nothing."""
+        """Return what SQLite finds wrong with its file; empty if nothing."""
         try:
             rows = [str(row[0]) for row in self.db.execute("PRAGMA integrity_check(20)")]
         except sqlite3.Error as error:
@@ -254,12 +254,12 @@ class SqliteFile:
 
 
 def now() -> int:
-    """The time of an entry, in milliseconds since 1970."""
+    """Return the time of an entry, in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 def is_blank(path: Path) -> bool:
-    """Whether a journal's file was made, but has no table: its first commit is not there."""
+    """Return whether a journal's file was made, but has no table: its first commit is not there."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             return not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]

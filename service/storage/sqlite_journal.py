@@ -49,7 +49,7 @@ class SqliteJournal:
         self.replays.close()
 
     def damage(self) -> list[str]:
-        """What SQLite finds wrong with its file."""
+        """Return what SQLite finds wrong with its file."""
         return self._file.damage()
 
     def append(
@@ -79,7 +79,7 @@ class SqliteJournal:
         return {}
 
     def acknowledged(self, model: int) -> int:
-        """The sequence up to which a model was durable, as far as the mark knows."""
+        """Return the sequence up to which a model was durable, as far as the mark knows."""
         return self._high_water.of(model)
 
     def begin_at(self, model: int, sequence: int) -> None:
@@ -100,7 +100,7 @@ class SqliteJournal:
         return entry_row(entry, time, self._next_place(entry.model, entry.sequence))
 
     def _next_place(self, model: int, sequence: int) -> int:
-        """The place of the next row at a sequence, behind samples, key and answer.
+        """Return the place of the next row at a sequence, behind samples, key and answer.
 
         The last one is remembered: asking SQLite takes as long as writing a prediction. Where that
         fails, a place stays empty.
@@ -150,12 +150,12 @@ class SqliteJournal:
             self._high_water.note(model, at)
 
     def rolled_back_at(self, model: int) -> int | None:
-        """The sequence of a model's last rollback; None if later snapshots replaced it."""
+        """Return the sequence of a model's last rollback; None if later snapshots replaced it."""
         rollbacks = self.rollbacks(model)
         return rollbacks[0].description["at"] if rollbacks else None
 
     def rollbacks(self, model: int) -> list[Rollback]:
-        """A model's rollbacks that later snapshots have not replaced, the last one first."""
+        """Return a model's rollbacks that later snapshots have not replaced, the last one first."""
         with self._file.reading():
             rows = self._file.db.execute(
                 "SELECT * FROM log WHERE model = ? AND kind = 'rollback' "
@@ -170,7 +170,7 @@ class SqliteJournal:
             self._append_event(model, sequence, "epoch", json.dumps({"epoch": epoch}).encode())
 
     def epoch_since(self, model: int, sequence: int) -> str | None:
-        """The last epoch that began at a sequence or after it."""
+        """Return the last epoch that began at a sequence or after it."""
         with self._file.reading():
             row = self._file.db.execute(
                 "SELECT * FROM log WHERE model = ? AND sequence >= ? "
@@ -180,7 +180,7 @@ class SqliteJournal:
             return None if row is None else str(json.loads(unsealed(row).record)["epoch"])
 
     def begin(self, model: int) -> int | None:
-        """The sequence after which a model's entries begin; None if it has none."""
+        """Return the sequence after which a model's entries begin; None if it has none."""
         with self._file.reading():
             row = self._file.db.execute(
                 f"SELECT sequence - samples FROM log WHERE model = ? AND kind IN {WITH_SAMPLES} "
@@ -190,7 +190,7 @@ class SqliteJournal:
             return row and int(row[0])
 
     def end(self, model: int) -> int:
-        """The sequence of a model's last sample in the journal; 0 if it has none."""
+        """Return the sequence of a model's last sample in the journal; 0 if it has none."""
         with self._file.reading():
             row = self._file.db.execute(
                 f"SELECT sequence FROM log WHERE model = ? AND kind IN {WITH_SAMPLES} "
@@ -200,7 +200,7 @@ class SqliteJournal:
             return int(row[0]) if row else 0
 
     def blocks(self, model: int, after: int) -> Iterator[list[Entry]]:
-        """A model's entries after a sequence, block by block; see `Journal.blocks`."""
+        """Yield a model's entries after a sequence, block by block; see `Journal.blocks`."""
         with self._file.reading():
             back = "SELECT coalesce(max(place), 0) FROM log WHERE model = ? AND sequence = ?"
             (place,) = self._file.db.execute(
@@ -235,5 +235,5 @@ class SqliteJournal:
 
 
 def _block_of(entry: Entry) -> tuple[int, str, bool]:
-    """What the entries of a block have in common, and whether it may have several."""
+    """Return what the entries of a block have in common, and whether it may have several."""
     return entry.block, entry.kind, bool(entry.samples)

@@ -59,7 +59,7 @@ def migrate(db: sqlite3.Connection, pin: Callable[[int, bytes], str] | None) -> 
 
 
 def _models(db: sqlite3.Connection, epochs: dict[int, str]) -> Iterator[Row]:
-    """The creations of all models, and the deletion of the last one that was deleted."""
+    """Yield the creations of all models, and the deletion of the last one that was deleted."""
     last = 0
     for model, name, sealed in db.execute("SELECT id, name, spec FROM models ORDER BY id"):
         text = sealed.encode() if isinstance(sealed, str) else sealed

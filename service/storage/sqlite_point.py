@@ -40,7 +40,7 @@ def cut_at_sequence(file: SqliteFile, model: int, sequence: int) -> Cut:
 
 
 def _ends(file: SqliteFile, model: int) -> Iterator[int]:
-    """The sequences between what was learned together.
+    """Yield the sequences between what was learned together.
 
     The journal does not say which blocks are the parts of one request. They stand one after
     another, of one time and head; so many samples or bytes with these in common are taken for one.
@@ -73,7 +73,7 @@ def cut_challenger(file: SqliteFile, model: int, sequence: int | None, time: int
 
 
 def _made(file: SqliteFile, model: int) -> int:
-    """When a model was made."""
+    """Return when a model was made."""
     made = "SELECT time FROM log WHERE model = ? AND sequence = ?"
     return int(file.db.execute(made, (OF_SERVER, model)).fetchone()[0])
 

@@ -71,45 +71,45 @@ class Row(NamedTuple):
 
 
 def entry_row(entry: Entry, time: int, place: int = SAMPLES) -> Row:
-    """The row of an entry."""
+    """Return the row of an entry."""
     model, sequence, samples, block, head, threads, record, kind = entry
     row = Row(model, sequence, place, kind, time, samples, block, head, threads, record)
     return sealed(row)
 
 
 def key_row(keyed: KeyedRequest, time: int) -> Row:
-    """The row of a request's key."""
+    """Return the row of a request's key."""
     record = bytes([len(keyed.key)]) + keyed.key + keyed.digest
     model, sequence, samples = keyed.model, keyed.sequence, keyed.samples
     return sealed(Row(model, sequence, KEY, "key", time, samples, sequence, "", 0, record))
 
 
 def answer_row(keyed: KeyedRequest, time: int) -> Row:
-    """The row of the answer to a request with a key."""
+    """Return the row of the answer to a request with a key."""
     record = keyed.answer or b""
     return event_row(keyed.model, keyed.sequence, ANSWER, "answer", time, record)
 
 
 def event_row(model: int, sequence: int, place: int, kind: str, time: int, record: bytes) -> Row:
-    """A row that brings no samples."""
+    """Return a row that brings no samples."""
     return sealed(Row(model, sequence, place, kind, time, 0, sequence, "", 0, record))
 
 
 def sealed(row: Row) -> Row:
-    """A row as it is written."""
+    """Return a row as it is written."""
     *columns, record = row
     return row._replace(record=seal(record, *columns))
 
 
 def unsealed(values: tuple[Any, ...]) -> Row:
-    """A row as it was before it was written. Raises BrokenSeal."""
+    """Return a row as it was before it was written. Raises BrokenSeal."""
     row = Row._make(values)
     *columns, record = row
     return row._replace(record=unseal(record, *columns))
 
 
 def read_entry(values: tuple[Any, ...]) -> Entry:
-    """The entry in a row. Raises BrokenSeal."""
+    """Return the entry in a row. Raises BrokenSeal."""
     row = unsealed(values)
     return Entry(
         row.model,
@@ -124,7 +124,7 @@ def read_entry(values: tuple[Any, ...]) -> Entry:
 
 
 def read_key(values: tuple[Any, ...], answer: tuple[Any, ...] | None) -> KeyedRequest:
-    """The key in a row, with the answer in another. Raises BrokenSeal."""
+    """Return the key in a row, with the answer in another. Raises BrokenSeal."""
     row = unsealed(values)
     end = 1 + row.record[0]
     answer_record = None if answer is None else unsealed(answer).record
@@ -133,24 +133,24 @@ def read_key(values: tuple[Any, ...], answer: tuple[Any, ...] | None) -> KeyedRe
 
 
 def rollback_record(rollback: Rollback) -> bytes:
-    """A rollback as bytes."""
+    """Return a rollback as bytes."""
     return json.dumps(rollback._asdict()).encode()
 
 
 def read_rollback(values: tuple[Any, ...]) -> Rollback:
-    """The rollback in a row. Raises BrokenSeal."""
+    """Return the rollback in a row. Raises BrokenSeal."""
     return Rollback(**json.loads(unsealed(values).record))
 
 
 def created_record(
     name: str, spec: dict[str, Any], epoch: str, follows: int | None = None
 ) -> bytes:
-    """The creation of a model as bytes."""
+    """Return the creation of a model as bytes."""
     record = {"name": name, "spec": spec, "epoch": epoch}
     return json.dumps(record if follows is None else {**record, "follows": follows}).encode()
 
 
 def read_created(values: tuple[Any, ...]) -> CatalogueEntry:
-    """The model whose creation is in a row. Raises BrokenSeal."""
+    """Return the model whose creation is in a row. Raises BrokenSeal."""
     row = unsealed(values)
     return CatalogueEntry(row.sequence, **json.loads(row.record))

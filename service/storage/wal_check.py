@@ -31,14 +31,14 @@ _MASK = np.uint64(0xFFFFFFFF)
 
 
 def write_ahead_path(database: Path) -> Path:
-    """The path of a database's write-ahead file."""
+    """Return the path of a database's write-ahead file."""
     return database.with_name(f"{database.name}-wal")
 
 
 def check_write_ahead(path: Path) -> bool:
-    """Whether anything follows the last complete commit, as after a crash.
+    """Return whether anything follows the last complete commit, as after a crash.
 
-    Raises StartupError where more than one commit does, or where the header is wrong.
+    Raises StartupError if more than one commit does, or where the header is wrong.
     """
     try:
         with path.open("rb") as file:
@@ -93,7 +93,7 @@ def _frames(file: BinaryIO, page: int) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _weights(pairs: int) -> Words:
-    """The contribution of each word to the two sums, (2, 2 + 2 pairs) modulo 2^32.
+    """Return the contribution of each word to the two sums, (2, 2 + 2 pairs) modulo 2^32.
 
     A pair (x, z) turns the sums (s, t) into s' = s + t + x and t' = s' + t + z, so the highest
     power of that matrix belongs to the first pair. The first two columns are the contribution of

@@ -43,7 +43,7 @@ class Evaluation:
 
     @property
     def kappa(self) -> float | None:
-        """Cohen's kappa; None where labels and predictions are all of one class."""
+        """Cohen's kappa; None if labels and predictions are all of one class."""
         given: Counter[Label] = Counter()
         claimed: Counter[Label] = Counter()
         for (label, predicted), count in self.pairs.items():
@@ -54,7 +54,7 @@ class Evaluation:
         return kappa([given[k] for k in met], [claimed[k] for k in met], right)
 
     def to_text(self) -> str:
-        """The score in a few words."""
+        """Return the score in a few words."""
         agreement = "-" if self.kappa is None else f"{self.kappa:.4f}"
         return f"accuracy {self.accuracy:.2%}, kappa {agreement}"
 
@@ -64,7 +64,7 @@ class Evaluation:
         return list(dict.fromkeys([*self.classes, *(label for label, _ in self.pairs)]))
 
     def of_class(self, label: Label) -> tuple[int, float | None, float | None]:
-        """Samples of a class, precision and recall; None where the divisor is zero."""
+        """Return samples of a class, precision and recall; None if the divisor is zero."""
         right = self.pairs[label, label]
         count = sum(n for (given, _), n in self.pairs.items() if given == label)
         claimed = sum(n for (_, predicted), n in self.pairs.items() if predicted == label)
@@ -108,11 +108,11 @@ class RegressionEvaluation:
 
     @property
     def r2(self) -> float | None:
-        """1 - squared errors / squared distances from the mean; None where the latter are zero."""
+        """1 - squared errors / squared distances from the mean; None if the latter are zero."""
         return 1.0 - self.square / self.scatter if self.scatter > 0.0 else None
 
     def to_text(self) -> str:
-        """The score in a few words."""
+        """Return the score in a few words."""
         r2 = "-" if self.r2 is None else f"{self.r2:.4f}"
         return f"MAE {self.mae:.6g}, RMSE {self.rmse:.6g}, R2 {r2}"
 

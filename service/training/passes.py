@@ -17,8 +17,8 @@ _PART = 1024
 class Learned(NamedTuple):
     """How far a stream has come: samples of all passes, and the quality of the model.
 
-    objective, gap: over the head's own samples; None where it has no objective. accuracy, mae: of
-    the first pass's predictions, each made just before its sample was learned; None where there
+    objective, gap: over the head's own samples; None if it has no objective. accuracy, mae: of
+    the first pass's predictions, each made just before its sample was learned; None if there
     were none.
     """
 

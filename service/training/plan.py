@@ -68,7 +68,7 @@ class CannotTrain(Exception):
 
 
 def check_labels(labels: list[Any]) -> list[Label]:
-    """The different labels. Raises CannotTrain for what the service does not take."""
+    """Return the different labels. Raises CannotTrain for what the service does not take."""
     classes = list(dict.fromkeys(labels))
     if any(isinstance(label, float) for label in classes):
         raise CannotTrain(
@@ -88,7 +88,7 @@ def check_labels(labels: list[Any]) -> list[Label]:
 
 
 def check_targets(targets: list[Any]) -> Float64Array:
-    """The numbers to be regressed. Raises CannotTrain for what the service does not take."""
+    """Return the numbers to be regressed. Raises CannotTrain for what the service does not take."""
     y = np.array(targets, np.float64)
     wrong = np.flatnonzero(~(np.abs(y) <= LARGEST_TARGET))
     if len(wrong):
@@ -137,9 +137,9 @@ def weights_for(
 def spec_for(
     plan: Plan, gamma: float | None, weights: Mapping[Label, float], samples: int
 ) -> ModelSpec:
-    """The spec for so many samples, every choice a number in it.
+    """Return the spec for so many samples, every choice a number in it.
 
-    Raises Invalid where the service would refuse it.
+    Raises Invalid if the service would refuse it.
     """
     weighted = [{"label": label, "weight": weight} for label, weight in weights.items()]
     asked = Asked(plan.algorithm, plan.options, weighted, plan.batch.tol, samples)

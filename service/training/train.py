@@ -102,7 +102,7 @@ def _checked(labels: list[Any], plan: Plan) -> tuple[list[Label], Targets]:
 
 
 def _rows_and_form(data: Data, prepare: PrepareSpec | None) -> tuple[Matrix, RowForm]:
-    """The rows as numbers and codes, and what a server's model would take them for.
+    """Return the rows as numbers and codes, and what a server's model would take them for.
 
     Raises CannotTrain.
     """

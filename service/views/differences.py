@@ -24,7 +24,7 @@ class WrongDifference(ValueError):
 
 
 def difference(old: Bytes | None, new: Bytes) -> list[Any] | None:
-    """Return, as plain data, how one array's bytes become another's; None where they are equal.
+    """Return, as plain data, how one array's bytes become another's; None if they are equal.
 
     old: None without any. [bytes] are all bytes of the new one; [length, starts, stops, bytes] its
     length, and the stretches that are not those of the old one.

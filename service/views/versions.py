@@ -88,7 +88,7 @@ class Versions:
     def newer(self, held: Position | None) -> bytes:
         """Return the latest version for a follower that holds another one; see `Follower.take`.
 
-        held: None where it holds none.
+        held: None if it holds none.
         """
         differences = self._since(held)
         everything = differences is None
@@ -101,7 +101,7 @@ class Versions:
         return packed
 
     def _since(self, held: Position | None) -> list[dict[str, list[Any]]] | None:
-        """Return the differences since a version; None where they are no longer kept."""
+        """Return the differences since a version; None if they are no longer kept."""
         if held is None or held.life != self._life or held.number > self._number:
             return None
         steps = [step for step in self._steps if step.number > held.number]

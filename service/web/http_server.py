@@ -75,7 +75,7 @@ def configuration_of_leader() -> uvicorn.Config:
 
 
 def read_ring(settings: Settings) -> KeyRing:
-    """The keys of a server. Raises StartupError."""
+    """Return the keys of a server. Raises StartupError."""
     try:
         return KeyRing(KeyFile(settings.data))
     except KeysError as error:

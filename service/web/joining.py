@@ -57,14 +57,14 @@ def joined(settings: Settings) -> Iterator[Fleet]:
 
 
 def membership_of(roles: Roles, engine: Engine, feeds: Feeds, settings: Settings) -> Membership:
-    """What a replica with some roles gives to the others, and follows of them."""
+    """Return what a replica with some roles gives to the others, and follows of them."""
     peers = Peers(VIEWS)
     followed = FollowedModels(engine, roles, settings, peers)
     return Membership(roles, followed, ServedViews(engine, feeds, roles, roles.word))
 
 
 def keys_of(fleet: Fleet) -> FleetKeys:
-    """The fleet's API keys, which are read again and again. Raises KeysError."""
+    """Return the fleet's API keys, which are read again and again. Raises KeysError."""
     keys = FleetKeys(fleet.nats)
     keys.watch()
     return keys

@@ -58,12 +58,12 @@ def _bound(settings: Settings, family: socket.AddressFamily) -> socket.socket:
 
 
 def _sharing(address: tuple[str, int], family: socket.AddressFamily) -> socket.socket:
-    """A socket that shares its port with others of this kind."""
+    """Return a socket that shares its port with others of this kind."""
     return socket.create_server(address[:2], family=family, backlog=_BACKLOG, reuse_port=True)
 
 
 def _check_reach(listener: socket.socket, settings: Settings, has_keys: bool) -> None:
-    """Raise StartupError where anybody could use the server."""
+    """Raise StartupError if anybody could use the server."""
     if not (_is_loopback(listener) or has_keys or settings.insecure):
         raise StartupError(
             f"other machines reach {settings.host}, and there are no keys in {settings.data}: "
@@ -76,7 +76,7 @@ def _check_reach(listener: socket.socket, settings: Settings, has_keys: bool) ->
 
 
 def _reason(error: OSError) -> str:
-    """The system's words; those of asyncio and socket repeat the address."""
+    """Return the system's words; those of asyncio and socket repeat the address."""
     return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
 
 

@@ -45,7 +45,7 @@ class Roles:
         self._watching = asyncio.create_task(self._watch())
 
     def _report(self) -> Replica:
-        """What this replica tells of itself; on any thread."""
+        """Return what this replica tells of itself; on any thread."""
         ready = self._engine.readiness.reached and not self._draining
         leads = {
             model.name: Led(self._fleet.term_of(model.id), model.published.sequence, model.id)
@@ -55,7 +55,7 @@ class Roles:
         return Replica(self._url, ready, leads, followed, self.word, WRITTEN)
 
     def is_here(self, replica: Target) -> bool:
-        """Whether a replica is this one."""
+        """Return whether a replica is this one."""
         return replica.url == self._url
 
     @property
@@ -64,7 +64,7 @@ class Roles:
         return self.members.lag_seconds
 
     def leads(self, name: str) -> bool:
-        """Whether this replica learns a model now."""
+        """Return whether this replica learns a model now."""
         return self._engine.leading.leads(name)
 
     @property
@@ -72,7 +72,7 @@ class Roles:
         return Replica(self._url, True, {}, {})
 
     def check(self) -> None:
-        """Raise NotReady where the other replicas are not known: not yet, or not for long."""
+        """Raise NotReady if the other replicas are not known: not yet, or not for long."""
         if not self.members.settled:
             raise NotReady("the fleet's other replicas are not known yet; try again")
         if self.members.outdated:
@@ -82,7 +82,7 @@ class Roles:
             )
 
     def responsible(self, name: str) -> Replica:
-        """The replica that leads a model, or is to lead it. Raises NotReady."""
+        """Return the replica that leads a model, or is to lead it. Raises NotReady."""
         self.check()
         leader, own = self.members.leader_of(name), self._engine.recovered_model(name)
         if own is not None:
@@ -99,11 +99,11 @@ class Roles:
         return replica
 
     def is_gone(self, replica: Target) -> bool:
-        """Whether a replica is not heard any more."""
+        """Return whether a replica is not heard any more."""
         return replica.url not in self._others()
 
     def living(self) -> list[Replica]:
-        """The replicas that are heard, this one among them."""
+        """Return the replicas that are heard, this one among them."""
         return self.members.living()
 
     def suspect(self, replica: Target) -> None:
@@ -111,7 +111,7 @@ class Roles:
         self.members.suspect(replica.url)
 
     async def names(self) -> list[str]:
-        """The names of all models. Raises StorageFailed."""
+        """Return the names of all models. Raises StorageFailed."""
         try:
             found = await asyncio.to_thread(self._fleet.storage.catalogue.models)
         except StartupError as error:
@@ -205,7 +205,7 @@ class Roles:
         self.members.tell()
 
     def describe(self) -> dict[str, Any]:
-        """The fleet as this replica sees it."""
+        """Return the fleet as this replica sees it."""
         return {
             "replica": self._url,
             "connected": self._fleet.nats.connected,
@@ -229,7 +229,7 @@ class Roles:
 
 
 def _leaders(living: list[Replica]) -> dict[str, Replica]:
-    """The replica that leads each model that is led; of several the one since latest."""
+    """Return the replica that leads each model that is led; of several the one since latest."""
     leaders = dict[str, Replica]()
     for replica in living:
         for name, led in replica.leads.items():
@@ -239,6 +239,6 @@ def _leaders(living: list[Replica]) -> dict[str, Replica]:
 
 
 def _follows_closely(first: list[str], name: str, leader: Replica, living: list[Replica]) -> bool:
-    """Whether the replica that is to lead a model is another one, and knows all of it."""
+    """Return whether the replica that is to lead a model is another one, and knows all of it."""
     followed = [one.follows.get(name, -1) for one in living if [one.url] == first]
     return first != [leader.url] and any(at >= leader.leads[name].sequence for at in followed)

@@ -142,7 +142,7 @@ async def _serve(
 
 
 def _webhook(settings: Settings) -> Webhook | None:
-    """Where alerts are posted. Raises StartupError."""
+    """Return where alerts are posted. Raises StartupError."""
     if settings.webhook is None:
         return None
     return Webhook(settings.webhook, settings.webhook_secret, settings.webhook_private)

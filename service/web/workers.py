@@ -18,7 +18,7 @@ from service.workers.processes import WorkerProcesses
 
 
 def check_workers(settings: Settings) -> None:
-    """Raise StartupError where workers are wanted that the system cannot have."""
+    """Raise StartupError if workers are wanted that the system cannot have."""
     if settings.workers and sys.platform != "linux":
         raise StartupError(
             f"--workers {settings.workers}: processes share a port evenly on Linux only, this is "
@@ -31,7 +31,7 @@ class Workers:
 
     check: see `Leader`.
 
-    Raises StartupError where no such socket can be made.
+    Raises StartupError if no such socket can be made.
     """
 
     def __init__(

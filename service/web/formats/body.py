@@ -44,7 +44,7 @@ class Received(NamedTuple, Generic[T]):
 async def receive_samples(
     request: Request, settings: Settings, model_of: Callable[[], Model], lease: Lease
 ) -> Received[Samples]:
-    """The samples in a body. model_of: the model that they are for, as it is once they came.
+    """Return the samples in a body. model_of: the model that they are for, as it is once they came.
 
     Raises what `model_of` does, Unreadable, UnsupportedFormat, InvalidSamples, TooLarge,
     MemoryFull.
@@ -55,7 +55,7 @@ async def receive_samples(
 async def receive_question(
     request: Request, settings: Settings, model_of: Callable[[], Model], lease: Lease
 ) -> Received[Question]:
-    """The prediction request in a body; otherwise as `receive_samples`."""
+    """Return the prediction request in a body; otherwise as `receive_samples`."""
     return await _receive(request, settings, model_of, question_for, False, lease)
 
 
@@ -79,14 +79,14 @@ async def _receive(
 
 
 def samples_for(spec: ModelSpec, body: Any) -> Samples:
-    """Samples in plain data, for a model of this spec. Raises Invalid, InvalidSamples."""
+    """Return samples in plain data, for a model of this spec. Raises Invalid, InvalidSamples."""
     return read_samples(body, spec.task, prepared=spec.prepare is not None)
 
 
 async def decode_late_labels(
     body_format: Format, data: bytes, settings: Settings, spec: ModelSpec, lease: Lease
 ) -> LateLabels:
-    """Labels for ids, of a model of this spec.
+    """Return labels for ids, of a model of this spec.
 
     Raises Unreadable, Invalid, InvalidSamples, TooLarge, MemoryFull.
     """
@@ -99,7 +99,7 @@ async def decode_late_labels(
 
 
 def late_labels_for(spec: ModelSpec, body: Any, settings: Settings) -> LateLabels:
-    """Labels for ids in plain data, of a model of this spec.
+    """Return labels for ids in plain data, of a model of this spec.
 
     Raises Invalid, InvalidSamples, TooLarge.
     """
@@ -108,7 +108,7 @@ def late_labels_for(spec: ModelSpec, body: Any, settings: Settings) -> LateLabel
 
 
 def question_for(spec: ModelSpec, body: Any) -> Question:
-    """A prediction request in plain data, to a model of this spec.
+    """Return a prediction request in plain data, to a model of this spec.
 
     Raises Invalid, InvalidSamples.
     """
@@ -156,9 +156,9 @@ async def beside_the_loop(
 
 
 async def read_body(request: Request, most_bytes: int, lease: Lease | None = None) -> bytes:
-    """The body, decompressed; never more of it is in memory than the limit.
+    """Return the body, decompressed; never more of it is in memory than the limit.
 
-    lease: counts it; None where the limit is small. Raises TooLarge, MemoryFull.
+    lease: counts it; None if the limit is small. Raises TooLarge, MemoryFull.
     """
     decompress = decompressor_of(_header(request, b"content-encoding"))
     data = await _read_bytes(request, most_bytes, lease)
@@ -166,7 +166,7 @@ async def read_body(request: Request, most_bytes: int, lease: Lease | None = Non
 
 
 async def _read_bytes(request: Request, most_bytes: int, lease: Lease | None) -> bytes:
-    """The body as sent; never more of it is in memory than the limit.
+    """Return the body as sent; never more of it is in memory than the limit.
 
     Raises TooLarge, MemoryFull.
     """
@@ -206,13 +206,13 @@ def respond(
     headers: dict[str, str] | None = None,
     lease: Lease | None = None,
 ) -> Response:
-    """A response in the format that Accept asks for, by default the body's; see `write`."""
+    """Return a response in the format that Accept asks for, by default the body's; see `write`."""
     answer_format = format_of_answer(_header(request, b"accept"), body_format)
     return write(answer_format, data, status, {**tag_of(data), **(headers or {})}, lease)
 
 
 def respond_json(data: Any, lease: Lease | None = None) -> Response:
-    """A response in JSON, whatever Accept asks for; see `write`."""
+    """Return a response in JSON, whatever Accept asks for; see `write`."""
     return write(JSON, data, lease=lease)
 
 
@@ -236,9 +236,9 @@ def write(
     headers: dict[str, str] | None = None,
     lease: Lease | None = None,
 ) -> Response:
-    """A response; a large one is written while it is sent, and counted until then.
+    """Return a response; a large one is written while it is sent, and counted until then.
 
-    lease: of the request that is answered; None where answers are small.
+    lease: of the request that is answered; None if answers are small.
     """
     if lease is not None and (n_bytes := counted_bytes(data)):
         held = lease.hand_over()

@@ -40,12 +40,12 @@ class Bounds(NamedTuple):
 
 
 def bounds_of(settings: Settings) -> Bounds:
-    """The bounds of a server's requests."""
+    """Return the bounds of a server's requests."""
     return Bounds(settings.request_values, max(settings.request_rows, settings.row_numbers))
 
 
 def check_json(body: bytes, bounds: Bounds) -> None:
-    """Raise TooLarge where JSON may have too many values, arrays or objects."""
+    """Raise TooLarge if JSON may have too many values, arrays or objects."""
     if len(body) > bounds.uncounted_bytes:
         containers = _count(body, b"[{")
         _check_containers(containers, bounds)
@@ -53,7 +53,7 @@ def check_json(body: bytes, bounds: Bounds) -> None:
 
 
 def check_lines(body: bytes, separators: bytes, bounds: Bounds) -> None:
-    """Raise TooLarge where a body may have too many lines, or values between separators."""
+    """Raise TooLarge if a body may have too many lines, or values between separators."""
     if len(body) > bounds.uncounted_bytes:
         lines = _count(body, b"\n\r")
         most = 2 * bounds.rows + _OTHER_CONTAINERS  # a line may end in both, or be empty
@@ -63,7 +63,7 @@ def check_lines(body: bytes, separators: bytes, bounds: Bounds) -> None:
 
 
 def check_packed(body: bytes, bounds: Bounds) -> None:
-    """Raise TooLarge where MessagePack may have more texts than values are allowed.
+    """Raise TooLarge if MessagePack may have more texts than values are allowed.
 
     `Counter` sees an array once it is built, and texts in arrays that never end are many by then.
     They are counted one by one only where the bytes that can begin a text are as many.
@@ -167,7 +167,7 @@ def _check_values(found: int, bounds: Bounds) -> None:
 
 
 def _count(body: bytes, characters: bytes) -> int:
-    """How many bytes of a body are among these; other threads run meanwhile."""
+    """Return how many bytes of a body are among these; other threads run meanwhile."""
     content = np.frombuffer(body, np.uint8)
     found = 0
     for start in range(0, len(content), _CHUNK_BYTES):

@@ -25,7 +25,7 @@ _NONE = Conditions([], None, ())
 
 
 def read_conditions(scope: Scope, known: Collection[str], most_seconds: float) -> Conditions:
-    """The conditions of a request. Raises Invalid.
+    """Return the conditions of a request. Raises Invalid.
 
     known: the query parameters that it may have. most_seconds: see `prefer.read_preference`.
     """

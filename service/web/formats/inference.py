@@ -62,7 +62,7 @@ class Inference(NamedTuple):
 
 
 def error_body(problem: dict[str, Any]) -> dict[str, str]:
-    """A problem in the protocol's form."""
+    """Return a problem in the protocol's form."""
     return {"error": in_one_sentence(problem["detail"], problem.get("errors", []))}
 
 
@@ -119,7 +119,7 @@ def read_inference(body: bytes, json_length: str | None, named: bool, bounds: Bo
 
 
 def write_inference(wanted: Inference, answer: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-    """The JSON of the response to a request, and the tensors after it; no bytes without any.
+    """Return the JSON of the response to a request, and the tensors after it; no bytes without any.
 
     answer: of `handlers.predict`. On a thread, others come between the parts of a large one.
     """
@@ -209,7 +209,7 @@ def _read_inputs(given: Any, binary: bytes) -> list[tuple[str, Any]]:
 
 
 def _read_outputs(given: Any, binary: bool) -> list[tuple[str, bool]]:
-    """Names of the wanted outputs, by default all, and whether each is to be binary."""
+    """Return names of the wanted outputs, by default all, and whether each is to be binary."""
     if given is None or given == []:
         return [(name, binary) for name in OUTPUTS]
     wanted = _named_objects(given, "outputs")
@@ -232,7 +232,7 @@ def _dense(tensors: list[tuple[str, Any]]) -> Rows:
 
 
 def _named(tensors: list[tuple[str, Any]]) -> Rows:
-    """Rows of named numbers; each input is the column of its name."""
+    """Return rows of named numbers; each input is the column of its name."""
     if not tensors:
         raise Invalid("inputs is empty; the model takes an input for each of its features")
     for name, column in tensors:

@@ -45,7 +45,7 @@ class _Body(NamedTuple):
 
 
 def decode_ndjson(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
-    """One JSON object per line, empty lines skipped.
+    """Return one JSON object per line, empty lines skipped.
 
     Raises Unreadable, InvalidSamples, TooLarge.
     """
@@ -78,7 +78,7 @@ def decode_ndjson(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
 
 
 def decode_csv(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
-    """Rows and their labels, and the names of a header.
+    """Return rows and their labels, and the names of a header.
 
     Numbers are numbers, other fields texts; those that are missing are None. Raises Unreadable,
     InvalidSamples, TooLarge.
@@ -93,7 +93,7 @@ def decode_csv(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
 
 
 def decode_svmlight(body: bytes, labelled: bool, bounds: Bounds) -> Lines:
-    """Rows of numbers named "1", "2", and their labels.
+    """Return rows of numbers named "1", "2", and their labels.
 
     Raises Unreadable, InvalidSamples, TooLarge.
     """
@@ -112,7 +112,7 @@ DECODERS: dict[str, Callable[[bytes, bool, Bounds], Lines]] = {
 
 
 def with_lines(error: Refusal, line_of_row: Sequence[int]) -> Refusal:
-    """The refusal, with the line of each error that names a row."""
+    """Return the refusal, with the line of each error that names a row."""
     for wrong in error.errors:
         if "row" in wrong:
             wrong["line"] = line_of_row[wrong["row"]]
@@ -133,7 +133,7 @@ def _read(text: CsvText | SvmlightText, as_x: Callable[[list[Any]], Any]) -> Lin
 
 
 def _as_raw_or_lists(rows: list[Any]) -> Any:
-    """A raw array, or where values are texts or missing a list for each row."""
+    """Return a raw array, or where values are texts or missing a list for each row."""
     if list in set(map(type, rows)):
         return [row if isinstance(row, list) else row.tolist() for row in rows]
     X = np.array(rows, "<f8")

@@ -38,7 +38,7 @@ class MemoryBudget:
         self.held = 0
 
     def lease(self) -> "Lease":
-        """A lease of a new request, which holds nothing yet."""
+        """Return a lease of a new request, which holds nothing yet."""
         return Lease(self)
 
     def take(self, n_bytes: int, already: int) -> None:
@@ -55,7 +55,7 @@ class MemoryBudget:
     def reading(self, model: Model, published: Published) -> Iterator[None]:
         """Read a view of a model for a while, in which another may replace it.
 
-        From then on it takes memory of its own, until nobody reads it. Raises MemoryFull where such
+        From then on it takes memory of its own, until nobody reads it. Raises MemoryFull if such
         views take more than all requests may.
         """
         replaced = self._replaced_bytes()

@@ -22,7 +22,7 @@ def read_min_sequence(given: str | None) -> Moment | None:
 
 
 def read_if_match(values: Sequence[str]) -> tuple[Moment, ...]:
-    """The states that a request is for, of its `If-Match` headers; nothing for any state.
+    """Return the states that a request is for, of its `If-Match` headers; nothing for any state.
 
     Raises Invalid.
     """
@@ -37,7 +37,7 @@ def read_if_match(values: Sequence[str]) -> tuple[Moment, ...]:
 
 
 def tag_of(answer: Any) -> Mapping[str, str]:
-    """The header with the entity tag of an answer; none where it names no single state."""
+    """Return the header with the entity tag of an answer; none where it names no single state."""
     if isinstance(answer, dict) and "epoch" in answer and "model" in answer:
         return {"ETag": f'"{answer["epoch"]}:{answer["sequence"]}"'}
     return {}

@@ -19,12 +19,12 @@ _OPEN = frozenset(
 
 
 def speaks_inference(path: str) -> bool:
-    """Whether a path belongs to the Open Inference Protocol."""
+    """Return whether a path belongs to the Open Inference Protocol."""
     return path == INFERENCE_PREFIX or path.startswith(f"{INFERENCE_PREFIX}/")
 
 
 def is_open(path: str) -> bool:
-    """Whether a path needs no key.
+    """Return whether a path needs no key.
 
     Its answers are the same on every server, or say that it runs, or are for who knows a seal.
     """

@@ -44,7 +44,7 @@ def counted_bytes(data: Any) -> int:
 
 
 def json_pieces(data: Any) -> Iterator[bytes]:
-    """The pieces of what `to_json` writes."""
+    """Yield the pieces of what `to_json` writes."""
     if isinstance(data, dict):
         between = b"{"
         for name, value in data.items():
@@ -67,7 +67,7 @@ def json_pieces(data: Any) -> Iterator[bytes]:
 
 
 def msgpack_pieces(data: Any) -> Iterator[bytes]:
-    """The pieces of what `msgpack.packb` writes."""
+    """Yield the pieces of what `msgpack.packb` writes."""
     packer = msgpack.Packer()
     if isinstance(data, dict):
         yield packer.pack_map_header(len(data))
@@ -86,7 +86,7 @@ def msgpack_pieces(data: Any) -> Iterator[bytes]:
 
 
 def byte_pieces(data: bytes | memoryview) -> Iterator[bytes]:
-    """The pieces of what is written already."""
+    """Yield the pieces of what is written already."""
     for start in range(0, len(data), _PIECE_BYTES):
         yield bytes(data[start : start + _PIECE_BYTES])
 

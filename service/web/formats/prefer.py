@@ -22,7 +22,7 @@ class Preference(NamedTuple):
     wait: int | None
 
     def named(self) -> str:
-        """The value of `Preference-Applied`."""
+        """Return the value of `Preference-Applied`."""
         names = ["respond-async"] if self.respond_async else []
         return ", ".join(names if self.wait is None else [*names, f"wait={self.wait}"])
 
@@ -36,7 +36,7 @@ class Acknowledgement(NamedTuple):
 
 
 def read_preference(values: Sequence[str], most_seconds: float) -> Preference | None:
-    """The preference in the `Prefer` headers of a request; None without one.
+    """Return the preference in the `Prefer` headers of a request; None without one.
 
     most_seconds: bound on the wait, rounded down to whole seconds, but at least one.
     """

@@ -86,17 +86,17 @@ def add_problems(app: FastAPI) -> None:
 
 
 def status_of(kind: type[Refusal]) -> int:
-    """The status of a refusal: that of the nearest class in the error tree."""
+    """Return the status of a refusal: that of the nearest class in the error tree."""
     return next(_STATUS[base] for base in kind.__mro__ if base in _STATUS)
 
 
 def problem_of(error: Refusal) -> dict[str, Any]:
-    """A refusal as plain data, with its status."""
+    """Return a refusal as plain data, with its status."""
     return problem(error, status_of(type(error)))
 
 
 def problem_response(error: Refusal, path: str) -> Response:
-    """The response to a refused request.
+    """Return the response to a refused request.
 
     path: of the request; "" where the request ended before its path was known.
     """
@@ -115,7 +115,7 @@ def problem_response(error: Refusal, path: str) -> Response:
 def _routing_problem(
     request: Request, error: HTTPException
 ) -> tuple[dict[str, Any], Mapping[str, str] | None]:
-    """The problem and the headers for a request that no route serves."""
+    """Return the problem and the headers for a request that no route serves."""
     match error.status_code:
         case 404:
             detail = f"nothing is served at this path; GET {DOCS} describes what is"
@@ -130,7 +130,7 @@ def _routing_problem(
 
 
 def _allowed(request: Request) -> str:
-    """The methods of all routes of a path; Starlette names those of the first."""
+    """Return the methods of all routes of a path; Starlette names those of the first."""
     matching = [
         route
         for route in request.app.routes
@@ -140,7 +140,7 @@ def _allowed(request: Request) -> str:
 
 
 def _plain_problem(slug: str, title: str, status: int, detail: str) -> dict[str, Any]:
-    """A problem for which the domain has no error."""
+    """Return a problem for which the domain has no error."""
     kind = f"urn:wolfstream:{slug}"
     return {"type": kind, "title": title, "status": status, "detail": detail}
 
@@ -148,7 +148,7 @@ def _plain_problem(slug: str, title: str, status: int, detail: str) -> dict[str,
 def _response(
     body: dict[str, Any], path: str, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """A problem, with the id under which the log has the request.
+    """Return a problem, with the id under which the log has the request.
 
     It has the form of the Open Inference Protocol where the path belongs to the protocol.
     """

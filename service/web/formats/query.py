@@ -17,7 +17,7 @@ _LONGEST_SHOWN = 40
 
 
 def declared(openapi_extra: Mapping[str, Any] | None) -> frozenset[str]:
-    """The names of the query parameters that a route's part of the document declares."""
+    """Return the names of the query parameters that a route's part of the document declares."""
     parameters = (openapi_extra or {}).get("parameters", ())
     return frozenset(item["name"] for item in parameters if item["in"] == "query")
 

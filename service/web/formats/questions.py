@@ -10,7 +10,7 @@ _NUMBER = re.compile(r"[0-9]{0,9}\.?[0-9]{1,18}")
 
 
 def with_query(question: Question, query: Mapping[str, str]) -> Question:
-    """The question with what its query asks, which counts where both ask. Raises Invalid."""
+    """Return the question with what its query asks, which counts where both ask. Raises Invalid."""
     if not query:
         return question
     if read_flag("probability", query.get("probability")):
@@ -23,14 +23,14 @@ def with_query(question: Question, query: Mapping[str, str]) -> Question:
 
 
 def read_flag(name: str, given: str | None) -> bool:
-    """Whether a query parameter says true. Raises Invalid."""
+    """Return whether a query parameter says true. Raises Invalid."""
     if given not in (None, "true", "false"):
         raise Invalid(f"{name} must be true or false, not {given[:40]!r}")
     return given == "true"
 
 
 def _number(given: str) -> float | int | None:
-    """A number as it stands in a query; None of anything else."""
+    """Return a number as it stands in a query; None of anything else."""
     if not _NUMBER.fullmatch(given):
         return None
     return int(given) if given.isdecimal() else float(given)

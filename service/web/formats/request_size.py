@@ -45,7 +45,7 @@ def _check(rows: int, widths: Sequence[int], settings: Settings) -> None:
 
 
 def _size(x: Any) -> tuple[int, Sequence[int]]:
-    """The number of rows, and of numbers in each row; a raw array gives the latter once."""
+    """Return the number of rows, and of numbers in each row; a raw array gives the latter once."""
     if isinstance(x, dict):
         match x.get("shape"):
             case [int(rows), int(width)]:

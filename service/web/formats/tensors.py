@@ -60,9 +60,9 @@ class _Input(NamedTuple):
 
 
 def read_numbers(tensors: Iterable[tuple[dict[str, Any], bytes | None]]) -> list[Float64Array]:
-    """The finite numbers of inputs, each (n, d) float64; (n, 1) where a shape is [n].
+    """Return the finite numbers of inputs, each (n, d) float64; (n, 1) where a shape is [n].
 
-    Each input comes with its binary data, or None where its data are in the JSON; the latter are
+    Each input comes with its binary data, or None if its data are in the JSON; the latter are
     checked together, because there may be thousands of small ones. Raises Invalid.
     """
     inputs = [_read_input(tensor, binary) for tensor, binary in tensors]
@@ -100,7 +100,7 @@ def _read_shape(name: str, shape: Any) -> tuple[int, int]:
 
 
 def _flat(name: str, data: Any, n: int, d: int) -> list[Any]:
-    """The n times d values of nested or flat data. Raises Invalid for more or fewer."""
+    """Return the n times d values of nested or flat data. Raises Invalid for more or fewer."""
     if not isinstance(data, list):
         refuse(name, "data must be a list, flat or nested; or give binary_data_size")
     if data and isinstance(data[0], list):
@@ -159,14 +159,14 @@ def datatype_of_labels(labels: Iterable[Label | float]) -> str:
 
 
 def as_text(label: Label) -> str:
-    """A label as an element of BYTES: strings as they are, others as in JSON."""
+    """Return a label as an element of BYTES: strings as they are, others as in JSON."""
     if isinstance(label, bool):
         return "true" if label else "false"
     return str(label)
 
 
 def write_tensor(output: Output, binary: bool) -> tuple[dict[str, Any], bytes]:
-    """An output's JSON and its binary data, which is empty unless it is binary."""
+    """Return an output's JSON and its binary data, which is empty unless it is binary."""
     tensor: dict[str, Any] = {
         "name": output.name,
         "datatype": output.datatype,
@@ -192,7 +192,7 @@ def as_array(rows: list[Any], dtype: str = "<f8") -> NDArray[Any]:
 
 
 def _as_list(array: Float64Array) -> list[float]:
-    """The numbers of an array in row-major order, some rows at a time, as in `as_array`."""
+    """Return the numbers of an array in row-major order, some rows at a time, as in `as_array`."""
     parts = (
         array[at : at + _ROWS_AT_A_TIME].ravel().tolist()
         for at in range(0, len(array), _ROWS_AT_A_TIME)
@@ -201,7 +201,7 @@ def _as_list(array: Float64Array) -> list[float]:
 
 
 def in_one_sentence(detail: str, errors: list[SampleError]) -> str:
-    """The detail with the first of the errors: the protocol has one string for an error."""
+    """Return the detail with the first of the errors: the protocol has one string for an error."""
     for error in errors[:1]:
         place = error.get("pointer", "")
         if place not in detail:

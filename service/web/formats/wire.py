@@ -29,11 +29,11 @@ class Format(NamedTuple):
     end: bytes = b""
 
     def content(self, data: Any) -> bytes:
-        """The body of a response."""
+        """Return the body of a response."""
         return self.encode(data) + self.end
 
     def content_in_pieces(self, data: Any) -> Iterator[bytes]:
-        """The body of a response, piece by piece."""
+        """Yield the body of a response, piece by piece."""
         yield from self.pieces(data)
         yield self.end
 
@@ -104,7 +104,7 @@ _CURL_DEFAULT = "application/x-www-form-urlencoded"
 
 
 def format_of_body(content_type: str | None, labelled: bool | None = None) -> Format:
-    """The format of a request's body, by default JSON. Raises UnsupportedFormat.
+    """Return the format of a request's body, by default JSON. Raises UnsupportedFormat.
 
     labelled: whether the body has samples with labels (True) or rows without (False), either of
         which may also come in lines; None for other bodies.
@@ -120,7 +120,7 @@ def format_of_body(content_type: str | None, labelled: bool | None = None) -> Fo
 
 
 def format_of_answer(accept: str | None, body_format: Format) -> Format:
-    """The first format that `Accept` names, or the body's where it names none."""
+    """Return the first format that `Accept` names, or the body's where it names none."""
     if accept is None or accept == "*/*":
         return body_format
     for part in accept.split(","):
@@ -131,7 +131,7 @@ def format_of_answer(accept: str | None, body_format: Format) -> Format:
 
 
 def problem(error: Refusal, status: int) -> dict[str, Any]:
-    """The members of an RFC 9457 problem, the same under every transport."""
+    """Return the members of an RFC 9457 problem, the same under every transport."""
     body: dict[str, Any] = {
         "type": f"urn:wolfstream:{error.slug}",
         "title": error.title,

@@ -146,7 +146,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._end(TooSlow(f"the request had not arrived after {now - self._since:.0f} s"))
 
     def _wrong_head(self) -> Refusal | None:
-        """What is wrong with a complete head."""
+        """Return what is wrong with a complete head."""
         if self._head_bytes > _HEAD_BYTES:
             return _head_too_large()
         version = self.parser.get_http_version()
@@ -204,7 +204,7 @@ class _OneWrite:
         self._transport.close()
 
     def is_closing(self) -> bool:
-        """Whether the transport takes no more bytes."""
+        """Return whether the transport takes no more bytes."""
         return self._transport.is_closing()
 
     def _complete(self) -> None:
@@ -223,7 +223,7 @@ def _head_too_large() -> HeadTooLarge:
 
 
 def _raw(response: Response) -> bytes:
-    """The bytes of a response."""
+    """Return the bytes of a response."""
     head = b"".join(b"%b: %b\r\n" % header for header in response.raw_headers)
     status = b"HTTP/1.1 %d \r\n" % response.status_code
     return status + head + b"connection: close\r\n\r\n" + bytes(response.body)

@@ -92,7 +92,7 @@ class Forwarding:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     def _why(self, name: str) -> str:
-        """Why a call is not answered."""
+        """Return why a call is not answered."""
         if not self._followed.is_stale(name):
             return f"no replica leads model {name!r} now; try again"
         lag = self._followed.views.lag_seconds(name)
@@ -123,7 +123,7 @@ class Forwarding:
         await respond(Request(scope, receive), JSON, models)(scope, receive, send)
 
     async def _try(self, scope: Scope, name: str, body: KeptBody, send: Send) -> bool:
-        """Whether the call was answered. Raises Refusal."""
+        """Return whether the call was answered. Raises Refusal."""
         forwarded = _is_forwarded(scope)
         target = self._director.responsible(name)
         try:
@@ -157,7 +157,7 @@ class Forwarding:
             ) from None
 
     async def _answer_here(self, scope: Scope, body: KeptBody, send: Send, forwarded: bool) -> bool:
-        """Whether this replica has answered, as it leads the model."""
+        """Return whether this replica has answered, as it leads the model."""
         if forwarded or scope["type"] == "websocket":
             await self._app(scope, body.receive, send)
             return True

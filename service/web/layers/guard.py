@@ -78,7 +78,7 @@ class Guard:
 
 @functools.lru_cache(maxsize=1024)
 def _need(path: str, method: str | None) -> Need | None:
-    """What a request needs a key for; None where it needs none. method: None of a websocket."""
+    """What a request needs a key for; None if it needs none. method: None of a websocket."""
     if is_open(path):
         return None
     parts = path.split("/")
@@ -92,7 +92,7 @@ def _need(path: str, method: str | None) -> Need | None:
 
 
 def _authorization(scope: AsgiScope) -> bytes | None:
-    """The value of the header `Authorization`, or what stands for it."""
+    """Return the value of the header `Authorization`, or what stands for it."""
     for name, value in scope["headers"]:
         if name == b"authorization":
             given: bytes = value
@@ -105,14 +105,14 @@ def _authorization(scope: AsgiScope) -> bytes | None:
 
 
 def _call(parts: list[str]) -> tuple[str, str]:
-    """The version of the interface and the last part of the path of a model's call."""
+    """Return the version of the interface and the last part of the path of a model's call."""
     if parts[:3] == _V2 and parts[4:5] == ["versions"]:
         parts = parts[:4] + parts[6:]
     return (parts[1], parts[4]) if len(parts) == 5 else ("", "")
 
 
 def _needed(method: str | None, call: tuple[str, str]) -> Scope:
-    """The scope that a call needs; admin for one that is not known here."""
+    """Return the scope that a call needs; admin for one that is not known here."""
     if call == ("v1", "state"):
         return "admin"
     if method in (None, "GET", "HEAD"):

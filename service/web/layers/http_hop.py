@@ -39,7 +39,7 @@ class HttpHop:
         )
 
     async def get(self, url: str, scope: Scope, rest: str) -> dict[str, Any] | None:
-        """What a replica tells of its models, or of one; None where it does not answer."""
+        """Return what a replica tells of its models, or of one; None if it does not answer."""
         given = (b"authorization", b"host")
         headers = [(name, value) for name, value in scope["headers"] if name in given]
         try:
@@ -106,7 +106,7 @@ class HttpHop:
 
 
 async def listens(url: str) -> bool:
-    """Whether somebody accepts connections at an address."""
+    """Return whether somebody accepts connections at an address."""
     address = httpx.URL(url)
     port = address.port or (443 if address.scheme == "https" else 80)
     try:
@@ -119,7 +119,7 @@ async def listens(url: str) -> bool:
 
 
 def _is_safe(scope: Scope) -> bool:
-    """Whether a call may be sent twice: it changes nothing, or is known by its key."""
+    """Return whether a call may be sent twice: it changes nothing, or is known by its key."""
     if scope["method"] in ("GET", "HEAD", "PUT"):
         return True
     calls = ("predict", "infer")
@@ -128,7 +128,7 @@ def _is_safe(scope: Scope) -> bool:
 
 
 def _cut_off(scope: Scope) -> Refusal:
-    """Why a call has no answer that was sent on by a replica which stops."""
+    """Return why a call has no answer that was sent on by a replica which stops."""
     why = "this replica stops, and the one that leads the model has not answered"
     if _is_safe(scope):
         return NotReady(f"{why}; try again")

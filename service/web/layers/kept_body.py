@@ -21,7 +21,7 @@ class KeptBody:
         self._next = 0
 
     async def receive(self) -> Message:
-        """The next message, as of the ASGI server."""
+        """Return the next message, as of the ASGI server."""
         if self._next == len(self._kept):
             message = await self._receive()
             if message["type"] != "http.request":
@@ -31,7 +31,7 @@ class KeptBody:
         return self._kept[self._next - 1]
 
     async def read(self, most_bytes: int) -> bytes:
-        """All of it. Raises TooLarge."""
+        """Return all of it. Raises TooLarge."""
         pieces, size = list[bytes](), 0
         while True:
             message = await self.receive()
@@ -44,7 +44,7 @@ class KeptBody:
 
 
 async def answered(app: ASGIApp, scope: Scope, body: KeptBody, send: Send) -> bool:
-    """Whether an application has answered; if not, another process or replica has to."""
+    """Return whether an application has answered; if not, another process or replica has to."""
     another = False
 
     async def send_unless_another_leads(message: Message) -> None:

@@ -125,7 +125,7 @@ class Observer:
         logger.log(level, "%s %s %d", method, route, status, extra={"fields": fields})
 
     def _route(self, scope: Scope) -> str:
-        """The template of the path, like `/v1/models/{name}`."""
+        """Return the template of the path, like `/v1/models/{name}`."""
         if not self._templates:
             self._templates = {
                 (route.endpoint, *route.param_convertors): route.path for route in _routes(scope)

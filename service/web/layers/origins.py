@@ -112,7 +112,7 @@ class Origins:
 
 @functools.lru_cache(maxsize=256)
 def _is_known(host: bytes, names: Collection[str]) -> bool:
-    """Whether a `Host` header is an address, a name of this machine or one of the names."""
+    """Return whether a `Host` header is an address, a name of this machine or one of the names."""
     if not host:
         return True  # no browser leaves it out
     try:

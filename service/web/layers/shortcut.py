@@ -49,7 +49,7 @@ class Shortcut:
 
 
 async def _response_to(error: Exception, request: Request) -> Response:
-    """The response of the handler that the application has for errors of this class."""
+    """Return the response of the handler that the application has for errors of this class."""
     handlers = request.app.exception_handlers
     handler = next(handlers[kind] for kind in type(error).__mro__ if kind in handlers)
     response: Response = await handler(request, error)

@@ -81,7 +81,7 @@ class BoundedStream(WebSocketsSansIOProtocol):
         self._fragments, self._since = 0, None
 
     async def receive(self) -> Any:
-        """The next message for the application, which counts it from now on."""
+        """Return the next message for the application, which counts it from now on."""
         message = await super().receive()
         if self.queue.empty():
             self._lease.release()

@@ -84,7 +84,7 @@ class ToLeader:
         return self._is_model(parts[3])
 
     async def _answer_of_leader(self, scope: Scope, receive: Receive) -> Response:
-        """The leader's response.
+        """Return the leader's response.
 
         Raises NotReady, TooLarge, TooManyConnections, ClientDisconnect.
         """
@@ -151,7 +151,7 @@ class StreamsToLeader:
 
 
 def _request(scope: Scope, receive: Receive) -> httpx.Request:
-    """A request to the leader like the one that came."""
+    """Return a request to the leader like the one that came."""
     target: bytes = scope["raw_path"]
     if scope["query_string"]:
         target += b"?" + scope["query_string"]
@@ -168,7 +168,7 @@ def _request(scope: Scope, receive: Receive) -> httpx.Request:
 
 
 async def _body(receive: Receive) -> AsyncIterator[bytes]:
-    """The body as it comes. Raises ClientDisconnect."""
+    """Yield the body as it comes. Raises ClientDisconnect."""
     more = True
     while more:
         message = await receive()

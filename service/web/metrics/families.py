@@ -14,7 +14,7 @@ _PREFIX = "wolfstream"
 
 
 def gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
-    """A gauge without labels. text: what HELP says, here and below."""
+    """Return a gauge without labels. text: what HELP says, here and below."""
     return GaugeMetricFamily(f"{_PREFIX}_{name}", text, value)
 
 
@@ -29,7 +29,7 @@ def counters(name: str, text: str, labels: Sequence[str]) -> CounterMetricFamily
 
 
 def counters_by_status(name: str, text: str, by_status: dict[str, int]) -> CounterMetricFamily:
-    """One counter for each status."""
+    """Return one counter for each status."""
     family = counters(name, text, ("status",))
     for status, number in by_status.items():
         family.add_metric((status,), number)

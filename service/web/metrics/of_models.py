@@ -29,7 +29,7 @@ class ModelCollector(Collector):
         self._engine, self._followed = engine, followed
 
     def collect(self) -> Iterator[Metric]:
-        """All families."""
+        """Yield all families."""
         models = sorted(self._engine.recovered(), key=lambda model: model.name)
         yield gauge("models", "Models on this server.", len(models))
         led = {model.name for model in models}
@@ -44,7 +44,7 @@ class ModelCollector(Collector):
 
 
 def _counts(models: list[Model]) -> Iterator[Metric]:
-    """The number of samples and rows that each head received."""
+    """Yield the number of samples and rows that each head received."""
     families = [
         counters(name, text, _HEAD)
         for name, text in (
@@ -71,7 +71,7 @@ def _counts(models: list[Model]) -> Iterator[Metric]:
 
 
 def _states(models: list[Model]) -> Iterator[Metric]:
-    """The state of each model, and the age of its newest snapshot."""
+    """Yield the state of each model, and the age of its newest snapshot."""
     now = time.monotonic()
     values: dict[str, Any] = {
         "model_sequence": ("Samples logged so far.", lambda m: m.published.sequence),
@@ -94,7 +94,7 @@ def _states(models: list[Model]) -> Iterator[Metric]:
 
 
 def _late_labels(models: list[Model]) -> Iterator[Metric]:
-    """Rows that wait for their labels, and what became of labels."""
+    """Yield rows that wait for their labels, and what became of labels."""
     waiting = gauges("rows_waiting", "Predicted rows that wait for their labels.", ("model",))
     n_bytes = gauges("rows_waiting_bytes", "Memory of the rows that wait.", ("model",))
     left = counters("rows_expired", "Rows that left without a label.", ("model",))
@@ -110,7 +110,7 @@ def _late_labels(models: list[Model]) -> Iterator[Metric]:
 
 
 def _challengers(models: list[Model]) -> Iterator[Metric]:
-    """How models that follow another one do beside it."""
+    """Yield how models that follow another one do beside it."""
     lag = gauges(
         "challenger_lag_samples",
         "Samples of its champion's log that a challenger has not learned yet.",
@@ -142,7 +142,7 @@ def _challengers(models: list[Model]) -> Iterator[Metric]:
 
 
 def _heads(models: list[Model]) -> Iterator[Metric]:
-    """The numbers of a head that are worth watching."""
+    """Yield the numbers of a head that are worth watching."""
     for name, text in (
         ("set_size", "Samples in the working set."),
         ("window_samples", "Samples that a refit would use."),
@@ -180,7 +180,7 @@ _SCORES: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def _changes(models: list[Model]) -> Iterator[Metric]:
-    """How often the predictions of each head became worse."""
+    """Yield how often the predictions of each head became worse."""
     family = counters(
         "prequential_changes",
         "Rises of the loss just before learning, since the model began.",
@@ -220,7 +220,7 @@ _OF_CALIBRATION = {
 
 
 def _calibrations(models: list[Model]) -> Iterator[Metric]:
-    """How good probabilities were, and how often sets and intervals had the truth."""
+    """Yield how good probabilities were, and how often sets and intervals had the truth."""
     found = [(model, head, view.calibration) for model, head, view in _views(models)]
     over = {"all": "", "recent": "recent_"}
     when = "just before learning: over all samples, or over the last 1,000."

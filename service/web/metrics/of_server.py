@@ -45,7 +45,7 @@ class ServerCollector(Collector):
         self.connections = self.streams = self.workers = 0
 
     def collect(self) -> Iterator[Metric]:
-        """All families."""
+        """Yield all families."""
         yield _build()
         yield gauge("ready", "1 while the server is ready, else 0.", self._engine.readiness.reached)
         yield gauge("connections", "Open connections, including streams.", self.connections)
@@ -124,7 +124,7 @@ def _build() -> Metric:
 
 
 def _of_data(data: Path) -> Iterator[Metric]:
-    """The size of the data directory, and the free space on its file system."""
+    """Yield the size of the data directory, and the free space on its file system."""
     sizes = gauges("data_bytes", "Size of the files in the data directory.", ("part",))
     sizes.add_metric(("log",), _size(data.glob("log.sqlite*")))
     sizes.add_metric(("snapshots",), _size(data.glob("snapshots/*/*")))

@@ -56,7 +56,7 @@ _SECURITY: list[dict[str, list[str]]] = [{"key": []}, {}]
 
 
 def completed(document: dict[str, Any]) -> dict[str, Any]:
-    """The document of FastAPI, with schemas, keys and the refusals of the layers."""
+    """Return the document of FastAPI, with schemas, keys and the refusals of the layers."""
     for path, operations in document["paths"].items():
         for operation in operations.values():
             _complete(path, operation)

@@ -97,13 +97,13 @@ OCTETS = "application/octet-stream"
 
 
 def answer(name: str, description: str, media_types: tuple[str, ...] = MEDIA_TYPES) -> Any:
-    """A response with a component, in these formats."""
+    """Return a response with a component, in these formats."""
     content = _in_json(name)[JSON.media_type]
     return {"description": description, "content": dict.fromkeys(media_types, content)}
 
 
 def refusals(*kinds: type[Refusal], inference: bool = False) -> Responses:
-    """The responses of a route that refuses for these reasons.
+    """Return the responses of a route that refuses for these reasons.
 
     inference: in the form of the Open Inference Protocol, not as problems (RFC 9457).
     """
@@ -127,13 +127,13 @@ def _sentence(kind: type[Refusal]) -> str:
 
 
 def body(name: str, required: bool = True) -> dict[str, Any]:
-    """The `openapi_extra` of a route that takes a component."""
+    """Return the `openapi_extra` of a route that takes a component."""
     content = {"schema": ref(name), "examples": EXAMPLES[name]}
     return {"requestBody": {"required": required, "content": dict.fromkeys(MEDIA_TYPES, content)}}
 
 
 def rows_body(name: str) -> dict[str, Any]:
-    """The body of samples or rows: JSON, MessagePack with raw arrays too, or lines."""
+    """Return the body of samples or rows: JSON, MessagePack with raw arrays too, or lines."""
     kinds = {
         media_type: {kind: {"value": value} for kind, value in of_format.items()}
         for media_type, of_format in EXAMPLES[name].items()
@@ -148,7 +148,7 @@ def rows_body(name: str) -> dict[str, Any]:
 
 
 def _tensors(name: str) -> dict[str, Any]:
-    """A component of the Open Inference Protocol in JSON, or in JSON and binary data."""
+    """Return a component of the Open Inference Protocol in JSON, or in JSON and binary data."""
     return _in_json(name) | {OCTETS: _BINARY}
 
 

@@ -57,7 +57,7 @@ class Application(FastAPI):
         await self.layers(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:
-        """The document, made once."""
+        """Return the document, made once."""
         return self.openapi_schema or completed(super().openapi())
 
 
@@ -73,8 +73,8 @@ def create_app(
 ) -> FastAPI:
     """The ASGI application over an engine and its monitor, which the caller starts and stops.
 
-    membership: of a fleet; None where all models are here.
-    leader: of workers; None where this process answers all requests.
+    membership: of a fleet; None if all models are here.
+    leader: of workers; None if this process answers all requests.
     """
     app = _application()
     requests: Requests = {} if leader is None else leader.requests
@@ -132,7 +132,7 @@ def create_worker_app(
 def _predicting(
     membership: Membership, settings: Settings, memory: MemoryBudget, inner: ASGIApp
 ) -> ASGIApp:
-    """What predicts with the views that a replica follows."""
+    """Return what predicts with the views that a replica follows."""
     beside, engine = _application(), membership.followed
     hot = add_predicting(beside, engine, settings, memory)
     return Shortcut(inner, hot | add_predictions(beside, engine, settings, memory))
@@ -161,7 +161,7 @@ def _layers(
     ring: KeyRing,
     requests: Requests,
 ) -> ASGIApp:
-    """What is around all routes, and around the innermost layers."""
+    """Return what is around all routes, and around the innermost layers."""
     add_problems(app)
     guard = Guard(inner, ring, problem_response)
     origins = Origins(guard, settings, ring, problem_response)

@@ -75,7 +75,7 @@ def add_challengers(app: FastAPI, engine: Engine) -> None:
 
 
 def _read_promotion(given: Any) -> str:
-    """The name of the challenger. Raises Invalid."""
+    """Return the name of the challenger. Raises Invalid."""
     wrong: list[SampleError] = []
     fields = given if isinstance(given, dict) else {}
     name = fields.get("model")

@@ -50,7 +50,7 @@ def add_console(app: FastAPI) -> None:
 
 
 def _respond(request: Request, file: File) -> Response:
-    """A file, unless the browser has it."""
+    """Return a file, unless the browser has it."""
     headers = {**_HEADERS, "ETag": file.tag, "Vary": "Accept"}
     if request.headers.get("if-none-match") == file.tag:
         return Response(status_code=304, headers=headers)

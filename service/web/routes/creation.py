@@ -33,7 +33,7 @@ async def create(engine: Engine, grant: Grant, name: str, body: Any) -> tuple[di
 
 
 def _champion(engine: Engine, grant: Grant, name: str) -> Model:
-    """The model that another one is to follow. Raises Forbidden, Invalid, NotReady."""
+    """Return the model that another one is to follow. Raises Forbidden, Invalid, NotReady."""
     grant.check_model(name)
     try:
         return engine.model(name)
@@ -52,7 +52,7 @@ def check_name(name: str) -> None:
 
 
 def created(model: Model) -> dict[str, Any]:
-    """A short description of a model that was created."""
+    """Return a short description of a model that was created."""
     description = model.describe()
     short: dict[str, Any] = {
         key: description[key] for key in ("model", "sequence", "epoch", "status")
@@ -61,14 +61,14 @@ def created(model: Model) -> dict[str, Any]:
 
 
 def _chosen(spec: ModelSpec) -> dict[str, Any]:
-    """The task, the served head, and the fields that differ from those of `{}`."""
+    """Return the task, the served head, and the fields that differ from those of `{}`."""
     plain = spec.plain()
     decisive = {"task": plain["task"], "serve": plain["serve"]}
     return decisive | _difference(plain, ModelSpec().plain())
 
 
 def _difference(plain: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
-    """The fields whose values are not the default ones, part by part."""
+    """Return the fields whose values are not the default ones, part by part."""
     different: dict[str, Any] = {}
     for name, value in plain.items():
         usual = default.get(name)

@@ -49,7 +49,7 @@ def add_docs(app: FastAPI) -> None:
 
 
 def page(openapi: dict[str, Any]) -> str:
-    """An OpenAPI document as HTML."""
+    """Return an OpenAPI document as HTML."""
     info = openapi["info"]
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8>",
@@ -97,7 +97,7 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> Iterator[st
 
 
 def _content(title: str, content: dict[str, Any]) -> Iterator[str]:
-    """One media type of a request or response: its schema, and an example."""
+    """Yield one media type of a request or response: its schema, and an example."""
     schema = content.get("schema", {})
     yield f"<details><summary>{_prose(title)}</summary>"
     if "$ref" in schema:

@@ -27,7 +27,7 @@ _FIELDS = {
 def decode_frame(
     message: Mapping[str, Any], frame_format: Format, bounds: Bounds
 ) -> dict[str, Any]:
-    """The fields of a message's frame. Raises Unreadable, TooLarge."""
+    """Return the fields of a message's frame. Raises Unreadable, TooLarge."""
     data = message.get("bytes")
     if data is None:
         if frame_format is MSGPACK:
@@ -40,7 +40,7 @@ def decode_frame(
 
 
 def frame_id(frame: dict[str, Any]) -> FrameId:
-    """The id that the answer to a frame carries. Raises Invalid."""
+    """Return the id that the answer to a frame carries. Raises Invalid."""
     given = frame.get("id")
     if type(given) is int or (type(given) is str and len(given) <= _LONGEST_ID):
         return given

@@ -185,13 +185,13 @@ async def _predictions(
 
 
 def _check_intact(model: Model) -> None:
-    """Raise ModelBroken where a broken model has no state of before to predict with."""
+    """Raise ModelBroken if a broken model has no state of before to predict with."""
     if model.broken and not model.published.sequence:
         raise ModelBroken(f"model {model.name!r}: {model.broken}")
 
 
 def read_head(head: str | None) -> HeadName | None:
-    """The head that a parameter names. Raises Invalid."""
+    """Return the head that a parameter names. Raises Invalid."""
     if head is None:
         return None
     for name in HEADS:

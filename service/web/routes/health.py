@@ -40,7 +40,7 @@ def add_health(app: FastAPI, engine: Engine, membership: Membership | None = Non
 
 
 def check_alive(engine: Engine) -> None:
-    """Raise ServerFailed where nothing but a restart lets the server learn again."""
+    """Raise ServerFailed if nothing but a restart lets the server learn again."""
     if engine.failed:
         raise ServerFailed(f"the server is {engine.phase}")
 

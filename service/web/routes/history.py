@@ -104,7 +104,7 @@ def add_history(app: FastAPI, engine: Engine) -> None:
 
 
 def _read_rollback(given: Any) -> int:
-    """The sequence to go back to. Raises Invalid."""
+    """Return the sequence to go back to. Raises Invalid."""
     wrong: list[SampleError] = []
     fields = given if isinstance(given, dict) else {}
     sequence = fields.get("sequence")

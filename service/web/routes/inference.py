@@ -170,7 +170,7 @@ def _has_names(published: Published) -> bool:
 
 
 def _row_of_zeros(model: Model) -> Rows:
-    """A row that the model can predict if it can predict any."""
+    """Return a row that the model can predict if it can predict any."""
     published = model.published
     if published.rows.names is not None:
         return named_rows([{}])
@@ -182,7 +182,7 @@ def _of(kind: str) -> Responses:
 
 
 def _of_version(engine: Predicting, name: str, version: str) -> Model:
-    """A version of a model. Raises NotReady, UnknownModel."""
+    """Return a version of a model. Raises NotReady, UnknownModel."""
     model = engine.model(name)
     if version != VERSION:
         raise UnknownModel(

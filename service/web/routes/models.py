@@ -127,7 +127,7 @@ def _listed(engine: Engine, prefix: str) -> dict[str, Any]:
 
 
 def _learners(model: Model) -> dict[str, Any]:
-    """What each learner of a model's heads is worth."""
+    """Return what each learner of a model's heads is worth."""
     published = model.published
     heads = {head: view.learners for head, view in published.heads.items()}
     return {

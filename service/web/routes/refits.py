@@ -62,7 +62,7 @@ def add_refits(app: FastAPI, engine: Engine) -> None:
 
 
 def _plain(job: Job) -> dict[str, Any]:
-    """A refit as plain data."""
+    """Return a refit as plain data."""
     return {
         "job": job.id,
         "model": job.model.name,

@@ -130,7 +130,7 @@ async def _upload(
 async def _download(
     engine: Engine, name: str, lease: Lease
 ) -> tuple[tuple[bytes, memoryview], dict[str, Any]]:
-    """A model as the bytes of a model file, in parts, and its moment.
+    """Return a model as the bytes of a model file, in parts, and its moment.
 
     lease: holds the copy and the bytes. Raises UnknownModel, ModelBroken, MemoryFull, NotReady.
     """
