@@ -89,7 +89,7 @@ def export_(data: Path, model: str, out: Path, sequence: int | None, force: bool
             write_state(out, found.state)
     at, end = found.state.plain["sequence"], found.journal_end
     click.echo(f"{out}: {model} at sequence {at:,}, {_megabytes(out)}")
-    if end > at and sequence is None and not found.beside:
+    if end > at and sequence is None and not found.while_serving:
         click.echo(
             f"{model} follows another model, whose log goes on to {end:,}: start a server, let it "
             "learn that, and export again to include it.",

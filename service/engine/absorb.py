@@ -80,7 +80,7 @@ def absorb_block(
 
 
 def learn_again(learner: Learner, block: Sequence[Entry]) -> None:
-    """Absorb a block that nobody waits for, in replay."""
+    """Absorb a block in replay, where no request waits for its answer."""
     _absorbed(learner, block[0].head, recorded(block))
 
 

@@ -24,7 +24,7 @@ from service.storage.entries import Entry, KeyedRequest
 
 
 class Admission(NamedTuple):
-    """What becomes of a group of requests, but for duplicates.
+    """What becomes of a group of requests, duplicates excepted.
 
     admitted: what is learned, model by model and in order. remembered: predictions. settled:
     labels of which none is learned, to be answered when the rest of their group is durable.
@@ -37,7 +37,7 @@ class Admission(NamedTuple):
 
     @property
     def entries(self) -> list[Entry]:
-        """What is written: of each model its predictions first."""
+        """What is written: the predictions of each model first."""
         parts = [part.entry for item in self.admitted for part in item.parts]
         return [item.new.entry for item in self.remembered if item.new is not None] + parts
 
@@ -49,13 +49,13 @@ def admit(
     usable: Callable[[Model], Learner],
     time: Callable[[], int],
 ) -> Admission:
-    """Return what becomes of a group of requests.
+    """Decide what becomes of a group of requests.
 
-    A model's predictions come before what it learns, which has no place between them: so they cut
-    no block. No label of the same group finds their rows, as nobody knows yet that they wait.
+    A model's predictions are written before what it learns, so that they divide no block. Labels of
+    the same group do not find their rows, because no client knows yet that these wait.
 
-    usable: the learner of a model, or raises for a model that was deleted or broke while the
-    request waited. time: of the group, the same each time, in milliseconds since 1970.
+    usable: returns the learner of a model, or raises if the model was deleted or broke while the
+    request waited. time: returns the one time of the group, in milliseconds since 1970.
     """
     of_group = Admission([], [], [], [])
     by_model: dict[Model, list[LearnRequest | LabelRequest]] = {}
@@ -103,7 +103,7 @@ def _admit_to(
     usable: Callable[[Model], Learner],
     time: Callable[[], int],
 ) -> None:
-    """Admit what a model is to learn."""
+    """Admit the samples that a model shall learn."""
     draft: Draft | None = None
     joining: Joining | None = None
     accepted: list[Accepted] = []

@@ -45,7 +45,7 @@ def is_double(name: str, arrays: Arrays) -> bool:
 
 
 def check_shape(name: str, arrays: Arrays, shape: tuple[int | None, ...]) -> None:
-    """Check a shape; None stands for any length, such as of a dimension that is not known yet."""
+    """Check a shape; None means any length, for example of an unknown dimension."""
     given = shape_of(name, arrays)
     fits = len(given) == len(shape) and all(
         wanted is None or length == wanted for length, wanted in zip(given, shape, strict=True)
@@ -66,7 +66,7 @@ def require(holds: bool | np.bool_, name: str, what: str) -> None:
 
 
 def check_weights(name: str, arrays: Arrays, samples: int) -> None:
-    """Check for a number above zero for each of so many samples."""
+    """Check that there is a number above zero for each of the samples."""
     check_shape(name, arrays, (samples,))
     check_floats(name, arrays)
     weight = arrays[name]

@@ -62,7 +62,7 @@ def _of_state(champion: Learner, spec: ModelSpec) -> LoadedModel:
 
 
 def _check_fits(champion: Model, spec: ModelSpec) -> None:
-    """Raise Invalid if a state was made by another spec, but for the heads that are kept."""
+    """Raise Invalid if a state was made by another spec, ignoring heads that are kept."""
     own, given = champion.spec, spec
     for name in type(spec).model_fields:
         dropped = name in HEADS and getattr(given, name) is None

@@ -42,7 +42,7 @@ class Turn(NamedTuple):
 
 
 class _Challenger:
-    """own: entries of its own log that a recovery has not reached. turns: how many it has begun."""
+    """own: entries of its own log that recovery has not reached. turns: how many have begun."""
 
     def __init__(self, learner: Learner, own: Iterable[Entry]) -> None:
         self.learner = learner
@@ -155,7 +155,7 @@ class Challengers:
         self._models.usable(model)
 
     def keep(self, champion: Model) -> None:
-        """Save the present states of the challengers of a model that is to be deleted.
+        """Save the states of a model's challengers before the model is deleted.
 
         A broken one keeps its last snapshot. Raises SnapshotFailed, after which some may be saved.
         """

@@ -88,7 +88,7 @@ class Commits:
                     self._storage.journal.settle(model_id)
                     for found in replay(learner, self._storage, computing):
                         self._keys.add_answered(found)
-                except NotLeader:  # it was not written, and nobody waits for it any more
+                except NotLeader:  # it was not written, and no request waits for it
                     self._models.release(learner.model)
                     self._in_doubt.discard(model_id)
                     continue

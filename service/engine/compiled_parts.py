@@ -76,7 +76,7 @@ def needed_first() -> list[Part]:
 def compile_all(those: Iterable[Part], compiled: Callable[[Part], None]) -> None:
     """Compile parts that no other process has compiled; those that one is at come later.
 
-    compiled: called for each, whoever compiled it.
+    compiled: called for each part, whichever process compiled it.
     """
 
     def attempt(part: Part, wait: bool) -> bool:

@@ -92,4 +92,4 @@ def _marked(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reused() -> KeyReused:
-    return KeyReused("another request came under this key; send what is new under a key of its own")
+    return KeyReused("another request was sent under this key; use a new key for a new request")

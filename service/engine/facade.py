@@ -1,8 +1,8 @@
-"""The engine as the event loop sees it.
+"""The engine: live models, and what the event loop can ask of them.
 
     submit -> queue -> (writer) append + fsync -> absorb block -> publish view -> acknowledge
 
-Everything here runs on the event loop. What else can be done to a model is in `engine.orders`.
+Everything here runs on the event loop. All operations other than learning are in `engine.orders`.
 """
 
 import asyncio
@@ -42,18 +42,18 @@ from service.spec.heads import HeadName
 from service.storage.interfaces import Storage
 from solver.prepare.named_rows import Rows, n_bytes
 
-# About the memory of a short text and its place in a list.
+# The approximate memory of a short string in a list.
 _LABEL_BYTES = 64
 
 
 class Engine:
-    """Live models behind one writer.
+    """Live models and the one writer that changes them.
 
-    Created on the event loop, it recovers in the background; `ready` is done when that is over,
+    It is created on the event loop and recovers in the background; `ready` is done after recovery,
     and raises what recovery raised.
 
-    storage: opened, and closed by the engine in the end.
-    warm_up: compiles the numerics, as much as is needed on the writer's thread.
+    storage: is open; `stop` closes it.
+    warm_up: compiles the numerics, on the writer's thread what the first requests need.
     loads: model files, by the names of the models that they become after recovery.
     """
 
@@ -122,11 +122,11 @@ class Engine:
         return prepared
 
     def abandon(self) -> None:
-        """End the processes beside this one, which ends at once."""
+        """Stop the compiling process; this process is about to end."""
         self._warm_up.stop()
 
     def refuse(self) -> None:
-        """Refuse every new request as NotReady; what was accepted goes on, refits end."""
+        """Refuse new requests as NotReady; finish accepted ones, and stop refits."""
         self._end("draining: it finishes what it has accepted, then it ends")
 
     def _end(self, phase: str) -> None:
@@ -137,12 +137,12 @@ class Engine:
 
     @property
     def failed(self) -> bool:
-        """Whether the writer has ended by an error, which a restart mends."""
+        """Whether the writer has failed, which only a restart repairs."""
         return self._phase.failed
 
     @property
     def phase(self) -> str:
-        """What the server is doing: ready, or what keeps it from that."""
+        """The server's phase: "ready", or the reason why it is not."""
         return self._phase.text
 
     @property
@@ -222,10 +222,10 @@ class Engine:
         return answer
 
     def queue(self, request: LearnRequest) -> None:
-        """Queue samples of a request, whoever waits for its answer; otherwise as `submit`."""
+        """Queue a request of samples with any `Waiter`; otherwise like `submit`."""
         X, y, weight = request.samples
         size = n_bytes(X) + _LABEL_BYTES * len(y) + (0 if weight is None else weight.nbytes)
-        # A broken model knows what was sent before under the key.
+        # A broken model can still answer a request that was learned under its key before.
         self._queue_samples(request, size, even_broken=request.key is not None)
 
     def label(
@@ -252,9 +252,9 @@ class Engine:
     async def remember(
         self, model: Model, ids: list[RowId], rows: Rows, response: Answer
     ) -> Answer:
-        """Let predicted rows wait for their labels; the prediction's answer, once it is durable.
+        """Keep predicted rows until their labels come; return the prediction's answer once durable.
 
-        response: that answer; if the same rows came under these ids before, it is the first one.
+        response: that answer; if the same rows had these ids before, the first answer is returned.
 
         Raises NotReady, QueueFull, ModelBroken, Invalid, TooLarge, IdTaken, StorageFailed.
         """
@@ -267,7 +267,7 @@ class Engine:
     def _queue_samples(
         self, request: LearnRequest | LabelRequest, size: int, even_broken: bool = False
     ) -> None:
-        """Queue samples of so many bytes, and count them. Raises NotReady, QueueFull."""
+        """Queue and count a request of samples. Raises NotReady, QueueFull."""
         _check_follows_none(request.model)
         counts = request.model.counts[request.head]
         counts.received += request.size
@@ -320,7 +320,7 @@ class Engine:
         return self.metrics.busy_since is not None or self._queue.waiting().samples > 0
 
     def _fail(self, group: list[Item]) -> None:
-        """Answer all who wait for the failed writer, and learn nothing more."""
+        """Answer all waiting requests after the writer has failed."""
         self._phase.fail("broken: its writer failed; restart it to recover from the journal")
         self.refits.ask_to_stop()
         unknown = InDoubt("the server failed; the samples may or may not have been learned")
@@ -336,7 +336,7 @@ class Engine:
 
 
 def _check_follows_none(model: Model) -> None:
-    """Raise Follows for a model that is not to be sent anything."""
+    """Raise Follows for a model that follows another one, and takes no requests."""
     if (champion := model.champion) is not None:
         raise Follows(
             f"model {model.name!r} follows {champion.name!r} and learns what that learns: send "

@@ -54,7 +54,7 @@ def following_blocks(
         if begin != reached:
             raise StartupError(
                 f"the log of model {champion.model.name!r} goes on after sample {begin}, but it "
-                f"has learned up to {reached} only; delete it and make it anew"
+                f"has learned only up to {reached}; delete it and create it again"
             )
         losses = champion.losses
         known = nothing_known(end - begin) if losses is None else losses.between(begin, end)

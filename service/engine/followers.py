@@ -1,11 +1,11 @@
-"""Challengers learn beside requests, in turns, when that delays no request.
+"""Lets challengers learn in turns between requests, without delaying these.
 
     pause -> take what comes next (writer) -> learn it (worker) -> pause, and again
 
-While no requests are learned a challenger learns block by block, until one comes. Beside requests,
-with which it shares processors, memory and the interpreter's lock, it has a share of the time: so
-small that most requests meet no turn of it, and growing with its lag, so that it keeps up in the
-end with all that the processors are able to. One worker thread learns for all challengers;
+While no requests are learned, a challenger learns block by block until one comes. Under load it
+shares processors, memory and the interpreter's lock with requests and gets a share of the time: so
+small that most requests meet none of its turns, but growing with its lag, so that it keeps up as
+far as the processors allow. One worker thread learns for all challengers;
 everything else here runs on the event loop.
 """
 
@@ -21,20 +21,20 @@ from service.model.live import Model
 
 logger = logging.getLogger(__name__)
 
-# Requests that follow each other faster are no pause.
+# A shorter time between requests is no pause.
 _QUIET_SECONDS = 0.02
-# A turn beside requests ends with the block after so long. Then it rests for so many times the
-# length of the turn, and at least so long; at the lag it is half as many times.
+# Under load, a turn ends with the block after _TURN_SECONDS. The pause after it is _REST times as
+# long as the turn, but at least _LEAST_REST_SECONDS; at a lag of _LAG it is half as long.
 _TURN_SECONDS, _LEAST_REST_SECONDS = 0.2, 0.5
 _REST, _LAG = 9.0, 10_000
 
 
 class Followers:
-    """The models that follow others, as the event loop sees them.
+    """The models that follow others. Used on the event loop.
 
-    take: returns what a model learns next, when the writer gets to it. learn: learns it, on any
-    thread, as long as the function that it is given says so. busy: whether requests are being
-    learned. changed: called for a model that has learned.
+    take: returns what a model learns next, when its turn at the writer comes. learn: learns it on
+    any thread, while the function that it gets returns True. busy: whether requests are being
+    learned. changed: called with a model that has learned.
     """
 
     def __init__(
@@ -52,21 +52,21 @@ class Followers:
         self._stirred, self._ended = 0.0, False
 
     def start(self, model: Model) -> None:
-        """Let a model follow its champion from now on, if it does not already."""
+        """Let a model follow its champion from now on, unless it does already."""
         if model not in self._tasks:
             self._news[model] = asyncio.Event()
             self._news[model].set()
             self._tasks[model] = asyncio.create_task(self._follow(model, self._news[model]))
 
     def wake(self, champion: Model) -> None:
-        """Let the challengers of a model that has learned learn."""
+        """Wake the challengers of a model that has learned."""
         self._stirred = time.monotonic()
         for model, news in self._news.items():
             if model.champion is champion:
                 news.set()
 
     async def stop(self) -> None:
-        """Let no challenger learn any more, after the blocks that are being learned."""
+        """Stop all challengers after the blocks that are being learned."""
         self._ended = True
         for task in self._tasks.values():
             task.cancel()
@@ -88,24 +88,26 @@ class Followers:
                     rest = max(_LEAST_REST_SECONDS, seconds * _REST / (1.0 + model.lag / _LAG))
                     rested = time.monotonic() + rest
         except Refusal as refusal:  # it was deleted, or its champion was
-            logger.info("model %s: follows no longer: %s", model.name, refusal.detail)
+            logger.info("model %s: no longer follows its champion: %s", model.name, refusal.detail)
         except Exception:  # the other challengers, and their champions, go on
-            logger.exception("model %s: follows no longer; restart the server", model.name)
+            logger.exception(
+                "model %s: no longer follows its champion; restart the server", model.name
+            )
         del self._tasks[model], self._news[model]
 
     def _is_quiet(self) -> bool:
         return not self._busy() and time.monotonic() - self._stirred >= _QUIET_SECONDS
 
     async def _pause(self, rested: float) -> bool:
-        """Wait until no requests are learned, or until a time; return whether it is the former."""
+        """Wait until requests pause, or until a time; return whether they pause."""
         while not (quiet := self._is_quiet()) and time.monotonic() < rested:  # noqa: ASYNC110
             await asyncio.sleep(_QUIET_SECONDS)
         return quiet
 
     async def _learn_turn(self, model: Model, turn: Turn, quiet: bool) -> float:
-        """Learn as many of the blocks as time allows; return the seconds that it took.
+        """Learn as many blocks as time allows; return the seconds that this took.
 
-        quiet: whether it may go on until requests come.
+        quiet: whether it may continue until requests come.
         """
         began = time.monotonic()
 

@@ -133,7 +133,7 @@ class GroupLearning:
                 self._snapshots.make_room(self._models.learner(model))
 
     def go_on(self) -> None:
-        """Learn what became durable meanwhile, and the next part of a large request."""
+        """Learn what has become durable, and the next part of a large request."""
         for committed in self._unfinished.take(0.0 if self._turns.busy else _UNFINISHED_SECONDS):
             self._learn_committed(committed)
         if self._turns.busy:
@@ -156,7 +156,7 @@ class GroupLearning:
         try:
             time = functools.cache(now)
             return admit(requests, duplicates, self._settings, self._models.usable, time)
-        except Exception as failure:  # everyone who waits gets an answer
+        except Exception as failure:  # every waiting request gets an answer
             logger.exception("requests could not be admitted")
             failed = ServerFailed(f"{failure!r}; nothing was learned")
             for request in requests:

@@ -51,7 +51,7 @@ class GroupQueue(Generic[T]):
     def put(
         self, item: T, samples: int, n_bytes: int, owner: Hashable = None, alone: bool = False
     ) -> None:
-        """Append an item of so many samples and bytes. Raises QueueFull.
+        """Append an item. Raises QueueFull.
 
         owner: whose share of the queue it takes; None takes no one's. alone: it is a group of its
         own, and takes no share.

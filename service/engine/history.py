@@ -19,7 +19,7 @@ from service.storage.snapshot_format import DamagedSnapshot, decode_state
 
 logger = logging.getLogger(__name__)
 
-# So many rollbacks keep what they went back to, for a restore to a time between them.
+# The number of rollbacks whose restored states are kept, for a restore to a time between them.
 _PINNED = 4
 
 
@@ -83,7 +83,7 @@ class History:
             ) from None
 
     def unpin(self, model: Model) -> None:
-        """Delete the states that only older rollbacks went back to; each has a file of its own."""
+        """Delete the states that only older rollbacks restored; each has its own file."""
         try:
             last = self._journal.rollbacks(model.id)[:_PINNED]
             self._snapshots.unpin_others(model.id, {rollback.digest for rollback in last})
@@ -95,7 +95,7 @@ def _describe(model: Model, snapshots: Snapshots, sequence: int) -> dict[str, An
     """Return the description of one snapshot; None if it has been deleted.
 
     samples_since: number of samples after it, which the model would not know after going back.
-    scores: those of each head at that time; None of a snapshot that cannot be read.
+    scores: those of each head at that time; None for a snapshot that cannot be read.
     """
     snapshot = snapshots.describe(model.id, sequence)
     if snapshot is None:
@@ -127,7 +127,7 @@ def _restored(model: Model, snapshots: Snapshots, sequence: int) -> tuple[bytes,
             return content, fill_model(source, state, "it").learner
         except (DamagedSnapshot, ModelFileError) as error:
             kept = snapshots.sequences(model.id)
-            if sequence in kept:  # else a newer one has taken its place meanwhile
+            if sequence in kept:  # otherwise a newer one has replaced it
                 others = [other for other in kept if other != sequence]
                 raise UnusableSnapshot(
                     f"the snapshot of sequence {sequence} is damaged: {error}; {_listed(others)}"
@@ -139,5 +139,5 @@ def _restored(model: Model, snapshots: Snapshots, sequence: int) -> tuple[bytes,
 
 def _listed(sequences: list[int]) -> str:
     if not sequences:
-        return "there is no other; POST .../snapshot makes one"
-    return f"there are those of {', '.join(map(str, sequences))}"
+        return "it has no other; POST .../snapshot makes one"
+    return f"the snapshots have sequences {', '.join(map(str, sequences))}"

@@ -114,7 +114,7 @@ class LiveModels:
                 learner.model.broken = (
                     f"it has learned up to sequence {learner.sequence}, and the model "
                     f"{champion.model.name!r} that it follows only to {champion.sequence}: delete "
-                    "it and make it anew"
+                    "it and create it again"
                 )
 
     def adopt(self, learner: Learner) -> None:
@@ -226,7 +226,7 @@ class LiveModels:
         if len(self) >= self._most:
             raise TooManyModels(
                 f"this server has {len(self)} models and may have {self._most}; "
-                "DELETE one that nobody uses"
+                "DELETE one that is not used"
             )
 
     def delete(self, model: Model) -> None:

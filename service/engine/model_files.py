@@ -97,7 +97,7 @@ def add_state(name: str, state: State, source: str, storage: Storage) -> LoadedM
 def add_loaded(
     name: str, loaded: LoadedModel, storage: Storage, follows: int | None = None
 ) -> None:
-    """Add a model that nobody serves yet; see `add_model`. Raises StorageFailed, OSError.
+    """Add a model that is not served yet; see `add_model`. Raises StorageFailed, OSError.
 
     follows: the number of the model whose log it learns from.
     """

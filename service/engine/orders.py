@@ -1,4 +1,4 @@
-"""Orders: what is done to a model other than teaching it, in its place among its requests."""
+"""Orders: operations on models other than learning, each in its place among the requests."""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -25,7 +25,7 @@ class Orders:
     """Orders to the writer, which carries them out when their turn comes. Used on the event loop.
 
     begin_to_follow: called with a model that follows another one from now on.
-    refits: the jobs that fit a head anew.
+    refits: the jobs that fit a head again.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Orders:
     async def promote(
         self, champion: Model, challenger: Model, expected: Collection[Moment] = ()
     ) -> dict[str, Any]:
-        """Have a model and one that follows it exchange spec and state; the first's description.
+        """Exchange spec and state of a model and its challenger; return the first's description.
 
         expected: see `LearnRequest`. Raises AnotherState, LagsBehind, ModelBroken, NotFollowing,
         SnapshotFailed, StorageFailed, UnknownModel, UnusableState.
@@ -120,7 +120,7 @@ class Orders:
         self.refits.forget(model)
 
     def refit(self, model: Model) -> Job:
-        """The job that fits a model's window anew. Raises JobsFull, ModelBroken, NotReady."""
+        """Return the job that refits a model. Raises JobsFull, ModelBroken, NotReady."""
         self._phase.check_usable(model)
         return self.refits.start(model)
 
@@ -171,7 +171,7 @@ class Orders:
         return await answer
 
     async def next_turn(self, model: Model) -> Turn:
-        """Return what a model that follows another one is to learn next."""
+        """Return what a model that follows another one learns next."""
         turn: Turn = await self.in_order(
             model, lambda: self._writer.challengers.next_turn(model), samples=0
         )

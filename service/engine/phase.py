@@ -7,10 +7,10 @@ from service.model.live import Model
 class Phase:
     """The phase of one server. One thread at a time changes it; any thread may read it.
 
-    text: what the server is doing: "ready", or what keeps it from that.
-    accepting: whether requests are taken: everything is recovered, and nothing has ended it.
-    ready: whether they are worked on at once: what they need is compiled as well.
-    failed: whether the writer has ended by an error: predictions go on, nothing is learned.
+    text: "ready", or the reason why the server is not.
+    accepting: whether requests are taken: everything is recovered, and the server is not ending.
+    ready: whether they are handled at once, because what they need is compiled as well.
+    failed: whether the writer has failed: predictions go on, but nothing is learned.
     """
 
     def __init__(self) -> None:
@@ -21,27 +21,27 @@ class Phase:
         self._ended = False
 
     def report(self, text: str) -> None:
-        """Name what is being done before requests are taken."""
+        """Set the text until requests are taken."""
         if not self._ended:
             self.text = text
 
     def accept(self) -> None:
-        """Take requests from now on, which may wait until `open`; unless the end came before."""
+        """Take requests, which may have to wait for `open`; do nothing after `end`."""
         self.accepting = not self._ended
 
     def open(self) -> None:
-        """Work on requests from now on, unless the end came before."""
+        """Handle requests at once from now on; do nothing after `end`."""
         if not self._ended:
             self.text, self.accepting, self.ready = "ready", True, True
 
     def end(self, text: str) -> None:
-        """Take no requests any more; the first reason counts."""
+        """Stop taking requests; the first reason is kept."""
         self.accepting = self.ready = self.failed = False
         if not self._ended:
             self.text, self._ended = text, True
 
     def fail(self, text: str) -> None:
-        """Learn nothing any more; what is published goes on being served until the end."""
+        """Stop learning, but keep answering predictions until the end."""
         if not self._ended:
             self.accepting, self.ready, self.failed, self.text = False, False, True, text
 
@@ -57,6 +57,6 @@ class Phase:
             raise ModelBroken(f"model {model.name!r}: {model.broken}")
 
     def check_readable(self) -> None:
-        """Raise NotReady unless what is published is served."""
+        """Raise NotReady unless predictions are answered."""
         if not self.failed:
             self.check()

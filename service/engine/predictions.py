@@ -1,4 +1,4 @@
-"""Predictions whose rows are to wait for their labels: what of them is to be written."""
+"""Predictions whose rows wait for labels: which entries of them are written."""
 
 import asyncio
 from typing import Any, NamedTuple, TypeAlias
@@ -21,7 +21,7 @@ _FORGOTTEN = (
 
 
 class RememberRequest(NamedTuple):
-    """One client's predicted rows, which are to wait for their labels.
+    """One client's predicted rows, which shall wait for their labels.
 
     response: the answer to the prediction. answer: the future that waits until it is durable.
     submitted: time of the monotonic clock, in seconds.
@@ -63,7 +63,7 @@ class Remembering:
         self._first = 0 if pending is None else pending.remembered
 
     def take(self, request: RememberRequest, threads: int) -> Remembered:
-        """Return what is written of a prediction. Raises Invalid, TooLarge, IdTaken."""
+        """Return what is written for a prediction. Raises Invalid, TooLarge, IdTaken."""
         response, ids = request.response, request.ids
         pending = waits(self._model, self._pending)
         rows = rows_record(request.rows)
@@ -91,7 +91,7 @@ class Remembering:
         return Remembered(request, ToRemember(entry, predicted), response)
 
     def _earlier(self, pending: Pending, request: RememberRequest, rows: bytes) -> Predicted | None:
-        """The same request, if it came before. Raises IdTaken if another has one of its ids."""
+        """Return an equal earlier request, if any. Raises IdTaken if its ids belong to another."""
         ids = request.ids
         taken = pending.known(ids, self._time)
         if not self._drafted.keys().isdisjoint(ids):
@@ -106,7 +106,7 @@ class Remembering:
             {"row": row, "pointer": f"/ids/{row}", "detail": "is the id of another row"}
             for row in sorted(taken)[:MOST_ERRORS]
         ]
-        raise IdTaken("other rows came under these ids; give each row an id of its own", wrong)
+        raise IdTaken("other rows have these ids already; give each row a new id", wrong)
 
     def _check_size(self, pending: Pending, record: bytes, rows: int) -> None:
         spec = pending.spec

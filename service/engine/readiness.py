@@ -26,12 +26,12 @@ class Readiness:
 
     @property
     def reached(self) -> bool:
-        """Whether requests are worked on at once: recovered, the default model compiled."""
+        """Whether requests are handled at once: all is recovered, the default model compiled."""
         return self._phase.ready
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is to be compiled any more, so that no request waits."""
+        """Whether nothing is left to compile, so that no request waits for it."""
         return self._phase.ready and self._warm_up.ended
 
     @property

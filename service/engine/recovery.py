@@ -91,7 +91,7 @@ def bring_back(
                 )
                 found = [row for rows in rows_of_blocks for row in rows]
             elif model.snapshot_time is None and model.rolled_back is None:
-                raise StartupError("it has no whole snapshot; delete it and make it anew")
+                raise StartupError("it has no complete snapshot; delete it and create it again")
         except StartupError as error:  # the other models are whole
             model.broken = str(error)
             logger.error("model %s is broken: %s", model.name, error)
@@ -128,7 +128,7 @@ def replay(
 ) -> Iterator[list[KeyedRequest]]:
     """Learn what the journal has after a learner's sequence, block by block.
 
-    computing: is entered for each block with its number of threads; nothing is read meanwhile.
+    computing: entered for each block with its number of threads; nothing is read within it.
     may_begin: is asked before each block, which it may not even read, with the sequence before it.
 
     Yields keys whose answers had not been written, with their answers. Where learning fails, the
@@ -202,7 +202,7 @@ def _replay_block(
 
 
 def _alone(_: int) -> AbstractContextManager[None]:
-    """Nobody else uses the storage or the processors."""
+    """Recover a model alone: nothing else uses the storage or the processors."""
     return nullcontext()
 
 
@@ -263,7 +263,7 @@ def _note_origin(model: Model, sequence: int, state: State) -> None:
     if changed:
         model.notice = (
             f"its snapshot of sequence {sequence} was made with {changed}: what was learned after "
-            "it is replayed, and the last bits of predictions may differ from those of before"
+            "it is replayed, and predictions may differ from earlier ones in the last bits"
         )
         logger.warning("model %s: %s", model.name, model.notice)
 

@@ -2,7 +2,7 @@
 
 Each model is replayed by itself, in its blocks and with the number of threads that its journal
 names; so what comes out does not depend on what is recovered beside it. One model at a time uses
-the storage, all others compute meanwhile.
+the storage while the others compute.
 """
 
 import threading
@@ -18,7 +18,7 @@ from service.spec.stored import read_stored_spec
 from service.storage.entries import CatalogueEntry
 from service.storage.interfaces import Storage
 
-# A model takes so many times the bytes of its snapshot while it is recovered, what its heads took
+# While it is recovered, a model takes this multiple of its snapshot's bytes, what its heads took
 # when it was saved, and these besides.
 _SNAPSHOT_FACTOR, _MODEL_BYTES = 4, 32 << 20
 
@@ -37,8 +37,8 @@ def recover(storage: Storage, use_threads: Callable[[int], None], room: Room) ->
 
     The journal knows in the replay of which models a process has ended. One of them may take more
     memory than there is: they come last, each alone, so that no other is held responsible. A model
-    that cannot be recovered is broken: it stands where its replay came to, and its files stay as
-    they are. Raises StartupError if the journal has lost what it acknowledged.
+    that cannot be recovered is broken: it keeps the state that its replay reached, and its files do
+    not change. Raises StartupError if the journal has lost what it acknowledged.
     """
     there = storage.catalogue.models()
     waiting = sorted(
@@ -64,8 +64,8 @@ def recover(storage: Storage, use_threads: Callable[[int], None], room: Room) ->
 class _Wanted(NamedTuple):
     """A model to be recovered.
 
-    n_bytes: about what it takes. alone: whether beside no other. champion: the number of the model
-    that it follows; None of none. is_followed: whether another one follows it.
+    n_bytes: the approximate memory. alone: whether no other may be recovered at the same
+    time. champion: the number of the model that it follows, or None. is_followed: whether another one follows it.
     """
 
     found: CatalogueEntry
@@ -123,14 +123,14 @@ class Sharing:
 
     @contextmanager
     def using_storage(self) -> Iterator[None]:
-        """Use the storage, but for the times of `computing` within."""
+        """Use the storage, except during `computing` within the block."""
         with self._storage:
             self._check()
             yield
 
     @contextmanager
     def computing(self, count: int) -> Iterator[None]:
-        """Compute with so many threads, and let others have the storage meanwhile."""
+        """Compute with this many threads, while others may use the storage."""
         self._storage.release()
         try:
             with self._products_on(count):
@@ -140,7 +140,7 @@ class Sharing:
             self._check()
 
     def end(self) -> None:
-        """Let nobody use the storage any more, which may be closed then."""
+        """Let no model use the storage any more, so that it can be closed."""
         with self._storage:
             self._ended = True
 

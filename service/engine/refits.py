@@ -1,4 +1,4 @@
-"""Refits: jobs that fit a model's window of recent samples anew, beside learning and predicting.
+"""Refits: jobs that fit a model's window of recent samples again, while it learns and predicts.
 
     queued -> take the window (writer) -> solve (worker) -> append + fsync, absorb, publish (writer)
 

@@ -14,7 +14,7 @@ from service.storage.interfaces import Answers
 
 logger = logging.getLogger(__name__)
 
-# An answer of so many bytes has nothing left to lose.
+# A shorter answer cannot be shortened further.
 _SMALL_BYTES = 256
 # Shrinking takes a tenth of a millisecond for each answer, while nothing is learned.
 _SHRUNK_AT_A_TIME = 256

@@ -53,7 +53,7 @@ def check_arrays(
 ) -> None:
     """Raise WrongArrays unless the arrays of a head belong together.
 
-    empty: those of the same head that has learned nothing. n_classes: that the head has met; None
+    empty: the arrays of the same head before it has learned. n_classes: that the head has met; None
     where it learns numbers. dimension: of the model's rows.
     """
     for name, array in arrays.items():

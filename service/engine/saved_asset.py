@@ -1,4 +1,4 @@
-"""Checks of saved iterates on features, those of ASSET, and of the map to the features."""
+"""Checks the saved iterates of ASSET, and the map to their features."""
 
 import numpy as np
 

@@ -80,7 +80,7 @@ def _check(
     for name in filter(re.compile(r"endless\d+_W").fullmatch, arrays):
         others = (name.removesuffix("W") + field for field in ("beta", "curvature"))
         if {arrays[other].shape for other in others} != {arrays[name].shape[:2] or (0,)}:
-            raise WrongArrays(f"its array {name} remembers other learners than those beside it")
+            raise WrongArrays(f"its array {name} belongs to other learners than the rest")
     if n_classes is None and not np.array_equal(
         arrays["neighbours_said"], blank["neighbours_said"]
     ):
@@ -89,7 +89,7 @@ def _check(
 
 
 def _check_form(name: str, array: NDArray[Any], blank: NDArray[Any]) -> None:
-    """Type and shape as of a blank bank, but for what grows."""
+    """Check types and shapes against an empty bank, except along axes that grow."""
     shape, wanted = list(array.shape), list(blank.shape)
     axis = next((axis for pattern, axis in _GROWING.items() if re.fullmatch(pattern, name)), None)
     if axis is not None and len(shape) == len(wanted):

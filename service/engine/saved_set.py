@@ -25,7 +25,7 @@ _OF_TUBE = ("beta", "value", "target")
 
 
 class _Stored(NamedTuple):
-    """Classes, samples that were seen, and those of them that were ever stored."""
+    """The numbers of classes, of samples seen, and of samples ever stored."""
 
     classes: int
     seen: int

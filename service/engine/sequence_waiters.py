@@ -1,4 +1,4 @@
-"""Waiting until a model's published view has reached a sequence."""
+"""Lets requests wait until a model's published view has reached a sequence."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from service.storage.entries import in_one_life
 
 
 class SequenceWaiters:
-    """Those who wait for a sequence, of all models. Used on the event loop.
+    """The requests that wait for a sequence of some model. Used on the event loop.
 
     seconds: how long each may wait.
     """
@@ -41,7 +41,7 @@ class SequenceWaiters:
         _check_epoch(model, awaited)
 
     def wake(self, model: Model) -> None:
-        """End the waiting for what the published view of a model has reached."""
+        """Wake the requests whose sequence the published view of a model has reached."""
         for sequence, waiter in self._waiting.get(model, []):
             if model.published.sequence >= sequence and not waiter.done():
                 waiter.set_result(None)
@@ -55,7 +55,7 @@ class SequenceWaiters:
 
 
 def _check_epoch(model: Model, awaited: Moment) -> None:
-    """Raise AnotherState if a model is in another life than the one that is waited in."""
+    """Raise AnotherState if a model is not in the life of the awaited epoch."""
     sequence, epoch, *_ = model.published
     if awaited.epoch is not None and not in_one_life(awaited.epoch, epoch):
         check_moment(model.name, epoch, sequence, [awaited._replace(sequence=None)])

@@ -45,7 +45,7 @@ class SnapshotSchedule:
         self._saver = ThreadPoolExecutor(1, "snapshot")
         # The result is how many remembered rows had left by then.
         self._saving: dict[Model, Future[int]] = {}
-        # Those of them whose logs are full.
+        # The models among them whose logs are full.
         self._full: set[Model] = set()
 
     def start_if_due(self, learner: Learner) -> None:

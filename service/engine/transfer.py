@@ -30,19 +30,19 @@ class TransferError(WolfstreamError):
 class Exported(NamedTuple):
     """A model's state.
 
-    journal_end: the sequence at which the journal ends. beside: whether a server was running,
-    which may have learned more since.
+    journal_end: the sequence at which the journal ends. while_serving: whether a server was
+    running, which may have learned more since.
     """
 
     state: State
     journal_end: int
-    beside: bool
+    while_serving: bool
 
 
 def export_model(
     data: Path, name: str, sequence: int | None, watch: Callable[[int, int], None]
 ) -> Exported:
-    """Return a model as it was acknowledged; beside a running server, its newest whole snapshot.
+    """Return a model as it was acknowledged; if a server runs, its newest complete snapshot.
 
     The same holds for a challenger, which learns from its champion's log.
 
@@ -53,11 +53,11 @@ def export_model(
     if not journal_path(data).exists():
         raise TransferError(f"{data} is no data directory: it has no {journal_path(data).name}")
     with ExitStack() as stack:
-        beside = False
+        while_serving = False
         try:
             stack.enter_context(owned(data))
         except DirectoryInUse:
-            beside = True
+            while_serving = True
         else:
             check_journal_end(data)
         storage = stack.enter_context(closing(open_storage(data, read_only=True)))
@@ -65,9 +65,9 @@ def export_model(
         model = learner.model
         end, snapshots = storage.journal.end(champion or model.id), storage.snapshots
         if sequence is not None:
-            return Exported(_kept(model, snapshots, sequence), end, beside)
+            return Exported(_kept(model, snapshots, sequence), end, while_serving)
         restore_newest(learner, storage.journal, snapshots)
-        if not beside and champion is None:
+        if not while_serving and champion is None:
             for _ in replay(learner, storage, Threads().using):
                 watch(learner.sequence, end)
         elif not learner.sequence:
@@ -80,7 +80,7 @@ def export_model(
                 f"model {name!r}: {model.broken}; export a snapshot with --sequence, there are "
                 f"{snapshots.sequences(model.id)}"
             )
-        return Exported(State(*learner.state()), max(end, learner.sequence), beside)
+        return Exported(State(*learner.state()), max(end, learner.sequence), while_serving)
 
 
 def import_model(data: Path, path: Path, name: str) -> LoadedModel:

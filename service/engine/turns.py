@@ -1,6 +1,6 @@
 """Turns: models that have a large request to learn take them part by part, and others come between.
 
-What is small is learned at once, as a block. A large request is published and answered once all of
+A small request is learned as one block. A large request is published and answered once all of
 its parts are learned; until then the writer takes nothing else of its model.
 """
 

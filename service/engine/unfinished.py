@@ -14,7 +14,7 @@ from service.storage.interfaces import Unfinished
 
 
 class Committed(NamedTuple):
-    """What a commit brought, for those models whose part of it is known.
+    """A commit, with the models whose part of it has an outcome.
 
     duplicates: of the requests in it. failures: the models of which nothing was written.
     """
@@ -43,7 +43,7 @@ class UnfinishedCommits:
             yield from (request for request, _ in admission.settled)
 
     def leave(self, committed: Committed) -> Committed:
-        """Keep what belongs to models whose commit is unfinished; the rest."""
+        """Keep what belongs to models whose commit is unfinished; return the rest."""
         admission, duplicates, failures = committed
         unfinished = [m for m, error in failures.items() if isinstance(error, Unfinished)]
         for model in unfinished:
@@ -54,7 +54,7 @@ class UnfinishedCommits:
         return Committed(_of(others, admission, admission.refused), duplicates, failures)
 
     def take(self, seconds: float) -> Iterator[Committed]:
-        """Yield what has ended by now, or within so many seconds."""
+        """Yield what has ended by now, or ends within these seconds."""
         for model, error in self._commits.finished(seconds).items():
             if model in self._parts:
                 admission, duplicates = self._parts.pop(model)
@@ -68,7 +68,7 @@ def _models(admission: Admission) -> Iterator[Model]:
 
 
 def _of(models: Collection[int], admission: Admission, refused: Sequence[Reply] = ()) -> Admission:
-    """Return what an admission has of some models."""
+    """Return the part of an admission for some models."""
     return Admission(
         [item for item in admission.admitted if item.request.model.id in models],
         [item for item in admission.remembered if item.request.model.id in models],

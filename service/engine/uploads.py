@@ -53,7 +53,7 @@ def read_uploaded(content: bytes, limits: Limits, most_plain_bytes: int) -> tupl
 
 
 def filled(name: str, state: State, spec: ModelSpec) -> LoadedModel:
-    """Return a model of an uploaded state, which nobody serves yet. Raises UnusableState."""
+    """Return a model of an uploaded state, which is not served yet. Raises UnusableState."""
     try:
         loaded = fill_model(Model(0, name, spec), state, _IT)
         _check_first(loaded.learner)
@@ -66,7 +66,7 @@ def filled(name: str, state: State, spec: ModelSpec) -> LoadedModel:
         raise UnusableState(str(error)) from None
     except Exception as error:  # whatever a wrong type makes of a score
         raise UnusableState(f"{_IT} cannot be restored: {error!r}") from None
-    # What else the file may hold is left behind.
+    # Anything else in the file is dropped.
     return loaded._replace(state=State(plain, arrays))
 
 

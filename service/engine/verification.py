@@ -20,7 +20,7 @@ Watch = Callable[[int], None]
 
 
 def bytes_of(path: Path) -> int:
-    """Return how many bytes there are to verify in a model file or a data directory."""
+    """Return the number of bytes that `verify` reads in a model file or a data directory."""
     return n_bytes(path) if path.is_dir() else path.stat().st_size
 
 
@@ -106,7 +106,7 @@ def _verify_snapshot(
         state = decode_state(content, name)
         fill_model(Model(model, "", spec_in(state, name)), state, name)
     except (DamagedSnapshot, ModelFileError) as error:
-        if sequence in snapshots.sequences(model):  # else a running server has deleted it meanwhile
+        if sequence in snapshots.sequences(model):  # otherwise a running server has deleted it
             yield f"{name} {error.reason}" if isinstance(error, DamagedSnapshot) else str(error)
     else:
         watch(len(content))

@@ -1,4 +1,4 @@
-"""Who waits for the answer to a request: a future of this process, or somebody elsewhere."""
+"""The interface of what waits for an answer: a future here, or a request in a worker."""
 
 from typing import Any, Protocol
 
@@ -7,10 +7,10 @@ class Waiter(Protocol):
     """What the engine does with an answer; an `asyncio.Future` is one. Called on the event loop."""
 
     def done(self) -> bool:
-        """Return whether nobody waits any more."""
+        """Return whether the answer is no longer awaited."""
 
     def set_result(self, result: Any, /) -> None:
-        """Give the answer."""
+        """Deliver the answer."""
 
     def set_exception(self, error: Exception, /) -> None:
-        """Give the reason why there is none."""
+        """Deliver the error."""

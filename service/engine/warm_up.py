@@ -1,6 +1,6 @@
-"""Compilation: the default model's code before the server is ready, the rest beside it.
+"""Compiles the default model's code before the server is ready, and the rest while it serves.
 
-Half of the former and all of the rest is compiled by a process of its own (`engine.compilation`)
+Half of the former and all of the rest are compiled by another process (`engine.compilation`)
 into the cache that the server loads from. A thread would hold the interpreter lock, and with it
 the event loop, most of the time.
 """
@@ -25,12 +25,12 @@ from service.spec.model import ModelSpec
 
 logger = logging.getLogger(__name__)
 
-# The rest is logged each time that so many parts more are compiled.
+# Progress is logged each time that this many more parts are compiled.
 _LOG_EVERY = 10
 
 
 class WarmUp:
-    """What a server compiles, and what it knows of the process that compiles beside it.
+    """What a server compiles, and the progress of its compiling process.
 
     Created on the event loop. process: None if everything is compiled already.
     """
@@ -79,7 +79,7 @@ class WarmUp:
         report(f"compiling: {len(needed)} of {len(needed)} parts are left")
         with collecting_seldom():
             if not self._ended:
-                # The process beside this one begins at the other end.
+                # The compiling process begins at the other end.
                 compile_all(reversed(needed), compiled)
             for part in needed:
                 part.compile()
@@ -106,7 +106,7 @@ class WarmUp:
         self._wake()
 
     def _want(self, those: Iterable[Part]) -> None:
-        """Have the process beside this one compile parts before the others."""
+        """Let the compiling process compile these parts first."""
         new = {part.key for part in those} - self._compiled - self._wanted
         self._wanted |= new
         if self._process is not None:
@@ -116,7 +116,7 @@ class WarmUp:
                 self._process.stdin.flush()
 
     def _watch(self, process: Process) -> None:
-        """Read what the process has compiled, on a thread of its own, until it ends."""
+        """Read what the compiling process reports, on a thread of its own, until it ends."""
         assert process.stdout is not None
         # Once the loop is closed, the server is gone.
         with process.stdout, contextlib.suppress(RuntimeError):

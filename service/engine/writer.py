@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 class Order(NamedTuple):
-    """An operation other than learning, which takes its turn among a model's requests.
+    """An operation other than learning, in its place among a model's requests.
 
     model: None for an operation on no existing model, such as the creation of one.
     """
@@ -246,7 +246,7 @@ class Writer:
             if isinstance(error, NotLeader) and order.model is not None:
                 self.models.release(order.model)
             self._acknowledge([(order.answer, error)], ())
-        except Exception as failure:  # the writer serves everybody else, too
+        except Exception as failure:  # the writer must go on for the other models
             logger.exception("an order of the writer failed")
             unknown = InDoubt(f"the server failed: {failure!r}; look at the model before you go on")
             self._acknowledge([(order.answer, unknown)], ())

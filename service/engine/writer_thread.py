@@ -15,10 +15,10 @@ logger = logging.getLogger(__name__)
 
 
 class WriterThread:
-    """Started on the event loop, which hears of readiness and failure through callbacks.
+    """The thread, started on the event loop and reporting to it through callbacks.
 
     loads: model files, by the names of the models that they become after recovery.
-    warm_up: compiles the numerics before the first request, and the rest beside it.
+    warm_up: compiles the numerics, what the first requests need before these.
     failed: called on the event loop with the group whose fate is unknown.
     ready: done once requests are taken; raises what recovery raised.
     """

@@ -158,7 +158,7 @@ class TestRestart:
         for sequence in bench.storage.snapshots.sequences(challenger.id):
             Path(bench.storage.snapshots.name(challenger.id, sequence)).unlink()
         bench = bench.restarted()
-        assert "no whole snapshot" in found(bench, "b").broken
+        assert "no complete snapshot" in found(bench, "b").broken
         assert not found(bench, "a").broken
 
     def test_its_blocks_are_learned_with_the_threads_that_the_champion_had(

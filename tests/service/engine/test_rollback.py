@@ -570,7 +570,7 @@ def test_a_snapshot_that_there_is_not(client: httpx.Client, name: str) -> None:
     kept.insert(0, snapshot(client, name))
     before = state_of(client, name)
     detail = refused(client.post(path, json={"sequence": 5}), 404, "unknown-snapshot")
-    assert detail.endswith(f"there are those of {kept[0]}, {kept[1]}")
+    assert detail.endswith(f"the snapshots have sequences {kept[0]}, {kept[1]}")
     assert state_of(client, name) == before
     unknown = client.post("/v1/models/nobody/rollback", json={"sequence": 5})
     refused(unknown, 404, "unknown-model")
