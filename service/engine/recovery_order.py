@@ -64,8 +64,9 @@ def recover(storage: Storage, use_threads: Callable[[int], None], room: Room) ->
 class _Wanted(NamedTuple):
     """A model to be recovered.
 
-    n_bytes: the approximate memory. alone: whether no other may be recovered at the same
-    time. champion: the number of the model that it follows, or None. is_followed: whether another one follows it.
+    n_bytes: the approximate memory. alone: whether no other may be recovered at the same time.
+    champion: the number of the model that it follows, or None. is_followed: whether another one
+    follows it.
     """
 
     found: CatalogueEntry

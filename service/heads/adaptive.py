@@ -1,18 +1,16 @@
 """The bank of adaptive learners under a head of classes or of numbers.
 
-It listens: what the other heads say of a row before they learn it is the vote of one more expert.
+It listens: what the other heads predict for a row before they learn it counts as the vote of an
+expert.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from service.heads.classification import ClassificationHead
 from service.heads.cost import COST_OF_DECISION, COST_OF_FUNCTION, COST_OF_ROW
 from service.heads.exercise import exercise
-from service.heads.online_learner import Relearn
+from service.heads.online_learner import WithoutMembers
 from service.heads.protocol import Asked, Kind
 from service.heads.regression import RegressionHead
 from service.spec.heads import HeadName
@@ -28,7 +26,7 @@ from solver.stream.reasons import Gradient
 from solver.stream.votes import Answer
 
 NAME: HeadName = "adaptive"
-# Heads that tell it nothing: itself, and one that predicts nothing.
+# Heads that it does not listen to: itself, and one that predicts nothing.
 _SILENT: tuple[HeadName, ...] = (NAME, "novelty")
 _STATS: dict[str, Any] = {"learners": 0, "bytes": 0, "work_per_sample": 0}
 
@@ -74,8 +72,8 @@ class BankView(NamedTuple):
         return rows * (COST_OF_ROW + COST_OF_DECISION + self.numbers) + entries
 
 
-class AdaptiveLearner(BankLearner):
-    """A bank as the spec has it; a `ClassLearner` and an `OnlineLearner`."""
+class AdaptiveLearner(WithoutMembers, BankLearner):
+    """The bank that a spec describes; a `ClassLearner` and an `OnlineLearner`."""
 
     def __init__(self, spec: ModelSpec) -> None:
         voters = [name for name in spec.heads if name not in _SILENT]
@@ -93,29 +91,6 @@ class AdaptiveLearner(BankLearner):
     def check(self, rows: Rows) -> None:
         """Accept all finite rows: they are scaled and clipped before they are learned."""
 
-    def date(self, _: int) -> None:
-        """Do nothing: no members have the sequence at which they came."""
-
-    def keep_dates(self, _: object) -> None:
-        """Do nothing: no learner of this kind has dates."""
-
-    def columns(self, _: Sequence[Answer]) -> dict[str, list[Any]]:
-        """Return nothing: an answer has a prediction and its decision only."""
-        return {}
-
-    def relearning(self, _: int) -> Relearn:
-        """Learns parts of a stream, whether or not they were learned before."""
-
-        def relearn(_: NDArray[np.int64], X: Matrix, y: NDArray[Any]) -> Answer:
-            (answers,) = self.absorb(X, y)
-            return answers
-
-        return relearn
-
-    def standing(self) -> dict[str, Any]:
-        """Return nothing: there is no objective over all samples so far."""
-        return {}
-
     def view(self) -> BankView:
         """Return a view of the bank as it is now."""
         bank, figures = self.current, self.figures()
@@ -127,7 +102,7 @@ class AdaptiveLearner(BankLearner):
         return BankView(picture, stats, self._standing_of(bank), numbers)
 
     def _standing_of(self, bank: Bank) -> Standing:
-        """Return what the learners are worth; their losses as of the last full chunk."""
+        """Return the weights of the learners, and their losses as of the last full chunk."""
         chunk = bank.samples // CHUNK
         if self._standing is None or chunk != self._chunk:
             self._standing, self._chunk = bank.standing(), chunk

@@ -9,7 +9,7 @@ from solver.stream.votes import HeadAnswer, Vote
 
 @dataclass(frozen=True)
 class Answers:
-    """Column by column what a head answers for each of n samples (the wire's `results`).
+    """A head's answers for n samples, column by column (the wire's `results`).
 
     head_answer: the same as arrays. beside: columns by name that are no prediction; see `Kind`.
     """
@@ -23,7 +23,7 @@ class Answers:
 
     @property
     def vote(self) -> Vote:
-        """What a head that listens is told."""
+        """The vote that heads which listen get."""
         return self.head_answer.vote
 
     def part(self, start: int, stop: int) -> dict[str, list[Any]]:
@@ -58,7 +58,7 @@ def one_column_after_another(parts: Sequence[Answers]) -> Answers:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Column by column what a head predicts for each of n rows.
+    """A head's predictions for n rows, column by column.
 
     head_answer: the same as arrays. beside: as of `Answers`.
     """
@@ -70,5 +70,5 @@ class Predictions:
 
     @property
     def vote(self) -> Vote:
-        """What a head that listens is told."""
+        """The vote that heads which listen get."""
         return self.head_answer.vote

@@ -3,15 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from service.heads.classification import ClassificationHead
 from service.heads.cost import COST_OF_DECISION, COST_OF_FUNCTION, COST_OF_ROW, cost_of_products
 from service.heads.exercise import exercise
 from service.heads.kernel import check_norms
 from service.heads.learner import HeadLearner
-from service.heads.online_learner import Relearn
+from service.heads.online_learner import WithoutMembers
 from service.heads.protocol import Asked, Kind
 from service.heads.regression import RegressionHead
 from service.spec.class_weight import weights_by_label
@@ -39,7 +36,7 @@ _FEATURES = {
 class MachinesView(NamedTuple):
     """An immutable picture of the averaged machines; model: None before the first sample.
 
-    courses: what each is and counts; empty if it is one.
+    courses: parameters and weight of each; empty if there is only one.
     features: of sparse rows, one more than the largest feature number that was learned.
     """
 
@@ -88,8 +85,8 @@ class MachinesView(NamedTuple):
         return rows * each + entries * columns
 
 
-class AssetLearner(HeadLearner[Asset]):
-    """ASSET as the spec has it; a `ClassLearner` and a `ValueLearner`."""
+class AssetLearner(WithoutMembers, HeadLearner[Asset]):
+    """ASSET with the settings of a spec; a `ClassLearner` and an `OnlineLearner`."""
 
     voters = ()
 
@@ -106,29 +103,6 @@ class AssetLearner(HeadLearner[Asset]):
             weight = self._weight_of.get((type(label), label), 1.0)
             self._weights.append(weight)
             self.current.class_weight.append(weight)
-
-    def date(self, _: int) -> None:
-        """Do nothing: no members have the sequence at which they came."""
-
-    def keep_dates(self, _: object) -> None:
-        """Do nothing: no learner of this kind has dates."""
-
-    def columns(self, _: Sequence[Answer]) -> dict[str, list[Any]]:
-        """Return nothing: an answer has a prediction and its decision only."""
-        return {}
-
-    def relearning(self, _: int) -> Relearn:
-        """Learns parts of a stream, whether or not they were learned before."""
-
-        def relearn(_: NDArray[np.int64], X: Matrix, y: NDArray[Any]) -> Answer:
-            (answers,) = self.absorb(X, y)
-            return answers
-
-        return relearn
-
-    def standing(self) -> dict[str, Any]:
-        """Return nothing: there is no objective over all samples so far."""
-        return {}
 
     def view(self) -> MachinesView:
         """Return a view of the machines as they are now."""
@@ -159,7 +133,7 @@ class AssetLearner(HeadLearner[Asset]):
 
 
 def _courses(learner: Asset) -> list[dict[str, Any]]:
-    """What each course is worth, if there are several; nobody counts their losses over all."""
+    """Return the weight and losses of each course, if there are several."""
     courses = learner.courses
     if len(courses.each) == 1 or not learner.steps:
         return []

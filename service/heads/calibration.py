@@ -1,4 +1,4 @@
-"""A head's calibration as a part of its state, and in answers about numbers."""
+"""A head's calibration in its saved state, and in answers about numbers."""
 
 from collections.abc import Mapping
 from math import isfinite

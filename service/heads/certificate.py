@@ -1,4 +1,4 @@
-"""How far a working set is from its optimum, for descriptions and reports."""
+"""The distance of a working set from its optimum, for descriptions and reports."""
 
 import math
 from collections.abc import Mapping

@@ -43,7 +43,7 @@ from solver.arrays import Float64Array
 
 ALPHA = 0.01
 _BLOCK = 64
-# Blocks from which the scale of errors is taken.
+# The number of blocks that set the scale of errors.
 _BLOCKS_OF_SCALE = 4
 # Buckets of one size in the histogram.
 _ALIKE = 5
@@ -56,7 +56,7 @@ class Change(NamedTuple):
     """A rise of the mean loss.
 
     sequence: of the model when it was noticed. before, after: the mean losses, between 0 and 1.
-    samples: how many had come since the change, about.
+    samples: approximately how many had come since the change.
     """
 
     sequence: int
@@ -66,7 +66,7 @@ class Change(NamedTuple):
 
 
 class Changes:
-    """The changes of one head, found while its losses come, one after another.
+    """Finds the changes of one head as its losses arrive.
 
     scaled: whether losses are errors without a bound. found: the last 20. total: how many there
     were.
@@ -79,14 +79,14 @@ class Changes:
         self._scale: float | None = None
         self._blocks = 0  # whose losses were looked at
         self._waiting: list[float] = []  # losses of an incomplete block
-        # Of the losses since the last change, the oldest first: how many blocks, and their sum.
+        # For the losses since the last change, oldest first: the number of blocks, and their sum.
         self._sizes: list[int] = []
         self._sums: list[float] = []
         # Changes whose sequence is not known yet; without a model it never is.
         self._undated: list[Change] = []
 
     def add(self, losses: Iterable[float]) -> None:
-        """Add losses, or errors; what is found does not depend on the parts that they come in."""
+        """Add losses, or errors; the result does not depend on how they are divided into calls."""
         self._waiting += losses
         start = 0
         while len(self._waiting) - start >= (size := self._wanted()):
@@ -131,7 +131,7 @@ class Changes:
         return _BLOCK if self._scale is not None or not self._scaled else _BLOCK * _BLOCKS_OF_SCALE
 
     def _take(self, losses: list[float]) -> None:
-        """Take a block of losses, or the errors that give the scale."""
+        """Process a block of losses, or of the errors that set the scale."""
         if not self._scaled:
             self._look(fsum(losses))
         elif self._scale is None:
@@ -177,7 +177,7 @@ class Changes:
             size, stop = 2 * size, start + 1
 
     def _forget(self, buckets: int) -> None:
-        """Forget the oldest losses; all of them where they have to be scaled anew."""
+        """Forget the oldest losses, or all of them if their scale has changed."""
         if self._scaled:
             self._scale, buckets = None, len(self._sizes)
         del self._sizes[:buckets], self._sums[:buckets]

@@ -42,7 +42,7 @@ class ClassificationView(NamedTuple):
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Those of the learner, and its prequential scores."""
+        """The description of the learner, and its prequential scores."""
         return {**self.learner.stats, "prequential": self.score.to_dict()}
 
     @property
@@ -57,12 +57,12 @@ class ClassificationView(NamedTuple):
 
     @property
     def gauges(self) -> dict[str, float | None]:
-        """The same of the learner."""
+        """See `HeadView`."""
         return self.learner.gauges
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """The same of the learner."""
+        """See `HeadView`."""
         return self.learner.learners
 
     @property
@@ -127,9 +127,9 @@ class ClassificationView(NamedTuple):
 
 
 class ClassificationHead(Generic[L]):
-    """A learner of class numbers, the labels that have them, and its prequential score.
+    """A learner of class numbers, their labels, and its prequential score.
 
-    own: whether its scores are logarithms of probabilities.
+    own: whether the learner's scores are logarithms of probabilities.
     """
 
     def __init__(self, learner: L, *, own: bool = False) -> None:
@@ -169,7 +169,7 @@ class ClassificationHead(Generic[L]):
     ) -> Answers:
         """Learn samples in order, test-then-train; the same for live requests and for replay.
 
-        Of rows that were foretold no probability is known, so the log loss leaves them out.
+        The log loss leaves out rows with `foretold`, whose probabilities are not known.
         """
         assert isinstance(y, list)
         head_answer, codes = self._head.learn(X, y, votes, weight)
@@ -184,7 +184,7 @@ class ClassificationHead(Generic[L]):
         return Answers(labels, decision, head_answer, more.get("admitted"), more.get("step"))
 
     def _codes_of(self, foretold: Sequence[Any]) -> NDArray[np.int64]:
-        """Return the class numbers of predictions; -1 of a label that is no class, as of None."""
+        """Return the class numbers of predictions; -1 for None and for an unknown label."""
         known = {key_of(label): code for code, label in enumerate(self.classes)}
         return np.array([known.get(key_of(label), -1) for label in foretold], np.int64)
 
@@ -250,7 +250,7 @@ class ClassPasses:
 
 
 def _decisions(decision: Float64Array) -> list[Any]:
-    """None for NaN, where there was no decision yet; a row of scores ends where its classes end."""
+    """Return decisions as plain data: None for NaN, and scores only of the classes of a row."""
     if decision.ndim == 1:
         return [None if value != value else value for value in decision.tolist()]
     rows = decision.tolist()

@@ -1,6 +1,6 @@
 """The cost of a prediction in multiplications, to decide whether the event loop may compute it.
 
-The weights beside the multiplications themselves are measured.
+The weights of everything but multiplications are measured.
 """
 
 from solver.rows.matrix import Matrix, SparseRows, n_nonzeros, n_rows

@@ -22,7 +22,7 @@ from solver.semiparametric.view import SemiparametricView, view_of, view_to_arra
 
 # For kernel rows of a refit; with a window of 2,000 all of them take an eighth of it.
 _CACHE_BYTES = 1 << 28
-# A window of 5,000 takes 3,000 steps in half a second; a fit that needs more than this will not do.
+# A window of 5,000 takes 3,000 steps in half a second; a fit that needs more is given up.
 MOST_STEPS = 1_000_000
 
 
@@ -73,7 +73,7 @@ def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
 
 
 def fit_of(view: SemiparametricView, samples: int, kkt_violation: float, n_iter: int) -> Fit:
-    """Return the fit that has this view, of so many samples, which no refit asked for.
+    """Return the fit with this view, which was made without a refit.
 
     kkt_violation: in units of y. Raises ValueError for a basis that is a function.
     """
@@ -100,6 +100,6 @@ def _kernel(spec: KernelSpec, X: Float64Array) -> Kernel:
 
 
 def basis_to_text(basis: Mapping[str, Any]) -> str:
-    """Return a basis function for people: `sin(feature 0, period 24)`."""
+    """Return a basis function as readable text: `sin(feature 0, period 24)`."""
     parameters = [f"{name} {value:g}" for name, value in basis.items() if name != "type"]
     return f"{basis['type']}({', '.join(parameters)})" if parameters else str(basis["type"])

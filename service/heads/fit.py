@@ -1,4 +1,4 @@
-"""Fits: what a refit makes of a window of samples, and the record of one in the journal."""
+"""Fits: the results of refits on a window of samples, and their records in the journal."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ class Window(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far a solver is: it ends at a violation of at most `tol`."""
+    """The progress of a solver, which ends at a violation of at most `tol`."""
 
     iteration: int
     kkt_violation: float
@@ -52,7 +52,7 @@ class Fit(NamedTuple):
 
 
 def fit_to_record(fit: Fit) -> bytes:
-    """A journal entry's payload: [plain, model, [name, dtype, shape, bytes] of each array]."""
+    """Return a journal record: [plain, model, [name, dtype, shape, bytes] of each array]."""
     arrays = [
         [name, array.dtype.str, list(array.shape), array.tobytes()]
         for name, array in fit.arrays.items()

@@ -1,4 +1,4 @@
-"""Prequential scores of classes, beside those of two rules that know no features."""
+"""Prequential scores of classes, and those of two rules that use no features."""
 
 import math
 from collections import Counter
@@ -62,7 +62,7 @@ class Tally:
 
 
 class Hits:
-    """Scores of all predictions that were judged, and of the last 1,000 of them.
+    """The scores of all judged predictions, and of the last 1,000 of them.
 
     With p_o the accuracy: kappa = (p_o - p_e) / (1 - p_e), p_e being the accuracy that predictions
     as frequent as these would have by chance (Cohen 1960, eq. 1); kappa_temporal =
@@ -148,7 +148,7 @@ class Hits:
         }
 
     def latest(self, n: int) -> list[tuple[int, int]]:
-        """Prediction and label of the last n judged samples at most, the oldest first."""
+        """Return prediction and label of at most the last n judged samples, the oldest first."""
         labels, guesses = self._recent.latest(n)[:2].astype(np.int64).tolist()
         return list(zip(guesses, labels, strict=True))
 
@@ -181,7 +181,7 @@ class Hits:
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
-        """Take over a state; one that was saved before rules were counted begins anew."""
+        """Take over a state; one without the counts of rules starts them from zero."""
         if "rules" not in plain:
             return
         self.judged, tally = plain["judged"], self._of_all

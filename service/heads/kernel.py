@@ -1,4 +1,4 @@
-"""A spec's kernel as the solvers take it: gamma by the rule for "auto", and the bound on rows."""
+"""A spec's kernel for the solvers, with gamma by the rule for "auto", and bounds on rows."""
 
 import math
 
@@ -36,7 +36,7 @@ def largest_product(kernel_type: str) -> float:
 
 
 def estimated_gamma(kernel_type: str, X: Matrix) -> float:
-    """What "auto" stands for over (n, d) rows: P2's rule, bounded for a polynomial kernel."""
+    """Return the gamma of "auto" for (n, d) rows: P2's rule, bounded for polynomial kernels."""
     return gamma_from_rows(X, largest_product(kernel_type))
 
 

@@ -22,9 +22,9 @@ KINDS: dict[HeadName, Kind[Any]] = {
     )
 }
 
-# Those that are told what the others say.
+# The heads that get the predictions of the others.
 LISTENERS = frozenset(name for name, kind in KINDS.items() if kind.listens)
-# Those that predict nothing, and say something else of each row.
+# The heads that do not predict, but add another column for each row.
 BESIDE = frozenset(name for name, kind in KINDS.items() if kind.beside)
 
 
@@ -35,7 +35,7 @@ def build(name: HeadName, spec: ModelSpec) -> Head:
 
 
 def head_of_call(spec: ModelSpec, call: LearningCall) -> HeadName:
-    """The head that names a learning call's entries and responses, which the spec may not have."""
+    """Return the head that a learning call's entries and responses name; a spec may lack it."""
     of_call = [name for name, kind in KINDS.items() if call in kind.calls]
     return next((name for name in of_call if name in spec.heads), of_call[0])
 
@@ -55,7 +55,7 @@ def fit_window(window: Window, job: str | None, observe: Observe) -> Fit:
 
 
 def how_to_teach(model: str, spec: ModelSpec, head: HeadName) -> str:
-    """Return the calls after which a model's head can predict."""
+    """Return the calls that teach a model's head."""
     of_calls = {call: head_of_call(spec, call) for call in LEARNING_CALLS}
     teaching = [
         f"POST /v1/models/{model}/{call}"

@@ -1,4 +1,4 @@
-"""A solver that learns online, for the kernel of a spec, and the bounds on the rows it takes."""
+"""A solver that learns online with a spec's kernel, and bounds on the rows that it takes."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -37,13 +37,13 @@ class HeadLearner(KernelLearner[L]):
 
     @property
     def found(self) -> dict[str, float | None]:
-        """The widths that were found, for a description; empty if the spec gives them."""
+        """The widths that were found, for a description; empty if the spec sets them."""
         gamma = self.gamma
         found: dict[str, float | None] = {} if gamma is None else {"gamma": gamma}
         return {**found, "horizon": self.horizon} if self._horizon == "auto" else found
 
     def check(self, rows: Rows) -> None:
-        """Refuse rows that no kernel value could hold. Raises InvalidSamples.
+        """Refuse rows whose kernel values would overflow. Raises InvalidSamples.
 
         Preparation bounds the numbers of arrays, which are not prepared yet.
         """

@@ -1,6 +1,7 @@
-"""The novelty head: how new each row is, beside what the other heads predict for it (P2).
+"""The novelty head, which scores how unusual each row is (P2).
 
-It is the enclosing ball of all rows that the model is sent. It predicts nothing itself.
+It is the enclosing ball of all rows that the model is sent. It makes no predictions; its scores are
+a column beside the predictions of another head.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -78,13 +79,13 @@ class NoveltyView(NoClasses):
 
     @property
     def source(self) -> dict[str, Any]:
-        """It predicts nothing."""
+        """It makes no predictions."""
         return {}
 
     @property
     def lacks(self) -> str:
-        """Why no other head can ask it for a prediction."""
-        return "predicts nothing: it says how new rows are, beside what another head predicts"
+        """The reason why it cannot be asked for predictions."""
+        return "predicts nothing: it scores how new rows are, next to another head's predictions"
 
     def predict(self, _: Matrix, _votes: Votes = NO_VOTES) -> Predictions:
         """Raises Untrained."""

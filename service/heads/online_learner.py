@@ -1,4 +1,4 @@
-"""What learns under a head of classes or of numbers: a solver as a spec has it, and its picture."""
+"""Interfaces of the solver of a head, with the settings of a spec, and of its view."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -14,8 +14,8 @@ from solver.rows.sample_weights import Weights
 from solver.stream.reasons import Gradient, MemberPulls
 from solver.stream.votes import Answer
 
-# Learns some of the samples: their numbers, rows, and class numbers or targets. Returns what was
-# predicted before each was learned.
+# Learns samples, given their numbers, rows, and class numbers or targets. Returns the predictions
+# before each was learned.
 Relearn: TypeAlias = Callable[[NDArray[np.int64], Matrix, NDArray[Any]], Answer]
 
 
@@ -71,7 +71,7 @@ class OnlineLearner(Protocol):
     ) -> Sequence[Any]:
         """Learn rows; answers part by part, each with `prediction` and `decision`.
 
-        votes: (n, voters, K) scores, of numbers (n, voters) values; None if nobody votes.
+        votes: (n, voters, K) scores, of numbers (n, voters) values; None without votes.
         weight: of the samples.
         """
 
@@ -79,13 +79,13 @@ class OnlineLearner(Protocol):
         """Return columns of `Answers` besides prediction and decision."""
 
     def date(self, sequence: int, /) -> None:
-        """The model is at this sequence, which is that of the last sample learned."""
+        """Set the model's sequence, which is that of the last sample learned."""
 
     def keep_dates(self, former: Any, /) -> None:
-        """Have the sequences of a learner that learned the same samples in another form."""
+        """Take over the sequences of a learner of the same samples in another form."""
 
     def relearning(self, samples: int, /) -> Relearn:
-        """Learns parts of so many samples, which may have been learned before."""
+        """Return a function that learns parts of n samples, which may have been learned before."""
 
     def standing(self) -> dict[str, Any]:
         """As of `Passes`."""
@@ -105,3 +105,31 @@ class ClassLearner(OnlineLearner, Protocol):
 
     def meet(self, label: Label, /) -> None:
         """Prepare for the next class number, which is this label's."""
+
+
+class WithoutMembers:
+    """What an `OnlineLearner` without stored samples has in common with others of its kind."""
+
+    def date(self, _: int) -> None:
+        """Do nothing: no stored sample has a sequence."""
+
+    def keep_dates(self, _: object) -> None:
+        """Do nothing: no stored sample has a sequence."""
+
+    def columns(self, _: Sequence[Answer]) -> dict[str, list[Any]]:
+        """Return nothing: an answer has only a prediction and its decision."""
+        return {}
+
+    def relearning(self: OnlineLearner, _: int) -> Relearn:
+        """Return a function that learns parts of a stream, also those learned before."""
+
+        def relearn(_: NDArray[np.int64], X: Matrix, y: NDArray[Any]) -> Answer:
+            answer: Answer
+            (answer,) = self.absorb(X, y, None, None)
+            return answer
+
+        return relearn
+
+    def standing(self) -> dict[str, Any]:
+        """Return nothing: there is no objective over all samples so far."""
+        return {}

@@ -1,4 +1,4 @@
-"""What every head of a model is: something that learns in order, and that others look at.
+"""The interface of a model's heads, which learn in order and publish views.
 
 A head has five methods: `check` before samples enter the journal, `absorb` after, `view` for
 everyone else, `state` and `restore` around a restart. A `Kind` describes the rest of one kind of
@@ -138,7 +138,7 @@ class Head(Protocol):
     ) -> Answers:
         """Learn samples in order, test-then-train; the same for live requests and for replay.
 
-        votes: what the other heads said of each row before they learned it, if this one listens.
+        votes: the predictions of the other heads before they learned each row, if this one listens.
         weight: (n,) how much each sample counts in what is learned; in scores each counts once.
         foretold: what this head predicted when the rows came, long before their labels: the score
         counts it, and not what the head would predict by now.
@@ -188,7 +188,7 @@ class Passes(Protocol):
 class Asked(NamedTuple):
     """What `wolfstream train` was asked for, of which a head makes its part of the spec.
 
-    options: those of `spec.heads.HEAD_OPTIONS` that have a value, but for class weights.
+    options: those of `spec.heads.HEAD_OPTIONS` that have a value, except class weights.
     weights: of classes, as the spec has them. samples: how many there are.
     """
 
@@ -201,7 +201,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class Refitting(Generic[H]):
-    """How a head is fitted anew to a window of recent samples.
+    """How a head is refitted to a window of recent samples.
 
     window: copies of its rows, targets and weights, the oldest first. solve: fits a window on any
     thread, for a job of this id (None without a server). adopt: serves a fit from now on.
@@ -225,7 +225,7 @@ class Pairs(Generic[H]):
     """How a head takes over the solutions of a batch solver.
 
     problem: of all labels, which the head meets. most: bound on the support vectors.
-    spec_with: the spec with room for so many of them; the bound that was asked for, if any.
+    spec_with: returns the spec with room for them, given the requested bound, if any.
     adopt: takes over support vectors, their class numbers and weights, into a fresh head.
     """
 

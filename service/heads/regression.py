@@ -34,17 +34,17 @@ class RegressionView(ValueView):
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Those of the learner, and its prequential scores."""
+        """The description of the learner, and its prequential scores."""
         return {**self.learner.stats, "prequential": self.score.to_dict()}
 
     @property
     def gauges(self) -> dict[str, float | None]:
-        """The same of the learner."""
+        """See `HeadView`."""
         return self.learner.gauges
 
     @property
     def learners(self) -> list[dict[str, Any]]:
-        """The same of the learner."""
+        """See `HeadView`."""
         return self.learner.learners
 
     @property

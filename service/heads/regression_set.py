@@ -59,7 +59,7 @@ class RegressionSetLearner(HeadLearner[RegressionSet]):
         """Do nothing: the members of a set of numbers have no sequences."""
 
     def relearning(self, samples: int) -> Relearn:
-        """Learns parts of so many samples; one that is still in the set is not stored again."""
+        """Return a function that learns parts of n samples, and stores no sample twice."""
         entered, learned = np.full(samples, -1, np.int64), 0
 
         def relearn(part: NDArray[np.int64], X: Matrix, y: NDArray[Any]) -> Answer:

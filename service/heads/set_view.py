@@ -15,7 +15,7 @@ from solver.working_set.view import WorkingSetView
 
 _INDEFINITE = (
     "the kernel is not positive semidefinite on these samples: nothing certifies the objective, "
-    "and predictions may be poor; create the model anew with coef0 >= 0 or another kernel"
+    "and predictions may be poor; create the model again with coef0 >= 0 or another kernel"
 )
 
 

@@ -1,4 +1,4 @@
-"""Prequential errors of numbers, beside those of two rules that know no features."""
+"""Prequential errors of numbers, and those of two rules that use no features."""
 
 import math
 from collections.abc import Mapping
@@ -104,7 +104,7 @@ class Errors:
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
-        """Take over a state; one that was saved before rules were counted begins anew."""
+        """Take over a state; one without the counts of rules starts them from zero."""
         if "rules" not in plain:
             return
         self.judged = plain["judged"]

@@ -66,7 +66,7 @@ class RecentSamples:
         self.add(arrays["window_X"], arrays["window_y"], weight)
 
     def _make_room(self, rows: int, width: int) -> None:
-        """Make room for so many rows. The present ones are in order, as the ring is not full."""
+        """Enlarge the ring, whose rows are in order because it is not full."""
         if rows <= len(self._y):
             return
         capacity = min(max(rows, 2 * len(self._y), _FIRST_ROWS), self._most)

@@ -38,7 +38,7 @@ from solver.working_set.view import WorkingSetView
 
 
 class SetLearner(HeadLearner[WorkingSet]):
-    """A working set as the spec has it; a `ClassLearner`."""
+    """A working set with the settings of a spec; a `ClassLearner`."""
 
     voters = ()
 
@@ -90,7 +90,7 @@ class SetLearner(HeadLearner[WorkingSet]):
         }
 
     def relearning(self, samples: int) -> Relearn:
-        """Learns parts of so many samples; one that is still in the set is not stored again."""
+        """Return a function that learns parts of n samples, and stores no sample twice."""
         entered = np.full(samples, -1, np.int64)
 
         def relearn(part: NDArray[np.int64], X: Matrix, codes: NDArray[np.int64]) -> Answer:
@@ -197,7 +197,7 @@ def _problem(head: ClassificationHead[SetLearner], labels: list[Label]) -> Pairs
 
 
 def _spec_with(spec: ModelSpec, support_vectors: int, asked: int | None) -> ModelSpec:
-    """Room for as many samples again, unless another bound was asked for."""
+    """Return the spec with room for as many samples again, unless a bound was requested."""
     assert spec.working_set is not None
     roomy = min(max(DEFAULT_SET, 2 * support_vectors), LARGEST_SET)
     bound = max(asked or roomy, support_vectors)
