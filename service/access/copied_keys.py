@@ -39,4 +39,4 @@ class CopiedKeys:
 
     def changing(self) -> AbstractContextManager[list[Key]]:
         """Raise KeysError: keys are changed where they are kept."""
-        raise KeysError(f"the keys are those of {self.name}")
+        raise KeysError(f"the keys are kept by {self.name}; change them there")

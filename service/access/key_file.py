@@ -35,7 +35,7 @@ class KeyFile:
         except ValidationError as error:
             raise KeysError(
                 f"{self._path} is damaged: {error.errors()[0]['msg']}; "
-                "restore it, or delete it and add keys anew"
+                "restore it, or delete it and add the keys again"
             ) from None
 
     def version(self) -> tuple[int, ...] | None:
@@ -69,7 +69,7 @@ class KeyFile:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Replace a file that nobody else may read, durably once its directory is fsynced."""
+    """Replace a file that only its owner may read; durable once its directory is fsynced."""
     partial = path.with_suffix(".partial")
     partial.unlink(missing_ok=True)
     try:

@@ -58,7 +58,7 @@ class Grant(NamedTuple):
             self.quota.check()
 
     def spend(self, samples: int) -> None:
-        """Take samples off the quota that are to be learned or predicted. Raises QuotaExceeded."""
+        """Charge samples to the quota before they are used. Raises QuotaExceeded."""
         if self.quota is not None:
             self.quota.check()
             self.quota.spend(samples)
@@ -111,8 +111,8 @@ class KeyRing:
     def refresh(self) -> bool:
         """Return whether the keys have changed since the last look; the changed ones take effect.
 
-        Keys that have vanished as a whole stay in force, so that nobody is admitted or locked out
-        by accident. Raises KeysError if they cannot be read; they stay as they were, and the
+        If all keys have vanished, the last ones stay valid, so that no client is admitted or locked
+        out by accident. Raises KeysError if they cannot be read; they stay as they were, and the
         next call looks again.
         """
         version = self._source.version()
@@ -179,8 +179,8 @@ class KeyRing:
 
 
 def _keep_to_itself(key_id: str, samples: int) -> None:
-    """A process that has no others tells nobody what it spends."""
+    """Do nothing: there is no other process to inform."""
 
 
 def _tell_nobody() -> None:
-    """Where no other process follows the keys."""
+    """Do nothing: no other process follows the keys."""

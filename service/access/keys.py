@@ -48,7 +48,7 @@ class Key(BaseModel):
 class ApiKeys(Protocol):
     """Where the keys of a server are kept; commands change them while the server runs.
 
-    Once a key was added, requests need keys, even after the last one was revoked: then nobody is
+    Once a key was added, requests need keys, even after the last one was revoked: then no client is
     admitted.
 
     name: what messages call it, such as the path of its file.

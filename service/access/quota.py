@@ -14,7 +14,7 @@ class Quota:
     while there is any credit, and what it takes beyond that is paid back before the next one. A
     batch of any size passes, and the body of a client in debt is not read.
 
-    Where several processes admit requests, each has such a bucket, and is told what the others
+    Where several processes admit requests, each has such a bucket, and learns what the others
     spend: tell is called with what is spent here.
     """
 

@@ -67,7 +67,7 @@ def backup(data: Path, fleet: str, directory: Path) -> None:
     "2026-03-01T09:30:00Z (local without a zone).  [default: the end of the backup]",
 )
 def restore(data: Path, directory: Path, to: str | None) -> None:
-    """Make a data directory of the backup in DIRECTORY.
+    """Create a data directory from the backup in DIRECTORY.
 
     The data directory must not exist yet; start a server on it afterwards. Each model begins a new
     epoch. Samples that were learned at once stay together, so a sequence among them restores the

@@ -58,7 +58,7 @@ class Bar(Frame):
         self._task = self.bars.add_task(title, total=1.0, words="")
 
     def show(self, share: float, words: str) -> None:
-        """Show which share is done, from 0 to 1, and words beside it."""
+        """Show the share that is done, from 0 to 1, and a text."""
         self.bars.update(self._task, completed=min(max(share, 0.0), 1.0), words=words)
         if self.line_is_due():
             self.console.print(

@@ -28,7 +28,7 @@ def fleet() -> None:
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @_servers
 def import_(directory: Path, servers: str) -> None:
-    """Bring the models of a data directory into a fleet, with their sequences and keys.
+    """Copy the models of a data directory into a fleet, with their sequences and keys.
 
     No server may run on DIRECTORY, which stays as it is; one that `wolfstream backup` made will do,
     too. Models that the fleet has already are not touched: then nothing is brought in.
@@ -49,7 +49,7 @@ def import_(directory: Path, servers: str) -> None:
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
 @_servers
 def export(directory: Path, servers: str) -> None:
-    """Make a data directory of all models of a fleet, also while it learns.
+    """Copy all models of a fleet into a new data directory, even while it learns.
 
     A server can run on DIRECTORY. It has what each model had acknowledged before, and the
     idempotency keys, but no API keys; `wolfstream backup --fleet` copies those, too.

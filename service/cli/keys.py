@@ -38,7 +38,7 @@ _fleet = click.option(
     metavar="URLS",
     envvar="WOLFSTREAM_FLEET",
     default="",
-    help="Servers of NATS of a fleet, whose keys they are then.  [WOLFSTREAM_FLEET]",
+    help="NATS servers of a fleet, to manage its keys instead.  [WOLFSTREAM_FLEET]",
 )
 
 
@@ -65,7 +65,7 @@ def _kept(data: Path, fleet: str) -> "Iterator[ApiKeys]":
 def keys() -> None:
     """Manage who may use a server.
 
-    A server without keys serves everybody who reaches it. Once there is a key, each request needs
+    A server without keys serves anyone who reaches it. Once there is a key, each request needs
     one: `Authorization: Bearer KEY`. These commands work before the first start and while the
     server runs, which notices a change within a second. A revoked key is refused from then on; a
     websocket that was opened with it gets the responses that are due and is closed with code 1008.
@@ -117,7 +117,7 @@ def keys() -> None:
     help="Rows to learn or predict, on average; more are refused with 429.  [default: any]",
 )
 def add(data: Path, fleet: str, **options: Any) -> None:
-    """Make a key and print it, once."""
+    """Create a key and print it once."""
     from service.access.keys import add_key
 
     with _kept(data, fleet) as keys:
@@ -134,7 +134,7 @@ def list_(data: Path, fleet: str) -> None:
     with _kept(data, fleet) as keys:
         found, place = keys.read(), keys.name if fleet else data
     if not found:
-        served = "everybody who reaches it" if found is None else "nobody"
+        served = "anyone who reaches it" if found is None else "no one"
         click.echo(f"No keys in {place}: a server there serves {served}.", err=True)
         return
     rows = [("NAME", "KEY", "SCOPES", "MODELS", "SAMPLES/S", "CREATED"), *map(_row, found)]

@@ -13,7 +13,7 @@ from service.cli.failures import Failure, Interrupted, NoConnection
 if TYPE_CHECKING:
     from service.client.sync import Client
 
-# Somebody sits in front of it.
+# A person is waiting at the terminal.
 _RETRY_SECONDS = 5.0
 
 server_option = click.option(

@@ -65,7 +65,7 @@ def create(model: str, spec: Any, file: Path | None, url: str) -> None:
     A model that has this spec, or is in the file's state, is left as it is.
     """
     if spec is not None and file is not None:
-        raise click.UsageError("--spec and --load contradict each other: a file has its spec")
+        raise click.UsageError("use either --spec or --load: a model file contains its spec")
     with asking(url) as client:
         made = client.create(model, spec) if file is None else client.upload(model, file)
     click.echo(f"{made['model']} at sequence {made['sequence']:,}: {made['spec']['task']}")

@@ -55,7 +55,7 @@ def table_of(state: Mapping[str, Any]) -> "Table":
     for name, text in _numbers(state):
         shown.add_row(Text(name), Text(text, justify="right"))
     for pair in state["latest"][-5:]:
-        shown.add_row(Text(f"said {pair['prediction']}"), Text(f"was {pair['label']}"))
+        shown.add_row(Text(f"predicted {pair['prediction']}"), Text(f"was {pair['label']}"))
     if state["notice"]:
         shown.add_row(Text("notice"), Text(state["notice"]))
     return shown

@@ -126,7 +126,7 @@ class AsyncClient:
     ) -> Predictions:
         """Return predictions as `predict` does, with probabilities or standard deviations.
 
-        Raises Refused for a head of which no label has told how sure it is.
+        Raises Refused for a head whose calibration no label has tested yet.
         """
         return await self._http.run(
             self._samples.predict(name, X, head, min_sequence, probability=True)
@@ -171,7 +171,7 @@ class AsyncClient:
         head: str | None = None,
         min_sequence: int | None = None,
     ) -> Predictions:
-        """Return predictions as `predict` does, with so many reasons for each at most.
+        """Return predictions as `predict` does, each with a limited number of reasons.
 
         They are features that move the prediction and, of the head "working_set", the samples that
         pull for and against it. Raises Refused for rows that the head cannot explain.
@@ -198,7 +198,7 @@ class AsyncClient:
         return await self._http.run(self._calls.rollback(name, sequence, if_match))
 
     async def challengers(self, name: str) -> dict[str, Any]:
-        """Return how the models that follow this one do beside it, on the same samples."""
+        """Compare the models that follow this one with it, on the same samples."""
         return await self._http.run(self._calls.get(model_path(name, "challengers")))
 
     async def promote(
@@ -235,6 +235,6 @@ class AsyncClient:
         return AsyncStream(at, session)
 
     async def ask(self, request: Request, retry_seconds: float | None = None) -> dict[str, Any]:
-        """Return the response to a request that has no method of its own."""
+        """Return the response to any other request."""
         calls = self._calls if retry_seconds is None else Calls(retry_seconds)
         return await self._http.run(calls.ask(request))

@@ -118,7 +118,7 @@ class AsyncStream:
         *,
         head: str = "samples",
     ) -> AsyncIterator[Learned | Labelled | Predictions]:
-        """Send each pair of X and y in a request of its own; give the results as they come."""
+        """Send each pair of X and y in its own request, and yield the results as they come."""
         async for X, y in _each(samples):
             while self.unanswered >= self.window:
                 yield await self.receive()

@@ -24,7 +24,7 @@ _SCALAR = (str, bytes, bool, int, float, np.generic)
 
 
 class Batch(NamedTuple):
-    """Rows as `rows_of` gives them, and their n labels or numbers.
+    """Return rows as `rows_of` does, and their n labels or numbers.
 
     weight: a number for all of them, or one for each; None if all count 1.
     """
@@ -175,7 +175,7 @@ def rows_of(X: Any) -> Any:
     """Return rows as they are sent: a list of named values, a table, an array, or lists.
 
     A single row becomes a list of one. A data frame whose columns have names is a table. Rows that
-    are not all numbers are lists, in which None stands where a value is missing.
+    are not all numbers are lists, in which None means a missing value.
     """
     if isinstance(X, Mapping):
         return [X]

@@ -76,7 +76,7 @@ class Refused(ClientError):
 
     @property
     def outcome(self) -> str:
-        """What became of samples that were to be learned.
+        """The outcome of samples that were sent to be learned.
 
         "not-learned"; "durable" where they are on disk, and learned after a restart of the server
         at the latest; "unknown" where they may have been learned.

@@ -59,5 +59,5 @@ class EventReader:
         return data if event.get("event") == "state" else None
 
     def again(self, error: ClientError | None = None) -> Pause:
-        """Return the pause before the next connection; raises the error if there is to be none."""
+        """Return the pause before the next connection; raise the error if there will be none."""
         return self._patience.pause(error or AnswerLost(f"{self._path} ended"))

@@ -26,8 +26,8 @@ class Learned(NamedTuple):
     steps: the name of the step that each sample took; None from other heads.
     head: the description of the head after the last of them.
     replayed: whether the server had learned some of them before, under the same key.
-    epoch: of the sequence: another one after the model was rolled back or made anew; empty where
-        an older version of the server gave the answer.
+    epoch: of the sequence; it changes when the model is rolled back or created again. It is empty
+        in answers of older servers.
     """
 
     sequence: int

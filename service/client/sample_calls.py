@@ -36,7 +36,7 @@ class SampleCalls(Asking):
         if_match: str | None = None,
         weight: Any = None,
     ) -> Steps[Learned]:
-        """Learn samples batch by batch, each under a key of its own.
+        """Learn samples batch by batch, each batch under its own key.
 
         if_match: the state for the first batch; each other one is for that after the one before.
         """
@@ -50,7 +50,7 @@ class SampleCalls(Asking):
             body = packed(part.fields())
             if len(body) > MOST_BYTES and len(part.y) > 1:
                 raise Refused(_TOO_LARGE, {"title": "Larger than this client sends"})
-            # Each batch has a key of its own, so that the call can be continued.
+            # Each batch has its own key, so that the call can be continued.
             own = f"{key}.{done}" if done else key
             headers = {IDEMPOTENCY_KEY: own, **matching(if_match, responses)}
             responses.append((yield from self.ask(Request("POST", path, body, headers=headers))))

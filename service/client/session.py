@@ -65,7 +65,7 @@ class Session:
     def of(cls, producer: str | None, first: int | None, patience: float) -> "Session":
         """Return the session of a source that goes on at a number, or else begins with new numbers.
 
-        A source that starts anew without saying where it goes on would otherwise use numbers again,
+        A source that restarts without saying where it continues would otherwise use numbers again,
         and the server would answer without learning.
         """
         if first is not None:

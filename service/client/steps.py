@@ -42,7 +42,7 @@ class Reply(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """Wait for so many seconds."""
+    """A wait of some seconds."""
 
     seconds: float
 

@@ -101,9 +101,9 @@ class Stream:
     ) -> int:
         """Ask for predictions for rows, or for one row, and return the number of the request.
 
-        probability: whether probabilities or standard deviations are to come with them.
-        confidence: how often the sets or intervals are to have the truth that come with them.
-        explain: how many reasons are to come with them at most.
+        probability: whether they include probabilities or standard deviations.
+        confidence: that of the sets or intervals that they include.
+        explain: the largest number of reasons that they include.
         ids: an id for each row, under which it waits for its label.
 
         Raises ClientError, ValueError, TypeError.
@@ -134,7 +134,7 @@ class Stream:
     def learn_each(
         self, samples: Iterable[tuple[Any, Any]], *, head: str = "samples"
     ) -> Iterator[Learned | Labelled | Predictions]:
-        """Send each pair of X and y in a request of its own; give the results as they come."""
+        """Send each pair of X and y in its own request, and yield the results as they come."""
         for X, y in samples:
             while self.unanswered >= self.window:
                 yield self.receive()

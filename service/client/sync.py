@@ -37,7 +37,7 @@ class Client:
     url: such as http://127.0.0.1:8000, or https://...
     key: an API key, where the server asks for one.
     timeout: seconds without a response after which a connection counts as lost.
-    retry_seconds: a call that fails is tried again for so long, counted from its first failure
+    retry_seconds: how long a call that fails is tried again, counted from its first failure
         (for a stream or a call of many batches, from the first one since something succeeded).
     verify: for https: the certificates to trust, as a file, a folder or an SSLContext. True
         trusts public authorities, False trusts any certificate.
@@ -131,7 +131,7 @@ class Client:
         head: "samples" for the working set, or the window of a semiparametric model; "asset".
         batch: samples in a request at most. Each request is learned as a whole or not at all.
         idempotency_key: a call with the key of an earlier call continues it, and learns nothing
-            twice. Without one the call makes a key of its own.
+            twice. Without one the call makes its own key.
         if_match: learn only if the model is in this state, a result's `state`, or in this epoch;
             otherwise the call is refused with status 412.
         weight: how much the samples count in what is learned: a number for all, or one for each.
@@ -181,7 +181,7 @@ class Client:
     ) -> Predictions:
         """Return predictions as `predict` does, with probabilities or standard deviations.
 
-        Raises Refused for a head of which no label has told how sure it is.
+        Raises Refused for a head whose calibration no label has tested yet.
         """
         return self._http.run(self._samples.predict(name, X, head, min_sequence, probability=True))
 
@@ -224,7 +224,7 @@ class Client:
         head: str | None = None,
         min_sequence: int | None = None,
     ) -> Predictions:
-        """Return predictions as `predict` does, with so many reasons for each at most.
+        """Return predictions as `predict` does, each with a limited number of reasons.
 
         They are features that move the prediction and, of the head "working_set", the samples that
         pull for and against it. Raises Refused for rows that the head cannot explain.
@@ -250,7 +250,7 @@ class Client:
         return self._http.run(self._calls.rollback(name, sequence, if_match))
 
     def challengers(self, name: str) -> dict[str, Any]:
-        """Return how the models that follow this one do beside it, on the same samples."""
+        """Compare the models that follow this one with it, on the same samples."""
         return self._http.run(self._calls.get(model_path(name, "challengers")))
 
     def promote(self, name: str, challenger: str, *, if_match: str | None = None) -> dict[str, Any]:
@@ -267,7 +267,7 @@ class Client:
     def events(self, name: str) -> Iterator[dict[str, Any]]:
         """Yield a model's state once a second, from now on, as GET .../events describes it.
 
-        A lost connection is opened again, for `retry_seconds` without success; what came meanwhile
+        A lost connection is opened again, for at most `retry_seconds`; what came meanwhile
         comes first, if it was within half a minute. It ends when the model is deleted.
         """
         return self._http.events(EventReader(name, self._retry_seconds))
@@ -282,7 +282,7 @@ class Client:
         """Return a stream to a model, to be used in a `with` statement.
 
         producer: a name for this source of samples, which makes the numbers of its requests
-            idempotency keys. Without one the stream makes a name of its own.
+            idempotency keys. Without one the stream makes its own name.
         first: the number of the first request, from 1 on. A source that starts again and goes on
             where it stopped gives its name and the number after the last request that it knows
             to be acknowledged: requests that were learned already get their first response and
@@ -296,6 +296,6 @@ class Client:
         return Stream(at, Session.of(producer, first, self._retry_seconds))
 
     def ask(self, request: Request, retry_seconds: float | None = None) -> dict[str, Any]:
-        """Return the response to a request that has no method of its own. Raises ClientError."""
+        """Return the response to any other request. Raises ClientError."""
         calls = self._calls if retry_seconds is None else Calls(retry_seconds)
         return self._http.run(calls.ask(request))

@@ -17,7 +17,7 @@ class Forbidden(Refusal):
 
 
 class ForeignHost(Refusal):
-    """The request names the server as nobody should know it."""
+    """The request names the server by a name that it does not have."""
 
     slug, title = "foreign-host", "The server is not known under this name"
 

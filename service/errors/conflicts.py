@@ -46,7 +46,7 @@ class Follows(Refusal):
 
 
 class NotFollowing(Refusal):
-    """The model does not follow the one that it is to replace."""
+    """The model does not follow the one that it would replace."""
 
     slug, title = "not-following", "The model is no challenger of this one"
 

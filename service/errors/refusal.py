@@ -1,4 +1,4 @@
-"""The base of all errors, and what a refused request is told."""
+"""The base of all errors, and the fields that clients get."""
 
 from typing import ClassVar, Literal, TypeAlias, TypedDict
 

@@ -26,14 +26,14 @@ _QUOTED = re.compile(r'"[^"]*"')
 
 
 class CsvText:
-    """A CSV file with the place of its label; iterating gives each row and its label's text.
+    """A CSV file with the place of its label; iterating yields each row and its label's text.
 
     Fields are separated by commas, or where the first line has none by semicolons or tabs.
 
     line: where the row that iterating gave last ends, counted from 1.
     label_column: name or number (from 1) of the label's column, see `labelled.open_data`.
     labelled: False where no column is a label; the text is "" then.
-    unlabelled_columns: a file of so many columns has no label.
+    unlabelled_columns: a file with this many columns has no label.
     watch: called now and then with how many bytes have been read.
     texts: whether fields may be texts, or missing; rows that are not all numbers are lists then.
     """

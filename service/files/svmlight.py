@@ -34,7 +34,7 @@ def looks_like_svmlight(path: Path) -> bool:
 
 
 class SvmlightText:
-    """An svmlight file; iterating gives the entries of each row, and its label's text.
+    """An svmlight file; iterating yields the entries of each row, and its label's text.
 
     line: that of the row that iterating gave last, counted from 1.
     width: number of features, by default what the largest index needs.

@@ -274,7 +274,7 @@ class ChainedSubject:
             return LogFull(
                 f"the {self.name} is full; nothing was learned. A snapshot that is made now may "
                 "make room: try again. Else delete models that nobody uses, or start a replica "
-                "anew with a higher WOLFSTREAM_FLEET_LOG_BYTES"
+                "again with a higher WOLFSTREAM_FLEET_LOG_BYTES"
             )
         return StorageFailed(f"the {self.name} could not be written: {error}; nothing was learned")
 

@@ -1,6 +1,6 @@
 """Two models are compared on the same samples: which loses less, and how certain that is.
 
-Of each sample both models have a loss l >= 0, of what they said just before they learned it. What
+For each sample both models have a loss l >= 0, of their predictions just before learning it. What
 is compared is
 
     d_i = (l_i(champion) - l_i(challenger)) / (l_i(champion) + l_i(challenger)),  0 if both are 0,
@@ -51,7 +51,7 @@ def boundary(variance: float, error: float, scale: float) -> float:
 
 
 class Interval(NamedTuple):
-    """The two numbers between which the mean difference lies."""
+    """The ends of the interval that contains the mean difference."""
 
     low: float
     high: float
@@ -77,7 +77,7 @@ class Comparison(NamedTuple):
     ) -> "Comparison":
         """Return the comparison after the next samples' losses, (n,) each; NaN is not counted.
 
-        epoch: of the champion: in another one the count begins anew. None: nothing is known of it.
+        epoch: of the champion; in a new one the sums start from zero. None: it is not known.
         """
         known = np.isfinite(champion) & np.isfinite(challenger)
         if epoch is None or not known.any():

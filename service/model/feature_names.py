@@ -37,7 +37,7 @@ class NamesWriter:
 
 
 class NamesReader:
-    """Gives the views of one model their names back."""
+    """Puts the names back into the views of one model."""
 
     def __init__(self) -> None:
         self._table = NameTable()

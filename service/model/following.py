@@ -6,7 +6,7 @@ from service.model.comparison import Comparison
 
 
 class Following(NamedTuple):
-    """A challenger's performance beside its champion; replaced as a whole.
+    """A challenger's performance compared with its champion's; replaced as a whole.
 
     comparison: with the champion. passed_over: samples that its spec cannot take. reason: of the
     last of these.
@@ -17,7 +17,7 @@ class Following(NamedTuple):
     reason: str | None = None
 
     def passing_over(self, samples: int, reason: str) -> "Following":
-        """Return the state after so many more samples that its spec refuses."""
+        """Return the state after more samples that the challenger's spec refuses."""
         return self._replace(passed_over=self.passed_over + samples, reason=reason)
 
     def plain(self) -> dict[str, Any]:
@@ -30,7 +30,7 @@ class Following(NamedTuple):
 
 
 def restored_following(plain: dict[str, Any] | None) -> Following:
-    """Inverse of `Following.plain`; anew where a snapshot is of before the model followed."""
+    """Invert `Following.plain`; a snapshot from before the model followed gives a fresh state."""
     if plain is None:
         return Following()
     return Following(Comparison(*plain["comparison"]), plain["passed_over"], plain["reason"])

@@ -8,7 +8,7 @@ import numpy as np
 from solver.prepare.cells import NO_TEXT, Cells
 from solver.prepare.named_rows import NamedRows, Rows, n_rows
 
-# Nobody fills in a form of more fields.
+# A form with more fields would not be filled in.
 _MOST_VALUES = 64
 _LONGEST_TEXT = 200
 # Between two looks at what is sent.

@@ -35,7 +35,7 @@ class Model:
     rolled_back: the last rollback: `to` a snapshot's sequence, `at` a sequence, at a `time`; `of`
         the model whose state it was, where that was another one.
     champion: the model whose log it learns from, where its sequence is its place; None of a model
-        that learns what it is sent. following: how it does beside its champion.
+        that learns what it is sent. following: how it compares with its champion.
     learning_time: of what it has learned since the server started.
     pending: the rows that wait for their labels; None if the spec has none. labels: those that
         came for them since the server started, by what became of them.
@@ -78,7 +78,7 @@ class Model:
         """Note the newest snapshot. written: None if it is gone already."""
         self.snapshot_sequence = sequence
         if written is not None:
-            # The wall clock gives the age once; jumps that it makes later change nothing.
+            # The wall clock is read once for the age, so that its later jumps have no effect.
             age = (datetime.now(UTC) - written).total_seconds()
             self.snapshot_time = time.monotonic() - max(0.0, age)
 

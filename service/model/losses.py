@@ -73,7 +73,7 @@ class RecentLosses:
         return Known(losses, next(name for at, name in reversed(self._epochs) if at <= begin))
 
     def forget(self, up_to: int) -> None:
-        """Forget the losses up to a sequence, which nobody will ask for."""
+        """Forget the losses up to a sequence, which are no longer needed."""
         n = min(up_to - self._after, len(self._values))
         if n <= 0:
             return
@@ -92,7 +92,7 @@ class RecentLosses:
 def restored_losses(
     plain: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> RecentLosses | None:
-    """Invert `RecentLosses.state`; None of a model that nobody followed."""
+    """Invert `RecentLosses.state`; None for a model without challengers."""
     if _NAME not in plain or _NAME not in arrays:
         return None
     (first, epoch), *later = plain[_NAME]["epochs"]

@@ -1,7 +1,7 @@
 """A moment of a model's life, as requests name it: `EPOCH:SEQUENCE`.
 
 A sequence alone names a state only within one epoch: after a rollback, or where a model was deleted
-and made anew, it is another one.
+and created again, it is another one.
 """
 
 import re

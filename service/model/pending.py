@@ -32,7 +32,7 @@ _NAME = "pending"
 _ROW_BYTES = 320
 # Decoded requests that are kept: labels often come one by one for rows that came together.
 _DECODED_BYTES = 8 << 20
-# Rows of each kind that are told one by one.
+# The number of rows of each kind that are listed one by one.
 _LATEST = 5
 
 
@@ -89,7 +89,7 @@ class Request:
 
 
 class Pending:
-    """The rows of a model that wait, and the ids of those that no longer do. Used by one thread.
+    """The waiting rows of a model, and the ids of those that no longer wait. Used by one thread.
 
     remembered: how many rows it has taken in all. left: how many of them, counted from the first,
     can no longer have a label: those of requests that left, and all before them.

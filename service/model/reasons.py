@@ -7,7 +7,7 @@ from solver.stream.explanations import Explanation
 
 
 def explained(view: HeadView, explanation: Explanation, most: int) -> dict[str, Any]:
-    """Explain one row, with at most so many features and members for and against."""
+    """Explain one row, with bounds on the number of features, and of members for and against."""
     found: dict[str, Any] = {"gradient": [_plain(one) for one in explanation.gradient[:most]]}
     contest, classes = explanation.contest, view.classes
     if contest is None or classes is None:

@@ -59,7 +59,7 @@ def alerts_of(model: Model) -> list[Alert]:
 
 
 class Alerts:
-    """The alerts of all models, in a file. posted: whether new ones are to be posted."""
+    """The alerts of all models, in a file. posted: whether new ones will be posted."""
 
     def __init__(self, file: SideFile, posted: bool) -> None:
         self._file, self._posted = file, posted

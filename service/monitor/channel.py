@@ -1,7 +1,8 @@
 """The events of one model, sent to all who listen.
 
 An event is encoded once. The last ones are kept, so that a listener that has lost its connection
-for some seconds gets what it missed; one that reads too slowly misses the oldest and delays nobody.
+for some seconds gets what it missed; one that reads too slowly misses the oldest, and delays no
+other.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The numbers of the last hours, so that a plot can begin before somebody opened it."""
+"""The numbers of the last hours, so that a plot can show what came before it was opened."""
 
 import json
 import sqlite3

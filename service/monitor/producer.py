@@ -25,12 +25,12 @@ _IDLE_SECONDS = 30.0
 
 
 class _Watched:
-    """A model that somebody listens to."""
+    """A model with listeners."""
 
     def __init__(self) -> None:
         self.channel = Channel()
         self.meter = Meter(_READINGS)
-        self.heard = 0.0
+        self.last_listened = 0.0
 
 
 class Monitor:
@@ -61,7 +61,7 @@ class Monitor:
                 await self._publish()
                 if ticks % POINT_SECONDS == 0 and (writing is None or writing.done()):
                     writing = asyncio.create_task(asyncio.to_thread(self._write_points))
-            except Exception:  # whoever listens sees nothing new, and everything else goes on
+            except Exception:  # listeners see nothing new, but everything else goes on
                 logger.exception("the state of the models could not be shown")
             ticks += 1
 
@@ -91,11 +91,11 @@ class Monitor:
             if model not in live:
                 watched.channel.close("deleted")
                 del self._watched[model]
-            elif watched.channel.listeners or not watched.heard:
-                watched.heard = now
+            elif watched.channel.listeners or not watched.last_listened:
+                watched.last_listened = now
                 self._look(model, watched)
                 await asyncio.sleep(0)  # requests get their turn between two models
-            elif now - watched.heard > _IDLE_SECONDS:
+            elif now - watched.last_listened > _IDLE_SECONDS:
                 del self._watched[model]
 
     async def _warn(self) -> None:

@@ -1,4 +1,4 @@
-"""A database beside the journal for what may be lost: past numbers, and alerts."""
+"""A database for data that may be lost, apart from the journal: past numbers, and alerts."""
 
 import logging
 import sqlite3

@@ -1,7 +1,7 @@
 """Alerts posted to a URL of the operator's: signed, and repeated until they are accepted.
 
 A request is signed as Standard Webhooks specifies: HMAC-SHA256 of `ID.TIMESTAMP.BODY` with the
-secret, in `webhook-signature`. The host's name is looked up anew for each request, and the
+secret, in `webhook-signature`. The host's name is resolved again for each request, and the
 connection is made to the address that was checked, so that no name leads inwards after the check.
 """
 
@@ -54,7 +54,7 @@ class Webhook:
         if len(secret) < _SHORTEST_SECRET:
             raise StartupError(
                 "--webhook needs WOLFSTREAM_WEBHOOK_SECRET, a text of at least "
-                f"{_SHORTEST_SECRET} characters with which the receiver checks who posts"
+                f"{_SHORTEST_SECRET} characters, with which the receiver verifies the sender"
             )
         self._secret = _decoded(secret)
         self._private = private

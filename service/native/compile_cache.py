@@ -3,9 +3,9 @@
 numba's disk cache notices an edit of the file that a function stands in, but not of the other
 files that it calls. A directory named after a hash of all solver sources leaves nothing stale.
 
-numba runs what it finds there, so a directory is used only if it is this user's and nobody else may
+numba runs what it finds there, so a directory is used only if it is this user's and no other may
 write to it. Among temporary files anybody may have made it first; then one with a random name is
-used, and everything is compiled anew.
+used, and everything is compiled again.
 """
 
 import contextlib
@@ -94,7 +94,7 @@ def _user_cache() -> Path:
 
 
 def _is_ours(directory: Path) -> bool:
-    """Whether a directory is this user's own, no link to another, and nobody else's to write."""
+    """Return whether only this user may write to a directory, which is not a link."""
     found = directory.lstat()
     others = stat.S_IWGRP | stat.S_IWOTH
     own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()

@@ -37,7 +37,7 @@ def learner_of_stream(estimator: StreamClassifier | StreamRegressor) -> Learner:
         labels = labels_of(estimator.classes_)
     learner = Learner(Model(0, "", _spec_of(estimator, labels)))
     kept = model.__getstate__()
-    # Kernel values are computed anew, which the estimator goes on from as well.
+    # Kernel values are computed again, which the estimator goes on from as well.
     model.__setstate__(deepcopy(kept))
     states: dict[HeadName, Any] = {model.taught: kept["paper"], _BANK: kept["bank"]}
     for name, (plain, arrays) in states.items():

@@ -140,7 +140,7 @@ def with_state_of(
     sparse = isinstance(rows, SparseRows)
     features = estimator.n_features_in_ if sparse else 0
     state = found.state()
-    # Kernel values are computed anew, which the estimator goes on from as well.
+    # Kernel values are computed again, which the estimator goes on from as well.
     found.restore({name: array.copy() for name, array in state.items()})
     head.learner.restore({"features": features}, state)
     head.calibration.restore(estimator.calibration.state())

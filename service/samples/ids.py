@@ -14,7 +14,7 @@ Status: TypeAlias = Literal["learned", "replayed", "unknown", "expired", "confli
 
 LONGEST_ID = 128
 _AUTO = "auto"
-# Two random names of so many bytes do not turn up by chance.
+# Two random names of this many bytes are never equal by chance.
 _NAME_BYTES = 9
 
 
@@ -26,7 +26,7 @@ class LateLabels(NamedTuple):
 
 
 def read_ids(ids: Any, rows: int) -> list[RowId]:
-    """Return the ids of so many rows: those given, or where they are "auto" new ones.
+    """Return the ids of n rows: those given, or new ones for "auto".
 
     Raises InvalidSamples.
     """

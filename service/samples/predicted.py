@@ -55,7 +55,7 @@ def rows_record(X: Rows) -> bytes:
 
 
 def rows_of(record: bytes) -> Rows:
-    """Inverse of `rows_record`, bit for bit what a record of samples with these rows gives."""
+    """Invert `rows_record`; the rows are equal to the bit to those of a record of samples."""
     return from_record(record).X
 
 
@@ -92,7 +92,7 @@ def _n_names(X: Cells) -> int:
 
 
 def _below(places: NDArray[np.integer[Any]], length: int) -> bool:
-    """Return whether places are in so long a list."""
+    """Return whether all places are in a list of this length."""
     return not places.size or int(places.max()) < length
 
 

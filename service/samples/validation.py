@@ -69,7 +69,7 @@ class Question(NamedTuple):
 
     probability: whether probabilities are asked for, too. confidence: how often sets or intervals
     are to have the truth; None for none. explain: how many reasons are asked for each way.
-    ids: of the rows, if they are to wait for their labels.
+    ids: of the rows, if they shall wait for their labels.
     """
 
     rows: Rows
@@ -94,7 +94,7 @@ def read_question(body: Any, *, prepared: bool = False) -> Question:
 
 
 def read_confidence(given: Any) -> float:
-    """Return how often a set or an interval is to have the truth. Raises InvalidSamples."""
+    """Return the confidence of sets or intervals. Raises InvalidSamples."""
     if type(given) not in (int, float) or not 0.0 < given < 1.0:
         refuse("/confidence", "must be a number between 0 and 1, such as 0.9")
     return float(given)

@@ -45,7 +45,7 @@ def wrong_numbers(row: list[Any], i: int, pointer: str) -> Iterator[SampleError]
 
 
 def wrong_values(row: list[Any], i: int, pointer: str) -> Iterator[SampleError]:
-    """Yield what is wrong with the values of row i, which is to be prepared."""
+    """Yield what is wrong with the values of row i, before its preparation."""
     return _wrong_in_row(row, i, pointer, value_problem)
 
 

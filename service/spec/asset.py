@@ -9,7 +9,7 @@ from service.spec.heads import AssetAlgorithm, Task
 from service.spec.kernel import Part, contradiction
 
 FeatureMap = Literal["fourier", "nystrom", "identity"]
-# Nystrom's map is made once, from so many samples, by an eigenvalue problem of this size: 2 s.
+# Nystrom's map is computed once, from an eigenvalue problem of this size, in 2 s.
 MOST_LANDMARKS = 2048
 _DIMENSION = 512
 _EPSILON = 0.1

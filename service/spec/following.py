@@ -18,7 +18,7 @@ class Follows(NamedTuple):
 
 
 def read_follows(body: Any) -> tuple[Follows | None, Any]:
-    """Whom a new model is to follow, if anyone, and the rest of the body. Raises Invalid."""
+    """Return the model that a new one follows, if any, and the rest of the body. Raises Invalid."""
     if not isinstance(body, dict) or not {"follows", "start"} & body.keys():
         return None, body
     spec = {name: value for name, value in body.items() if name not in ("follows", "start")}

@@ -40,7 +40,7 @@ KernelSpec: TypeAlias = RbfSpec | PolynomialSpec | LinearSpec
 
 
 def has_auto_gamma(spec: KernelSpec) -> bool:
-    """Return whether gamma is to be estimated from samples."""
+    """Return whether gamma is estimated from samples."""
     return not isinstance(spec, LinearSpec) and spec.gamma == "auto"
 
 

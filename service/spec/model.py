@@ -52,7 +52,7 @@ class ModelSpec(Part):
         "basis is in the rows' own units.",
     )
     novelty: NoveltySpec | None = Field(
-        default=None, description="Says how new each row is, beside what is predicted for it."
+        default=None, description="Scores how new each row is, next to its prediction."
     )
     pending: PendingSpec | None = Field(
         default=PendingSpec(), description="null: no predicted row waits for its label."

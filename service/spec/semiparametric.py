@@ -1,4 +1,4 @@
-"""The semiparametric part of a model's spec: a kernel expansion and named functions beside it."""
+"""The semiparametric part of a model's spec: a kernel expansion, and named functions."""
 
 from typing import Annotated, Any, Literal
 

@@ -25,7 +25,7 @@ class WorkingSetSpec(Part):
         ge=1 << 20,
         le=1 << 40,
         description="The bytes of kernel values that are kept. A set whose square matrix takes "
-        "more keeps some of its rows, and computes others anew when a step asks for them.",
+        "more keeps some of its rows, and computes others when a step needs them.",
     )
     epsilon: float | None = Field(
         None,
@@ -45,9 +45,9 @@ class WorkingSetSpec(Part):
     )
     scores: Literal["coupled", "counted"] = Field(
         "coupled",
-        description="What probabilities are made of, and what the adaptive head is told. coupled: "
-        "how clearly each class loses its worst pairs, beside what support vectors have. counted: "
-        "the decision, which counts the pairs that a class wins where there are three or more.",
+        description="The scores from which probabilities are computed, and which the adaptive head "
+        "gets. coupled: how clearly each class loses its worst pairs, compared with the support "
+        "vectors. counted: the decision; of three or more classes, the pairs that a class wins.",
     )
 
 

@@ -59,7 +59,7 @@ def read_arrays(archive: bytes) -> dict[str, NDArray[Any]]:
 
 
 def _check_entries(entries: list[zipfile.ZipInfo], most_bytes: int) -> None:
-    """Raise UnreadableArchive unless all entries, read as they are, fit into so many bytes."""
+    """Raise UnreadableArchive unless all uncompressed entries fit into a number of bytes."""
     names = {entry.filename for entry in entries}
     if len(names) < len(entries):
         raise UnreadableArchive("it has two arrays of one name")

@@ -17,8 +17,8 @@ its sequence with the sample before it. A later fit at the same sequence replace
 one twice is the same as applying it once; so replay may begin with the fits at a snapshot's own
 sequence, whether they came before the snapshot or after it.
 
-A checkpoint says that the model was brought into the state in which a snapshot's reader has it:
-kernel values, which snapshots leave out, were computed anew. It shares its sequence with the sample
+A checkpoint says that the model was brought into the state that a restored snapshot has: kernel
+values, which snapshots leave out, were computed again. It shares its sequence with the sample
 before it, and applying it twice is the same as applying it once.
 
 A rollback names by its digest the state that a model went back to, which is pinned among the

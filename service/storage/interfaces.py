@@ -1,4 +1,4 @@
-"""What the engine asks of durable storage, whichever journal is behind it.
+"""The interfaces of durable storage, with whatever journal.
 
 The writer's thread makes all calls, except those of `Snapshots`, which any thread may make. A
 model is known by the number that the catalogue gave it, which is never given to another model.
@@ -77,7 +77,7 @@ class Journal(Protocol):
         everything that is appended to it fails until `settle` returns.
 
         entries: of any number of models, each model's in ascending order of sequences. A
-            prediction, a fit or a checkpoint comes behind everything else at its sequence.
+            prediction, a fit or a checkpoint comes after everything else at its sequence.
         keys: those of the entries, without answers, and earlier ones whose answers are known by
             now.
         patience: the seconds after which models are given up for now whose part of the commit has
@@ -86,15 +86,15 @@ class Journal(Protocol):
         """
 
     def finished(self, seconds: float) -> dict[int, StorageFailed | None]:
-        """What became of commits that were Unfinished, each told once; None if they are durable.
+        """Return the results of commits that were Unfinished, each once; None for a durable one.
 
-        It waits for so many seconds at most until one of them is finished.
+        It waits at most this long until one of them has finished.
         """
 
     def reread(self, model: int, /) -> None:
         """Forget what is known of a model's log, to which others may have written since.
 
-        Whoever learns the model from now on reads all that there is.
+        A replica that learns the model from now on reads the whole log.
         """
 
     def settle(self, model: int, /) -> None:
@@ -126,7 +126,7 @@ class Journal(Protocol):
         """
 
     def epoch_since(self, model: int, sequence: int) -> str | None:
-        """The last epoch that began at a sequence or after it, but for the first of the model.
+        """Return the last epoch that began at a sequence or later, except the model's first one.
 
         Raises StartupError.
         """
@@ -293,7 +293,7 @@ class Snapshots(Protocol):
         """Return the state that was pinned under a digest. Raises DamagedSnapshot."""
 
     def unpin_others(self, model: int, digests: set[str]) -> None:
-        """Forget what is pinned of a model, but for these. Raises OSError."""
+        """Delete the pinned states of a model, except these. Raises OSError."""
 
     def delete(self, model: int) -> None:
         """Forget all snapshots of a model."""

@@ -5,7 +5,7 @@ A block that takes more memory than there is ends the process, at each start aga
 processes have begun it there, and a digest. It is written before each block, without an fsync: it
 is needed after the end of a process, not after a loss of power, which may bring back marks of
 replays that came to their end; so marks of before the system was started do not count. Where it
-cannot be written, as on a full disk, models are replayed all the same.
+cannot be written, as on a full disk, models are replayed anyway.
 """
 
 import hashlib
@@ -63,7 +63,7 @@ class ReplayMarks:
         return before
 
     def leave_out(self, model: int, after: int, times: int) -> None:
-        """Mark as if so many processes had ended in the replay after a sequence. Raises OSError."""
+        """Mark as if this many processes had ended in a model's replay. Raises OSError."""
         os.pwrite(self._file, self._slot(model, after, times), model * _SLOT.size)
 
     def ended(self, model: int) -> int:

@@ -1,6 +1,6 @@
 """Restoring a backup: a data directory as it was at the backup's end, or at an earlier point.
 
-The copy is cut at the point and completed beside the new directory, which is renamed last.
+The copy is cut at the point and completed in another directory, which is renamed last.
 """
 
 import shutil

@@ -1,6 +1,6 @@
 """Snapshots in files: `DIR/snapshots/<model>/<sequence>.snapshot`.
 
-What a rollback went back to is pinned beside them, in `<digest>.pinned`.
+States that rollbacks restored are pinned in the same folder, in `<digest>.pinned`.
 """
 
 import contextlib
@@ -120,7 +120,7 @@ class SnapshotFiles:
         return content
 
     def unpin_others(self, model: int, digests: set[str]) -> None:
-        """Forget what is pinned of a model, but for these."""
+        """Delete the pinned states of a model, except these."""
         for path in self._folder(model).glob(f"*{_PINNED}"):
             if path.stem not in digests:
                 path.unlink(missing_ok=True)
@@ -128,8 +128,7 @@ class SnapshotFiles:
     def delete(self, model: int) -> None:
         """Delete all snapshots of a model.
 
-        They are renamed first: where the process ends meanwhile, the next start knows what they
-        are.
+        They are renamed first: if the process ends meanwhile, the next start recognises them.
         """
         folder = self._folder(model)
         doomed = folder.with_name(f"{folder.name}{_DELETED}")

@@ -63,7 +63,7 @@ class SqliteFile:
             )
         with self.reading():
             if not read_only:
-                # SQLite gives its other files the mode of this one.
+                # SQLite creates its other files with the mode of this one.
                 make_private(path)
             where = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
             self.db = sqlite3.connect(
@@ -99,14 +99,16 @@ class SqliteFile:
         self.db.execute("PRAGMA journal_mode = WAL")
         self.db.execute("PRAGMA synchronous = FULL")
         self.db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
-        if version != FORMAT:  # else a table whose name is damaged would be made anew, empty
+        if (
+            version != FORMAT
+        ):  # otherwise a table with a damaged name would be replaced by an empty one
             self._check_structure()
             self._make_tables()
         self._check_structure()
         self._check_rows()
 
     def _make_tables(self) -> None:
-        """Make the table of a new journal, and fill it from those of an older version."""
+        """Create the table of a new journal, and fill it from those of an older version."""
         with self._transaction_at_start():
             self.db.execute(SCHEMA)
             migrate(self.db, self._pin)
@@ -146,7 +148,7 @@ class SqliteFile:
                 "backup (`wolfstream restore`)"
             )
         if any(KINDS[kind] != place for _, kind, place in found):
-            raise self._damaged("entries stand where others should")
+            raise self._damaged("entries are out of order")
         of_models = {model for model, *_ in found} - {OF_SERVER}
         made = self.db.execute(
             "SELECT sequence FROM log WHERE model = ? AND kind = 'created'", (OF_SERVER,)
@@ -194,7 +196,7 @@ class SqliteFile:
                 self._in_doubt = True
                 if not self._undo_failed_commit():
                     raise InDoubt(
-                        f"{detail}; after a restart it may prove to have been written all the same"
+                        f"{detail}; after a restart it may turn out to have been written"
                     ) from error
             raise StorageFailed(detail) from error
 
@@ -264,4 +266,4 @@ def is_blank(path: Path) -> bool:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             return not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     except sqlite3.Error:
-        return False  # that is said where it is opened
+        return False  # opening the file reports it

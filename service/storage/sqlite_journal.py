@@ -39,7 +39,7 @@ class SqliteJournal:
     def __init__(self, file: SqliteFile, high_water: HighWater, replays: ReplayMarks) -> None:
         self._file, self._high_water, self.replays = file, high_water, replays
         self.name = str(file.path)
-        # Of each model the sequence at which something came behind the samples, and its place.
+        # For each model, the sequence of the last row that came after its samples, and its place.
         self._places: dict[int, tuple[int, int]] = {}
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ class SqliteJournal:
         return entry_row(entry, time, self._next_place(entry.model, entry.sequence))
 
     def _next_place(self, model: int, sequence: int) -> int:
-        """Return the place of the next row at a sequence, behind samples, key and answer.
+        """Return the place of the next row at a sequence, after samples, key and answer.
 
         The last one is remembered: asking SQLite takes as long as writing a prediction. Where that
         fails, a place stays empty.
@@ -122,7 +122,7 @@ class SqliteJournal:
         self._file.insert("INSERT INTO log", [row])
 
     def reread(self, _model: int, /) -> None:
-        """Nothing: nobody else writes the file, and it is read anew each time."""
+        """Do nothing: no other process writes the file, and each call reads it."""
 
     def settle(self, _model: int, /) -> None:
         """Make sure that the last commit, if it failed, does not come back."""

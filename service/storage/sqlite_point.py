@@ -42,8 +42,8 @@ def cut_at_sequence(file: SqliteFile, model: int, sequence: int) -> Cut:
 def _ends(file: SqliteFile, model: int) -> Iterator[int]:
     """Yield the sequences between what was learned together.
 
-    The journal does not say which blocks are the parts of one request. They stand one after
-    another, of one time and head; so many samples or bytes with these in common are taken for one.
+    The journal does not say which blocks are the parts of one request. They are consecutive and
+    have the same time and head; that many samples or bytes with these in common count as one.
     """
     blocks = file.db.execute(
         f"SELECT block, time, head, sum(samples), sum(length(record)) {_OF_MODEL} "

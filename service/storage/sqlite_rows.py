@@ -1,11 +1,11 @@
 """The rows of the SQLite journal: one table, to which rows are added and of which none is changed.
 
-A row stands at a model's sequence, in an order there: its samples, their key, their answer, then
+The rows at a model's sequence are in order: its samples, their key, their answer, then
 what else happened before the next sample, as it came. The rows of model 0 are the server's own:
 which models were made and deleted; there the sequence counts these events, and that of a creation
 is the model's number.
 
-Rows go only as a whole: behind the snapshots that make them superfluous, with their model, and
+Rows are deleted only together: after the snapshots that replace them, with their model, and
 where keys or answers are too many.
 """
 
@@ -19,9 +19,9 @@ from service.storage.seals import seal, unseal
 FORMAT = 4
 READABLE_FORMATS = (0, 1, 2, 3, FORMAT)
 OF_SERVER = 0
-# Where the rows of a sequence stand in its order; LATER and behind it they come as they came.
+# The places of rows at a sequence; from LATER on, rows are in the order of their arrival.
 SAMPLES, KEY, ANSWER, LATER = range(4)
-# The kinds of rows, and where each stands.
+# The kinds of rows, and the place of each.
 KINDS = {
     "samples": SAMPLES,
     "labels": SAMPLES,

@@ -6,7 +6,7 @@ crash can leave one unfinished commit at the end, because each commit is fsynced
 begins: where two end after a wrong frame, the file was damaged.
 
 The format is that of https://www.sqlite.org/fileformat2.html, section 4; damage to the last commit
-cannot be told apart from a commit that a crash cut short.
+cannot be distinguished from a commit that a crash cut short.
 """
 
 import struct

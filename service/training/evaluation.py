@@ -73,7 +73,7 @@ class Evaluation:
 
 @dataclass
 class RegressionEvaluation:
-    """Sums over errors and over what was to be predicted. seconds: as in `Evaluation`.
+    """Sums over errors and over true values. seconds: as in `Evaluation`.
 
     centre, scatter: mean of the targets and sum of their squared distances from it, each
     sample at its time (Welford), so that a large mean costs no digits.

@@ -34,7 +34,7 @@ Observe = Callable[[Learned | Progress | fit.Progress], bool | None]
 
 
 def learn_in_passes(passes: Passes, samples: int, plan: Plan, observe: Observe) -> dict[str, Any]:
-    """Learn so many samples pass after pass, until `observe` ends it; a report in plain data."""
+    """Learn samples pass after pass until `observe` stops it; return a report as plain data."""
     random = np.random.default_rng(plan.seed)
     learned, stopped = 0, False
     for epoch in range(plan.epochs):

@@ -1,4 +1,4 @@
-"""What `wolfstream train` is to do: the plan, and the model's spec that follows from it."""
+"""The plan of `wolfstream train`, and the spec of the model that it trains."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ class Plan(NamedTuple):
 
 
 class CannotTrain(Exception):
-    """No model can be trained from the samples by the plan; the message gives the reason."""
+    """No model can be trained on the samples as planned; the message says why."""
 
 
 def check_labels(labels: list[Any]) -> list[Label]:

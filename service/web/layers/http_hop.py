@@ -14,7 +14,7 @@ from service.web.layers.kept_body import NOT_LEADER, KeptBody
 # Says that a replica has sent the call on.
 MARK = b"wolfstream-forwarded"
 CONNECT_SECONDS = 1.0
-# Headers of one connection, which each connection sends anew.
+# Headers of one connection, which each connection sends again.
 OF_A_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te"})
 _LOOK_SECONDS, _LIST_SECONDS = 0.05, 5.0
 # Checked here, and answered here: the leader would say it once more.

@@ -39,7 +39,7 @@ _TAGS = {
     "learning": "Post samples. The answer comes once they are durable and learned, or only durable "
     "if the client prefers that. Samples sent again under the same key are learned once.",
     "predicting": "Predict with the current model, which does not change it.",
-    "refitting": "Fit a head anew, on request, to a window of recent samples.",
+    "refitting": "Fit a head again, on request, to a window of recent samples.",
     "models": "Create, list, describe and delete models.",
     "watching": "What a model looks like now, each second, and over the last hours.",
     "challengers": "A second model on the same stream, and how it does beside the first.",

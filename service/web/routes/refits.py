@@ -29,7 +29,7 @@ def add_refits(app: FastAPI, engine: Engine) -> None:
         },
     )
     async def refit(request: Request, name: str) -> Response:
-        """Fit a head anew to the model's window of recent samples, as a job.
+        """Fit a head again to the model's window of recent samples, as a job.
 
         The window is copied when the job begins to run. While a refit of the model is queued or
         running, further requests get the same job. The body is empty.
