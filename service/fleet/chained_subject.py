@@ -35,7 +35,7 @@ PATIENCE_SECONDS, _ANSWER_SECONDS = 10.0, 2.0
 _RESOLVE_SECONDS = 1.0
 # How long it is tried to read.
 _READ_SECONDS = 10.0
-# How long a copy of a stream may be behind the others.
+# How long a copy of a stream may lag behind the others.
 _BEHIND_SECONDS = 10.0
 _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.01, 0.2
 # Messages and bytes that are read with one call.
@@ -47,7 +47,7 @@ _COMMIT_BYTES, _WRITER_BYTES = 12, 6
 
 
 class LogGap(StartupError):
-    """A log lacks messages that a reader has not read: purged meanwhile, or lost."""
+    """A log lacks messages that a reader has not read: they were purged, or lost."""
 
 
 class _Doubt(NamedTuple):
@@ -59,7 +59,7 @@ class _Doubt(NamedTuple):
 
 
 class _Overtaken(Exception):
-    """Another commit stands where one was to be written. first, last: its messages."""
+    """Another commit has taken the place of the one to write. first, last: its messages."""
 
     def __init__(self, commit: bytes, first: int, last: int) -> None:
         super().__init__()
@@ -72,8 +72,8 @@ class ChainedSubject:
     name: what messages call it. take: is handed each commit, once and in order, when it is first
     read or is written. last: the last message that is known.
 
-    Once it has written, nothing is read behind its own end, until an append finds that another
-    replica writes: else who was replaced would read past the other's term and go on behind it.
+    Once it has written, nothing after its own end is read until an append finds that another
+    replica writes: otherwise a replaced replica would read past the other's term and go on there.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class ChainedSubject:
     def begin(self) -> None:
         """Take it for empty: what another replica writes is not read, and refuses the first append.
 
-        Where it was read instead, who made a model would write behind the term of who leads it.
+        If it were read, the replica that created a model would write after the term of its leader.
         """
         self._writes = True
 
@@ -175,8 +175,8 @@ class ChainedSubject:
     async def store(self, rows: Sequence[LogRow], event: bool = False) -> None:
         """Write a commit at the end that is known; on the connection's loop.
 
-        event: whether it is no commit of entries, whose doubt nobody settles. Raises StorageFailed,
-        InDoubt, NotLeader.
+        event: whether the commit has no entries, so that its doubt is never settled. Raises
+        StorageFailed, InDoubt, NotLeader.
         """
         if self._doubt is not None:
             if not self._doubt.event:
@@ -192,7 +192,7 @@ class ChainedSubject:
         """End the doubt about a commit, which is known from then on; on the connection's loop.
 
         Raises StorageFailed while it cannot
-        be known, and NotLeader where an event was written after all, which nobody has applied, or
+        be known, and NotLeader if an event was written after all, which was never applied, or
         where another replica has written.
         """
         doubt, self._doubt = self._doubt, None
@@ -273,7 +273,7 @@ class ChainedSubject:
         if error.code == LOG_FULL:
             return LogFull(
                 f"the {self.name} is full; nothing was learned. A snapshot that is made now may "
-                "make room: try again. Else delete models that nobody uses, or start a replica "
+                "make room: try again. Otherwise delete unused models, or start a replica "
                 "again with a higher WOLFSTREAM_FLEET_LOG_BYTES"
             )
         return StorageFailed(f"the {self.name} could not be written: {error}; nothing was learned")
@@ -320,7 +320,7 @@ class ChainedSubject:
     def _messages(self, after: int) -> Iterator[tuple[Part, int]]:
         """Yield the messages after one, with their sequences, up to what is known at least.
 
-        A copy of the stream that is behind the others answers as if there were no more.
+        A lagging copy of the stream answers as if there were no more.
         Raises StartupError, StorageFailed.
         """
         deadline = time.monotonic() + _BEHIND_SECONDS

@@ -144,7 +144,7 @@ class JetStreamCatalogue:
             try:
                 work = self._nats.call(f"STREAM.PURGE.{stream}", {"filter": of_model})
                 self._nats.run(work, _SECONDS)
-            except (Refused, Unanswered) as error:  # the model is gone all the same
+            except (Refused, Unanswered) as error:  # the model is deleted anyway
                 logger.warning("%s keeps messages of a deleted model: %s", stream, error)
 
 

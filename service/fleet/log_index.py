@@ -1,4 +1,4 @@
-"""What a replica remembers of a model's log: where things stand, but no samples.
+"""A replica's index of a model's log: the places of commits and keys, but no samples.
 
 Some commits one after another are a segment: so the index of a log with a commit for each of its
 samples stays small. What is purged are whole segments, and never the last one. A checkpoint begins
@@ -17,7 +17,7 @@ ENTRIES = WITH_SAMPLES | {"prediction", "fit", "checkpoint"}
 
 
 class Commit(NamedTuple):
-    """A commit as it stands in a log.
+    """A commit in a log.
 
     previous, first, last: sequences in the stream of the message before it, and of its own.
     writer: what all commits have in common that one replica wrote while it led.
@@ -69,7 +69,7 @@ class Segment:
 
 
 class KnownKey(NamedTuple):
-    """The key of a request, and where its answer stands.
+    """The key of a request, and the place of its answer.
 
     place: the first message that has something of it. answer: that of its answer; None without one.
     n_bytes: of the answer. kept: whether all of it is kept beside the snapshots, where `place` and
@@ -83,7 +83,7 @@ class KnownKey(NamedTuple):
     kept: bool = False
 
     def answered(self, row: LogRow, place: int, kept: bool) -> "KnownKey":
-        """Return the same with an answer, which stands somewhere."""
+        """Return the key with the place of its answer."""
         first = place if self.kept or kept else self.place
         return KnownKey(self.request, first, place, len(row.record), kept)
 
@@ -156,14 +156,14 @@ class LogIndex:
         return next(needed, last)
 
     def superfluous(self, up_to: int, remembered: int) -> tuple[list[Segment], int]:
-        """Segments from the first one on that nothing needs, and the first message behind them."""
+        """Return the first segments that nothing needs, and the first message after them."""
         gone = list[Segment]()
         for one, following in zip(self.segments, self.segments[1:], strict=False):
             if not one.superfluous(up_to, remembered):
                 return gone, one.first
             gone.append(one)
-            behind = following.first
-        return gone, behind if gone else 0
+            after = following.first
+        return gone, after if gone else 0
 
     def forget(self, up_to: int, n_segments: int) -> None:
         """Forget events before a sequence, which a snapshot has, and the first segments."""
@@ -179,7 +179,7 @@ class LogIndex:
                 self.keys[row.sequence] = known._replace(place=commit.first, kept=True)
 
     def known_before(self, message: int) -> list[KnownKey]:
-        """Return the keys of which something stands in the log before a message."""
+        """Return the keys of which a row is in the log before a message."""
         return [key for key in self.keys.values() if not key.kept and key.place < message]
 
     def forget_keys(self, up_to: int) -> None:

@@ -57,7 +57,7 @@ WRITTEN = Formats(commit_messages.FORMAT, snapshot_format.VERSION)
 
 
 class Replica(NamedTuple):
-    """What a replica has told.
+    """What a replica has announced.
 
     url: at which the others reach it, and by which they know it. ready: whether it takes models.
     leads, follows: models by name; of those that it follows, their sequences. word: by which it
@@ -74,10 +74,10 @@ class Replica(NamedTuple):
 
 
 class Members:
-    """The replicas that are heard. Its methods may be called on any thread.
+    """The replicas of a fleet that are alive. Its methods may be called on any thread.
 
     url: of this replica. report: what it tells of itself, called on the connection's loop.
-    max_lag_seconds: for how long what was heard last holds without NATS.
+    max_lag_seconds: how long the last announcements count without NATS.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Members:
 
     @property
     def settled(self) -> bool:
-        """Whether every other replica has had the time to be heard."""
+        """Whether every other replica has had time to announce itself."""
         return time.monotonic() > self._began + 2 * BEAT_SECONDS
 
     @property
@@ -107,7 +107,7 @@ class Members:
 
     @property
     def outdated(self) -> bool:
-        """Whether what was heard last is too old to count."""
+        """Whether the last announcements are too old to count."""
         return self.lag_seconds > self._max_lag_seconds
 
     def others(self) -> list[Replica]:
@@ -155,8 +155,8 @@ class Members:
         try:
             heartbeat = json.dumps(self._own()).encode()
             await self._nats.client.publish(_SUBJECT, heartbeat)
-        except (Error, RuntimeError) as error:  # what is told may change meanwhile
-            logger.warning("the other replicas were not told: %s", error)
+        except (Error, RuntimeError) as error:  # the report may change while it is read
+            logger.warning("nothing was announced to the other replicas: %s", error)
 
     async def _hear(self, message: Msg) -> None:
         try:
@@ -169,7 +169,7 @@ class Members:
 
 
 def ranked(name: str, living: Sequence[Replica]) -> list[Replica]:
-    """Return the replicas that take models, in the order in which they are to lead one.
+    """Return the replicas that take models, in the order in which they would lead one.
 
     Rendezvous hashing: where a replica leaves or comes, no model moves between the others.
     """

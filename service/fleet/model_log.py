@@ -74,10 +74,10 @@ class ModelLog:
         up_to: the sequence of a snapshot. left: the number of rows that no longer wait.
         Raises StorageFailed.
         """
-        gone, behind = self.index.superfluous(up_to, left)
+        gone, after = self.index.superfluous(up_to, left)
         if gone:
-            self._keep(self.index.known_before(behind))
-            self._purge(self.chain, behind)
+            self._keep(self.index.known_before(after))
+            self._purge(self.chain, after)
         self.index.forget(up_to, len(gone))
 
     def drop_kept(self) -> None:

@@ -39,7 +39,7 @@ def log_of(model: int) -> tuple[str, str]:
 
 
 def states_of(model: int, *rest: object) -> str:
-    """Return a subject of what is kept of a model beside its log."""
+    """Return a subject for data of a model that is not in its log."""
     return ".".join(["wolfstream.states", str(model), *map(str, rest)])
 
 
@@ -136,7 +136,7 @@ async def _make(nats: NatsConnection, name: str, subject: str, limits: dict[str,
 async def _try_to_make(
     nats: NatsConnection, wanted: dict[str, Any], deadline: float
 ) -> dict[str, Any]:
-    """Make a stream unless another replica just has; how it is to be made. Raises StartupError."""
+    """Make a stream unless another replica has; return its settings. Raises StartupError."""
     try:
         await nats.call(f"STREAM.CREATE.{wanted['name']}", wanted)
     except (Refused, Unanswered) as error:

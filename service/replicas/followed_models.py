@@ -42,7 +42,7 @@ class FollowedModels:
 
     @property
     def metrics(self) -> Metrics:
-        """Those of this replica."""
+        """The metrics of this replica."""
         return self._engine.metrics
 
     def predicts(self, name: str) -> bool:

@@ -108,7 +108,7 @@ class FollowedViews:
             return None
         if not self._director.is_here(target):
             return target if target.word else None
-        if name not in self._leading:  # predictions go on with what is held meanwhile
+        if name not in self._leading:  # predictions use the held view meanwhile
             leading = self._leading[name] = asyncio.create_task(self._director.lead(name))
             leading.add_done_callback(lambda done: self._led(name, done))
         return None
@@ -136,7 +136,7 @@ class FollowedViews:
                     self._director.suspect(target)
                     await asyncio.sleep(_PAUSE_SECONDS)
                 except NoAnswer as error:
-                    logger.info("%s gives no views: %s", url, error)
+                    logger.info("%s serves no views: %s", url, error)
                     await asyncio.sleep(_PAUSE_SECONDS)
                 await asyncio.sleep(began + _BETWEEN_SECONDS - self._loop.time())
         finally:
@@ -152,7 +152,7 @@ class FollowedViews:
         for view in given:
             name = view.name
             if self._views.get(name) is not view or view.target is None or view.target.url != url:
-                continue  # another replica gives it by now
+                continue  # another replica serves it by now
             if name in answer.refused:
                 logger.info("model %s is not followed: %s", name, answer.refused[name])
                 self._rest(name)

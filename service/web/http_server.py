@@ -1,4 +1,4 @@
-"""uvicorn as every process of a server runs it, and what it does beside answering."""
+"""The configuration of uvicorn in every process of a server."""
 
 import asyncio
 import functools
@@ -43,7 +43,7 @@ def configuration(
         lambda: None,
         http=protocol,
         ws=streams,
-        # At level INFO it logs the query of each stream, where somebody might put a key.
+        # At level INFO it logs the query of each stream, which might contain a key.
         log_level="warning",
         lifespan="off",
         access_log=False,

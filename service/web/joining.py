@@ -57,7 +57,7 @@ def joined(settings: Settings) -> Iterator[Fleet]:
 
 
 def membership_of(roles: Roles, engine: Engine, feeds: Feeds, settings: Settings) -> Membership:
-    """Return what a replica with some roles gives to the others, and follows of them."""
+    """Return what a replica serves to the others, and follows of them."""
     peers = Peers(VIEWS)
     followed = FollowedModels(engine, roles, settings, peers)
     return Membership(roles, followed, ServedViews(engine, feeds, roles, roles.word))

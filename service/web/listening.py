@@ -76,7 +76,7 @@ def _check_reach(listener: socket.socket, settings: Settings, has_keys: bool) ->
 
 
 def _reason(error: OSError) -> str:
-    """Return the system's words; those of asyncio and socket repeat the address."""
+    """Return the system's message; those of asyncio and socket repeat the address."""
     return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
 
 

@@ -22,11 +22,11 @@ from service.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-# Models that change their replica at the same time, where another one is to lead them.
+# The number of models that move to another replica at the same time.
 _HANDED_OVER = 8
-# How often it is looked who lives.
+# How often the living replicas are looked up.
 _WATCH_SECONDS = 0.05
-# How long a replica that stops goes on to answer those who have not heard of it yet.
+# How long a stopping replica keeps answering replicas that have not heard of it yet.
 _LINGER_SECONDS = 1.0
 
 
@@ -82,7 +82,7 @@ class Roles:
             )
 
     def responsible(self, name: str) -> Replica:
-        """Return the replica that leads a model, or is to lead it. Raises NotReady."""
+        """Return the replica that leads a model, or should lead it. Raises NotReady."""
         self.check()
         leader, own = self.members.leader_of(name), self._engine.recovered_model(name)
         if own is not None:
@@ -99,11 +99,11 @@ class Roles:
         return replica
 
     def is_gone(self, replica: Target) -> bool:
-        """Return whether a replica is not heard any more."""
+        """Return whether a replica has fallen silent."""
         return replica.url not in self._others()
 
     def living(self) -> list[Replica]:
-        """Return the replicas that are heard, this one among them."""
+        """Return the living replicas, including this one."""
         return self.members.living()
 
     def suspect(self, replica: Target) -> None:
@@ -131,7 +131,7 @@ class Roles:
         return led
 
     async def hand_over(self) -> None:
-        """Take no models any more, and let go those that are led, for those who stand by."""
+        """Take no more models, and release those that are led to the replicas that stand by."""
         self._draining = True
         self.members.tell()
         if len(self.members.living()) > 1:
@@ -162,7 +162,7 @@ class Roles:
         return [replica.url for replica in self.members.others()]
 
     async def _look(self) -> None:
-        """Follow what this replica stands by for, and let go what another one has or is to have."""
+        """Follow the models to stand by for, and release those that others should lead."""
         living = self.members.living()
         leaders, standing_by, handed_over = _leaders(living), set[str](), 0
         for name, leader in leaders.items():
@@ -239,6 +239,6 @@ def _leaders(living: list[Replica]) -> dict[str, Replica]:
 
 
 def _follows_closely(first: list[str], name: str, leader: Replica, living: list[Replica]) -> bool:
-    """Return whether the replica that is to lead a model is another one, and knows all of it."""
+    """Return whether another replica should lead a model, and knows all of it."""
     followed = [one.follows.get(name, -1) for one in living if [one.url] == first]
     return first != [leader.url] and any(at >= leader.leads[name].sequence for at in followed)

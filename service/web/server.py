@@ -222,16 +222,16 @@ class _Server(uvicorn.Server):
         yield
 
     def _exit(self, number: signal.Signals) -> None:
-        """Take nothing more, and say what is left; the second time, leave at once."""
+        """Stop taking requests, and log what is left; when called again, exit now."""
         if self.should_exit:
-            logger.warning("leaving at once; what was acknowledged is in the journal")
+            logger.warning("exiting now; everything acknowledged is in the journal")
             self._engine.abandon()
             _leave(128 + number)
         self.should_exit = True
         if self._roles is None:  # else it hands over first
             self._engine.refuse()
         logger.info(
-            "stopping: %d samples wait to be learned; a second signal ends the server at once",
+            "stopping: %d samples wait to be learned; a second signal ends the server now",
             self._engine.waiting().samples,
         )
 

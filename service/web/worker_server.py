@@ -113,7 +113,7 @@ class _Worker:
                 self._channel.send(Kind.REPORT, self._counted.since_last())
 
     def _lost(self, _: Channel) -> None:
-        """End at once where the leader is gone: nothing could be answered."""
+        """End the process when the leader is gone: it could answer nothing."""
         if not self._server.should_exit:
             logger.error("the process that learns is gone; so this one ends")
             logging.shutdown()
@@ -141,7 +141,7 @@ class _Worker:
             self._use_changed.clear()
 
     async def _tell_counts(self) -> None:
-        """Tell the leader now and then what was counted, of which it is told less if this dies."""
+        """Report counts to the leader now and then, so that fewer are lost if this process dies."""
         while True:
             await asyncio.sleep(_REPORT_SECONDS)
             self._channel.send(Kind.REPORT, self._counted.since_last())

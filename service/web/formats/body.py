@@ -145,7 +145,7 @@ def _decode(request: Request, body_format: Format, data: bytes, settings: Settin
 async def beside_the_loop(
     decode: Callable[[], T], n_bytes: int, lease: Lease, inline_bytes: int = _INLINE_BYTES
 ) -> T:
-    """Decode so many bytes; more than the bound on a thread beside the event loop.
+    """Decode a body, a large one on another thread than the event loop's.
 
     Raises MemoryFull.
     """

@@ -167,7 +167,7 @@ def _check_values(found: int, bounds: Bounds) -> None:
 
 
 def _count(body: bytes, characters: bytes) -> int:
-    """Return how many bytes of a body are among these; other threads run meanwhile."""
+    """Count how many bytes of a body are among these, while other threads may run."""
     content = np.frombuffer(body, np.uint8)
     found = 0
     for start in range(0, len(content), _CHUNK_BYTES):

@@ -209,7 +209,7 @@ def _read_inputs(given: Any, binary: bytes) -> list[tuple[str, Any]]:
 
 
 def _read_outputs(given: Any, binary: bool) -> list[tuple[str, bool]]:
-    """Return names of the wanted outputs, by default all, and whether each is to be binary."""
+    """Return the names of wanted outputs, by default all, and whether each is binary."""
     if given is None or given == []:
         return [(name, binary) for name in OUTPUTS]
     wanted = _named_objects(given, "outputs")

@@ -2,7 +2,7 @@
 
 Each body is bounded, but eight hundred of them at a time are not; nor are the answers to rows that
 take a byte each, nor the views that predictions read, which learning replaces meanwhile. What waits
-to be learned has a bound of its own, in the queue.
+to be learned has its own bound, in the queue.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from service.settings import usable_bytes
 
 # Smaller parts of a body are not counted: there are not more of them than connections.
 UNCOUNTED_BYTES = 1 << 16
-# Objects of Python take about so many times the bytes of the text that they are made of.
+# The approximate memory of Python's objects, as a multiple of the text that they were parsed from.
 DECODED_FACTOR = 8
 # A value of an answer: in the arrays of a view's prediction, as an object, in a list, and written.
 VALUE_BYTES = 64
@@ -55,7 +55,7 @@ class MemoryBudget:
     def reading(self, model: Model, published: Published) -> Iterator[None]:
         """Read a view of a model for a while, in which another may replace it.
 
-        From then on it takes memory of its own, until nobody reads it. Raises MemoryFull if such
+        From then on it takes its own memory, until it is no longer read. Raises MemoryFull if such
         views take more than all requests may.
         """
         replaced = self._replaced_bytes()
@@ -91,7 +91,7 @@ class _Read:
 
 
 class Lease:
-    """What one request holds of a budget; as a context manager it gives all back in the end."""
+    """A request's part of a budget; as a context manager it returns everything at the end."""
 
     __slots__ = ("_budget", "_held")
 
@@ -99,18 +99,18 @@ class Lease:
         self._budget, self._held = budget, 0
 
     def hold(self, n_bytes: int) -> None:
-        """Hold so many bytes in all, if it holds fewer. Raises MemoryFull."""
+        """Hold at least this many bytes in total. Raises MemoryFull."""
         if n_bytes > self._held:
             self._budget.take(n_bytes - self._held, self._held)
             self._held = n_bytes
 
     def count(self, n_bytes: int) -> None:
-        """Hold so many bytes in all, whatever others hold: of an answer that must be given."""
+        """Hold this many bytes in total, without a bound, for an answer that must be sent."""
         self._budget.held += n_bytes - self._held
         self._held = n_bytes
 
     def keep(self, n_bytes: int) -> None:
-        """Give back what is held above so many bytes."""
+        """Return everything above this many bytes."""
         if n_bytes < self._held:
             self.count(n_bytes)
 

@@ -26,6 +26,6 @@ def speaks_inference(path: str) -> bool:
 def is_open(path: str) -> bool:
     """Return whether a path needs no key.
 
-    Its answers are the same on every server, or say that it runs, or are for who knows a seal.
+    Its answers are the same on every server, or say that it runs, or need a seal.
     """
     return path in _OPEN or path.startswith(f"{CONSOLE}/")

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from service.web.formats.memory import VALUE_BYTES, Lease
 
-# An answer of up to so many values is written at once; so is each piece of a larger one.
+# The number of values of an answer that are written at once, and of each piece of a larger one.
 _WHOLE_VALUES = 1 << 14
 _PIECE_VALUES = 1 << 12
 _CONTAINERS = (list, dict)

@@ -81,6 +81,6 @@ async def acknowledged(
 
 
 def _abandon(answer: "asyncio.Future[dict[str, Any]]") -> None:
-    """Mark an answer, or its error, as one that nobody waits for any more."""
+    """Mark an answer, or its error, as no longer awaited."""
     if not answer.cancel():
         answer.exception()

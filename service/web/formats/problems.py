@@ -68,7 +68,7 @@ def add_problems(app: FastAPI) -> None:
 
     @app.exception_handler(ClientDisconnect)
     async def forget(_: Request, __: ClientDisconnect) -> Response:
-        return Response(status_code=_CLIENT_LEFT)  # nobody receives it
+        return Response(status_code=_CLIENT_LEFT)  # the client is gone
 
     @app.exception_handler(HTTPException)
     async def refuse_route(request: Request, error: HTTPException) -> Response:

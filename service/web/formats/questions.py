@@ -1,4 +1,4 @@
-"""What a query asks of predictions, beside what their body asks."""
+"""What a query asks of predictions, in addition to their body."""
 
 import re
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ def read_flag(name: str, given: str | None) -> bool:
 
 
 def _number(given: str) -> float | int | None:
-    """Return a number as it stands in a query; None of anything else."""
+    """Return a number in a query; None for anything else."""
     if not _NUMBER.fullmatch(given):
         return None
     return int(given) if given.isdecimal() else float(given)

@@ -11,7 +11,7 @@
 | a client reads nothing for `patience_seconds` | none; a websocket is closed with 1008 |
 
 `web.layers.guard`, which knows the path, decides the first. One task looks for slow clients among
-all connections every few seconds, so that a request needs no timer of its own.
+all connections every few seconds, so that no request needs its own timer.
 """
 
 import asyncio

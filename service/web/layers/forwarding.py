@@ -4,7 +4,7 @@ Predictions are answered here with the view that this replica follows, once it h
 that cannot answer is passed on.
 
 Calls are sent as they came, with the client's own authorization, and answered as the answer comes.
-Who does not lead the model answers 421, and the sender looks again who does: clients see neither.
+A replica that does not lead the model answers 421, and the sender looks again; clients see neither.
 A call that was sent to a replica which left before it answered is sent again where that is safe:
 where it learns nothing, or has a key under which it is learned once.
 """
@@ -83,7 +83,9 @@ class Forwarding:
 
     async def _answer(self, name: str, scope: Scope, body: KeptBody, send: Send) -> None:
         """Answer here, or let the leader answer, once there is one. Raises Refusal."""
-        stale = self._followed.is_stale(name)  # whoever could be asked was asked for long enough
+        stale = self._followed.is_stale(
+            name
+        )  # every replica that could be asked was asked long enough
         deadline = time.monotonic() + (0.0 if stale else _PATIENCE_SECONDS)
         while not await self._try(scope, name, body, send):
             if time.monotonic() > deadline:
@@ -102,7 +104,7 @@ class Forwarding:
         )
 
     async def _list(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with the models of all replicas, those included that nobody leads yet."""
+        """Answer with the models of all replicas, including those without a leader yet."""
         try:
             names = await self._director.names()
             listings = await asyncio.gather(

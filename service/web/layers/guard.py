@@ -7,7 +7,7 @@
 body) | learn, which implies predict |
 | all others: create, delete, `snapshot`, `rollback`, `promote`, `state` | admin, implies both |
 
-GET of `state` is among the latter: it gives away samples.
+GET of `state` is among the latter, because it reveals samples.
 
 The path of a model needs a key for this model. A path without a model, like that of the metrics,
 needs a key for all models, except the Open Inference Protocol's description of the server. Paths
@@ -92,7 +92,7 @@ def _need(path: str, method: str | None) -> Need | None:
 
 
 def _authorization(scope: AsgiScope) -> bytes | None:
-    """Return the value of the header `Authorization`, or what stands for it."""
+    """Return the value of the header `Authorization`, or of its substitute."""
     for name, value in scope["headers"]:
         if name == b"authorization":
             given: bytes = value

@@ -106,7 +106,7 @@ class HttpHop:
 
 
 async def listens(url: str) -> bool:
-    """Return whether somebody accepts connections at an address."""
+    """Return whether an address accepts connections."""
     address = httpx.URL(url)
     port = address.port or (443 if address.scheme == "https" else 80)
     try:

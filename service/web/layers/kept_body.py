@@ -4,7 +4,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import TooLarge
 
-# The status of who does not learn the model of a call.
+# The status by which a process says that it does not learn the model of a call.
 NOT_LEADER = 421
 
 

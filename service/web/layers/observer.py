@@ -1,7 +1,7 @@
 """The outermost layer: it counts, times and logs requests, and gives them their ids.
 
 A request is counted under the route that serves it, never under its path, so that clients cannot
-create ever more labels; `OTHER` stands for paths that no route serves.
+create ever more labels; `OTHER` means paths that no route serves.
 """
 
 import logging
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 OTHER = "other"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 _SLOW_SECONDS = 1.0
-# In mode `errors`: a client that retries a refused request at once would fill the disk.
+# In mode `errors`, a client that keeps repeating a refused request would fill the disk.
 _LINES_A_SECOND = 100
 # The header of a response that lasts for as long as the client listens.
 _EVENTS = (b"content-type", b"text/event-stream; charset=utf-8")

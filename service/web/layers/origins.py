@@ -1,7 +1,7 @@
 """The layer that keeps the pages of other sites out, which a user's browser may have open.
 
 A page can send requests to a server on the user's machine, and without keys nothing else would
-stop it. Browsers name the page's site in `Origin`, and how it stands to the server in
+stop it. Browsers name the page's site in `Origin`, and its relation to the server in
 `Sec-Fetch-Site`; other clients send neither.
 
 | request | refused with 403 where |

@@ -14,7 +14,7 @@ from service.errors import MemoryFull
 from service.settings import Settings
 from service.web.formats.memory import UNCOUNTED_BYTES, MemoryBudget
 
-# About the memory of a fragment beside its content.
+# The approximate memory of a fragment in addition to its content.
 _FRAGMENT_BYTES = 64
 
 
@@ -95,7 +95,7 @@ class BoundedStream(WebSocketsSansIOProtocol):
             self.end(CloseCode.POLICY_VIOLATION, "a message took too long to arrive")
 
     def end(self, code: int, reason: str) -> None:
-        """Close with a code; the application hears of it."""
+        """Close with a code, and let the application know."""
         self.conn.fail(code, reason)
         self.handle_parser_exception()
 

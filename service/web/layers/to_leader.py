@@ -22,7 +22,7 @@ from service.web.layers.stream_relay import relay
 
 READY = ("/readyz", f"{INFERENCE_PREFIX}/health/ready")
 _CALLS = {("v1", call) for call in ("samples", "asset", "predict", "labels")} | {("v2", "infer")}
-# Of one connection, or said by whoever sends to the leader: this layer.
+# These headers belong to one connection, or this layer sets them.
 _NOT_SENT_ON = frozenset(
     {
         *(b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te", b"trailer"),

@@ -22,7 +22,7 @@ _HEAD = ("model", "head")
 class ModelCollector(Collector):
     """Metrics that exist once per model or once per head.
 
-    followed: gives the models that another replica of a fleet learns, and that are predicted here.
+    followed: returns the models that another replica leads and this one predicts.
     """
 
     def __init__(self, engine: Engine, followed: Callable[[], list[Model]]) -> None:
@@ -110,7 +110,7 @@ def _late_labels(models: list[Model]) -> Iterator[Metric]:
 
 
 def _challengers(models: list[Model]) -> Iterator[Metric]:
-    """Yield how models that follow another one do beside it."""
+    """Yield how challengers compare with their champions."""
     lag = gauges(
         "challenger_lag_samples",
         "Samples of its champion's log that a challenger has not learned yet.",
@@ -164,7 +164,10 @@ _SCORES: dict[str, tuple[str, dict[str, str]]] = {
     "error_ratio": ("Share of samples whose label was predicted wrongly", {"": "accuracy"}),
     "log_loss": ("Mean of -log p of the true label", {"": "log_loss"}),
     "kappa": ("Agreement with the labels beyond chance", {"": "kappa"}),
-    "kappa_temporal": ("Errors saved of those of the label before", {"": "kappa_temporal"}),
+    "kappa_temporal": (
+        "Share of the errors of repeating the last label that are avoided",
+        {"": "kappa_temporal"},
+    ),
     "absolute_error": ("Mean absolute error", {"": "mae"}),
     "root_mean_square_error": ("Root of the mean square error", {"": "rmse"}),
     "r_squared": ("Share of the variance that is explained", {"": "r2"}),

@@ -28,7 +28,7 @@ class ServerCollector(Collector):
 
     fleet: tells what a replica knows of its fleet, as `GET /v1/fleet`; None without one.
     connections, streams: how many are open; set them before `collect`. workers: processes that
-        answer requests beside this one.
+        answer requests in addition to this one.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class ServerCollector(Collector):
         yield gauge("ready", "1 while the server is ready, else 0.", self._engine.readiness.reached)
         yield gauge("connections", "Open connections, including streams.", self.connections)
         yield gauge("streams", "Open websocket streams.", self.streams)
-        yield gauge("workers", "Processes that answer requests beside the leader.", self.workers)
+        yield gauge("workers", "Worker processes that answer requests.", self.workers)
         yield from _of_requests(self._requests)
         yield from self._of_queue()
         yield from self._of_stages()
@@ -138,7 +138,7 @@ def _size(files: Iterable[Path]) -> int:
     for file in files:
         try:
             total += file.stat().st_size
-        except OSError:  # it was replaced meanwhile
+        except OSError:  # it has been replaced
             continue
     return total
 
@@ -146,10 +146,10 @@ def _size(files: Iterable[Path]) -> int:
 def _of_fleet(known_fleet: dict[str, Any]) -> Iterator[Metric]:
     here = next(one for one in known_fleet["replicas"] if one["url"] == known_fleet["replica"])
     yield gauge(
-        "fleet_replicas", "Replicas of the fleet that are heard.", len(known_fleet["replicas"])
+        "fleet_replicas", "Replicas of the fleet that are alive.", len(known_fleet["replicas"])
     )
     yield gauge("fleet_leads", "Models that this replica leads.", len(here["leads"]))
-    yield gauge("fleet_follows", "Models that this replica stands by for.", len(here["follows"]))
+    yield gauge("fleet_follows", "Models for which this replica stands by.", len(here["follows"]))
     yield gauge(
         "fleet_lag_seconds", "For how long NATS is not reached.", known_fleet["lag_seconds"]
     )

@@ -42,13 +42,13 @@ _TAGS = {
     "refitting": "Fit a head again, on request, to a window of recent samples.",
     "models": "Create, list, describe and delete models.",
     "watching": "What a model looks like now, each second, and over the last hours.",
-    "challengers": "A second model on the same stream, and how it does beside the first.",
+    "challengers": "A second model on the same stream, compared with the first.",
     "history": "List the snapshots of a model, and go back to one.",
     "health": "Endpoints for load balancers and orchestrators.",
     "inference protocol": "Predict with clients of the Open Inference Protocol, version 2.",
 }
 TAGS = [{"name": name, "description": description} for name, description in _TAGS.items()]
-# Their examples stand with the requests.
+# Their examples are with the requests.
 _BODIES = {"NewModel", "Samples", "Rows", "Rollback", "Promotion"}
 _OF_KEYS = (Unauthenticated, Forbidden)
 # The empty requirement is for servers without keys.

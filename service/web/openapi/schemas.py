@@ -35,7 +35,7 @@ COMPONENTS: dict[str, Schema] = {
             "outcome": {
                 "type": "string",
                 "enum": ["not-learned", "durable", "unknown"],
-                "description": "What became of samples that were to be learned. `durable`: they "
+                "description": "The outcome for samples that were to be learned. `durable`: they "
                 "are on disk, and learned after a restart at the latest.",
             },
             "errors": array_of(object_of("detail", "row line pointer")),

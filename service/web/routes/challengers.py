@@ -1,4 +1,4 @@
-"""The routes of challengers: how they do beside their champion, and the exchange of the two."""
+"""The routes of challengers: their comparison with their champion, and their promotion."""
 
 from typing import Any
 

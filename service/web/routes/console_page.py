@@ -1,4 +1,4 @@
-"""The console at `/`: the files of its page. A program that asks for `/` is told what is where."""
+"""The console at `/` and its files. Programs that ask for `/` get a list of addresses."""
 
 from importlib.metadata import version
 

@@ -1,4 +1,4 @@
-"""Making models: of a spec, or as challengers that follow others; and what a client is told."""
+"""Creates models from a spec, or as challengers that follow others, and describes them."""
 
 import re
 from typing import Any
@@ -33,7 +33,7 @@ async def create(engine: Engine, grant: Grant, name: str, body: Any) -> tuple[di
 
 
 def _champion(engine: Engine, grant: Grant, name: str) -> Model:
-    """Return the model that another one is to follow. Raises Forbidden, Invalid, NotReady."""
+    """Return the model that a new one will follow. Raises Forbidden, Invalid, NotReady."""
     grant.check_model(name)
     try:
         return engine.model(name)

@@ -1,4 +1,4 @@
-"""The routes of what is to be watched of a model: its events, and its numbers of the last hours."""
+"""The routes for watching a model: its events, and its numbers of the last hours."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The routes of the fleet: what this replica knows of the others, and what it gives them."""
+"""The routes of the fleet: what this replica knows of the others, and the views for them."""
 
 from fastapi import FastAPI, Request, Response
 
@@ -14,11 +14,11 @@ from service.web.formats.wire import JSON
 def add_fleet(
     app: FastAPI, membership: Membership, settings: Settings, memory: MemoryBudget
 ) -> None:
-    """Add the routes. Who asks what this replica knows needs a key for all models."""
+    """Add the routes. The one for clients needs a key for all models."""
 
     @app.get("/v1/fleet", include_in_schema=False)  # which describes every server
     async def describe_fleet(request: Request) -> Response:
-        """The living replicas as this one hears them: what each leads, since when, and follows."""
+        """Describe the living replicas: which models each leads, since when, and follows."""
         return respond(request, JSON, membership.describe())
 
     @app.post(VIEWS, include_in_schema=False)

@@ -69,7 +69,7 @@ async def predict(
 ) -> dict[str, Any]:
     """Predict with the published view, without waiting for learning or disturbing it.
 
-    head: by default the one that the spec serves. awaited: what is to be waited for. lease: holds
+    head: by default the one that the spec serves. awaited: a moment to wait for. lease: holds
     the rows while they wait, and the answer with them. Rows with ids are durable on return, and
     wait for their labels; `"replayed"` marks an answer to rows that did before.
 
@@ -96,7 +96,7 @@ async def predict(
     taken = n_bytes(rows)
     lease.keep(taken)
     published = await engine.view(model, name, rows, awaited)
-    if name not in published.heads:  # it was promoted meanwhile
+    if name not in published.heads:  # it has been promoted since
         raise NoSuchHead(f"model {model.name!r} has another spec by now, which lacks {name}")
     _hold_answer(lease, taken, published.heads[name].classes, question)
     predictions, more = await _predictions(model, published, name, question, lease)
@@ -142,7 +142,7 @@ def label(
 def _hold_answer(
     lease: Lease, taken: int, classes: tuple[Label, ...] | None, question: Question
 ) -> None:
-    """Hold what the answer to some rows will take, beside the rows. Raises MemoryFull."""
+    """Hold the memory that the answer to some rows will take. Raises MemoryFull."""
     of_classes = 1 + question.probability + (question.confidence is not None)
     columns = 1 + of_classes * max(1, len(classes or ())) + question.explain * _VALUES_OF_REASON
     answer = columns * n_rows(question.rows) * VALUE_BYTES

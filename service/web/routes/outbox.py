@@ -33,7 +33,7 @@ class Outbox:
         self._free.release()
 
     def put(self, answer: dict[str, Any], lease: Lease) -> None:
-        """Queue an answer, which is counted until it is sent; none once nobody reads them."""
+        """Queue an answer, and count it until it is sent; drop it once the client is gone."""
         if self._closed:
             lease.release()
             return
@@ -54,7 +54,7 @@ class Outbox:
             await self._free.acquire()
 
     async def write(self, data: dict[str, Any]) -> None:
-        """Send plain data at once."""
+        """Send plain data now."""
         large = counted_bytes(data) > 0
         encoded = await joined(self.format.pieces(data)) if large else self.format.encode(data)
         if self.format is JSON:
