@@ -59,7 +59,7 @@ def errors() -> Iterator[Errors]:
 def page(browser: Any, errors: Errors) -> Iterator[Any]:
     """A page in a tab of its own, without anything kept from others."""
     context = browser.new_context(viewport={"width": 1280, "height": 1000}, locale="en-GB")
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(60_000)
     made = context.new_page()
     errors.watch(made)
     yield made
