@@ -56,7 +56,7 @@ class DiagonalLearners:
         return sum(array.nbytes for array in self.weights)
 
     def meet(self, classes: int) -> None:
-        """Have so many classes: each new one has the weights of the class that never came."""
+        """Grow to this many classes; new ones get the weights of the class that never came."""
         more = classes + 1 - self.weights.W.shape[2]
         W, G = (
             np.concatenate([a, np.repeat(a[:, :, -1:], more, axis=2)], axis=2)
@@ -65,7 +65,7 @@ class DiagonalLearners:
         self.weights = self.weights._replace(W=W, G=G)
 
     def absorb(self, X: SparseRows, Y: Float64Array, weight: Float64Array) -> Float64Array:
-        """The scores (L, n, K) before each row's own target; then the rows are learned.
+        """Learns rows; returns the scores (L, n, K) before each row's own target.
 
         weight: (n,) of the rows.
         """
@@ -94,12 +94,12 @@ class DiagonalLearners:
         self.weights.W[0] += shift
 
     def view(self) -> DiagonalWeights:
-        """The weights as they are now, for `diagonal_scores`, which needs no G."""
+        """Returns the weights as they are now, for `diagonal_scores`, which needs no G."""
         W, G, entries, square = self.weights
         return DiagonalWeights(W.copy(), np.empty((0, *G.shape[1:])), entries.copy(), square.copy())
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The weights as plain arrays."""
+        """Returns the weights as plain arrays."""
         return {f"diagonal_{name}": a.copy() for name, a in self.weights._asdict().items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -109,18 +109,18 @@ class DiagonalLearners:
 
 
 def slots_of(X: SparseRows) -> NDArray[np.int64]:
-    """The slot of each entry of `compact(X)`: 1 and on, SLOTS of them."""
+    """Returns the slot of each entry of `compact(X)`: 1 and on, SLOTS of them."""
     return slots_of_columns(compact(X).indices.astype(np.int64))
 
 
 def slots_of_columns(column: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The slot of each of some columns."""
+    """Returns the slot of each of some columns."""
     far = (mixed(column) % np.uint64(SLOTS)).astype(np.int64)
     return 1 + np.where(column < SLOTS, column, far)
 
 
 def diagonal_scores(weights: DiagonalWeights, X: SparseRows) -> Float64Array:
-    """The scores (L, n, K) of rows, each as if it came next; nothing is learned."""
+    """Returns the scores (L, n, K) of rows, each as if it came next; nothing is learned."""
     packed, slots = compact(X), slots_of(X)
     # An entry of a column that was never met has no weight, but a share in the row's norm.
     more = max(0, int(slots.max(initial=0)) + 1 - len(weights.W))

@@ -54,7 +54,7 @@ class EndlessLearner:
         self.age = 0
 
     def meet(self, classes: int) -> None:
-        """Have so many classes."""
+        """Grow to this many classes."""
         self.places.meet(classes)
         self.earlier = [
             one._replace(W=for_classes(one.W[None], classes)[0]) for one in self.earlier
@@ -67,7 +67,7 @@ class EndlessLearner:
         losses: Float64Array,
         combination: Combination,
     ) -> NDArray[np.int64] | None:
-        """Do what is to be done after n rows; returns the places of classes that have moved.
+        """Act on n more rows; returns the places of classes that have moved.
 
         predicted, y: (n,) the learner's classes and the labels. losses: (n, experts) of all.
         """
@@ -95,7 +95,7 @@ class EndlessLearner:
             self.age = 0
 
     def state(self, name: str) -> dict[str, NDArray[Any]]:
-        """All of it as plain arrays."""
+        """Returns the state as plain arrays."""
         arrays = self.places.state(name) | self.evidence.state(name)
         arrays[f"{name}_age"] = np.array([self.age], np.int64)
         for field in Earlier._fields:
@@ -124,7 +124,7 @@ class EndlessLearners:
         self._pending = 0
 
     def meet(self, classes: int) -> None:
-        """Have so many classes."""
+        """Grow to this many classes."""
         for one in self.each:
             one.meet(classes)
 
@@ -136,7 +136,7 @@ class EndlessLearners:
         self._pending = part.stop
 
     def end_chunk(self, losses: Float64Array, combination: Combination) -> None:
-        """Do what is to be done, given the losses (CHUNK, experts) of the last rows."""
+        """Act on the losses (CHUNK, experts) of the last rows."""
         n, self._pending = self._pending, 0
         for e, one in enumerate(self.each):
             found = one.end_chunk(self._predicted[:n, e], self._y[:n], losses, combination)
@@ -151,7 +151,7 @@ class EndlessLearners:
         return sum(array.nbytes for array in [*earlier, *tables, self._predicted, self._y])
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All of it as plain arrays."""
+        """Returns the state as plain arrays."""
         arrays = {"endless_said": self._predicted[: self._pending].copy()}
         arrays["endless_y"] = self._y[: self._pending].copy()
         for e, one in enumerate(self.each):

@@ -30,7 +30,7 @@ class EndlessValue:
         self.mean, self.count = 0.0, 0
 
     def end_chunk(self, errors: Float64Array, combination: ValueCombination) -> None:
-        """Do what is to be done, given the squared errors (n, experts) of the last rows."""
+        """Act on the squared errors (n, experts) of the last rows."""
         own, recent = self.own.experts, self.recent.experts
         square, memory = combination.square, combination.memory
         variance = (square + 1.0) / (memory + 1.0) + SMALLEST_SQUARE
@@ -47,7 +47,7 @@ class EndlessValue:
             self._begin()
 
     def state(self, name: str) -> dict[str, NDArray[Any]]:
-        """All of it as plain arrays."""
+        """Returns the state as plain arrays."""
         arrays = self.against_recent.state(name) | self.against_itself.state(f"{name}_own")
         return arrays | {f"{name}_mean": np.array([self.mean, self.count])}
 
@@ -66,12 +66,12 @@ class EndlessValues:
         self.each = [EndlessValue(*pair) for pair in learners.endless()]
 
     def end_chunk(self, errors: Float64Array, combination: ValueCombination) -> None:
-        """Do what is to be done, given the squared errors (n, experts) of the last rows."""
+        """Act on the squared errors (n, experts) of the last rows."""
         for one in self.each:
             one.end_chunk(errors, combination)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All of it as plain arrays."""
+        """Returns the state as plain arrays."""
         arrays: dict[str, NDArray[Any]] = {}
         for e, one in enumerate(self.each):
             arrays |= one.state(f"endless{e}")

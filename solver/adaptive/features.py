@@ -18,7 +18,7 @@ from solver.arrays import Float64Array
 
 FREQUENCIES = 128
 GAMMA_RANGE = (0.5, 16.0)
-# Rows that nobody standardised must not make products overflow.
+# Rows that were not standardised must not make products overflow.
 LARGEST = 100.0
 
 # The columns that a learner sees: the constant and the linear ones, or all.
@@ -37,12 +37,12 @@ class FeatureMap(NamedTuple):
         return int(1 + d + 2 * m)
 
     def columns(self, span: Span) -> int:
-        """How many columns of phi, from the first on, the span has."""
+        """Returns how many columns of phi, from the first on, the span has."""
         return 1 + len(self.W) if span == "linear" else self.dimension
 
 
 def draw_features(d: int, seed: int) -> FeatureMap:
-    """The features of rows of d numbers, d > 0; a seed and d give the same ones always."""
+    """Returns the features of rows of d numbers, d > 0; a seed and d give the same ones always."""
     random = np.random.default_rng([seed, d])
     orders = sorted({1, min(2, d), d})
     W = np.zeros((d, FREQUENCIES))
@@ -65,7 +65,7 @@ def _dealt(random: np.random.Generator, d: int, q: int, hands: int) -> NDArray[n
 
 
 def _log_uniform(random: np.random.Generator, count: int) -> Float64Array:
-    """A number from each of `count` equal parts of GAMMA_RANGE's logarithms, shuffled."""
+    """Returns a number from each of `count` equal parts of GAMMA_RANGE's logarithms, shuffled."""
     low, high = np.log(GAMMA_RANGE)
     parts = (random.permutation(count) + random.random(count)) / count
     spread: Float64Array = np.exp(low + (high - low) * parts)

@@ -29,7 +29,7 @@ from solver.adaptive.weights import add, dot
 from solver.arrays import Float64Array
 from solver.compiled import compiled_allocating, inner, larger, smaller
 
-# Targets are scaled and residuals bounded; this is for rows that nobody scaled.
+# Targets are scaled and residuals bounded; this is for rows that were not scaled.
 LARGEST_WEIGHT = 1e6
 
 
@@ -55,7 +55,7 @@ class GradientLearners:
         self.W = np.zeros((1, len(steps), 1, columns))
 
     def absorb(self, Phi: Float64Array, Y: Float64Array, weight: Float64Array) -> Float64Array:
-        """The answers (n, L, K) before each row's own target; then the rows are learned.
+        """Learns rows; returns the answers (n, L, K) before each row's own target.
 
         weight: (n,) of the rows.
         """
@@ -106,7 +106,7 @@ def _take_steps(
 
 @inner
 def implicit_step(score: float, target: float, step: float, square_norm: float) -> float:
-    """The solution of  delta = step (target - 1 / (1 + exp(-(score + square_norm delta)))).
+    """Returns the solution of  delta = step (target - 1 / (1 + exp(-(score + square_norm delta)))).
 
     It lies between 0 and the explicit step: Newton's method, kept within that interval.
     """

@@ -1,4 +1,4 @@
-"""The gradients of a bank's answers in the rows, and in what other heads told it of them.
+"""The gradients of a bank's answers in the rows, and in the votes of other heads for them.
 
 Linear learners on the shared features, temperatures, stackers and shares are smooth; neighbours
 are constant but where the nearest ones change. `wide_gradients` has what is made of wide rows.
@@ -32,7 +32,7 @@ class BankGradient(NamedTuple):
 def class_gradient(
     view: ClassView, x: Float64Array, direction: Float64Array, external: Float64Array | None
 ) -> BankGradient:
-    """That of sum_k direction_k log p_k for a row x (d,); direction (K,) sums to zero.
+    """Returns that of sum_k direction_k log p_k for a row x (d,); direction (K,) sums to zero.
 
     external: (voters, K) scores of the row, as `view.predict_classes` takes them.
     """
@@ -51,7 +51,7 @@ def class_gradient(
 
 
 def value_gradient(view: ValueView, x: Float64Array, external: Float64Array | None) -> BankGradient:
-    """That of the value predicted for a row x (d,), in units of the target.
+    """Returns that of the value predicted for a row x (d,), in units of the target.
 
     external: (voters,) values for the row.
     """
@@ -94,7 +94,7 @@ def _of_row(
     made: _Made,
     of_scores: Float64Array,
 ) -> Float64Array:
-    """The gradient (d,) of sum of of_scores (learners, K) times the learners' scores."""
+    """Returns the gradient (d,) of sum of of_scores (learners, K) times the learners' scores."""
     of_columns = _through(inputs.features, learners, made.phi[0], made.Z, of_scores)
     if inputs.moments is None:
         return of_columns[: len(x)]  # what comes after them are lags
@@ -112,7 +112,7 @@ def _through(
     Z: Float64Array,
     of_scores: Float64Array,
 ) -> Float64Array:
-    """The part of the linear learners, (C,) in the columns."""
+    """Returns the part of the linear learners, (C,) in the columns."""
     d, m = features.W.shape
     of_phi, start = np.zeros(features.dimension), 0
     classes = of_scores.shape[1]
@@ -131,7 +131,7 @@ def _through(
 def _of_scores(
     c: Combination, scores: Float64Array, awake: NDArray[np.bool_], direction: Float64Array
 ) -> Float64Array:
-    """The gradient (E, K) of sum_k direction_k log P_k in experts' scores (E, K).
+    """Returns the gradient (E, K) of sum_k direction_k log P_k in experts' scores (E, K).
 
     As `combination` has it: u the scores less their mean, q_e = softmax(beta_e u_e),
     q_s = softmax(sum_e a_se beta_e u_e) and P = sum w q / sum w over all that speak.
@@ -157,7 +157,7 @@ def _of_scores(
 
 
 def _of_values(c: ValueCombination, awake: NDArray[np.bool_]) -> Float64Array:
-    """The derivative (E,) of the answer in each expert's value; see `values`."""
+    """Returns the derivative (E,) of the answer in each expert's value; see `values`."""
     stackers, experts = c.a.shape
     speaks = np.concatenate([awake, np.ones(stackers, np.bool_)])
     w = np.where(speaks, c.weight, 0.0)

@@ -1,4 +1,4 @@
-"""What a bank makes of rows before all learning: few dense columns, and sparse rows beside.
+"""The inputs of a bank's learners: few dense columns, and the sparse rows themselves.
 
 Dense rows of at most MAX_WIDTH columns are taken as they are. Sparse rows and wider dense ones
 become hashed columns for the second-order learners (`hashing`), and stay sparse for the diagonal
@@ -21,7 +21,7 @@ MAX_WIDTH = 256
 
 
 class InputView(NamedTuple):
-    """What a view keeps of inputs. moments: of hashed columns, None where rows are narrow."""
+    """What a view keeps of inputs. moments: of hashed columns, None if rows are narrow."""
 
     features: FeatureMap
     moments: Moments | None
@@ -48,11 +48,11 @@ class Inputs:
         return _transform(self.features, Z, more), sparse
 
     def view(self) -> InputView:
-        """The inputs as they are now, for `inputs_of`."""
+        """Returns the inputs as they are now, for `inputs_of`."""
         return InputView(self.features, None if self.hashed is None else self.hashed.view())
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All of it as plain arrays; the features are those of the seed."""
+        """Returns the state as plain arrays, without the features, which the seed determines."""
         return {} if self.hashed is None else self.hashed.state()
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -64,7 +64,7 @@ class Inputs:
 def inputs_of(
     view: InputView, X: Matrix, more: Float64Array | None = None
 ) -> tuple[Float64Array, SparseRows | None]:
-    """What `Inputs.absorb` would give for each row, if it came next."""
+    """Returns what `Inputs.absorb` would give for each row, if it came next."""
     if view.moments is None:
         return _transform(view.features, X, more), None
     sparse = as_sparse(X)
@@ -78,7 +78,7 @@ def _transform(features: FeatureMap, Z: Matrix, more: Float64Array | None) -> Fl
 
 
 def as_sparse(X: Matrix) -> SparseRows:
-    """The rows without their zeros."""
+    """Returns the rows without their zeros."""
     if isinstance(X, SparseRows):
         return X
     row, column = np.nonzero(X)

@@ -33,19 +33,19 @@ class LabelHistory:
         self._markov = float(np.exp(-1.0 / MARKOV_HORIZON))
 
     def meet(self, classes: int) -> None:
-        """Have so many classes."""
+        """Grow to this many classes."""
         more = classes - self.counts.shape[1]
         self.counts = np.pad(self.counts, ((0, 0), (0, more)))
         self.table = np.pad(self.table, ((0, more), (0, more)))
 
     def scores(self) -> Float64Array:
-        """The scores (experts, K) for the next row."""
+        """Returns the scores (experts, K) for the next row."""
         table = self.table[self.last] if self.last >= 0 else np.zeros(self.table.shape[1])
         scores: Float64Array = np.log(np.concatenate([self.counts, table[None]]) + ONE_OF)
         return scores
 
     def absorb(self, y: NDArray[np.int64], weight: Float64Array) -> Float64Array:
-        """The scores (n, experts, K) before each label; then the labels are learned."""
+        """Learns labels; returns the scores (n, experts, K) before each label."""
         scores = np.empty((len(y), len(NAMES), self.counts.shape[1]))
         for i, (label, count) in enumerate(zip(y.tolist(), weight.tolist(), strict=True)):
             scores[i] = self.scores()
@@ -58,7 +58,7 @@ class LabelHistory:
         return scores
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All of it as plain arrays."""
+        """Returns the state as plain arrays."""
         return {
             "history_counts": self.counts.copy(),
             "history_table": self.table.copy(),

@@ -33,7 +33,7 @@ class Places:
         self._found = np.zeros(0, np.int64)
 
     def meet(self, classes: int) -> None:
-        """Have so many classes."""
+        """Grow to this many classes."""
         more = classes - len(self.table)
         self.table = np.pad(self.table, ((0, more), (0, more)))
         self._found = self.most_frequent()
@@ -46,7 +46,7 @@ class Places:
     def absorb(
         self, predicted: NDArray[np.int64], y: NDArray[np.int64]
     ) -> NDArray[np.int64] | None:
-        """The place (K,) of each class, once they are found; the learner is to say them then.
+        """Returns the place (K,) of each class once they are found; the learner predicts them then.
 
         predicted, y: (n,) the learner's classes for rows, and their labels.
         """
@@ -74,7 +74,7 @@ class Places:
         )
 
     def state(self, name: str) -> dict[str, NDArray[Any]]:
-        """All of it as plain arrays."""
+        """Returns the state as plain arrays."""
         return {
             f"{name}_table": self.table.copy(),
             f"{name}_advantage": np.array([self.advantage]),

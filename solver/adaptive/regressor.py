@@ -27,7 +27,7 @@ from solver.prepare.scale import (
 from solver.rows.matrix import Matrix, n_rows, take_rows
 from solver.rows.sample_weights import Weights, as_numbers, weights_of
 
-# With `temporal`, so many values before a row are features of it.
+# With `temporal`, this many values before a row are features of it.
 LAGS = 3
 
 
@@ -99,7 +99,7 @@ class AdaptiveRegressor:
         external: Float64Array | None = None,
         weight: Weights = None,
     ) -> Float64Array:
-        """The values (n,) of rows before each one's own target; then the rows are learned.
+        """Learns rows; returns the values (n,) of rows before each one's own target.
 
         external: (n, experts) values by the external experts, made before the rows' targets were
         used; NaN where there is nothing to say. The first row of all has NaN. weight: how much
@@ -188,7 +188,7 @@ class AdaptiveRegressor:
         )
 
     def standing(self) -> Standing:
-        """What each learner is worth.
+        """Returns the weight and losses of each learner.
 
         Losses are squared errors of targets in the units that they were learned in
         (`target_scale`).
@@ -202,7 +202,7 @@ class AdaptiveRegressor:
         return own + sum(array.nbytes for array in self.combination)
 
     def _kinds(self) -> list[dict[str, Any]]:
-        """The parameters of each learner, in the order of the weights."""
+        """Returns the parameters of each learner, in the order of the weights."""
         kinds: list[dict[str, Any]] = list(self.settings.learners(wide=self.inputs.wide))
         kinds += [{"learner": "last value"}] if self.temporal else []
         kinds += [{"learner": name, "external": True} for name in self.external]
@@ -213,7 +213,7 @@ class AdaptiveRegressor:
         return kinds
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All that `restore` needs to go on bit for bit, as plain arrays."""
+        """Returns all that `restore` needs to go on bit for bit, as plain arrays."""
         arrays = {"counts": np.array([self.samples], np.int64), "last": self.last.copy()}
         arrays |= (
             self.inputs.state() | self.learners.state() | self.losses.state() | self.scale.state()

@@ -50,7 +50,7 @@ _KINDS: dict[Loss, int] = {"square": _SQUARE, "hinge": _HINGE, "logistic": _LOGI
 # In deviations of the target.
 HUBER = 0.2
 CHUNK = 32
-# Up to so many rows, passes over half of P cost less than a product of matrices.
+# Up to this many rows, passes over half of P cost less than a product of matrices.
 FEW = 4
 REFRESH = 65_536
 
@@ -88,7 +88,7 @@ class RidgeLearners:
         return self.P.nbytes + self.gains.nbytes + self.W.nbytes + self._work.nbytes
 
     def absorb(self, Phi: Float64Array, Y: Float64Array, weight: Float64Array) -> Float64Array:
-        """The answers (n, learners, K) before each row's own target; then the rows are learned.
+        """Learns rows; returns the answers (n, learners, K) before each row's own target.
 
         weight: (n,) of the rows. The rows must not go beyond the end of a chunk.
         """
@@ -130,7 +130,7 @@ class RidgeLearners:
 
 
 def bounded(P: Float64Array, largest: float) -> Float64Array:
-    """The symmetric matrix nearest to P whose eigenvalues lie in [1e-14, 1] largest."""
+    """Returns the symmetric matrix nearest to P whose eigenvalues lie in [1e-14, 1] largest."""
     values, vectors = np.linalg.eigh((P + P.T) / 2.0)
     root = vectors * np.sqrt(np.clip(values, 1e-14 * largest, largest))
     nearest: Float64Array = root @ root.T

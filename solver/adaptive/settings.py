@@ -1,6 +1,6 @@
 """What a bank is made of, and the defaults of both tasks.
 
-A geometric grid of steps, horizons and losses stands for every choice that a stream would want
+A geometric grid of steps, horizons and losses covers every choice that a stream may need
 made. Linear learners cost next to nothing and are what noisy linear concepts need; short
 horizons are for fast drift, an infinite one for streams that stay what they are.
 """
@@ -110,7 +110,7 @@ NO_PINS = Pins()
 
 
 def pinned(settings: Settings, pins: Pins) -> Settings:
-    """The settings with these parts in place of their own, on every span of features."""
+    """Returns the settings with these parts in place of their own, on every span of features."""
     if pins.horizons is not None:
         known = {(one.span, one.horizon): one for one in settings.ridge}
         losses = settings.ridge[0].losses
