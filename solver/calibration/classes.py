@@ -34,7 +34,7 @@ _FITTED = 256
 class ClassConfidence:
     """An immutable picture of a calibration.
 
-    scaling: None where scores are logarithms of probabilities. misses: alpha of each confidence.
+    scaling: None if scores are logarithms of probabilities. misses: alpha of each confidence.
     recent: (ROWS, at most 1,000) columns of the last rows. totals: over all rows.
     """
 
@@ -57,7 +57,7 @@ class ClassConfidence:
         return Scaling(self.scaling.slope, np.pad(self.scaling.offset, (0, missing)))
 
     def sets(self, probability: Float64Array, confidence: float) -> NDArray[np.bool_]:
-        """Which classes, (n, K), are in the prediction sets: the likeliest one always is."""
+        """Returns which classes, (n, K), are in the prediction sets; the likeliest always is."""
         limit = threshold(self.recent[SCORE], self.misses, confidence)
         inside = 1.0 - probability <= limit
         inside[np.arange(len(inside)), np.argmax(probability, axis=1)] = True
@@ -70,7 +70,7 @@ class ClassConfidence:
 
 
 class ClassCalibration:
-    """Takes in scores and labels; `view` is what there is to know by them.
+    """Takes scores and labels; `view` is the calibration that follows from them.
 
     own: whether the scores are logarithms of probabilities already, up to a constant a row.
     """
@@ -123,7 +123,7 @@ class ClassCalibration:
         )
 
     def _joined(self, classes: int) -> tuple[Float64Array, NDArray[np.int64]]:
-        """What waits, as wide as its widest part and `classes` at least."""
+        """Returns what waits, as wide as its widest part and `classes` at least."""
         width = max([classes, *(part.shape[1] for part, _ in self._waiting)])
         parts = [_widened(part, width) for part, _ in self._waiting]
         codes = [part for _, part in self._waiting]
@@ -131,7 +131,7 @@ class ClassCalibration:
         return np.concatenate([empty[0], *parts]), np.concatenate([empty[1], *codes])
 
     def _fitted(self, scores: Float64Array, codes: NDArray[np.int64]) -> Scaling | None:
-        """The scaling of the last decisions, of those whose class was known."""
+        """Returns the scaling of the last decisions, of those whose class was known."""
         width = scores.shape[1]
         inside = codes < width
         known = inside & ~np.isnan(scores[np.arange(len(codes)), np.where(inside, codes, 0)])
@@ -162,7 +162,7 @@ class ClassCalibration:
         return {name: array.copy() for name, array in arrays.items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state; an empty one, as older versions saved it, begins anew."""
+        """Take over a state; an empty one, as older versions saved it, starts over."""
         if "misses" not in state:
             return
         arrays = {name: np.array(array) for name, array in state.items()}
@@ -187,7 +187,7 @@ def _without_nan(scores: Float64Array) -> Float64Array:
 
 
 def _with_nan(scores: Float64Array) -> Float64Array:
-    """Inverse of `_without_nan`."""
+    """Inverts `_without_nan`."""
     return np.where(np.isneginf(scores), np.nan, scores)
 
 

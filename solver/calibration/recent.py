@@ -1,4 +1,4 @@
-"""The last columns of a stream of numbers, as arrays that nobody changes."""
+"""The last columns of a stream of numbers, as arrays that do not change."""
 
 import numpy as np
 

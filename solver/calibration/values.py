@@ -48,7 +48,7 @@ class ValueConfidence:
         self.sums, self.widths = sums, widths
 
     def half_width(self, confidence: float) -> float:
-        """How far an interval reaches to either side; inf where there are too few targets."""
+        """Returns how far an interval reaches to either side; inf with too few targets."""
         return max(0.0, threshold(self.recent[0], self.misses, confidence))
 
     @property
@@ -75,7 +75,7 @@ class ValueConfidence:
 
 
 class ValueCalibration:
-    """Takes in predictions and targets; `view` is what there is to know by them."""
+    """Takes predictions and targets; `view` is the calibration that follows from them."""
 
     def __init__(self) -> None:
         nothing = np.zeros(_LEVELS), np.zeros((2, _LEVELS))
@@ -134,7 +134,7 @@ class ValueCalibration:
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state; an empty one, as older versions saved it, begins anew."""
+        """Take over a state; an empty one, as older versions saved it, starts over."""
         if "misses" not in state:
             return
         arrays = {name: np.array(array) for name, array in state.items()}

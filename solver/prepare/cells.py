@@ -21,7 +21,7 @@ MOMENT_COLUMNS = 5
 class Cells(NamedTuple):
     """Rows of n samples with k values each.
 
-    names: of the columns; None where they are known by their places. numbers: (n, k) float64,
+    names: of the columns; None if they are known by their places. numbers: (n, k) float64,
     finite or NaN where there is no number. texts: those that occur. text: (n, k) int32, each
     value's place in the texts, NO_TEXT where it is none. given: (n, k) bool, whether the row has
     the name at all. whole: whether the names are a table's, and so every row's.
@@ -35,7 +35,7 @@ class Cells(NamedTuple):
     whole: bool = True
 
     def rows(self, start: int, stop: int) -> "Cells":
-        """Some of the rows."""
+        """Returns some of the rows."""
         part = slice(start, stop)
         return self._replace(
             numbers=self.numbers[part], text=self.text[part], given=self.given[part]
@@ -43,7 +43,7 @@ class Cells(NamedTuple):
 
 
 def cells_of_numbers(names: tuple[str, ...] | None, numbers: Float64Array) -> Cells:
-    """Rows (n, k) of numbers, NaN where one is missing."""
+    """Returns rows (n, k) of numbers, NaN where one is missing."""
     return Cells(
         names,
         numbers,
@@ -75,7 +75,7 @@ def cells_of_rows(rows: Sequence[Mapping[str, Any]]) -> Cells:
 
 
 def joined(parts: Sequence[Cells]) -> Cells:
-    """The rows of all parts, whose columns have the same names, one after another."""
+    """Returns the rows of all parts, whose columns have the same names, one after another."""
     place: dict[str, int] = {}
     text = []
     for part in parts:
@@ -92,7 +92,7 @@ def joined(parts: Sequence[Cells]) -> Cells:
 
 
 def text_of(number: float) -> str:
-    """A number as the text of a category: whole numbers without a point."""
+    """Returns a number as the text of a category: whole numbers without a point."""
     return str(int(number)) if number.is_integer() else repr(number)
 
 
@@ -116,7 +116,7 @@ def seconds_of(text: str) -> float:
 
 
 def seconds_of_date(value: object) -> float | None:
-    """The seconds since 1970 of a date, or of a date and time; None for anything else."""
+    """Returns the seconds since 1970 of a date, or of a date and time; None for anything else."""
     return seconds_of(value.isoformat()) if isinstance(value, date) else None
 
 

@@ -52,7 +52,7 @@ class Layout(NamedTuple):
 
 
 def layout_of(kinds: Sequence[Kind], *, indicators: bool = False) -> Layout:
-    """The layout of rows with columns of these kinds, in their order."""
+    """Returns the layout of rows with columns of these kinds, in their order."""
     numbers = tuple(j for j, kind in enumerate(kinds) if kind == "number")
     categories = tuple(j for j, kind in enumerate(kinds) if kind == "category")
     slots = (MOST_SLOTS,) * len(categories)
@@ -60,7 +60,7 @@ def layout_of(kinds: Sequence[Kind], *, indicators: bool = False) -> Layout:
 
 
 def own_codes(slots: int) -> int:
-    """How many codes have a slot that no other code shares."""
+    """Returns how many codes have a slot that no other code shares."""
     return slots - max(1, slots // 4)
 
 
@@ -92,7 +92,7 @@ class Preparation:
         return PreparationView(self.layout, copied(self.moments), self.outliers)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All that `restore` needs to go on bit for bit, as plain arrays."""
+        """Returns all that `restore` needs to go on bit for bit, as plain arrays."""
         return moments_arrays("prepare_", self.moments)
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:

@@ -19,7 +19,7 @@ class Influence(NamedTuple):
 
     feature: its name, or its place in rows without names. category: one of its texts, for which a
     gradient is that of being it (1) or not (0). gradient: in the feature's unit; of a timestamp in
-    a second. deviation: of the feature so far; None where rows are learned as they come.
+    a second. deviation: of the feature so far; None if rows are learned as they come.
     """
 
     feature: str | int
@@ -44,7 +44,7 @@ class _Source(NamedTuple):
 def influences(
     form: RowForm, preparation: PreparationView | None, row: Float64Array, gradient: Float64Array
 ) -> list[Influence]:
-    """The influences of features, the largest first; those that are zero are left out.
+    """Returns the influences of features, the largest first; those that are zero are left out.
 
     row: (columns,) numbers and codes, as `RowForm.encoded` gives them. gradient: (width,) in the
     row as heads see it.
@@ -102,7 +102,7 @@ def _of_numbers(
 
 
 def _by_second(columns: Float64Array) -> Float64Array:
-    """The derivative of `cells.moment_columns` in the seconds, of its own values."""
+    """Returns the derivative of `cells.moment_columns` in the seconds, of its own values."""
     if np.isnan(columns).any():
         return np.zeros(MOMENT_COLUMNS)
     day_sin, day_cos, week_sin, week_cos, _ = columns.tolist()

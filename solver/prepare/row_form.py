@@ -35,7 +35,7 @@ class Preparing(NamedTuple):
 
 
 class AnotherKind(ValueError):
-    """Rows of another kind than those of the first sample. must: what rows must be instead."""
+    """Rows of another kind than those of the first sample. must: the kind that they must have."""
 
     def __init__(self, message: str, must: str) -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ class AnotherKind(ValueError):
 class RowForm(NamedTuple):
     """What a model's rows are after some samples; nothing is settled before the first.
 
-    prepare: None where rows are learned as they come. width: numbers in a row where rows are
+    prepare: None if rows are learned as they come. width: numbers in a row where rows are
     arrays. schema: where they are a table. sparse: whether they are sparse rows by name.
     """
 
@@ -71,7 +71,7 @@ class RowForm(NamedTuple):
 
     @property
     def layout(self) -> Layout | None:
-        """Of the numbers and codes that `encoded` gives; None where there are none."""
+        """Of the numbers and codes that `encoded` gives; None if there are none."""
         indicators = self.prepare is not None and self.prepare.missing == "indicator"
         if self.schema is not None:
             return layout(self.schema, indicators=indicators)
@@ -80,7 +80,7 @@ class RowForm(NamedTuple):
         return layout_of(["number"] * self.width, indicators=indicators)
 
     def after(self, rows: Rows) -> "RowForm":
-        """The form after some more rows to learn. Raises Misfit, AnotherKind.
+        """Returns the form after some more rows to learn. Raises Misfit, AnotherKind.
 
         A sequence of blocks gives the same, however it is cut.
         """
@@ -96,7 +96,7 @@ class RowForm(NamedTuple):
         return form._extended(rows)
 
     def for_good(self) -> "RowForm":
-        """The form, whose columns no further sample changes."""
+        """Returns the form, whose columns no further sample changes."""
         if self.schema is None or self.schema.settled:
             return self
         return self._replace(schema=self.schema._replace(samples=SETTLING))
@@ -135,7 +135,7 @@ class RowForm(NamedTuple):
         return self._replace(schema=schema)
 
     def _begins_sparse(self, rows: Rows) -> bool:
-        """Whether the first rows are sparse without a look at them."""
+        """Returns whether the first rows are sparse without a look at them."""
         if self.begun or isinstance(rows, np.ndarray) or rows.names is None:
             return False
         if self.prepare is None:
@@ -183,7 +183,7 @@ def _numbers_like(rows: Cells) -> Schema:
 
 
 def sparse_rows(rows: Rows) -> NamedRows:
-    """Rows that fit a model of sparse rows, without their zeros."""
+    """Returns rows that fit a model of sparse rows, without their zeros."""
     if isinstance(rows, Cells):
         return named_columns(list(rows.names or ()), np.nan_to_num(rows.numbers))
     assert isinstance(rows, NamedRows)
@@ -195,7 +195,7 @@ def _schema_after(schema: Schema, rows: Rows) -> Schema | None:
 
 
 def _cells(rows: Rows, schema: Schema) -> Cells:
-    """Rows as those of a table; only one of them if it has a name that the table lacks.
+    """Returns rows as those of a table; only one of them if it has a name that the table lacks.
 
     So no request reserves room for more names than the table has.
     """

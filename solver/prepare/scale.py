@@ -85,7 +85,7 @@ class Moments(NamedTuple):
 
 
 def no_moments(d: int) -> Moments:
-    """The moments of d columns before any value."""
+    """Returns the moments of d columns before any value."""
     zeros = {field: np.zeros(d) for field in Moments._fields if field != "run"}
     return Moments(**zeros, run=np.zeros(d, np.int64))
 
@@ -97,7 +97,7 @@ def copied(moments: Moments) -> Moments:
 
 
 def moments_arrays(name: str, moments: Moments) -> dict[str, NDArray[Any]]:
-    """A copy, as named plain arrays."""
+    """Returns a copy, as named plain arrays."""
     return {f"{name}{field}": array.copy() for field, array in moments._asdict().items()}
 
 
