@@ -30,7 +30,7 @@ def compiled(function: Function) -> Function:
     """Compile for callers from Python: cached on disk, without the interpreter lock.
 
     The function makes no arrays: it counts no references to those that it is given, which saves an
-    eighth of the compilation and up to a third of the time of a call. What it gives back must not
+    eighth of the compilation and up to a third of the time of a call. What it returns must not
     be an array, not even inside a tuple, unless its caller counts no references either.
 
     numba's cache on disk notices an edit in the function's own file only, so the cache directory

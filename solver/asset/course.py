@@ -31,7 +31,7 @@ class Course:
         self.begin(1, 0)
 
     def begin(self, count: int, width: int) -> None:
-        """Return to step 0, with so many machines on so many features."""
+        """Return to step 0. count: of machines. width: the number of features."""
         self._machines = no_machines(count, width, self.rule.averages)
         self.progress = no_progress()
 
@@ -48,7 +48,7 @@ class Course:
 
     @property
     def horizon(self) -> int | None:
-        """In samples; None where steps fall for ever."""
+        """In samples; None if steps fall for ever."""
         return int(self.rule.horizon) if self.rule.horizon < math.inf else None
 
     @property
@@ -62,7 +62,7 @@ class Course:
         return sum(array.nbytes for array in [*self._machines, *self.progress])
 
     def widen(self, width: int) -> None:
-        """Add columns up to so many features."""
+        """Add columns up to this number of features."""
         self._machines = widened_machines(self._machines, width)
 
     def meet_class(self) -> None:

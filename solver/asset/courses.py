@@ -23,7 +23,7 @@ from solver.asset.subgradient import Algorithm, StepRule, step_rule
 RATE = 0.3
 # A mistake counts half after 700 samples.
 KEPT = 0.999
-# One absurd target is no more than so many mistakes.
+# An absurd target counts as at most this many mistakes.
 LARGEST_LOSS = 10.0
 # In samples; with None, steps shrink for ever.
 Horizon: TypeAlias = Literal["auto"] | int | None
@@ -74,7 +74,7 @@ class Courses:
         self.lost, self._known = np.zeros(len(rules)), 0
 
     def begin(self, count: int, width: int) -> None:
-        """Return to step 0, with so many machines on so many features."""
+        """Return to step 0. count: of machines. width: the number of features."""
         for course in self.each:
             course.begin(count, width)
         self.lost, self._known = np.zeros(len(self.each)), 0
@@ -101,7 +101,7 @@ class Courses:
         return sum(course.nbytes for course in self.each) + self.lost.nbytes
 
     def widen(self, width: int) -> None:
-        """Add columns up to so many features."""
+        """Add columns up to this number of features."""
         for course in self.each:
             course.widen(width)
 

@@ -49,7 +49,7 @@ _BLOCK_ROWS = 256
 
 
 def check_kernel(kind: FeatureKind, kernel: Kernel) -> None:
-    """Raise ValueError where this kind of features does not exist for the kernel."""
+    """Raise ValueError if this kind of features does not exist for the kernel."""
     if kind not in ("fourier", "nystrom", "identity"):
         raise ValueError(f"features is {kind!r}; it must be one of fourier, nystrom, identity")
     if kind == "fourier" and kernel.type != "rbf":
@@ -172,7 +172,7 @@ def map_arrays(features: FeatureMap) -> dict[str, NDArray[Any]]:
 def map_from_arrays(
     kind: FeatureKind, kernel: Kernel, seed: int, arrays: Mapping[str, NDArray[Any]]
 ) -> FeatureMap | None:
-    """Returns a copy of the map that `map_arrays` described, None where the arrays have none."""
+    """Returns a copy of the map that `map_arrays` described, None if the arrays have none."""
     if kind == "fourier" and "frequency" in arrays:
         frequency, phase, origin = (
             np.array(arrays[name]) for name in ("frequency", "phase", "origin")

@@ -34,7 +34,7 @@ class AssetEstimator(KernelParameters):
         gamma is that of the first call's rows.
     lam: lambda > 0. average, average_from, horizon: see `asset.learner.Asset`.
     epochs: the number of passes of `fit`.
-    n_parallel: `fit` learns so many times on the same features, each time in an order of its own,
+    n_parallel: `fit` learns this many times on the same features, each time in another order,
         and the model is the average of all (P3's conclusion, `asset.merge`), whose variance is that
         of one run divided by their number. They are run one after another.
     random_state: that of landmarks or frequencies, and of the order of samples in `fit`.
@@ -94,7 +94,7 @@ class AssetEstimator(KernelParameters):
         check_positive("lam", self.lam)
 
     def _check_single(self) -> None:
-        """Raise ValueError where several runs are asked for of samples that come once."""
+        """Raise ValueError if several runs are asked for of samples that come once."""
         if self.n_parallel != 1:
             raise ValueError("n_parallel is of fit, which can shuffle: partial_fit takes 1")
 
@@ -135,7 +135,7 @@ class AssetEstimator(KernelParameters):
             self._learner = merge(runs)
 
     def _kept_features(self, X: Matrix) -> Float64Array | None:
-        """Returns the features of all rows, or None where it does not pay to keep them."""
+        """Returns the features of all rows, or None if it does not pay to keep them."""
         n, features = n_rows(X), self._learner.features
         assert features is not None
         few = 8 * n * dimension_of(features) <= _KEPT_BYTES

@@ -97,7 +97,7 @@ class KernelParameters(BaseEstimator):
         return as_matrix(X), np.asarray(y, np.float64)
 
     def _kernel_for(self, X: Matrix) -> Kernel:
-        """Returns the kernel, with gamma as a number. Raises ValueError where values overflow."""
+        """Returns the kernel, with gamma as a number. Raises ValueError if values overflow."""
         gamma = gamma_from_rows(X) if self.gamma == "auto" else float(self.gamma)
         kernel = Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))  # type: ignore[arg-type]
         check_norms(kernel, X)

@@ -18,7 +18,7 @@ _LARGEST_WEIGHT = 1e12
 class Counted(NamedTuple):
     """The samples that count.
 
-    rows: (n,) their numbers, ascending. weight: (n,) > 0; None where all count 1.
+    rows: (n,) their numbers, ascending. weight: (n,) > 0; None if all count 1.
     """
 
     rows: NDArray[np.int64]
@@ -32,7 +32,7 @@ class Counted(NamedTuple):
 def counted(sample_weight: Any, n: int) -> Counted:
     """Returns which of n samples count, and how much, by scikit-learn's `sample_weight`.
 
-    A sample of weight zero is left out. Raises ValueError where a weight is not a finite number,
+    A sample of weight zero is left out. Raises ValueError if a weight is not a finite number,
     is below zero or beyond what can be learned, and where all are zero.
     """
     if sample_weight is None:

@@ -22,7 +22,7 @@ from solver.working_set.ball import OnlineBall, novelty_of
 from solver.working_set.learner import Algorithm
 from solver.working_set.view import dual_coefficients, expansion
 
-# `offset_` is a quantile of the scores that so many of the last samples had.
+# The number of last samples whose scores give the quantile `offset_`.
 RECENT = 1000
 # The number of rows that are passed to the ball at a time.
 _PART = 8192

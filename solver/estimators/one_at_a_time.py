@@ -5,7 +5,7 @@ from typing import ClassVar
 
 
 class OneAtATime:
-    """Rows that are dicts; what is said of lists of dicts in `StreamEstimator` holds for each.
+    """Rows that are dicts; each is treated like the dicts in a list by `StreamEstimator`.
 
     River is not imported. If it has been when an estimator is made, the class is registered with
     it as a virtual subclass, since its metrics check models by `isinstance`.

@@ -34,7 +34,7 @@ from solver.semiparametric.view import SemiparametricView, predict_semiparametri
 
 
 class TrainingSamples(NamedTuple):
-    """Rows (M, d), targets (M,) and weights (M,), None where all count 1, as `fit` took them."""
+    """Rows (M, d), targets (M,) and weights (M,), None if all count 1, as `fit` took them."""
 
     X: Matrix
     y: Float64Array

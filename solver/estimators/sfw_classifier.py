@@ -48,7 +48,7 @@ class SFWClassifier(OneVersusOneClassifier, CalibratedClasses):
     max_size: the bound on the samples in the set, None for no bound.
     gram_bytes_max: the bytes of kernel values that are kept. The matrix of n samples takes 4 n^2
         bytes for rbf up to C = 4096, otherwise 8 n^2; a larger set keeps some of its rows, and
-        computes others anew when a step asks for them.
+        computes others again when a step asks for them.
     epochs: the number of passes of `fit`.
     class_weight: as in scikit-learn; "balanced" for `fit` only. A sample's slack costs C times the
         weight of its class and its own.
@@ -221,7 +221,7 @@ class SFWClassifier(OneVersusOneClassifier, CalibratedClasses):
         self._meet_classes(self.classes_, weights)
 
     def _largest_weight(self, weights: Float64Array) -> float:
-        """The largest weight of a class, met or not."""
+        """Returns the largest weight of a class, met or not."""
         given = list(self.class_weight.values()) if isinstance(self.class_weight, dict) else []
         return float(max([*weights, *given]))
 

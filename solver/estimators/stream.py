@@ -159,7 +159,7 @@ class StreamEstimator(BaseEstimator):
         return self._of_kind(self._validated(X, reset=False) if rows is None else rows)
 
     def _of_kind(self, rows: Rows | SparseRows) -> Rows | SparseRows:
-        """Rows as sparse ones or not, as the first ones were. Raises ValueError."""
+        """Returns rows as sparse ones or not, as the first ones were. Raises ValueError."""
         if isinstance(rows, np.ndarray | SparseRows):
             return as_kind(self._sparse, rows)
         if self._sparse:
@@ -221,12 +221,12 @@ class StreamEstimator(BaseEstimator):
             self._learn(some, y[part], taught, weights_of(weight, part))
 
     def _head_answer(self, rows: Rows | SparseRows) -> HeadAnswer:
-        """What the model says of rows. Raises ValueError for those that do not fit."""
+        """Returns the model's answers for rows. Raises ValueError for those that do not fit."""
         with explaining():
             return self._model.view().predict(rows)
 
     def _explained(self, X: Any, most: int) -> Iterator[Explanation]:
-        """Why the model says what it says. Raises ValueError for rows that do not fit."""
+        """Yields why the model says what it says. Raises ValueError for rows that do not fit."""
         check_integer("most", most)
         rows = self._rows(X)
         with explaining():
@@ -234,7 +234,7 @@ class StreamEstimator(BaseEstimator):
 
 
 def gradient_of(explanation: Explanation, most: int) -> list[dict[str, Any]]:
-    """The features that move an answer most: feature, category, gradient, deviation."""
+    """Returns the features that move an answer most: feature, category, gradient, deviation."""
     return [influence._asdict() for influence in explanation.gradient[:most]]
 
 

@@ -56,7 +56,7 @@ def solve_pairs(
     starts: (pairs, n) weights >= 0, see `solve_dual.solve_dual`.
     observe, clock: see `frank_wolfe.driver.solve`.
 
-    Raises ValueError where `cache_bytes` does not hold two kernel rows.
+    Raises ValueError if `cache_bytes` does not hold two kernel rows.
     """
     order = np.argsort(codes, kind="stable")
     ends = np.concatenate([[0], np.cumsum(np.bincount(codes))])

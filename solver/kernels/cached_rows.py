@@ -41,7 +41,7 @@ class KernelRows:
     rows: prepared by `kernels.prepared_rows.prepare_rows`.
     cache_bytes: the budget of cached rows; the least recently used rows are dropped beyond it.
 
-    Raises ValueError where the budget does not hold two rows.
+    Raises ValueError if the budget does not hold two rows.
     """
 
     def __init__(self, kernel: Kernel, rows: Rows, cache_bytes: int) -> None:

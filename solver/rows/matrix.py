@@ -148,7 +148,7 @@ def concatenate_rows(parts: Sequence[Matrix]) -> Matrix:
 
 
 def check_same_kind(first: Matrix, other: Matrix) -> None:
-    """Raise TypeError where one matrix is dense and the other sparse."""
+    """Raise TypeError if one matrix is dense and the other sparse."""
     if isinstance(first, SparseRows) != isinstance(other, SparseRows):
         kind, given = ("sparse", "dense") if isinstance(first, SparseRows) else ("dense", "sparse")
         raise TypeError(f"the first rows were {kind}, these are {given}: a model takes one kind")
@@ -186,7 +186,7 @@ def rows_to_arrays(name: str, X: Matrix) -> dict[str, NDArray[Any]]:
 
 
 def rows_from_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> Matrix | None:
-    """Returns a copy of the rows that `rows_to_arrays` named so, None where there are none."""
+    """Returns a copy of the rows that `rows_to_arrays` named so, None if there are none."""
     if name in arrays:
         return np.array(arrays[name])
     if f"{name}_indptr" not in arrays:

@@ -1,4 +1,4 @@
-"""Sample weights: how much each sample counts, (n,) float64 > 0, or None where all count 1."""
+"""Sample weights: how much each sample counts, (n,) float64 > 0, or None if all count 1."""
 
 from collections.abc import Sequence
 

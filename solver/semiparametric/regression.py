@@ -103,7 +103,7 @@ def solve_semiparametric(
         point where it returns True, and without a solution where it raises.
     trace: whether the solution keeps its trace. weight: (M,) how much each sample counts, > 0.
 
-    Raises ValueError where cache_bytes holds fewer than two kernel rows, and where a working set
+    Raises ValueError if cache_bytes holds fewer than two kernel rows, and where a working set
     has fewer samples than there are basis functions.
     """
     kernel = settings.kernel

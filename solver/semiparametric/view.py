@@ -91,7 +91,7 @@ def view_from_arrays(
 ) -> SemiparametricView:
     """Returns the view that `view_to_arrays` described; its predictions are the same bit for bit.
 
-    Raises ValueError where the arrays contain no support vectors.
+    Raises ValueError if the arrays contain no support vectors.
     """
     kernel = Kernel(**data["kernel"])
     X = rows_from_arrays("X", arrays)

@@ -40,10 +40,10 @@ class Bank(Protocol):
         """Answers for rows before they are learned."""
 
     def view(self) -> Any:
-        """An immutable picture."""
+        """Returns an immutable picture."""
 
     def standing(self) -> Standing:
-        """What each learner is worth."""
+        """Returns the weight and losses of each learner."""
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Plain arrays."""
@@ -58,7 +58,7 @@ class BankPicture(NamedTuple):
     model: Any
 
     def predict(self, X: Matrix, votes: Float64Array | None = None) -> Answer:
-        """What the bank says of rows. votes: as of `BankLearner.absorb`."""
+        """Returns the bank's answers for rows. votes: as of `BankLearner.absorb`."""
         if isinstance(self.model, ClassView):
             return predict_classes(self.model, X, votes)
         return predict_values(self.model, X, votes)
@@ -70,18 +70,18 @@ class BankPicture(NamedTuple):
         self, x: Float64Array, direction: Float64Array, votes: Float64Array | None
     ) -> Gradient:
         """As of `class_head.LearnerView`."""
-        heard = None if votes is None else votes[0]
+        vote = None if votes is None else votes[0]
         if isinstance(self.model, ClassView):
             # Of two classes the scores are -f/2 and f/2 of f = log(p_1 / p_0).
             if len(direction) == 2:
                 direction = 0.5 * (direction[1] - direction[0]) * np.array([-1.0, 1.0])
-            return Gradient(*class_gradient(self.model, x, direction, heard))
-        found = value_gradient(self.model, x, heard)
+            return Gradient(*class_gradient(self.model, x, direction, vote))
+        found = value_gradient(self.model, x, vote)
         return Gradient(direction[0] * found.of_row, direction[0] * found.of_votes)
 
 
 class BankFigures(NamedTuple):
-    """A bank that has learned a sample, and what is told of it.
+    """A bank that has learned a sample, and figures for its description.
 
     picture: to predict with. learners: how many there are. work: multiplications of one more
     sample.
@@ -135,13 +135,13 @@ class BankLearner:
         return [Values(answers) if self.task == "regression" else answers]
 
     def picture(self) -> BankPicture | None:
-        """The bank as it is now; None before the first sample."""
+        """Returns the bank as it is now; None before the first sample."""
         if self.current is None or not self.current.samples:
             return None
         return BankPicture(self.current.view())
 
     def figures(self) -> BankFigures | None:
-        """Those of the bank as it is now; None before the first sample."""
+        """Returns the bank's figures; None before the first sample."""
         picture, bank = self.picture(), self.current
         if picture is None or bank is None:
             return None
@@ -155,7 +155,7 @@ class BankLearner:
         return self._cost
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Plain data and arrays from which `restore` goes on bit for bit."""
+        """Returns plain data and arrays from which `restore` goes on bit for bit."""
         if self.current is None:
             return {"begun": False}, {}
         return {"begun": True, "columns": self._columns}, self.current.state()

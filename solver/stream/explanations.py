@@ -21,7 +21,7 @@ _LEAST = 1e-300
 class Contest(NamedTuple):
     """The predicted class against the likeliest other one.
 
-    wanted, other: their numbers. log_odds: log(p_wanted / p_other); None where no probability is
+    wanted, other: their numbers. log_odds: log(p_wanted / p_other); None if no probability is
     known. slope: what log_odds rises by with the difference of their scores, 1 without.
     """
 
@@ -42,10 +42,10 @@ class Explaining(Sloped, Protocol):
     """A picture of a head that says why."""
 
     def contests(self, head_answer: HeadAnswer, /) -> Sequence[Contest] | None:
-        """One for each row to which the head had an answer; None where numbers are learned."""
+        """One for each row to which the head had an answer; None if numbers are learned."""
 
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
-        """The members' part for one row; None of a head that has no members."""
+        """Returns the members' part for one row; None of a head that has no members."""
 
 
 class Explanation(NamedTuple):
@@ -69,9 +69,9 @@ def explanations(
     head_answer: HeadAnswer,
     votes: Votes,
 ) -> Iterator[Explanation]:
-    """One for each row, made when it is asked for: the pulls of many members are large.
+    """Yields one for each row, made when it is asked for: the pulls of many members are large.
 
-    rows, X: as they were given, and as heads see them. votes: as the head was told.
+    rows, X: as they were sent, and as heads see them. votes: those that the head got.
     """
     own = heads[head]
     contests = own.contests(head_answer)
@@ -95,7 +95,7 @@ def contests_of(
 ) -> list[Contest]:
     """Of scores (n, K) and the classes (n,) predicted.
 
-    known: what turns scores into probabilities, and these; None where nothing does.
+    known: what turns scores into probabilities, and these; None if nothing does.
     """
     ranked = scores if known is None else known.probability
     found = []
@@ -111,7 +111,7 @@ def contests_of(
 
 
 def _direction(contest: Contest | None, head_answer: HeadAnswer) -> Float64Array:
-    """What the head's scores count in what is explained."""
+    """Returns what the head's scores count in what is explained."""
     if contest is None:
         return np.ones(1)
     assert head_answer.classes is not None
@@ -126,7 +126,7 @@ def _encoded(view: RowsView, rows: Rows | SparseRows, X: Float64Array) -> Float6
 
 
 def _dense(one: Matrix) -> Float64Array:
-    """The only row of a matrix, (d,)."""
+    """Returns the only row of a matrix, (d,)."""
     if not isinstance(one, SparseRows):
         return np.asarray(one[0], np.float64)
     part = slice(int(one.start[0]), int(one.stop[0]))
@@ -136,7 +136,7 @@ def _dense(one: Matrix) -> Float64Array:
 
 
 def _of_present(view: RowsView, x: Float64Array, gradient: Float64Array) -> list[Influence]:
-    """The influences of the features that a sparse row has, by what their values make."""
+    """Returns the influences of the features that a sparse row has, by what their values make."""
     names = None if view.names is None else view.names.names()
     place = np.flatnonzero((x != 0.0) & (gradient != 0.0))
     order = place[np.argsort(-np.abs(gradient[place] * x[place]), kind="stable")]

@@ -32,7 +32,7 @@ _MOST_COLUMNS = 2048
 
 
 class SetFigures(NamedTuple):
-    """A working set that has met a class, and what is told of it.
+    """A working set that has met a class, and figures for its description.
 
     picture: to predict with. members: the set of it. past_nbytes: see `KernelLearner`.
     search_work_per_sample: see `AutoWidths`; 0 where there is no search.
@@ -46,14 +46,14 @@ class SetFigures(NamedTuple):
 
 
 class KernelLearner(Generic[L]):
-    """A learner of a kernel. It listens to nobody.
+    """A learner of a kernel. It does not listen to other heads.
 
     kernel: with the gamma to begin with. auto: whether the first samples settle gamma. build:
     makes a fresh learner for a kernel. largest_product: of `kernels.bandwidth.gamma_from_rows`.
     horizon: of a working set with an rbf kernel, in samples (`working_set.auto_widths`); it is
     for dense rows of at most 2,048 numbers. With "auto", gamma is found as it is there.
-    gamma: the estimate so far; None where gamma is given. horizon: in how many samples members
-    fade at present; None where they do not.
+    gamma: the estimate so far; None if gamma is given. horizon: in how many samples members
+    fade at present; None if they do not.
     features: of sparse rows, one more than the largest feature number that was learned.
     """
 
@@ -86,7 +86,7 @@ class KernelLearner(Generic[L]):
 
     @property
     def current(self) -> L:
-        """The learner; another one whenever its widths are found anew."""
+        """The learner; another one whenever its widths are found again."""
         if self._fading is not None:
             return cast(L, self._fading.learner)
         learner = self._auto.learner if self._auto else self._fixed
@@ -127,7 +127,7 @@ class KernelLearner(Generic[L]):
         return 0 if self._following is None else self._following.past_nbytes
 
     def figures(self) -> SetFigures | None:
-        """Those of a working set as it is now; None before its first class."""
+        """Returns the figures of a working set; None before its first class."""
         learner = self.current
         assert isinstance(learner, WorkingSet)
         if not learner.n_classes:
@@ -139,7 +139,7 @@ class KernelLearner(Generic[L]):
         return SetFigures(picture, members, learner.summary(members), self.past_nbytes, work)
 
     def view(self) -> Any:
-        """An immutable view of the learner; of one whose members fade, a `TimedView`."""
+        """Returns an immutable view of the learner; of one whose members fade, a `TimedView`."""
         return self.current.view() if self._fading is None else self._fading.view()
 
     @property
@@ -181,7 +181,7 @@ class KernelLearner(Generic[L]):
         return AutoWidths(partial(_build_with, build, self._kernel), gamma, horizon)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Plain data and arrays from which `restore` goes on bit for bit."""
+        """Returns plain data and arrays from which `restore` goes on bit for bit."""
         own = self._following or self._auto or self.current
         return {"features": self.features}, own.state()
 
@@ -199,7 +199,7 @@ class KernelLearner(Generic[L]):
 
 
 def past_bytes(columns: int) -> int:
-    """The most bytes of the past that a horizon asks for, of dense rows."""
+    """Returns the most bytes of the past that a horizon asks for, of dense rows."""
     return 0 if columns > _MOST_COLUMNS else MOST_KEPT * columns * 8
 
 

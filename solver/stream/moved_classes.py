@@ -18,7 +18,7 @@ from solver.rows.sample_weights import Weights, weights_of
 from solver.working_set.answers import Absorbed
 from solver.working_set.auto_widths import AutoWidths
 
-# Classes are looked at after so many samples: shorter parts would cost the set its speed.
+# The number of samples between two looks at classes; shorter parts would make the set slow.
 _PERIOD = 4 * CHUNK
 # A set learns what is new sooner than learners of endless memory, so there is less time.
 _CLASS_HORIZON = 6.0
@@ -102,7 +102,7 @@ class MovedClasses:
         return Move(places, self.seen - len(self._y) + change)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All of it as plain arrays."""
+        """Returns the state as plain arrays."""
         own = {
             "moved_said": self._predicted,
             "moved_y": self._y,

@@ -36,11 +36,11 @@ class BallLearner:
         return Judged(self.ball.absorb(X, weight))
 
     def view(self) -> WorkingSetView:
-        """An immutable view, for `novelty_of`."""
+        """Returns an immutable view, for `novelty_of`."""
         return self.ball.view()
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Arrays from which `restore` goes on bit for bit."""
+        """Returns arrays from which `restore` goes on bit for bit."""
         return self.ball.state()
 
     def restore(self, state: Mapping[str, NDArray[Any]], /) -> None:

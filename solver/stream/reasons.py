@@ -48,8 +48,8 @@ class MemberPulls(NamedTuple):
 class Gradient(NamedTuple):
     """Of a sum of a learner's scores. of_row: (d,) in the row.
 
-    of_votes: in the votes that it was told of the row, (voters, K) or (voters,); None of a learner
-    that listens to nobody.
+    of_votes: in the votes that it got for the row, (voters, K) or (voters,); None for a learner
+    that does not listen.
     """
 
     of_row: Float64Array
@@ -70,7 +70,7 @@ class Sloped(Protocol):
         """That of sum_k direction_k score_k, or of direction_0 times a value, at a row x (d,).
 
         Scores are those of the head's `Vote`. direction: (K,), which sums to zero; of numbers (1,).
-        votes: as it was told.
+        votes: those that it got.
         """
 
 
@@ -91,7 +91,7 @@ def gradient_of(
 def by_voter(
     gradient: Gradient, voters: Sequence[str], votes: Votes, classes: Sequence[Label] | None
 ) -> Slope:
-    """The gradient in votes by the voter, in the order of its own classes.
+    """Returns the gradient in votes by the voter, in the order of its own classes.
 
     classes: the order of the K columns of `gradient.of_votes`; None of numbers.
     """

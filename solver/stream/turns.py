@@ -1,8 +1,8 @@
-"""The order in which heads learn a block and predict rows, and who is told what by whom.
+"""The order in which heads learn a block and predict rows, and which heads get whose votes.
 
-A head that listens is told what the others say of a row before anybody learns it: those that
+A head that listens gets the others' predictions for a row before any head learns it: those that
 learn the row, too, come first and answer as they were before that row; the others are asked. Heads
-that listen are not told of each other.
+that listen do not get each other's.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ def absorb_in_turn(
 ) -> dict[N, S]:
     """Have the heads `learning` learn a block; return the answers of each head that was asked.
 
-    ask: what a head that does not learn says of the block; None where it has nothing to say.
+    ask: what a head that does not learn says of the block; None if it has nothing to say.
     served: a head that is asked in any case.
     """
     others = [name for name in heads if name not in learning]
@@ -67,7 +67,7 @@ def absorb_in_turn(
 def votes_for(
     head: str, heads: Iterable[N], listeners: Collection[str], ask: Callable[[N], S | None]
 ) -> Votes:
-    """What a head is told of rows that it predicts: nothing unless it listens."""
+    """Returns the votes that a head gets for rows to predict: none unless it listens."""
     if head not in listeners:
         return NO_VOTES
     others = [name for name in heads if name != head]
@@ -75,6 +75,6 @@ def votes_for(
 
 
 def answers_of(heads: Iterable[N], ask: Callable[[N], S | None]) -> dict[N, S]:
-    """What those of the heads say that have something to say."""
+    """Returns the predictions of the heads that can predict."""
     answers = {name: ask(name) for name in heads}
     return {name: answer for name, answer in answers.items() if answer is not None}

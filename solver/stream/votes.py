@@ -1,4 +1,4 @@
-"""What heads answer for rows, and how another head hears it."""
+"""The answers of heads for rows, and the votes that other heads get."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -18,7 +18,7 @@ from solver.working_set.view import Predicted
 class Vote(NamedTuple):
     """What a head says of n rows before it learns them.
 
-    classes: the order of the columns; None where numbers are learned. scores: (n, K) of classes,
+    classes: the order of the columns; None if numbers are learned. scores: (n, K) of classes,
     (n,) of numbers, float64; NaN where the head has nothing to say.
     """
 
@@ -81,7 +81,7 @@ class HeadAnswer:
     def vote(self) -> Vote:
         """The decisions as scores; of two classes half the decision speaks for the second one.
 
-        A working set has scores of its own.
+        A working set computes other scores.
         """
         if self.classes is None:
             return Vote(None, np.concatenate(self.decisions))
@@ -111,7 +111,7 @@ def class_scores(
 ) -> Float64Array | None:
     """(n, voters, K) scores in the order of `classes`, NaN where a voter says nothing.
 
-    None if nobody votes.
+    None without votes.
     """
     if not votes:
         return None
@@ -129,7 +129,7 @@ def class_scores(
 
 
 def values(votes: Votes, voters: Sequence[str]) -> Float64Array | None:
-    """(n, voters) values, NaN where a voter says nothing; None if nobody votes."""
+    """(n, voters) values, NaN where a voter has none; None without votes."""
     if not votes:
         return None
     found = np.full((len(next(iter(votes.values())).scores), len(voters)), np.nan)

@@ -26,15 +26,15 @@ from solver.working_set.width_search import NEVER, WidthSearch, most_work
 # gamma is estimated by P2's rule at 2, 4, 8, ... samples, and from here on by forecasts.
 _FIRST_FORECAST = 128
 _FORECAST_PERIOD = 4096
-# From so many samples on, a search computes one error after so many samples, not all at once.
+# From this number of samples on, a search computes its errors one by one, every so often.
 _SPREAD_FROM, _STEP_PERIOD = 1024, 64
 # More samples than a stream has.
 _NO_STEP = 1 << 62
-# The most samples that a set is made anew from.
+# The largest number of samples from which a set is built again.
 _MOST_ANEW = 4096
-# Members are as good as gone after so many horizons: exp(-16) is 1e-7.
+# After this many horizons, a member no longer counts: exp(-16) is 1e-7.
 _HORIZONS_OF_PULL = 4.0
-# The coordinates are centred anew after so many horizons, long before float32 loses digits.
+# After this many horizons, coordinates are centred again, long before float32 loses digits.
 _HORIZONS_TO_CENTRE = 16.0
 
 
@@ -58,7 +58,7 @@ class Widths(NamedTuple):
         return rows
 
     def times(self, rows: Float64Array) -> NDArray[np.int64]:
-        """When rows came, from their coordinate."""
+        """Returns when rows came, from their coordinate."""
         return np.rint(rows[:, -1] / self.scale).astype(np.int64) + self.centre
 
 
@@ -71,7 +71,7 @@ class TimedView(NamedTuple):
 
 
 def predicted_now(view: TimedView, X: Float64Array) -> Predicted:
-    """What a set says of (n, d) rows as the next samples; see `view.predicted`."""
+    """Returns what a set says of (n, d) rows as the next samples; see `view.predicted`."""
     return predicted(view.set, view.widths.timed(X, view.now))
 
 
@@ -148,7 +148,7 @@ class AutoWidths:
         return self._past.seen
 
     def kept_numbers(self) -> NDArray[np.int64]:
-        """The numbers, from 0 and ascending, of members and of what is kept of the past."""
+        """Returns the numbers, from 0 and ascending, of members and of what is kept of the past."""
         exact = self.learner.store.rows.exact
         assert not isinstance(exact, SparseRows)
         members = self.widths.times(exact[self.learner.store.held_slots()])
@@ -165,7 +165,7 @@ class AutoWidths:
         return self.timed(self.learner.view())
 
     def timed(self, members: WorkingSetView) -> TimedView:
-        """The view of the present model, whose set is `members`."""
+        """Returns the view of the present model, whose set is `members`."""
         return TimedView(members, self.widths, self._past.seen)
 
     def _next_point(self) -> int:
@@ -216,7 +216,7 @@ class AutoWidths:
     def _start_again(
         self, widths: Widths, moved: tuple[NDArray[np.int64], int] | None = None
     ) -> None:
-        """Make the set anew, with other widths, from its members and the past, in order.
+        """Build the set again, with other widths, from its members and the past, in order.
 
         moved: as `relabel` takes it; the past has moved already.
         """

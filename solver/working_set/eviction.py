@@ -31,7 +31,7 @@ from solver.working_set.store import FREE, SampleStore
 
 # A full set evicts this share of its bound at a time.
 _SHARE = 32
-# The floors of all classes together take one part in so many of the bound.
+# All floors together take this fraction of the bound, as a divisor.
 _FLOORS = 2
 # A weight below this is only the rounding of sums.
 _ROUNDING = 1e-12

@@ -15,7 +15,7 @@ from solver.kernels.cached_rows import Kept
 from solver.kernels.functions import Kernel
 from solver.kernels.prepared_rows import Rows, take
 
-# The rows of a tile, of which a matrix is computed anew.
+# The rows of a tile in which a matrix is computed again.
 _TILE = 256
 
 
@@ -63,7 +63,7 @@ class Gram:
         yield self.kept
 
     def compute(self, rows: Rows) -> None:
-        """Compute the values of all slots anew, in tiles whose shapes depend on their number.
+        """Compute the values of all slots again, in tiles whose shapes depend on their number.
 
         rows: of all slots.
         """

@@ -62,7 +62,7 @@ class WorkingSet:
         precision C times a sample's weight counts as 4,096 at most: a smaller ridge would be
         lost in the rounding of kernel values.
     gram_bytes_max: a bound on the bytes of kernel values. A set that is larger than the square
-        matrix of so many bytes keeps the rows that were used last, and computes others when a
+        matrix of this many bytes keeps the rows that were used last, and computes others when a
         step asks for them.
     coupled: whether scores, of which probabilities are made, couple the margins of all pairs
         (`pairs.coupled_scores`), or are the decisions: of two classes as small as the weights of
@@ -147,7 +147,7 @@ class WorkingSet:
         entered: in a further pass over the same rows the last pass's `Absorbed.entered`, no
             number twice in a call. Rows that are still in the set take their steps and are not
             stored again.
-        weight: (n,) how much each sample counts, > 0; None where all count 1.
+        weight: (n,) how much each sample counts, > 0; None if all count 1.
         """
         if not len(codes):
             return nothing_absorbed(self.n_classes)
@@ -171,7 +171,7 @@ class WorkingSet:
         X, codes: its n support vectors, of classes 0, 1, ... alpha: (pairs, n) weights >= 0 that
         sum to one for each pair of classes (`simplex.pairs.pairs_of`).
 
-        Raises RuntimeError where the set holds samples, and ValueError for more samples than it may
+        Raises RuntimeError if the set holds samples, and ValueError for more samples than it may
         hold.
         """
         count = n_rows(X)
@@ -223,7 +223,7 @@ class WorkingSet:
         )
 
     def summary(self, view: WorkingSetView) -> Summary:
-        """Sizes and costs. view: of the present model."""
+        """Returns sizes and costs. view: of the present model."""
         return Summary(
             self.store.size,
             view.n_support,

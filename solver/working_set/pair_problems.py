@@ -96,7 +96,7 @@ class PairProblems(Sequence[Problem]):
         return any(_is_negative(self[i]) for i in negative.tolist())
 
     def append(self, problems: Sequence[Problem]) -> None:
-        """Add copies of problems behind the last one."""
+        """Add copies of problems after the last one."""
         if problems:
             self._move([*self, *problems], np.array([_room(p) for p in problems], np.int64))
 
@@ -105,7 +105,7 @@ class PairProblems(Sequence[Problem]):
         return bool((self.arrays.size + n > self.arrays.room).any())
 
     def reserve(self, added: NDArray[np.int64]) -> None:
-        """Make room for so many more members of each problem, (P,)."""
+        """Make room for more members of each problem. added: (P,) how many."""
         needed = self.arrays.size + added
         if np.any(needed > self.arrays.room):
             room = np.where(

@@ -166,7 +166,7 @@ class RegressionSet:
         )
 
     def summary(self, view: WorkingSetView) -> Summary:
-        """Sizes and costs. view: of the present model."""
+        """Returns sizes and costs. view: of the present model."""
         rounded = bool(np.isnan(view.gap[0]))
         work, size = self.set.work_per_sample, self.set.store.size
         return Summary(size, len(view.column), self.nbytes, work, False, rounded)

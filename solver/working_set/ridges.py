@@ -50,7 +50,7 @@ class Ridges:
     ) -> Float64Array:
         """Returns 1 / weight of samples of classes, as far as the precision bears it, (n,).
 
-        weight: (n,) > 0; None where all count 1.
+        weight: (n,) > 0; None if all count 1.
         """
         if weight is None:
             return np.ones(len(codes))

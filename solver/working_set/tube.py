@@ -139,7 +139,7 @@ class TubeSet:
         matrix products. Raises TypeError for sparse rows after dense ones, or dense after sparse.
 
         entered: in a further pass over the same rows the last pass's `entered`, as of `WorkingSet`.
-        weight: (n,) how much each sample counts, > 0; None where all count 1.
+        weight: (n,) how much each sample counts, > 0; None if all count 1.
         """
         if entered is None:
             entered = np.full(len(y), FREE, np.int64)
@@ -155,7 +155,7 @@ class TubeSet:
         return TubeBlock(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
 
     def certificate(self) -> Certificate:
-        """The dual's value and the gap, as the module's docstring has them."""
+        """Returns the dual's value and the gap, as the module's docstring has them."""
         held = np.flatnonzero(self.members.held)
         beta, value, y, ridge = (field[held] for field in self.members[:4])
         quadratic = float(beta @ value)
@@ -197,7 +197,7 @@ class TubeSet:
         return TubeBlock(*trace, np.where(slots == FREE, FREE, self.store.entered[slots]))
 
     def _seat(self, values: KernelValues, y: Float64Array, ridge: Float64Array) -> None:
-        """Write what is known of a block's samples into the columns behind all slots."""
+        """Write what is known of a block's samples into the columns after all slots."""
         stored, n = values.stored, len(y)
         if stored + n > len(self.members.beta):
             roomy = _no_members(max(stored + n, 2 * len(self.members.beta)))
@@ -219,7 +219,7 @@ class TubeSet:
     def _settle(
         self, stored: int, n: int, chosen: NDArray[np.int64], slots: NDArray[np.int64]
     ) -> None:
-        """Move what was admitted to its slots, and clear the columns behind all slots."""
+        """Move what was admitted to its slots, and clear the columns after all slots."""
         for field, empty in zip(self.members, _EMPTY, strict=True):
             admitted = field[stored + chosen]
             field[stored : stored + n] = empty

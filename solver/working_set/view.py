@@ -190,7 +190,7 @@ class Predicted(NamedTuple):
 
 
 def predict(view: WorkingSetView, X: Matrix) -> tuple[NDArray[np.int64], Float64Array]:
-    """Class numbers and decisions; see `predicted`."""
+    """Returns class numbers and decisions; see `predicted`."""
     return predicted(view, X)[:2]
 
 

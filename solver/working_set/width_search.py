@@ -62,7 +62,7 @@ class WidthSearch:
         self._errors.append(self._error(*following))
 
     def _look(self) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
-        """The widths that were found, or those whose error is needed next."""
+        """Returns the widths that were found, or those whose error is needed next."""
         errors = self._errors
         gamma, horizon = self.widths
         if not any(self._find) or self.codes.min() == self.codes.max():
@@ -101,13 +101,13 @@ def most_work(find: tuple[bool, bool], columns: int) -> int:
 def _better(
     least: float, present: float, errors: list[float], others: list[float]
 ) -> tuple[float, float]:
-    """The error and the width that is worth a change, or the present ones."""
+    """Returns the error and the width that is worth a change, or the present ones."""
     best, width = min(zip(errors, others, strict=True), default=(math.inf, present))
     return (best, width) if best < _WORTH_A_CHANGE * least else (least, present)
 
 
 def _other_horizons(horizon: float) -> list[float]:
-    """The horizons to compare with the present one."""
+    """Returns the horizons to compare with the present one."""
     if horizon == NEVER:
         return [_LONGEST, 2048.0, 512.0]
     near = [horizon * factor for factor in (0.5, 2.0, 4.0)]
