@@ -136,7 +136,7 @@ class ChainedSubject:
             self.read_on()
 
     def _end(self) -> int:
-        """The last message, as the stream's leader knows; 0 where there is none."""
+        """Return the last message, as the stream's leader knows; 0 where there is none."""
         try:
             found = self._nats.run(
                 self._nats.last_of_leader(self._stream, self._subject), _READ_SECONDS

@@ -189,7 +189,7 @@ class NatsConnection:
         return await self.last_of_leader(stream, subject)
 
     async def last_of_leader(self, stream: str, subject: str) -> Stored | None:
-        """The last message of a subject that the stream's leader knows; None where it knows none.
+        """The last message of a subject that the stream's leader knows; None if it knows none.
 
         Raises Refused, Unanswered, NotConnected.
         """

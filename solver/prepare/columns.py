@@ -88,7 +88,7 @@ class Preparation:
         return standardise(self.moments, encoded(self.layout, X), RULES[self.outliers])
 
     def view(self) -> PreparationView:
-        """The preparation as it is now."""
+        """Returns the preparation as it is now."""
         return PreparationView(self.layout, copied(self.moments), self.outliers)
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -107,7 +107,7 @@ class Preparation:
 
 
 def prepared(view: PreparationView, X: Float64Array) -> Float64Array:
-    """Rows (n, d) as `Preparation.absorb` would give each, if it came next."""
+    """Returns rows (n, d) as `Preparation.absorb` would give each, if it came next."""
     return standardised(view.moments, encoded(view.layout, X), RULES[view.outliers])
 
 

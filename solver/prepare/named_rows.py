@@ -64,7 +64,7 @@ def named_rows(rows: Sequence[Mapping[str, float]]) -> NamedRows:
 
 
 def named_values(rows: Sequence[Mapping[str, Any]]) -> NamedRows:
-    """Rows of checked names and numbers, booleans, texts, and None if a value is missing.
+    """Returns rows of checked names and numbers, booleans, texts, and None if a value is missing.
 
     Raises OverflowError for a number beyond float64.
     """

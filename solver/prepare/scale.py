@@ -109,7 +109,7 @@ def moments_from_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> Moment
 
 
 def standardise(moments: Moments, X: Float64Array, rule: OutlierRule) -> Float64Array:
-    """The rows (n, d) standardised, each by the moments up to and including its own values.
+    """Returns the rows (n, d) standardised, each by the moments up to and including its own values.
 
     Takes the rows into the moments, in order, by the rule. Blocks of any length give the same bits.
     """

@@ -70,7 +70,7 @@ def _with_row(schema: Schema, row: Cells) -> Schema | None:
 
 
 def _widened(schema: Schema, given: list[str], row: Cells) -> tuple[Column, ...] | None:
-    """The columns with those that a row brings; None if rows are sparse. Raises Misfit."""
+    """Returns the columns with those that a row brings; None if rows are sparse. Raises Misfit."""
     known = schema.names
     new = [name for name in given if name not in known]
     may_be_sparse = not row.whole and not _is_tabular(schema, given, row)

@@ -42,7 +42,7 @@ class Explaining(Sloped, Protocol):
     """A picture of a head that says why."""
 
     def contests(self, head_answer: HeadAnswer, /) -> Sequence[Contest] | None:
-        """One for each row to which the head had an answer; None if numbers are learned."""
+        """Returns one for each row to which the head had an answer; None if numbers are learned."""
 
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
         """Returns the members' part for one row; None of a head that has no members."""

@@ -78,7 +78,7 @@ class Guard:
 
 @functools.lru_cache(maxsize=1024)
 def _need(path: str, method: str | None) -> Need | None:
-    """What a request needs a key for; None if it needs none. method: None of a websocket."""
+    """Return what a request needs a key for; None if it needs none. method: None of a websocket."""
     if is_open(path):
         return None
     parts = path.split("/")
