@@ -1,6 +1,6 @@
-"""Clients that are cut off again and again, and send again what had no answer.
+"""Clients whose connections break again and again, and who repeat what had no answer.
 
-A sample's numbers are its client's number and its own, so that what a log holds can be compared
+A sample's numbers are its client's number and its own, so that the log can be compared
 with what was acknowledged.
 """
 
@@ -25,7 +25,7 @@ Sample = tuple[int, int]
 class Client:
     """A source of numbered samples for one model.
 
-    acknowledged: the sequence that each sample was told to have. sent: how many were made.
+    acknowledged: the sequence of each sample in its answer. sent: how many were sent.
     repeated: answers that were given a second time.
     """
 
@@ -38,7 +38,7 @@ class Client:
         self._target = target
 
     def samples(self, first: int, n: int) -> dict[str, Any]:
-        """The body of n samples from a number on."""
+        """Return the body of n samples from a number on."""
         numbers = range(first, first + n)
         y = [k % 2 if self._target is None else self._target * (k % 7) for k in numbers]
         return {"x": [[self.number, k] for k in numbers], "y": y}

@@ -1,4 +1,4 @@
-"""The campaign's figures, printed as a table when it is over."""
+"""Prints the campaign's figures as a table at the end."""
 
 from collections.abc import Callable
 from typing import Any

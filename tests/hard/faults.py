@@ -1,4 +1,4 @@
-"""Faults of a disk, for real: one that is full, and system calls that fail."""
+"""Real faults of a disk: a full file system, and system calls that fail."""
 
 import shutil
 import subprocess
@@ -28,7 +28,7 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
 
 
 def fill(disk: Path, leave: int = 0) -> Path:
-    """A file that takes all room but so many bytes; deleting it gives the room back."""
+    """Return a file that takes all room but so many bytes; deleting it gives the room back."""
     filler = disk / "filler"
     size = shutil.disk_usage(disk).free - leave
     with filler.open("wb") as file:
@@ -77,11 +77,11 @@ class Poster:
         self.sent = 0
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._http.close()
 
     def post(self, size: int = 2) -> int:
-        """The status of one more; 0 where the server was gone."""
+        """Return the status of one more; 0 where the server was gone."""
         number = self.sent
         self.sent += 1
         row = [0.0, float(number)] + [0.5] * (size - 2)

@@ -1,6 +1,6 @@
-"""Whether a fleet kept its word: its log is read, and compared with what clients were answered.
+"""Checks a fleet by comparing its log with the answers that clients got.
 
-It knows nothing of who did what when. A sample is known by its first number, which no other has.
+It does not know what failed, or when. A sample is known by its first number, which no other has.
 """
 
 import json
@@ -25,7 +25,7 @@ Decisions = Any
 
 
 class Sent(NamedTuple):
-    """A request of samples, and what its client was answered at last: 200, or that it is unknown.
+    """A request of samples, and its final answer: 200, or that the outcome is unknown.
 
     sequence, epoch: None without an answer of 200.
     """
@@ -47,7 +47,7 @@ class Read(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """What was compared, and whatever contradicts a promise."""
+    """The numbers of comparisons, and everything that contradicts a promise."""
 
     figures: dict[str, int]
     faults: list[str]
@@ -56,7 +56,7 @@ class Findings(NamedTuple):
 def check(
     servers: Sequence[str], folder: Path, sent: list[Sent], read: list[Read], probe: Any
 ) -> Findings:
-    """Compare a fleet's log with what its clients were answered."""
+    """Compare a fleet's log with the answers of its clients."""
     fleet = open_fleet(connect(servers, 1 << 30, 1 << 30), folder)
     faults, figures = list[str](), Counter[str]()
     try:

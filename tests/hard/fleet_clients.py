@@ -1,4 +1,4 @@
-"""Clients of a fleet, which keep what they send and what they are answered."""
+"""Clients of a fleet, which keep their requests and answers."""
 
 import itertools
 import threading
@@ -25,7 +25,7 @@ class Longest(NamedTuple):
 
 
 class Clients:
-    """Threads that learn and predict through any replica, and keep what they were answered."""
+    """Threads that learn and predict through any replica, and keep the answers."""
 
     def __init__(self, urls: Sequence[str], models: Sequence[str], seed: int) -> None:
         self.sent, self.read = list[Sent](), list[Read]()
@@ -78,7 +78,7 @@ class Clients:
         random: Random,
         told: list[str],
     ) -> httpx.Response | None:
-        """The answer of 200; with a key it is asked for until it comes.
+        """Return the answer of 200; with a key it is asked for until it comes.
 
         told: takes all that was answered before.
         """
@@ -117,7 +117,7 @@ class Clients:
 
 
 def _may_be_learned(answer: httpx.Response) -> bool:
-    """Whether an answer, which is not 200, leaves open what became of its request.
+    """Return whether an answer, which is not 200, leaves open what became of its request.
 
     The balancer's own answers have no JSON: 503 where it has sent nothing to anybody.
     """

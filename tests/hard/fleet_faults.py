@@ -1,4 +1,4 @@
-"""What fails in a fleet's campaign: parts are killed, stopped, cut off, filled, and come back."""
+"""The faults of a fleet's campaign: parts are killed, stopped, cut off, filled, and return."""
 
 import signal
 import time
@@ -69,7 +69,7 @@ class Parts:
         return self.replicas[self.addresses.index(follow[0])] if follow else None
 
     def _told(self) -> list[dict[str, Any]]:
-        """What the replicas tell of themselves, as the first says that answers."""
+        """Return what the replicas tell of themselves, as the first says that answers."""
         for url in self.addresses:
             try:
                 told: list[dict[str, Any]]
@@ -125,7 +125,7 @@ class Faults:
             self.let(kind)
 
     def between(self, began: float, ended: float) -> list[str]:
-        """The kinds of what began to fail between two moments, and of what came before."""
+        """Return the kinds of what began to fail between two moments, and of what came before."""
         before = [kind for at, kind in self.happened if at < began]
         return before[-1:] + [kind for at, kind in self.happened if began <= at < ended]
 
@@ -160,7 +160,7 @@ class Faults:
         model = self._random.choice(self._models)
         leader = found(lambda: self._parts.leader(model))
         with stopped(leader):
-            # Those that stand still do not answer: others tell who leads now.
+            # Stopped replicas do not answer; the others know the leader.
             found(lambda: self._parts.leader(model) not in (leader, None))
             self._pause()
 
@@ -249,7 +249,7 @@ def _called(nats: NatsConnection, name: str, request: dict[str, Any]) -> dict[st
 
 
 def found(look: Callable[[], Any]) -> Any:
-    """The first result that is something."""
+    """Return the first result that is something."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while not (found := look()):
         assert time.monotonic() < deadline

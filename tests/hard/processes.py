@@ -1,4 +1,4 @@
-"""What a server process has: memory, files, threads; and tasks that run at once."""
+"""The memory, files and threads of a server process; and tasks that run together."""
 
 import resource
 import threading
@@ -15,7 +15,7 @@ def resident_bytes(server: CommandProcess) -> int:
 
 
 def limit_memory(server: CommandProcess, n_bytes: int) -> None:
-    """Let the process take so many bytes more than it has now, and no others."""
+    """Limit the process to this many bytes more than it has now."""
     assert server.process is not None
     most = (_status(server, "VmData") << 10) + n_bytes
     resource.prlimit(server.process.pid, resource.RLIMIT_DATA, (most, most))

@@ -1,4 +1,4 @@
-"""What schemathesis must know: MessagePack, NDJSON, which models exist, and what fits them."""
+"""What schemathesis needs: MessagePack, NDJSON, existing models, and bodies that fit them."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def pack(_: Any, value: Any) -> bytes:
 
 @schemathesis.deserializer(*PACKED)
 def unpack(_: Any, response: Any) -> Any:
-    """An answer as plain data."""
+    """Return an answer as plain data."""
     return msgpack.unpackb(response.content)
 
 
@@ -43,7 +43,7 @@ def map_path_parameters(ctx: Any, path_parameters: Any) -> Any:
 
 @schemathesis.hook
 def map_headers(_: Any, headers: Any) -> Any:
-    """A length of JSON that was generated fits no body: most requests go without."""
+    """Return a length of JSON that was generated fits no body: most requests go without."""
     length = (headers or {}).get(JSON_LENGTH_HEADER)
     if length and not str(length).endswith("7"):
         return {k: v for k, v in headers.items() if k.lower() != JSON_LENGTH_HEADER.lower()}
@@ -52,7 +52,7 @@ def map_headers(_: Any, headers: Any) -> Any:
 
 @schemathesis.hook
 def map_body(_: Any, body: Any) -> Any:
-    """Every other request fits a model of two numbers a row, which a schema cannot say."""
+    """Return every other request fits a model of two numbers a row, which a schema cannot say."""
     if isinstance(body, dict) and isinstance(body.get("x"), list) and len(body["x"]) % 2:
         body["x"] = [_two(row) for row in body["x"] if isinstance(row, list)] or [[1, 2]]
         if isinstance(body.get("y"), list) and body["y"]:

@@ -58,7 +58,7 @@ def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[CommandPr
 
 
 def state(server: CommandProcess) -> Any:
-    """All that a request could have changed."""
+    """Return all that a request could have changed."""
     with httpx.Client(base_url=server.url) as client:
         models = client.get("/v1/models").json()
         history = client.get("/v1/models/m/history").json()
@@ -66,7 +66,7 @@ def state(server: CommandProcess) -> Any:
 
 
 def refused(server: CommandProcess) -> int:
-    """How many requests it has refused as foreign."""
+    """Return how many requests it has refused as foreign."""
     return server.log().count('"status": 403')
 
 

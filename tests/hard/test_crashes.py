@@ -1,4 +1,4 @@
-"""kill -9 at random moments of mixed load, a hundred times and more.
+"""Kills a server under mixed load at random moments, a hundred times and more.
 
 After each crash the log is read: every acknowledged sample stands where it was told to stand,
 none stands there twice. Restarted, the server predicts bit for bit what a model in this process
@@ -105,7 +105,7 @@ class Replica:
         self.checkpoints.add(entry.sequence)
 
     def check(self, http: httpx.Client) -> None:
-        """The server says what this model says, to the last bit."""
+        """Check that the server answers as this model does, to the last bit."""
         name, published = self.learner.model.name, self.learner.model.published
         for head, view in published.heads.items():
             if head == "semiparametric" and not self.last_fit:
@@ -143,7 +143,7 @@ def blocks_of(folder: Path, scratch: Path) -> dict[str, list[list[Entry]]]:
 
 
 class Lane:
-    """A server that is killed again and again, its clients, and the replicas of its models."""
+    """A server that is killed repeatedly, its clients, and copies of its models."""
 
     def __init__(self, folder: Path, number: int, snapshot_samples: int) -> None:
         self.server = CommandProcess(folder / "data", snapshot_samples=snapshot_samples)
@@ -162,7 +162,7 @@ class Lane:
         self.crashes = self.crashes_at_start = 0
 
     def run(self, crashes: int) -> None:
-        """Crash so often, then let all that is unanswered be answered."""
+        """Crash this often, then let everything unanswered be answered."""
         try:
             self._prepare()
             for _ in range(crashes):
@@ -222,7 +222,7 @@ class Lane:
         return running
 
     def _check_log(self) -> None:
-        """What was acknowledged stands where it was told to; nothing stands there twice."""
+        """Check that what was acknowledged is at its sequence, and nothing is there twice."""
         for name, blocks in blocks_of(self.server.data, self._scratch).items():
             self.replicas[name].follow(blocks)
         for client in self.clients:

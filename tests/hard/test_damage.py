@@ -1,4 +1,4 @@
-"""Random damage to what a killed server left: refused with a cure, or recovered in full.
+"""Random damage to a killed server's directory: refused with a remedy, or recovered in full.
 
 Bytes are changed, files are cut short, and files and directories are gone. Of the write-ahead file
 the last commit alone may be passed over, and that is said: it cannot be told from one that a crash
@@ -36,7 +36,7 @@ CURES = ("backup", "Restore", "another --data", "start the version that wrote")
 
 @pytest.fixture(scope="module")
 def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data directory of a server killed with two snapshots and a log behind them."""
+    """The data directory of a server killed with two snapshots and a log after them."""
     data = tmp_path_factory.mktemp("damage") / "data"
     with closing(CommandProcess(data, snapshot_samples=300, snapshots=2)) as server:
         server.start()
@@ -48,7 +48,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def recovered(data: Path) -> dict[str, Any]:
-    """What is said after a start: sequences, and predictions to the last bit."""
+    """Return what is said after a start: sequences, and predictions to the last bit."""
     storage = open_storage(data)
     try:
         return {
@@ -226,7 +226,7 @@ def test_of_several_that_are_gone(left: Path, tmp_path: Path, seed: int) -> None
         with contextlib.suppress(FileNotFoundError, IndexError):
             without(data, name)
     files = {path: path.read_bytes() for path in data.rglob("*.snapshot")}
-    # Where no samples are left anywhere, nothing can show that there were some.
+    # If no samples are left anywhere, nothing shows that there were any.
     traces = files or (data / "high-water").exists() or (data / "log.sqlite-wal").exists()
     refusal, after = "", dict[str, Any]()
     try:

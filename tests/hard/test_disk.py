@@ -50,7 +50,7 @@ def poster(server: CommandProcess) -> Iterator[Poster]:
 
 
 def held(server: CommandProcess) -> list[int]:
-    """The numbers of the samples in the log, in its order, as the server left it."""
+    """Return the numbers of the samples in the log, in its order, as the server left it."""
     with closing(sqlite3.connect(server.data / "log.sqlite")) as database:
         rows = database.execute("SELECT * FROM log WHERE kind = 'samples' ORDER BY sequence")
         blocks = [[read_entry(row)] for row in rows]

@@ -122,7 +122,7 @@ def _answer(url: str, body: dict[str, Any], query: dict[str, str] | None = None)
 
 
 def _begin_of_log(parts: Parts, folder: Path) -> int:
-    """The sequence after which the log of the model goes on."""
+    """Return the sequence after which the log of the model goes on."""
     fleet = open_fleet(connect(parts.nats.addresses, 1 << 30, 1 << 30), folder)
     try:
         (model,) = fleet.storage.catalogue.models()

@@ -1,7 +1,7 @@
-"""Tens of thousands of requests and frames that somebody got wrong, against one live server.
+"""Tens of thousands of malformed requests and frames, against one live server.
 
 Every answer is one that the interface documents, within seconds; the server lives, its memory is
-bounded, it says at once that it lives whenever it is asked, and a model that met valid samples only
+bounded, it says that it is alive whenever it is asked, and a model that met valid samples only
 is, bit for bit, what it is without the rest.
 """
 
@@ -37,7 +37,7 @@ REQUESTS, FRAMES, RAW = 20_000, 3_000, 500
 GROWTH_BYTES = 250 << 20
 # What the process may take at all, above what it has when the campaign begins.
 ROOM_BYTES = 1 << 30
-# A machine that is busy with other things is no reason to fail.
+# A busy machine must not make the test fail.
 WORST_WAIT = 3.0
 
 
@@ -82,7 +82,7 @@ def test_nothing_that_is_sent_breaks_the_server(tmp_path: Path, report: Report) 
         assert grown < GROWTH_BYTES
         assert pulse.alive
         assert max(pulse.waits) < WORST_WAIT
-        # uvicorn tells of text that is not UTF-8 with a traceback, and closes with 1007.
+        # uvicorn logs text that is not UTF-8 with a traceback, and closes with 1007.
         said = server.log()
         assert said.count("Traceback") == said.count("Invalid UTF-8 sequence received")
         control.check()
@@ -171,7 +171,7 @@ class Pulse(threading.Thread):
             self.waits.append(time.monotonic() - began)
 
     def milliseconds(self) -> list[int]:
-        """The median of the waits, and the longest."""
+        """Return the median of the waits, and the longest."""
         return [round(1000 * sorted(self.waits)[k]) for k in (len(self.waits) // 2, -1)]
 
 

@@ -1,4 +1,4 @@
-"""Labels that come later to a server that is killed, seen through its answers alone.
+"""Late labels for a server that is killed, seen only through its answers.
 
 One client for each model predicts rows under ids, labels them in another order, some twice and some
 with another label, learns samples in between, and sends again what had no answer. Of what it is
@@ -155,7 +155,7 @@ class Owner:
             self.counts[status] += 1
 
     def check(self, url: str) -> None:
-        """All that was told is there, once."""
+        """Check that everything acknowledged is there once."""
         state = call(url, "GET", self.path)
         assert state["status"] == "ok", state["notice"]
         assert state["sequence"] == self.samples + len(self.labels)

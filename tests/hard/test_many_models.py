@@ -1,4 +1,4 @@
-"""A thousand models are made, taught and deleted, again and again; nothing of them is left."""
+"""A thousand models are created, taught and deleted repeatedly; nothing of them is left."""
 
 import sqlite3
 from collections.abc import Iterator

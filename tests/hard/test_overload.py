@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.hard, pytest.mark.timeout(1200)]
 
 SECONDS = float(os.environ.get("HARD_OVERLOAD_SECONDS", "60"))
 CLIENTS, BATCH, FEATURES = 8, 64, 50
-# Each sample is worth many more steps than it takes to send it.
+# Learning a sample takes many times as long as sending it.
 SPEC = {"working_set": {"max_size": 500, "corrective_steps": 100}, "asset": None}
 GROWTH_BYTES = 64 << 20
 

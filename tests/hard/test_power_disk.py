@@ -1,4 +1,4 @@
-"""The simulated disk itself: what a loss of power leaves of what a process wrote."""
+"""The simulated disk itself: what a loss of power leaves of a process's writes."""
 
 import os
 import subprocess

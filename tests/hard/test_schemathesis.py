@@ -1,4 +1,4 @@
-"""The whole interface against what OpenAPI says of it, with thousands of generated requests.
+"""The whole interface checked against its OpenAPI document, with thousands of requests.
 
 No status that is not documented, so no 500; no content type, header or body that is not as
 described. `make test-hard` runs it; `make test` does not.

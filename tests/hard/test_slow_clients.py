@@ -1,4 +1,4 @@
-"""Clients that send a byte a second, that never read, that only sit there: others are served
+"""Clients that send a byte a second, never read, or do nothing: others are served
 meanwhile, and those that hold a request or an answer up are cut off.
 """
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.hard, pytest.mark.timeout(300)]
 
 PATIENCE, SECONDS = 5.0, 20.0
 IDLE, OF_EACH_KIND = 256, 8
-# A machine that is busy with other things is no reason to fail.
+# A busy machine must not make the test fail.
 WORST_WAIT = 3.0
 BODY = b'{"x": [%b]}' % b",".join([b"[1, 2]"] * 20_000)
 HEAD = b"POST /v1/models/m/predict HTTP/1.1\r\nHost: h\r\nContent-Length: "
@@ -53,7 +53,7 @@ class Slow:
             self.gone = True
 
     def was_cut_off(self) -> bool:
-        """Whether there is nothing more to come, once what came is read."""
+        """Return whether there is nothing more to come, once what came is read."""
         try:
             while self.connection.recv(1 << 20):
                 pass

@@ -1,1 +1,1 @@
-"""A checker of a server that is killed: it sees answers alone, and shares no code with it."""
+"""A checker of a server that is killed, which sees only its answers and shares no code with it."""

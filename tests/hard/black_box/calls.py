@@ -1,4 +1,4 @@
-"""Requests over HTTP and frames over a websocket, in both formats."""
+"""Requests over HTTP and frames over a websocket, in JSON and MessagePack."""
 
 import json
 import random
@@ -19,7 +19,7 @@ SECONDS = 60
 
 
 class Refused(Exception):
-    """An answer that is a problem. status: of HTTP, in a frame too."""
+    """An answer that is a problem. status: that of HTTP, also in a frame."""
 
     def __init__(self, status: int, problem: Any) -> None:
         super().__init__(status, problem)
@@ -33,7 +33,7 @@ class Refused(Exception):
 
 
 def call(url: str, method: str, path: str, body: Any = None, **headers: str) -> Any:
-    """The decoded answer. Raises Refused, and one of GONE where there is none."""
+    """Return the decoded answer. Raises Refused, and one of GONE where there is none."""
     packed = body is not None and random.random() < 0.3
     data = None
     if body is not None:
@@ -63,7 +63,7 @@ class Frames:
         self._open.send(msgpack.packb(frame) if self._packed else json.dumps(frame))
 
     def receive(self) -> Any:
-        """The next answer. Raises one of GONE."""
+        """Return the next answer. Raises one of GONE."""
         message = self._open.recv(timeout=SECONDS)
         return msgpack.unpackb(message) if isinstance(message, bytes) else json.loads(message)
 

@@ -1,4 +1,4 @@
-"""A server that ends again and again at random moments, and all who use it meanwhile."""
+"""A campaign: a server that is ended at random moments again and again, and its users."""
 
 import threading
 import time
@@ -72,9 +72,9 @@ def _parties(seed: str) -> dict[str, Callable[[Record], list[Party]]]:
 
 
 class Campaign:
-    """The models of one server and who uses them.
+    """The models of one server and their users.
 
-    owners: models that are deleted and made anew, each by one who alone uses it.
+    owners: models that are deleted and created again, each by its only user.
     """
 
     def __init__(self, server: ServerProcess, seed: str, owners: int = 2) -> None:
@@ -85,7 +85,7 @@ class Campaign:
         self._parties: list[Party] = []
 
     def begin(self) -> None:
-        """Start the server and make the models."""
+        """Start the server and create the models."""
         self._server.start()
         parties = _parties(self._seed)
         for name, spec in SPECS.items():
@@ -95,20 +95,20 @@ class Campaign:
             self._parties += parties[name](self.records[-1])
 
     def live(self, end: Callable[[], None]) -> None:
-        """Let everybody work, until `end` ends the server at a random moment."""
+        """Let all parties work until `end` ends the server at a random moment."""
         running = Together(self._server.url, [*self.owners, *self._parties])
         time.sleep(self._random.uniform(0.05, 1.5))
         end()
         running.join()
 
     def start_again(self) -> None:
-        """Start the server; what it says first must be no less than what it said last."""
+        """Start the server, which must know at least what it acknowledged before."""
         self._server.start()
         for record in self.records:
             record.begin_life(call(self._server.url, "GET", record.path)["sequence"])
 
     def settle(self) -> None:
-        """Let all that has no answer be answered, and check everything."""
+        """Send again what has no answer, and check everything."""
         everybody = [*self.owners, *self._parties]
         for one in everybody:
             one.calm = True
@@ -122,7 +122,7 @@ class Campaign:
                 owner.check(self._server.url)
 
     def figures(self) -> dict[str, int]:
-        """What there was, for the report."""
+        """Return what there was, for the report."""
         total: dict[str, int] = defaultdict(int)
         for one in (*self.records, *self.owners):
             for name, count in one.counts.items():
@@ -131,7 +131,7 @@ class Campaign:
 
 
 class Together:
-    """Parties at work, each on a thread; the first failure is raised in the end."""
+    """Parties that work on threads; the first failure is raised at the end."""
 
     def __init__(self, url: str, parties: list[Any]) -> None:
         self._failures: list[BaseException] = []

@@ -1,4 +1,4 @@
-"""Those who teach a model: by requests and by frames, with keys and without."""
+"""Parties that teach a model, by requests and by frames, with keys and without."""
 
 import itertools
 import time
@@ -38,7 +38,7 @@ class Poster(Party):
                 time.sleep(_PAUSE)
                 continue
             self.record.note_samples(key, len(body["y"]), told)
-            # What is durable only is asked for again now and then: it is the same interval.
+            # Samples that were only durable are sent again now and then, with the same interval.
             if not wish or self.random.random() < 0.7:
                 self._pending = None
 
@@ -65,7 +65,7 @@ class Poster(Party):
 
 
 class KeyedStream(Party):
-    """A stream with many samples on their way, whose ids are their keys; it reads in between."""
+    """A stream with many unanswered samples, whose ids are their keys; it reads in between."""
 
     def __init__(self, record: Record, seed: str, labels: Labels, packed: bool) -> None:
         super().__init__(record, seed, labels)
@@ -113,7 +113,7 @@ class KeyedStream(Party):
 
 
 class KeylessStream(Party):
-    """A stream without keys: its answers come in order, and what has none is in doubt."""
+    """A stream without keys: answers come in order, and samples without one are in doubt."""
 
     def __init__(self, record: Record, seed: str, labels: Labels, packed: bool) -> None:
         super().__init__(record, seed, labels)

@@ -1,4 +1,4 @@
-"""Somebody who owns a model: it learns, reads, goes back, is deleted and made anew.
+"""The owner of a model, which learns, reads, rolls back, deletes and creates it again.
 
 - The intervals of acknowledged samples tile [0, sequence] of each life, once what had no answer was
   sent again.
@@ -28,7 +28,7 @@ SPEC = {
 
 @dataclass
 class Life:
-    """What the answers said of one life of a model.
+    """What the answers showed of one life of a model.
 
     epochs: in their order. learned: the acknowledged intervals. said: what was predicted at an
     epoch and a sequence. snapshots: the epoch at which each was made.
@@ -165,7 +165,7 @@ class Owner:
         self._make(url)
 
     def check(self, url: str) -> None:
-        """All that was acknowledged is there, once, and the model is where it was told to be."""
+        """Check that everything acknowledged is there once, and the model's state is right."""
         state = call(url, "GET", self.path)
         assert (state["status"], state["epoch"]) == ("ok", self.life.epochs[-1])
         self.life.check_tiling(state["sequence"])

@@ -1,4 +1,4 @@
-"""Those who use a model at the same time: they read, refit, and go back in its history."""
+"""Parties that use a model at the same time: they read, refit, and roll it back."""
 
 import contextlib
 import time
@@ -14,9 +14,9 @@ Labels = Callable[[float], Any]
 
 
 class Party:
-    """Somebody who works until the server is gone, and goes on when it is back.
+    """A party that works until the server is gone, and continues when it is back.
 
-    calm: to send only what was sent before and had no answer.
+    calm: to send only what had no answer before.
     """
 
     def __init__(self, record: Record, seed: str, labels: Labels = lambda value: int(value > 0)):
@@ -34,7 +34,7 @@ class Party:
         raise NotImplementedError
 
     def samples(self, n: int) -> dict[str, Any]:
-        """The body of n samples."""
+        """Return the body of n samples."""
         rows = [[self.random.gauss(0, 1), self.random.gauss(0, 1)] for _ in range(n)]
         return {"x": rows, "y": [self._labels(a + b) for a, b in rows]}
 

@@ -1,4 +1,4 @@
-"""What the answers said of a model, and what must hold of it.
+"""What the answers showed of a model, and what must hold.
 
 - The intervals of acknowledged samples, (sequence - learned, sequence], do not overlap, and
   together with those of requests that had neither an answer nor a key they tile [0, sequence].
@@ -26,7 +26,7 @@ class Interval(NamedTuple):
 
 class Life:
     """A process of the server. begin: the sequence at its start. doubts: samples without an answer
-    that nobody sends again.
+    that are not sent again.
     """
 
     def __init__(self, begin: int) -> None:
@@ -36,7 +36,7 @@ class Life:
 class Record:
     """One model, from its creation to its end; any thread may use it.
 
-    labels: those that it may predict; None of numbers.
+    labels: those that it may predict; None for numbers.
     """
 
     def __init__(self, name: str, epoch: str, labels: list[Any] | None) -> None:
@@ -82,7 +82,7 @@ class Record:
             self.lives[-1].doubts += n
 
     def note_reading(self, told: Any) -> None:
-        """A prediction for the rows that everybody asks about."""
+        """Note a prediction for the rows that all parties send."""
         at = told["epoch"], told["sequence"], told["head"], str(told.get("fit"))
         said = told["prediction"], told["decision"]
         assert self._labels is None or {*map(repr, told["prediction"])} <= self._labels
@@ -91,7 +91,7 @@ class Record:
             self.counts["readings"] += 1
 
     def note_rollback(self, epoch: str, at: int, to: int, snapshot_epoch: str) -> None:
-        """A rollback from a sequence to a snapshot and its epoch, which began an epoch."""
+        """Note a rollback from a sequence to a snapshot and its epoch, which began an epoch."""
         with self._lock:
             assert epoch not in self.epochs, "a rollback begins another epoch"
             self.epochs.append(epoch)
@@ -99,13 +99,13 @@ class Record:
             self.counts["rollbacks"] += 1
 
     def begin_life(self, sequence: int) -> None:
-        """A restart: where the model is now."""
+        """Note a restart, with the model's state."""
         assert sequence >= self._durable, f"{self.name}: {self._durable} were acknowledged"
         assert sequence >= self.lives[-1].begin
         self.lives.append(Life(sequence))
 
     def check(self, sequence: int, epoch: str) -> None:
-        """All that must hold, once every request with a key was answered."""
+        """Check everything that must hold once every request with a key was answered."""
         assert epoch == self.epochs[-1]
         intervals = sorted(self._intervals.values())
         self.counts["samples acknowledged"] = sum(one.end - one.begin for one in intervals)
@@ -120,7 +120,7 @@ class Record:
         self._check_rollbacks()
 
     def _check_gaps(self, gaps: list[tuple[int, int]], sequence: int) -> None:
-        """What nobody was told of may have been learned in the life in which it was sent."""
+        """Check gaps: unacknowledged samples may have been learned in the life that got them."""
         ends = [life.begin for life in self.lives[1:]] + [sequence]
         for life, end in zip(self.lives, ends, strict=True):
             missing = sum(

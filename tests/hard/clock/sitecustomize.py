@@ -1,4 +1,4 @@
-"""Loaded by a server under test: its wall clock is off by what a file says at the moment."""
+"""Loaded by a server under test to shift its wall clock by the number in a file."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""A directory as a disk would have it after a loss of power.
+"""A directory in the state that a disk may have after a loss of power.
 
 The recorder (`recorder.c`) tells what a process did below a directory, call by call. What it
 synced is there afterwards; of what it did not sync, a disk may have anything: each write whole,
@@ -62,7 +62,7 @@ Change = list[tuple[Folder, str, "File | Folder | None"]]
 
 
 def build_recorder(folder: Path) -> Path | None:
-    """The recorder as a library, or None where there is no compiler of C."""
+    """Return the recorder as a library, or None where there is no compiler of C."""
     compiler = shutil.which("cc")
     if compiler is None:
         return None
@@ -218,7 +218,7 @@ def _write(folder: Folder, path: Path, random: Random, loss: str) -> None:
 def _left_of(
     pending: list[tuple[int, bytes | None]], random: Random, loss: str
 ) -> Iterator[tuple[int, bytes | None]]:
-    """What a disk has of writes that were not synced."""
+    """Yield what a disk has of writes that were not synced."""
     if loss == "prefix":
         whole = random.randint(0, len(pending))
         yield from pending[:whole]
@@ -239,13 +239,13 @@ def _left_of(
 
 
 def _half(offset: int, data: bytes) -> bytes:
-    """What comes before the sector in which the middle of a write is."""
+    """Return what comes before the sector in which the middle of a write is."""
     middle = offset + len(data) // 2
     return data[: max(0, middle - middle % SECTOR - offset)]
 
 
 def _sectors(offset: int, data: bytes, random: Random) -> Iterator[tuple[int, bytes]]:
-    """Some of the sectors that a write touches."""
+    """Yield some of the sectors that a write touches."""
     at = 0
     while at < len(data):
         end = min(len(data), at + SECTOR - (offset + at) % SECTOR)

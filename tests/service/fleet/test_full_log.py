@@ -1,4 +1,4 @@
-"""A log of a fleet that fills: the model goes on once a snapshot stands for what it has learned."""
+"""A full log of a fleet: the model continues once a snapshot replaces what it has learned."""
 
 import shutil
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A model's log in a stream: one replica writes at a time, and no doubt outlives its settling."""
+"""A model's log in a stream: one replica writes at a time, and every doubt is settled."""
 
 import asyncio
 import itertools
@@ -216,7 +216,7 @@ class TestTerms:
 
 
 class TestCopyThatIsBehind:
-    """A server that was just started answers reads though it does not have all messages yet."""
+    """A restarted server answers reads although it does not have all messages yet."""
 
     def test_ends_no_log_before_its_known_end(self, replicas: Pair, model: int):
         leader, reader = replicas
@@ -349,7 +349,7 @@ class TestDoubt:
 
 
 class TestUnfinished:
-    """A commit that has no answer yet holds up its own model, and no other one."""
+    """A commit without an answer delays its own model, and no other one."""
 
     def test_is_told_of_once_it_has_ended(self, replicas: Pair, model: int):
         leader, reader = replicas

@@ -1,4 +1,4 @@
-"""One replica: what it acknowledged is in the fleet's streams, and its directory may be lost."""
+"""One replica: what it acknowledged is in the fleet's streams, so its directory may be lost."""
 
 import shutil
 import time
@@ -33,7 +33,7 @@ def replica(servers: NatsServers, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 def call(url: str, method: str = "POST", **request: Any) -> Any:
-    """The answer to a call, which comes once the replica knows that it is alone."""
+    """Return the answer to a call, which comes once the replica knows that it is alone."""
     deadline = time.monotonic() + 60
     while (answer := httpx.request(method, url, timeout=30, **request)).status_code == 503:
         assert time.monotonic() < deadline, answer.text

@@ -1,4 +1,4 @@
-"""Who is to lead a model: spread evenly, and where a replica leaves its own models move."""
+"""The ranks of replicas for a model: even, and when one leaves, only its own models move."""
 
 import json
 import time
@@ -73,7 +73,7 @@ class TestSuccessor:
 
 
 class TestFormats:
-    """While versions are mixed, those lead whose formats all of the living read."""
+    """While versions are mixed, replicas lead whose formats all living ones can read."""
 
     @pytest.fixture(autouse=True)
     def nobody_falls_silent(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ class TestFormats:
         connection.close()
 
     def hears(self, nats: NatsConnection, own: Formats, *told: list[Any]) -> Members:
-        """A replica that has heard others."""
+        """Return a replica that has heard others."""
         members = Members(nats, "http://own", lambda: replica("http://own", own), 10.0)
         for one in told:
             nats.run(nats.client.publish("wolfstream.replicas", json.dumps(one).encode()), 10)

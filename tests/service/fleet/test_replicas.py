@@ -1,4 +1,4 @@
-"""Three replicas of one fleet: any of them serves every model, and one at a time learns it."""
+"""Three replicas of a fleet: each serves every model, and one at a time learns it."""
 
 import json
 import signal
@@ -27,20 +27,20 @@ class Trio:
         self.clients = [httpx.Client(base_url=one.url, timeout=30) for one in replicas]
 
     def fleet(self) -> dict[str, dict[str, Any]]:
-        """What the replicas say of themselves, by their addresses."""
+        """Return what the replicas say of themselves, by their addresses."""
         living = [number for number, one in enumerate(self.replicas) if runs(one)]
         told = self.clients[living[0]].get("/v1/fleet").json()
         return {replica["url"]: replica for replica in told["replicas"]}
 
     def leader(self, name: str) -> int:
-        """The number of the replica that leads a model, once the others have heard so."""
+        """Return the number of the replica that leads a model, once the others have heard so."""
         urls = [one.url for one in self.replicas]
         return wait_for(
             lambda: [urls.index(url) for url, one in self.fleet().items() if name in one["leads"]]
         )[0]
 
     def standby(self, name: str, sequence: int) -> int:
-        """The number of the replica that follows a model, once it has reached a sequence."""
+        """Return the number of the replica that follows a model, once it has reached a sequence."""
         urls = [one.url for one in self.replicas]
 
         def found() -> list[int]:
@@ -50,7 +50,7 @@ class Trio:
         return wait_for(found)[0]
 
     def following(self, name: str, sequence: int) -> list[int]:
-        """The replicas that do not lead a model, once they hold its view of a sequence."""
+        """Return the replicas that do not lead a model, once they hold its view of a sequence."""
         others = [number for number in range(3) if number != self.leader(name)]
 
         def held(number: int) -> bool:
@@ -230,7 +230,7 @@ class TestTakeover:
             assert taken["epoch"] != before["epoch"]
         finally:
             trio.replicas[leader].start()
-        # It comes back to the replica that is to lead it by its rank, with all that was learned.
+        # It returns to the replica with the highest rank, with everything that was learned.
         wait_for(lambda: trio.leader(name) == leader)
         assert learn(trio.clients[leader], name)["sequence"] == 120
 

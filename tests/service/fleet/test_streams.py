@@ -1,4 +1,4 @@
-"""The streams of a fleet: their bounds, and what is said of how servers keep them."""
+"""The streams of a fleet: their bounds, and warnings about how servers store them."""
 
 import logging
 from collections.abc import Iterator

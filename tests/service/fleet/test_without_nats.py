@@ -1,4 +1,4 @@
-"""Replicas that have lost NATS: they learn nothing, and each says when it knows too little."""
+"""Replicas that have lost NATS learn nothing, and each says when it knows too little."""
 
 from pathlib import Path
 
@@ -40,6 +40,6 @@ def test_one_is_ready_for_as_long_as_it_may_know_nothing_new(tmp_path: Path):
 
 
 def unready(replica: Replica) -> str:
-    """Why a replica is not ready; nothing where it is."""
+    """Return why a replica is not ready; nothing where it is."""
     answer = httpx.get(f"{replica.url}/readyz", timeout=30)
     return "" if answer.is_success else str(answer.json()["detail"])

@@ -1,4 +1,4 @@
-"""Replicas whose workers answer: whichever process of whichever replica does, it is one fleet."""
+"""Replicas with workers: every process of every replica gives the same answers."""
 
 import json
 import uuid
@@ -56,7 +56,7 @@ def post(replica: Replica, path: str, **given: Any) -> httpx.Response:
 
 
 def made(pair: list[Replica], of: str) -> dict[int, str]:
-    """A model that has learned at each of the two leaders, by the number of its leader."""
+    """Return a model that has learned at each of the two leaders, by the number of its leader."""
     urls, found = [one.url for one in pair], dict[int, str]()
     for number in range(40):
         name = f"{of}-{number}"
