@@ -60,8 +60,8 @@ def main() -> None:
 
 def said_by(module: str, *words: object, limit: int | None = None) -> tuple[list[Any], str]:
     """The lines of JSON that a contender printed within the limit, and what stands for the rest."""
-    said = enter(module, *words, limit_seconds=limit)
-    return [json.loads(line) for line in said.lines if line.endswith("}")], said.instead
+    output = enter(module, *words, limit_seconds=limit)
+    return [json.loads(line) for line in output.lines if line.endswith("}")], output.instead
 
 
 def batch(name: str, arguments: argparse.Namespace) -> None:
@@ -95,7 +95,7 @@ def batch(name: str, arguments: argparse.Namespace) -> None:
 
 
 def result_of(line: dict[str, Any]) -> Result:
-    """A contender's last word."""
+    """Return a contender's last word."""
     return Result(**line | {"curve": Curve(**line["curve"])})
 
 
@@ -122,9 +122,9 @@ def table(results: dict[str, tuple[Result | None, str]], problem: P5Problem, s: 
         lines.append([title, *cells])
         if result.tried > 1:
             given.append(f"{title}: {curve.setting}")
-    told = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     settings = f"\n\nThe best of each grid. {'; '.join(given)}." if given else ""
-    return f"#### {s} features\n\n{told}{settings}\n\n{of_paper(results, problem, s)}\n"
+    return f"#### {s} features\n\n{table}{settings}\n\n{of_paper(results, problem, s)}\n"
 
 
 def seconds_of(result: Result | None, target: float, problem: P5Problem, s: int) -> float | None:
@@ -148,16 +148,16 @@ def of_paper(results: dict[str, tuple[Result | None, str]], problem: P5Problem, 
     """P5's figures in a sentence, beside the same ratio of ours."""
     paper = problem.paper
     factor = paper.svm_light_seconds / paper.asset_seconds[s]
-    said = (
+    sentence = (
         f"P5: {paper.error[s]}% in {paper.asset_seconds[s]:g} s, SVM-Light {factor:.0f} times that"
     )
     ours, (exact, _) = results.get(OURS, (None, ""))[0], results.get(LIBSVM, (None, ""))
     reached = seconds_to(ours.curve, paper.error[s] + problem.near) if ours else None
     if exact is None or reached is None:
-        return f"{said}."
+        return f"{sentence}."
     times = exact.curve.seconds[-1] / reached
     return (
-        f"{said}. LIBSVM here takes {times:.0f} times what ASSET takes to P5's error + "
+        f"{sentence}. LIBSVM here takes {times:.0f} times what ASSET takes to P5's error + "
         f"{problem.near}."
     )
 

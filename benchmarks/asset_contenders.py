@@ -170,7 +170,7 @@ def peer(kind: str, dtype: str) -> Contender:
 
 
 def row_share(n: int) -> Float64Array:
-    """How many rows share the seconds of a row's chunk, for rows 0 (none), 1, ..., n."""
+    """Return how many rows share the seconds of a row's chunk, for rows 0 (none), 1, ..., n."""
     share = np.full(n + 1, float(CHUNK))
     rest = n % CHUNK
     if rest:
@@ -179,7 +179,7 @@ def row_share(n: int) -> Float64Array:
 
 
 def settings(problem: P5Problem) -> dict[str, dict[str, Any]]:
-    """The grid: P5's lambda and larger ones with 'optimal', P5's with eta0 / sqrt(t)."""
+    """Return the grid: P5's lambda and larger ones with 'optimal', P5's with eta0 / sqrt(t)."""
     late = {"average": problem.n_train}
     grid: dict[str, dict[str, Any]] = {
         f"optimal, alpha {problem.lam:.3g}, all steps averaged": {
@@ -207,7 +207,7 @@ def tuned(
     charged: Float64Array,
     resident: int,
 ) -> Iterator[Result]:
-    """The best setting after all passes; before, only the best go on."""
+    """Yield the best setting after all passes; before, only the best go on."""
     from sklearn.linear_model import SGDClassifier
 
     def learner(given: dict[str, Any]) -> Any:

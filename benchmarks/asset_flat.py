@@ -48,9 +48,9 @@ def run(kind: Literal["fourier", "nystrom", "identity"], samples: int, tell: boo
             + np.where(codes == 1, 1.0, -1.0)[:, None] * middle
         )
         start = time.process_time()
-        said = learner.absorb(X, codes).prediction
+        predicted = learner.absorb(X, codes).prediction
         seconds += time.process_time() - start
-        right, counted = right + int((said == codes).sum()), counted + BLOCK
+        right, counted = right + int((predicted == codes).sum()), counted + BLOCK
         if tell and first // REPORTED != (first + BLOCK) // REPORTED:
             line = {
                 "samples": (first + BLOCK) // REPORTED * REPORTED,

@@ -67,8 +67,8 @@ def ours(given: dict[str, Any], block: int, X: Float64Array, y: Codes) -> Stream
     start = time.process_time()
     for first in range(0, len(y), block):
         part = slice(first, first + block)
-        said = learner.absorb(standardiser.scale(X[part]), codes[part]).prediction
-        right += int((said == codes[part]).sum())
+        predicted = learner.absorb(standardiser.scale(X[part]), codes[part]).prediction
+        right += int((predicted == codes[part]).sum())
     return StreamResult(len(y), time.process_time() - start, 100.0 * right / len(y))
 
 

@@ -34,24 +34,24 @@ def two_classes(n: int, seed: int) -> Samples:
 
 
 def singles(samples: Samples) -> Iterator[dict[str, Any]]:
-    """Each sample as plain data."""
+    """Yield each sample as plain data."""
     for x, y in zip(samples.X.tolist(), samples.y, strict=True):
         yield {"x": x, "y": y}
 
 
 def learn_requests(path: str, samples: Samples) -> list[bytes]:
-    """A POST for each sample."""
+    """Return a POST for each sample."""
     return [post_request(path, json.dumps(body).encode()) for body in singles(samples)]
 
 
 def predict_requests(path: str, samples: Samples) -> list[bytes]:
-    """A POST for each row."""
+    """Return a POST for each row."""
     rows = samples.X.tolist()
     return [post_request(path, json.dumps({"x": x}).encode()) for x in rows]
 
 
 def batch_requests(path: str, samples: Samples, size: int, packed: bool) -> list[bytes]:
-    """A POST for so many samples at a time; packed: MessagePack with a raw array of rows."""
+    """Return a POST for so many samples at a time; packed: MessagePack with a raw array of rows."""
     requests = []
     for i in range(0, len(samples.y), size):
         X, y = samples.X[i : i + size], samples.y[i : i + size]
@@ -64,7 +64,7 @@ def batch_requests(path: str, samples: Samples, size: int, packed: bool) -> list
 
 
 def learn_frames(samples: Samples, packed: bool) -> list[bytes]:
-    """A websocket frame for each sample."""
+    """Return a websocket frame for each sample."""
     frames = []
     for i, body in enumerate(singles(samples)):
         plain = {"id": i, "op": "learn", **body}
@@ -83,7 +83,7 @@ def full_model(url: str, name: str, size: int) -> str:
     requests = batch_requests(f"{path}/samples", two_classes(4 * size, 99), 250, True)
     for i in range(0, len(requests), 8):
         post_all(url, requests[i : i + 8], 1)
-        told = httpx.get(url + path).json()
-        if told["heads"]["working_set"]["size"] >= 0.95 * size:
+        description = httpx.get(url + path).json()
+        if description["heads"]["working_set"]["size"] >= 0.95 * size:
             break
     return path

@@ -52,7 +52,7 @@ def platt(window: int) -> Method:
 
 
 def one_against_the_rest(fit: Callable[[Floats, Floats, Floats], Floats]) -> Method:
-    """A method for two classes, for any number of them."""
+    """Return a method for two classes, for any number of them."""
 
     def method(scores: Floats, codes: Codes, asked: Floats) -> Floats:
         kept, y = scores[-WINDOW:], codes[-WINDOW:]

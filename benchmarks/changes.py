@@ -38,13 +38,13 @@ Random: TypeAlias = np.random.Generator
 
 
 def right(X: Rows, y: Codes) -> NDArray[np.bool_]:
-    """Whether the default model was right about each row before it learned it."""
-    model, said = Learner(Model(1, "changes", read_spec({}))), list[Any]()
+    """Return whether the default model was right about each row before it learned it."""
+    model, predicted = Learner(Model(1, "changes", read_spec({}))), list[Any]()
     for start in range(0, len(y), BLOCK):
         part = slice(start, start + BLOCK)
         block = Samples(np.ascontiguousarray(X[part]), y[part].tolist())
-        said += model.absorb("working_set", block).prediction
-    good: NDArray[np.bool_] = np.array(said, object) == y
+        predicted += model.absorb("working_set", block).prediction
+    good: NDArray[np.bool_] = np.array(predicted, object) == y
     return good
 
 
@@ -92,7 +92,7 @@ def flip(stream: Callable[[Random, int], tuple[Rows, Codes]], seed: int) -> list
 
 
 def rotation(curved: bool, seed: int) -> list[float]:
-    """The default model's lead over the fitted one in each thousand samples, in points."""
+    """Return the default model's lead over the fitted one in each thousand samples, in points."""
     random, n = np.random.default_rng(seed), 20_000
     X = random.normal(size=(n, 4))
     angle = np.linspace(0.0, 2.0 * np.pi, n)

@@ -128,8 +128,8 @@ def _print_paint(server: Server) -> None:
             page.locator("#facts div").first.wait_for()
             paints.append(page.evaluate(_PAINT))
             context.close()
-    told = ", ".join(f"{paint:.0f}" for paint in sorted(paints))
-    print(f"First paint after {statistics.median(paints):.0f} ms (median of {told}).\n")
+    listed = ", ".join(f"{paint:.0f}" for paint in sorted(paints))
+    print(f"First paint after {statistics.median(paints):.0f} ms (median of {listed}).\n")
 
 
 def _print_sizes() -> None:

@@ -114,7 +114,7 @@ def batch(method: Method) -> Learning:
 
 
 def matrix(X: Rows) -> Any:
-    """What the solver takes: dense rows as they are, CSR in its own form."""
+    """Return what the solver takes: dense rows as they are, CSR in its own form."""
     from solver.rows.matrix import sparse_from_csr
 
     if isinstance(X, csr_array):
@@ -215,7 +215,7 @@ def vowpal_wabbit(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fi
 
 
 def _vw_rows(X: Rows) -> Iterator[str]:
-    """Rows as Vowpal Wabbit's text, zeros left out."""
+    """Yield rows as Vowpal Wabbit's text, zeros left out."""
     rows = csr_array(X)
     for start, stop in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
         pairs = zip(rows.indices[start:stop], rows.data[start:stop], strict=True)
@@ -292,14 +292,14 @@ LARGEST = "largest"
 
 
 def warm_rows(y: Codes) -> NDArray[np.int64]:
-    """Some 200 rows, of every class alike and the first of each, in their order."""
+    """Return some 200 rows, of every class alike and the first of each, in their order."""
     n_classes = int(y.max()) + 1
     chosen = [np.flatnonzero(y == code)[: WARM_ROWS // n_classes] for code in range(n_classes)]
     return np.sort(np.concatenate(chosen))
 
 
 def measure(contender: Contender, data: Dataset, parameters: Parameters) -> Iterator[Outcome]:
-    """What is known after learning, then after predicting."""
+    """Yield what is known after learning, then after predicting."""
     few = warm_rows(data.y)
     warm = contender.fit(data.X[few], data.y[few], parameters, Clock())
     warm.predict(data.X_test[:WARM_ROWS], Clock())

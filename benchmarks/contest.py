@@ -8,7 +8,7 @@ import sys
 from typing import NamedTuple
 
 
-class Said(NamedTuple):
+class Output(NamedTuple):
     """The lines that a contender printed, and what stands for those that it did not come to.
 
     timed_out: whether it was stopped at its limit.
@@ -19,7 +19,7 @@ class Said(NamedTuple):
     timed_out: bool
 
 
-def enter(module: str, *words: object, limit_seconds: int | None = None) -> Said:
+def enter(module: str, *words: object, limit_seconds: int | None = None) -> Output:
     """Run `python -m benchmarks.MODULE WORDS` to its end, or to its limit.
 
     limit_seconds: of the processor, as all figures are: another program takes nothing from it.
@@ -32,14 +32,14 @@ def enter(module: str, *words: object, limit_seconds: int | None = None) -> Said
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
     )
     if limit_seconds is not None:
-        # At the first it is told to end, which would leave a core file; at the second it is made.
+        # The soft limit would end it with a core file; the hard one kills it.
         resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, 0))
         resource.prlimit(process.pid, resource.RLIMIT_CPU, (limit_seconds, limit_seconds + 1))
     output, errors = process.communicate()
     lines = output.splitlines()
     if process.returncode == 0:
-        return Said(lines, "", False)
+        return Output(lines, "", False)
     if process.returncode == -signal.SIGXCPU:
-        return Said(lines, f"> {limit_seconds} s", True)
-    said = errors.strip().splitlines() or [f"status {process.returncode}"]
-    return Said(lines, f"failed: {said[-1]}", False)
+        return Output(lines, f"> {limit_seconds} s", True)
+    printed = errors.strip().splitlines() or [f"status {process.returncode}"]
+    return Output(lines, f"failed: {printed[-1]}", False)

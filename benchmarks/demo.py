@@ -217,7 +217,7 @@ def regression_table(results: list[Result]) -> Table:
 
 
 def _grid(title: str, caption: str, words: tuple[str, ...], numbers: tuple[str, ...]) -> Table:
-    """A table without rows; the columns of numbers are set to the right."""
+    """Return a table without rows; the columns of numbers are set to the right."""
     grid = Table(
         title=title,
         caption=caption,

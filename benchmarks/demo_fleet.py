@@ -50,7 +50,7 @@ class Fleet:
             one.wait()
 
     def call(self, method: str, path: str, **request: Any) -> dict[str, Any]:
-        """The answer of any replica, which is asked for until it comes."""
+        """Return the answer of any replica, which is asked for until it comes."""
         began = time.monotonic()
         while True:
             one = self._random.choice(self.replicas)
@@ -61,8 +61,8 @@ class Fleet:
             else:
                 if answer.is_success:
                     self.longest = max(self.longest, time.monotonic() - began)
-                    told: dict[str, Any] = answer.json()
-                    return told
+                    decoded: dict[str, Any] = answer.json()
+                    return decoded
                 self.again += answer.status_code == 503
                 if answer.status_code != 503 or time.monotonic() > began + _PATIENCE_SECONDS:
                     answer.raise_for_status()
@@ -70,14 +70,14 @@ class Fleet:
 
     def kill_leader(self) -> int:
         """Kill the replica that leads the model; its number."""
-        told = self.call("GET", "/v1/fleet")["replicas"]
-        (leader,) = [one["url"] for one in told if _MODEL in one["leads"]]
+        replicas = self.call("GET", "/v1/fleet")["replicas"]
+        (leader,) = [one["url"] for one in replicas if _MODEL in one["leads"]]
         number = [one.url for one in self.replicas].index(leader)
         self.replicas[number].kill()
         return number
 
     def samples_in_log(self) -> int:
-        """How many samples of the model the log has."""
+        """Return how many samples of the model the log has."""
         with tempfile.TemporaryDirectory() as folder:
             member = open_fleet(connect(self.nats.addresses, 1 << 30, 1 << 30), Path(folder))
             (number,) = [m.number for m in member.storage.catalogue.models() if m.name == _MODEL]
@@ -118,9 +118,9 @@ def stream(fleet: Fleet, console: Console, X: np.ndarray, y: np.ndarray) -> tupl
             console.print(f"At sample {sequence:,} server 0 of NATS is killed.")
         answer = learn(fleet, _MODEL, X, y, number)
         sequence = answer["sequence"]
-        said = answer["results"]["prediction"]
+        predicted = answer["results"]["prediction"]
         truth = y[BATCH * number : BATCH * (number + 1)].tolist()
-        right += sum(a == b for a, b in zip(said, truth, strict=True))
+        right += sum(a == b for a, b in zip(predicted, truth, strict=True))
     return sequence, right / (n_batches * BATCH)
 
 
@@ -146,7 +146,7 @@ def main() -> None:
             fleet.call("PUT", f"/v1/models/{_UNDISTURBED}", json={})
             for number in range(len(y) // BATCH):
                 learn(fleet, _UNDISTURBED, X, y, number)
-            said = [
+            predicted = [
                 fleet.call("POST", f"/v1/models/{name}/predict", json=probe)["decision"]
                 for name in (_MODEL, _UNDISTURBED)
             ]
@@ -156,8 +156,10 @@ def main() -> None:
     console.print(f"sent {len(y):,}, acknowledged up to {sequence:,}, in the log {in_log:,}")
     console.print(f"{len(y) / seconds:,.0f} samples/s, accuracy before learning {accuracy:.2%}")
     console.print(f"{again} calls were made again; the longest answer took {longest:.1f} s")
-    console.print(f"predictions of an undisturbed model are the same: {said[0] == said[1]}")
-    lost = not len(y) == sequence == in_log or said[0] != said[1]
+    console.print(
+        f"predictions of an undisturbed model are the same: {predicted[0] == predicted[1]}"
+    )
+    lost = not len(y) == sequence == in_log or predicted[0] != predicted[1]
     console.print("Something was lost." if lost else "Nothing was lost, nothing learned twice.")
     raise SystemExit(int(lost))
 

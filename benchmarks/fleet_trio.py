@@ -35,29 +35,29 @@ class Trio:
             one.launch()
         for one in self.replicas:
             one.wait()
-        found(lambda: len(self.told()) == len(self.replicas))
+        found(lambda: len(self.reported()) == len(self.replicas))
         return self
 
-    def told(self) -> dict[str, dict[str, Any]]:
-        """What the replicas say of themselves, by their addresses, as the first tells it."""
+    def reported(self) -> dict[str, dict[str, Any]]:
+        """Return what the replicas say of themselves, by their addresses, as the first tells it."""
         for one in self.replicas:
             try:
-                told = self.client.get(f"{one.url}/v1/fleet", timeout=1).json()["replicas"]
+                replicas = self.client.get(f"{one.url}/v1/fleet", timeout=1).json()["replicas"]
             except (httpx.TransportError, KeyError):
                 continue
-            return {replica["url"]: replica for replica in told}
+            return {replica["url"]: replica for replica in replicas}
         return {}
 
     def leaders(self) -> dict[str, str]:
-        """The address of each model's leader."""
-        return {name: url for url, one in self.told().items() for name in one["leads"]}
+        """Return the address of each model's leader."""
+        return {name: url for url, one in self.reported().items() for name in one["leads"]}
 
     def is_ready(self, model: str, sequence: int) -> bool:
         """Whether all three live, and one leads a model and another one has followed it so far."""
-        told = self.told().values()
-        leads = any(model in one["leads"] for one in told)
-        follows = any(one["follows"].get(model, -1) >= sequence for one in told)
-        return leads and follows and len(told) == len(self.replicas)
+        replicas = self.reported().values()
+        leads = any(model in one["leads"] for one in replicas)
+        follows = any(one["follows"].get(model, -1) >= sequence for one in replicas)
+        return leads and follows and len(replicas) == len(self.replicas)
 
     def make(self, model: str, spec: dict[str, Any]) -> None:
         """Make a model."""
@@ -94,14 +94,14 @@ class Trio:
 
 
 def samples(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of two classes that no line divides, and their labels."""
+    """Return rows of two classes that no line divides, and their labels."""
     random = np.random.default_rng(seed)
     X = random.normal(size=(n, FEATURES))
     return X, (X[:, 0] * X[:, 1] > 0).astype(int)
 
 
 def found(look: Callable[[], T]) -> T:
-    """The first result that is something."""
+    """Return the first result that is something."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while not (result := look()):
         if time.monotonic() > deadline:

@@ -133,17 +133,18 @@ def print_without_leader(replicas: list[Replica]) -> None:
         _learn(others[0], _MODEL, _samples(_BATCH))
         taken_over = time.monotonic() - began
         time.sleep(1.0)
-    told = first[begun[0] :] + second[begun[1] :]
-    refused = sum(status != 200 for _, status in told)
+    answered = first[begun[0] :] + second[begun[1] :]
+    refused = sum(status != 200 for _, status in answered)
     _print_row(
-        f"predictions of the others while the leader is killed ({refused} of {len(told)} refused; "
+        f"predictions of the others while the leader is killed ({refused} of {len(answered)} "
+        "refused; "
         f"samples are taken again after {taken_over:.1f} s)",
-        [seconds for seconds, _ in told],
+        [seconds for seconds, _ in answered],
     )
 
 
 def _predict_at(url: str, client: httpx.Client) -> tuple[float, int]:
-    """How long a prediction took, and its status."""
+    """Return how long a prediction took, and its status."""
     began = time.monotonic()
     answer = client.post(f"{url}/v1/models/{_MODEL}/predict", json=_ROWS)
     return time.monotonic() - began, answer.status_code
@@ -172,10 +173,10 @@ def _learn(url: str, name: str, samples: dict[str, Any], client: httpx.Client | 
 
 
 def _leader_first(urls: list[str], name: str) -> list[str]:
-    """The replicas, the model's leader first, once it is known."""
+    """Return the replicas, the model's leader first, once it is known."""
     while True:
-        told = httpx.get(f"{urls[0]}/v1/fleet", timeout=60).json()["replicas"]
-        leading = [one["url"] for one in told if name in one["leads"]]
+        replicas = httpx.get(f"{urls[0]}/v1/fleet", timeout=60).json()["replicas"]
+        leading = [one["url"] for one in replicas if name in one["leads"]]
         if leading:
             return [leading[0], *(url for url in urls if url != leading[0])]
         time.sleep(0.05)

@@ -21,7 +21,7 @@ _CLOSE, _PING, _PONG = 0x88, 0x89, 0x8A
 
 
 def frame(payload: bytes, opcode: int) -> bytes:
-    """The bytes of one frame."""
+    """Return the bytes of one frame."""
     n = len(payload)
     if n < 126:
         head = bytes((opcode, 0x80 | n))
@@ -89,7 +89,7 @@ class Stream(asyncio.Protocol):
         self._transport.close()
 
     def _take_frames(self) -> Iterator[tuple[int, bytes]]:
-        """The whole frames at hand."""
+        """Yield the whole frames at hand."""
         data, at = self._buffer, 0
         while len(data) - at >= 2:
             length, start = data[at + 1], at + 2
@@ -124,8 +124,8 @@ class Stream(asyncio.Protocol):
         if not self._sent and not self.ended.done():
             self.ended.set_result(None)
 
-    def _fail(self, said: bytes) -> None:
-        error = RuntimeError(said.decode(errors="replace"))
+    def _fail(self, detail: bytes) -> None:
+        error = RuntimeError(detail.decode(errors="replace"))
         for future in (self.opened, self.ended):
             if not future.done():
                 future.set_exception(error)

@@ -38,17 +38,17 @@ def score(stream: Stream, horizon: Horizon, average: bool) -> float:
         return Asset(Kernel("rbf", gamma), task=task, horizon=horizon, average=average)
 
     preparation = Preparation(layout_of(["number"] * stream.X.shape[1]))
-    learner, said = AutoGamma(build), []
+    learner, predicted = AutoGamma(build), []
     for start in range(0, len(stream.y), BLOCK):
         part = slice(start, start + BLOCK)
         answers = learner.absorb(preparation.absorb(stream.X[part]), stream.y[part])
-        said += [answer.prediction for _, answer in answers]
-    found, y = np.concatenate(said)[128:], stream.y[128:]
+        predicted += [answer.prediction for _, answer in answers]
+    found, y = np.concatenate(predicted)[128:], stream.y[128:]
     return float(np.abs(found - y).mean() if stream.regression else 100.0 * np.mean(found == y))
 
 
 def line(name: str, streams: Sequence[Stream]) -> str:
-    """A row of the table: the mean over streams of one kind."""
+    """Return a row of the table: the mean over streams of one kind."""
     courses = [partial(score, horizon=horizon, average=average) for horizon, average in AUTO]
     courses.append(partial(score, horizon="auto", average=True))
     means = [np.mean([of_one(stream) for stream in streams]) for of_one in courses]

@@ -44,7 +44,7 @@ class Connection:
         return cls(*await asyncio.open_connection(address.hostname, address.port))
 
     async def exchange(self, request: bytes) -> bytes:
-        """The body of the answer to a request."""
+        """Return the body of the answer to a request."""
         self._writer.write(request)
         head = await self._reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
@@ -59,7 +59,7 @@ class Connection:
 
 
 def post_request(path: str, body: bytes, content_type: str = "application/json") -> bytes:
-    """The bytes of one POST."""
+    """Return the bytes of one POST."""
     head = (
         f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {content_type}\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
@@ -80,7 +80,7 @@ def load_of(latencies: Sequence[float], seconds: float) -> Load:
 
 
 def post_all(url: str, requests: Sequence[bytes], connections: int) -> Load:
-    """Send each request once over so many connections, each waiting for its answer."""
+    """Send each request once over several connections, each waiting for its answer."""
     return running(_post_all(url, requests, connections))
 
 
@@ -108,7 +108,7 @@ async def _work(connection: Connection, waiting: Iterator[bytes], latencies: lis
 def saturate(
     url: str, requests: Sequence[bytes], connections: int, stop: Callable[[], bool]
 ) -> int:
-    """Send requests over and over until told to stop; how many were answered."""
+    """Send requests repeatedly until stopped; return how many were answered."""
 
     def endless() -> Iterator[bytes]:
         while True:

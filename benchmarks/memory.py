@@ -19,7 +19,7 @@ def begin() -> int:
 
 
 def peak() -> int:
-    """The most bytes resident since `begin`."""
+    """Return the most bytes resident since `begin`."""
     return _status("VmHWM")
 
 

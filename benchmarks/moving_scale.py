@@ -28,7 +28,7 @@ Stream = tuple[str, Rows, list[bool]]
 
 
 def streams(seed: int) -> Iterator[Stream]:
-    """Rows in units that differ by up to six orders, and what changes in them."""
+    """Yield rows in units that differ by up to six orders, and what changes in them."""
     random = np.random.default_rng(seed)
     units = 10.0 ** random.uniform(-3, 3, COLUMNS)
     Z = random.normal(size=(SAMPLES, COLUMNS))
@@ -49,13 +49,13 @@ def streams(seed: int) -> Iterator[Stream]:
 
 
 def learner(prepare: dict[str, Any] | None) -> Learner:
-    """A model with a working set alone."""
+    """Return a model with a working set alone."""
     spec = {"adaptive": None, "asset": None, "prepare": prepare, "working_set": {"max_size": KEPT}}
     return Learner(Model(1, "set", read_spec(spec)))
 
 
 def learn(model: Learner, X: Rows, y: list[bool]) -> list[Any]:
-    """What was predicted of each row before it was learned."""
+    """Return what was predicted of each row before it was learned."""
     predicted: list[Any] = []
     for start in range(0, len(y), BLOCK):
         part = slice(start, start + BLOCK)
@@ -65,7 +65,7 @@ def learn(model: Learner, X: Rows, y: list[bool]) -> list[Any]:
 
 
 def fixed(moments: Moments, X: Rows) -> Rows:
-    """Rows by moments that they do not change."""
+    """Return rows by moments that they do not change."""
     deviation = np.sqrt(moments.square)
     scaled = (X - moments.mean) / np.where(deviation > 0.0, deviation, np.inf)
     size = np.abs(scaled)
@@ -74,14 +74,14 @@ def fixed(moments: Moments, X: Rows) -> Rows:
 
 
 def frozen(X: Rows, y: list[bool]) -> list[Any]:
-    """All rows by the moments of the first ones."""
+    """Return all rows by the moments of the first ones."""
     moments = no_moments(COLUMNS)
     standardise(moments, X[:128], COMPRESSED)
     return learn(learner(None), fixed(moments, X), y)
 
 
 def anew(X: Rows, y: list[bool]) -> list[Any]:
-    """The last rows scaled and learned again where the moments have moved."""
+    """Return the last rows scaled and learned again where the moments have moved."""
     moments, basis = no_moments(COLUMNS), no_moments(COLUMNS)
     model, predicted = learner(None), list[Any]()
     for start in range(0, len(y), BLOCK):

@@ -141,7 +141,7 @@ def run_epochs(
 
 
 def task_of(folder: Path, name: str) -> Task:
-    """A set with P1's parameters; ijcnn1 as a whole, as in P4. Raises MissingSet."""
+    """Return a set with P1's parameters; ijcnn1 as a whole, as in P4. Raises MissingSet."""
     problem = PROBLEMS[name]
     data = load(folder, problem.file)
     order = np.argsort(data.y == data.y.max(), kind="stable")
@@ -171,7 +171,7 @@ def compile_all() -> None:
 
 
 def run(task: Task, method: Method, tol: float, cache_bytes: int) -> tuple[Solution, float]:
-    """A solution with its trace, and the seconds from the random ball on."""
+    """Return a solution with its trace, and the seconds from the random ball on."""
     start = time.process_time()
     source = KernelRows(task.kernel, task.rows, cache_bytes)
     alpha = initial_ball(task.dual, source, 20, np.random.default_rng(0))

@@ -72,7 +72,7 @@ def covtype(rows: int | None, tested: int = COVTYPE_TEST) -> Callable[[Dataset],
 
 
 def first_rows(train: int) -> Callable[[Dataset], Dataset]:
-    """The first rows to learn; the others to test where the source has no test part."""
+    """Return the first rows to learn; the others to test where the source has no test part."""
 
     def split(data: Dataset) -> Dataset:
         if len(data.y_test):
@@ -133,7 +133,7 @@ PROBLEMS |= {
 
 
 def load_problem(folder: Path, name: str, sparse: bool) -> tuple[Dataset, Parameters]:
-    """The split set with class codes for labels, and the parameters. Raises MissingSet.
+    """Return the split set with class codes for labels, and the parameters. Raises MissingSet.
 
     Codes follow the order in which the classes come. sparse: the contender takes CSR.
     """

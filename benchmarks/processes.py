@@ -21,7 +21,7 @@ class Server(NamedTuple):
     pid: int
 
     def resident_mb(self) -> float:
-        """Its memory that is in RAM."""
+        """Return its memory that is in RAM."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 

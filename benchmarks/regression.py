@@ -55,7 +55,7 @@ def contenders(gamma: float) -> dict[str, Any]:
 
 
 def batches(stream: Stream) -> list[str]:
-    """Lines of a table: R^2 of what was held back, support vectors, seconds."""
+    """Return lines of a table: R^2 of what was held back, support vectors, seconds."""
     found: dict[str, list[tuple[float, float, float, float]]] = {}
     for draw in range(DRAWS):
         order = np.random.default_rng(draw).permutation(len(stream.y))[:MOST_ROWS]
@@ -87,35 +87,35 @@ def batches(stream: Stream) -> list[str]:
 
 
 def online(stream: Stream, learner: Any) -> Values:
-    """What a learner of prepared rows says of each sample before it learns it."""
-    preparation, said = Preparation(layout_of(["number"] * stream.X.shape[1])), []
+    """Return what a learner of prepared rows says of each sample before it learns it."""
+    preparation, predicted = Preparation(layout_of(["number"] * stream.X.shape[1])), []
     for start in range(0, len(stream.y), BLOCK):
         part = slice(start, start + BLOCK)
         answers = learner.absorb(preparation.absorb(stream.X[part]), stream.y[part])
         if isinstance(answers, np.ndarray):
-            said.append(answers)
+            predicted.append(answers)
         else:
-            said += [answer.prediction for _, answer in answers]
-    return np.concatenate(said)
+            predicted += [answer.prediction for _, answer in answers]
+    return np.concatenate(predicted)
 
 
 def of_river(stream: Stream, make: Callable[[int], Any], seconds: float) -> Values:
     """What one of River's learners says of the first samples, as many as there is time for."""
     from river import preprocessing
 
-    model, said = preprocessing.StandardScaler() | make(0), []
+    model, predicted = preprocessing.StandardScaler() | make(0), []
     began = time.process_time()
     for i, y in enumerate(stream.y.tolist()):
         row = row_of(stream.X, i)
-        said.append(model.predict_one(row))
+        predicted.append(model.predict_one(row))
         model.learn_one(row, y)
         if time.process_time() - began > seconds:
             break
-    return np.array(said)
+    return np.array(predicted)
 
 
 def streams(stream: Stream, seconds: float) -> list[str]:
-    """Lines of a table: the mean absolute error before learning, and seconds."""
+    """Return lines of a table: the mean absolute error before learning, and seconds."""
 
     def of_width(own: Callable[[Kernel], Any]) -> Any:
         return AutoGamma(lambda gamma: own(Kernel("rbf", gamma)))
@@ -143,10 +143,10 @@ def streams(stream: Stream, seconds: float) -> list[str]:
     lines = []
     for name, run in runs.items():
         began = time.process_time()
-        said = run()
+        predicted = run()
         spent = time.process_time() - began
-        error = np.abs(said[FIRST:] - stream.y[FIRST : len(said)]).mean()
-        rows = "" if len(said) == len(stream.y) else f"{len(said):,} rows"
+        error = np.abs(predicted[FIRST:] - stream.y[FIRST : len(predicted)]).mean()
+        rows = "" if len(predicted) == len(stream.y) else f"{len(predicted):,} rows"
         lines.append(f"| {stream.name} | {name} | {error:,.4g} | {rows} | {spent:.1f} |")
     return lines
 

@@ -22,12 +22,12 @@ model = feature_extraction.RBFSampler(
 async def learn(request: Request) -> dict[str, Any]:
     """Predict and learn the samples, in order."""
     body = await request.json()
-    said = []
+    predicted = []
     for row, label in zip(body["x"], body["y"], strict=True):
         x = dict(enumerate(row))
-        said.append(int(model.predict_one(x)))
+        predicted.append(int(model.predict_one(x)))
         model.learn_one(x, bool(label))
-    return {"results": {"prediction": said}}
+    return {"results": {"prediction": predicted}}
 
 
 @app.get("/readyz")

@@ -33,7 +33,7 @@ _TASKS = ("service.web", "service.monitor", "service.views")
 
 
 class Recorder:
-    """Notes the calls between packages, on every thread, while it is told to.
+    """Notes the calls between packages, on every thread, while it is switched on.
 
     moves: caller's package, callee's package, and the function.
     """
@@ -56,13 +56,13 @@ class Recorder:
 
 
 def _is_resumed(frame: FrameType) -> bool:
-    """Whether it is a coroutine or generator that goes on, which is no call."""
+    """Return whether it is a coroutine or generator that goes on, which is no call."""
     # The argument of the instruction RESUME is zero at the start of a function.
     return frame.f_code.co_code[frame.f_lasti + 1] != 0
 
 
 def _package(frame: FrameType) -> str:
-    """The package of a frame's code; empty for a library's."""
+    """Return the package of a frame's code; empty for a library's."""
     file = frame.f_code.co_filename
     if not file.startswith(_ROOT) or "site-packages" in file:
         return ""

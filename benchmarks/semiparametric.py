@@ -100,7 +100,7 @@ def mexican_hat(M: int, seed: int = 0) -> Data:
 
 
 def waves(M: int, K: int) -> Data:
-    """The same values with P3's K other functions: cos(j pi x) for even j, sin for odd."""
+    """Return the same values with P3's K other functions: cos(j pi x) for even j, sin for odd."""
     data, j = mexican_hat(M), np.arange(K)
     angle = j * np.pi * data.X
     return data._replace(Psi=np.where(j % 2 == 0, np.cos(angle), np.sin(angle)))
@@ -139,13 +139,13 @@ def solved(problem: Problem, variant: Variant, tol: float) -> Run:
 
 
 def best(tasks: Sequence[Callable[[], Run]], repeats: int) -> list[Run]:
-    """The quickest run of each task; the tasks take turns."""
+    """Return the quickest run of each task; the tasks take turns."""
     rounds = [[task() for task in tasks] for _ in range(repeats)]
     return [min(runs, key=lambda one: one.seconds) for runs in zip(*rounds, strict=True)]
 
 
 def training_sizes(sizes: Sequence[int]) -> list[list[Run]]:
-    """All four solvers against M."""
+    """Return all four solvers against M."""
     names = [variant.name for variant in VARIANTS]
     print("Time against M, kernel values included, in units of PDSG's; steps; beta of D:PDSG.\n")
     print(f"| M | PDSG, s | {' | '.join(names[1:])} | steps: {', '.join(names)} | beta |")
@@ -197,14 +197,14 @@ def steps_table() -> None:
 
 
 def with_penalty(problem: Problem, factor: float) -> Problem:
-    """The problem with rho in other units."""
+    """Return the problem with rho in other units."""
     rho = factor * problem.rho
     curvature = problem.curvature + (rho - problem.rho) @ (problem.Psi * problem.Psi)
     return problem._replace(rho=rho, curvature=curvature)
 
 
 def components() -> list[list[Run]]:
-    """All four solvers against K."""
+    """Return all four solvers against K."""
     names = [variant.name for variant in VARIANTS]
     print(
         f"Time against K at M = {M_MIDDLE}, kernel values included, in units of D:PDSG's at K = 1;"

@@ -45,7 +45,7 @@ def challengers(folder: Path) -> None:
 
 
 def _phase(client: httpx.Client, name: str, pause: float, seed: int) -> Times:
-    """Some requests of both kinds to a model."""
+    """Return some requests of both kinds to a model."""
     stream, times = two_classes(SIZE * REQUESTS, seed), Times([], [])
     X: Any = stream.X
     for start in range(0, SIZE * REQUESTS, SIZE):

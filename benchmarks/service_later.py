@@ -43,7 +43,7 @@ def labels_later(folder: Path) -> None:
 
 
 def _rates(url: str, path: str, packed: bool) -> dict[str, Load]:
-    """The median run of each kind of call."""
+    """Return the median run of each kind of call."""
     loads: dict[str, list[Load]] = {}
     for number in range(ROUNDS):
         samples = two_classes(SAMPLES, number)

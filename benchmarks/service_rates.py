@@ -36,7 +36,7 @@ Contender = Callable[[int], Load]
 
 
 def middle(loads: list[Load]) -> Load:
-    """The run of the median rate."""
+    """Return the run of the median rate."""
     at = median(load.rate for load in loads)
     return min(loads, key=lambda load: abs(load.rate - at))
 
@@ -56,7 +56,7 @@ def print_rates(title: str, of: str, found: dict[str, Load]) -> None:
 
 
 def interleaved(contenders: dict[str, Contender], requests: int) -> dict[str, Load]:
-    """Each contender once a round, so that all see the machine as it is; the median run."""
+    """Return each contender once a round, so that all see the machine as it is; the median run."""
     found: dict[str, list[Load]] = {name: [] for name in contenders}
     for _ in range(ROUNDS):
         for name, run in contenders.items():
@@ -143,7 +143,7 @@ def batches(folder: Path, in_process: float) -> None:
 
 
 def in_process() -> float:
-    """Samples per second of a full set without a server; best of three."""
+    """Return samples per second of a full set without a server; best of three."""
     head = build("working_set", ModelSpec.model_validate({"asset": None}))
     first, samples = two_classes(4 * FULL, 99), two_classes(BATCH_SAMPLES, 2)
     rates = []

@@ -82,5 +82,9 @@ def _learned(url: str, path: str, X: Float64Array, y: Codes) -> tuple[float, flo
         return seconds, answers
 
     seconds, answers = running(work())
-    said = [label for answer in answers for label in json.loads(answer)["results"]["prediction"]]
-    return seconds, 100.0 * float(np.mean([a == b for a, b in zip(said, y.tolist(), strict=True)]))
+    predicted = [
+        label for answer in answers for label in json.loads(answer)["results"]["prediction"]
+    ]
+    return seconds, 100.0 * float(
+        np.mean([a == b for a, b in zip(predicted, y.tolist(), strict=True)])
+    )

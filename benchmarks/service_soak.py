@@ -65,7 +65,7 @@ async def _soak(
 
 
 def _until(end: float, frames: list[bytes]) -> Iterator[bytes]:
-    """The frames over and over until a moment."""
+    """Yield the frames over and over until a moment."""
     for data in cycle(frames):
         if time.perf_counter() >= end:
             return

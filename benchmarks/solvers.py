@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def heading(name: str, data: Dataset, parameters: Parameters) -> str:
-    """The set's title and parameters."""
+    """Return the set's title and parameters."""
     problem = PROBLEMS[name]
     about = f" ({problem.about})" if problem.about else ""
     return (
@@ -76,16 +76,16 @@ def heading(name: str, data: Dataset, parameters: Parameters) -> str:
 
 
 def run(name: str, contender: str, many: bool, folder: Path, limit: int) -> Run:
-    """One contender on one set; what it had said when the limit came."""
+    """Return one contender on one set; its output until the time limit."""
     if many and not CONTENDERS[contender].many_classes:
         return Run(None, "-")
-    said = enter("contenders", name, contender, "--data", folder, limit_seconds=limit)
-    outcome = Outcome(**json.loads(said.lines[-1])) if said.lines else None
-    return Run(outcome, said.instead or "-", said.timed_out)
+    output = enter("contenders", name, contender, "--data", folder, limit_seconds=limit)
+    outcome = Outcome(**json.loads(output.lines[-1])) if output.lines else None
+    return Run(outcome, output.instead or "-", output.timed_out)
 
 
 def table(runs: dict[str, Run], n_test: int, limit: int) -> str:
-    """A Markdown table, one row a contender."""
+    """Return a Markdown table, one row a contender."""
     lines = [COLUMNS, ("---", *("---:" for _ in COLUMNS[1:]))]
     for name, run in runs.items():
         cells = measured(run.outcome, n_test, run.instead) if run.outcome else [run.instead]
@@ -97,7 +97,7 @@ def table(runs: dict[str, Run], n_test: int, limit: int) -> str:
 
 
 def measured(outcome: Outcome, n_test: int, instead: str) -> list[str]:
-    """All cells but the title and the ratio; `instead` where predicting did not end."""
+    """Return all cells but the title and the ratio; `instead` where predicting did not end."""
     accuracy, support, rate = "-", "-", instead
     if outcome.accuracy is not None and outcome.predict_seconds:
         accuracy, support = f"{100.0 * outcome.accuracy:.2f}", f"{outcome.support:,}"

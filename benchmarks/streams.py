@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=Path("streams.jsonl"))
     parser.add_argument("--figures", type=Path, default=FIGURES)
     parser.add_argument("--streams", default=",".join([*GENERATORS, *REAL]))
-    parser.add_argument("--learners", default="", help="all, unless said")
+    parser.add_argument("--learners", default="", help="by default all")
     parser.add_argument("--seeds", default="1,2,3", help="of generated streams")
     parser.add_argument("--rows", type=int, default=20_000, help="of generated streams")
     parser.add_argument("--limit-seconds", type=float, default=1800.0)
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def run_all(stream: Stream, seed: int, asked: argparse.Namespace) -> list[Result]:
-    """The results of every learner on a stream, kept ones where there are such."""
+    """Return the results of every learner on a stream, kept ones where there are such."""
     kept = {
         one.learner: one
         for one in read(asked.results)

@@ -129,7 +129,7 @@ def generated(name: str, seed: int, rows: int) -> Stream:
 
 
 def real(folder: Path, name: str) -> Stream:
-    """The first rows of a real stream."""
+    """Return the first rows of a real stream."""
     data = load(folder, name, sparse=name in SPARSE)
     X, y = data.X[: REAL[name]], data.y[: REAL[name]]
     if name not in REGRESSION:

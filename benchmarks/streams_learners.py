@@ -26,7 +26,7 @@ Run = Callable[[Stream, float], NDArray[np.float64]]
 
 
 def runs_of(stream: Stream) -> dict[str, Run]:
-    """Every learner's name, and what makes its predictions within so many seconds."""
+    """Return every learner's name, and what makes its predictions within so many seconds."""
     return {
         BANK: _bank,
         LAST: lambda stream, _: np.concatenate([[np.nan], stream.y[:-1].astype(np.float64)]),
@@ -80,7 +80,7 @@ def _of_river(make: Callable[[int], Any]) -> Run:
 
 
 def row_of(X: Any, i: int) -> dict[int, float]:
-    """Row i by column number, without the zeros of sparse rows."""
+    """Return row i by column number, without the zeros of sparse rows."""
     if issparse(X):
         part = slice(X.indptr[i], X.indptr[i + 1])
         return dict(zip(X.indices[part].tolist(), X.data[part].tolist(), strict=True))
@@ -130,7 +130,7 @@ def river_learners(regression: bool) -> dict[str, Callable[[int], Any]]:
 
 
 def majority(y: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The most frequent label before each, NaN before the first."""
+    """Return the most frequent label before each, NaN before the first."""
     counts, answers = np.zeros(int(y.max()) + 1), np.full(len(y), np.nan)
     for i, label in enumerate(y.tolist()):
         if i:
@@ -140,5 +140,5 @@ def majority(y: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def running_mean(y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The mean target before each, NaN before the first."""
+    """Return the mean target before each, NaN before the first."""
     return np.concatenate([[np.nan], np.cumsum(y)[:-1] / np.arange(1, len(y))])

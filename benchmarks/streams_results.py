@@ -51,7 +51,7 @@ def result_of(
     limit: float,
     failure: str = "",
 ) -> Result:
-    """The result of predictions of the stream's first rows."""
+    """Return the result of predictions of the stream's first rows."""
     done = len(answers)
     if stream.regression:
         # Nobody can know the first value.
@@ -68,7 +68,7 @@ def result_of(
 
 
 def read(path: Path) -> list[Result]:
-    """The results in a file; none where there is no file."""
+    """Return the results in a file; none where there is no file."""
     lines = path.read_text().splitlines() if path.exists() else []
     return [Result(**json.loads(line)) for line in lines]
 
@@ -118,7 +118,7 @@ def verdict(results: Iterable[Result]) -> Verdict | None:
 
 
 def tables(results: list[Result]) -> str:
-    """One table for each task."""
+    """Return one table for each task."""
     both = [
         [one for one in results if (one.stream in REGRESSION) == regression]
         for regression in (False, True)
@@ -127,7 +127,7 @@ def tables(results: list[Result]) -> str:
 
 
 def _table(results: list[Result]) -> str:
-    """One line a stream: scores and the verdict."""
+    """Return one line a stream: scores and the verdict."""
     names = list(dict.fromkeys(one.learner for one in results))
     lines = [
         f"| stream | {' | '.join(names)} | ahead of River's best | within one standard error |",

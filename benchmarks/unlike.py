@@ -29,13 +29,13 @@ from service.spec.model import read_spec
 from solver.prepare.named_rows import named_values
 
 BLOCK = 64
-Said = Sequence[Any] | NDArray[Any]
+Predicted = Sequence[Any] | NDArray[Any]
 
 
-def default_model(stream: Unlike) -> Said:
-    """What the default model said of each row before it learned it."""
+def default_model(stream: Unlike) -> Predicted:
+    """Return the default model's predictions, each made just before its row was learned."""
     task = "regression" if stream.regression else "classification"
-    model, said = Learner(Model(1, "unlike", read_spec({"task": task}))), list[Any]()
+    model, predicted = Learner(Model(1, "unlike", read_spec({"task": task}))), list[Any]()
     head: Any = "asset" if stream.regression else "working_set"
     for start in range(0, len(stream.y), BLOCK):
         part = slice(start, start + BLOCK)
@@ -43,28 +43,28 @@ def default_model(stream: Unlike) -> Said:
         X = np.ascontiguousarray(rows) if isinstance(rows, np.ndarray) else named_values(rows)
         y = stream.y[part]
         block = Samples(X, y.astype(np.float64) if stream.regression else y.tolist())
-        said += model.absorb(head, block).prediction
-    return said
+        predicted += model.absorb(head, block).prediction
+    return predicted
 
 
-def of_river(make: Callable[[bool, bool], Any]) -> Callable[[Unlike, float], Said | None]:
-    """A learner of River; make is told whether it learns numbers, and whether two classes."""
+def of_river(make: Callable[[bool, bool], Any]) -> Callable[[Unlike, float], Predicted | None]:
+    """Return a runner of a River learner. make: gets `regression`, and whether classes are two."""
 
-    def run(stream: Unlike, seconds: float) -> Said | None:
-        model, said = make(stream.regression, len(np.unique(stream.y)) == 2), list[Any]()
+    def run(stream: Unlike, seconds: float) -> Predicted | None:
+        model, predicted = make(stream.regression, len(np.unique(stream.y)) == 2), list[Any]()
         began = time.process_time()
         for x, y in zip(dicts(stream.rows), stream.y.tolist(), strict=True):
-            said.append(model.predict_one(x))
+            predicted.append(model.predict_one(x))
             model.learn_one(x, y)
             if time.process_time() - began > seconds:
                 return None
-        return said
+        return predicted
 
     return run
 
 
 def dicts(rows: Any) -> Iterator[dict[Any, Any]]:
-    """Rows as River has them; what is missing is left out, as its learners ask for."""
+    """Yield rows as River has them; what is missing is left out, as its learners ask for."""
     for row in rows if not isinstance(rows, np.ndarray) else rows.tolist():
         named = row if isinstance(row, dict) else dict(enumerate(row))
         yield {name: value for name, value in named.items() if value == value}
@@ -81,7 +81,7 @@ def linear(regression: bool, two: bool) -> Any:
 
 
 def adaptive_tree(regression: bool, _: bool) -> Any:
-    """A Hoeffding tree that follows drift."""
+    """Return a Hoeffding tree that follows drift."""
     if regression:
         return tree.HoeffdingAdaptiveTreeRegressor(seed=1)
     return tree.HoeffdingAdaptiveTreeClassifier(seed=1)
@@ -92,7 +92,7 @@ def adaptive_forest(regression: bool, _: bool) -> Any:
     return forest.ARFRegressor(seed=1) if regression else forest.ARFClassifier(seed=1)
 
 
-LEARNERS: dict[str, Callable[[Unlike, float], Said | None]] = {
+LEARNERS: dict[str, Callable[[Unlike, float], Predicted | None]] = {
     "default": lambda stream, _: default_model(stream),
     "linear": of_river(linear),
     "HAT": of_river(adaptive_tree),
@@ -104,11 +104,11 @@ LEARNERS: dict[str, Callable[[Unlike, float], Said | None]] = {
 }
 
 
-def score(stream: Unlike, said: Said) -> float:
+def score(stream: Unlike, predicted: Predicted) -> float:
     """In the stream's measure."""
     if stream.regression:
-        return float(np.nanmean(np.abs(np.array(said, np.float64) - stream.y)))
-    codes = np.array([-1 if one is None or one != one else int(one) for one in said])
+        return float(np.nanmean(np.abs(np.array(predicted, np.float64) - stream.y)))
+    codes = np.array([-1 if one is None or one != one else int(one) for one in predicted])
     if stream.unbalanced:
         return 100.0 * float(cohen_kappa_score(codes, stream.y))
     return 100.0 * float(np.mean(codes == stream.y))
@@ -130,8 +130,8 @@ def main() -> None:
         for run in LEARNERS.values():
             scores = []
             for stream in streams:
-                said = run(stream, asked.seconds)
-                scores.append(np.nan if said is None else score(stream, said))
+                predicted = run(stream, asked.seconds)
+                scores.append(np.nan if predicted is None else score(stream, predicted))
             print(f" {np.mean(scores):.2f} |", end="", flush=True)
         print(flush=True)
 

@@ -30,7 +30,7 @@ def _flipped(random: Random, y: NDArray[np.int64], share: float) -> NDArray[np.i
 
 
 def rare(random: Random) -> Unlike:
-    """One sample in 500 is of the second class, around a point."""
+    """Return one sample in 500 is of the second class, around a point."""
     X = random.normal(size=(10_000, 8))
     y = (random.random(10_000) < 0.002).astype(np.int64)
     X[y == 1] = 1.5 + 0.6 * X[y == 1]
@@ -57,7 +57,7 @@ def many_words(random: Random) -> Unlike:
 
 
 def seasons(random: Random) -> Unlike:
-    """A load with a day, a week, a trend and weather; the hour and the day are given."""
+    """Return a load with a day, a week, a trend and weather; the hour and the day are given."""
     n = 6000
     time = np.arange(n)
     hour, day = time % 24, time // 24 % 7
@@ -134,7 +134,7 @@ def stationary(random: Random) -> Unlike:
 
 
 def parity(random: Random) -> Unlike:
-    """The parity of three switches among ten."""
+    """Return the parity of three switches among ten."""
     X = random.integers(0, 2, size=(6000, 10)).astype(np.float64)
     return Unlike(X, _flipped(random, X[:, :3].sum(axis=1).astype(np.int64) % 2, 0.05))
 
@@ -148,7 +148,7 @@ def missing(random: Random) -> Unlike:
 
 
 def rules(random: Random) -> Unlike:
-    """A tree of depth five, whose edges are parallel to the axes."""
+    """Return a tree of depth five, whose edges are parallel to the axes."""
     X = random.random((8000, 6))
     place = np.zeros(8000, np.int64)
     for _ in range(5):
