@@ -269,10 +269,10 @@ class TestCommand:
         assert (tmp_path / "keys.json").exists()
 
     def test_list_says_what_no_keys_mean(self, tmp_path: Path):
-        assert "everybody" in self.run("list", "--data", str(tmp_path)).stderr
+        assert "anyone who reaches it" in self.run("list", "--data", str(tmp_path)).stderr
         add_key(KeyFile(tmp_path), "a", ("learn",))
         revoke_key(KeyFile(tmp_path), "a")
-        assert "nobody" in self.run("list", "--data", str(tmp_path)).stderr
+        assert "no one" in self.run("list", "--data", str(tmp_path)).stderr
 
     @pytest.mark.parametrize(
         "arguments",

@@ -262,7 +262,7 @@ def test_while_the_disk_fails_nothing_is_kept_and_what_may_come_back_is_said(
     append_and_die: Callable[[int, int], list[str]], tmp_path: Path
 ) -> None:
     first, *more, last = append_and_die(4, 5)
-    assert "after a restart it may prove to have been written" in first
+    assert "after a restart it may turn out to have been written" in first
     assert all("nothing was learned" in said for said in more)
     assert last.startswith("kept")
     ((_, blocks),) = contents(tmp_path / "log.sqlite")
