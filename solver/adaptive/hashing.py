@@ -82,5 +82,5 @@ class HashedColumns:
 
 
 def hashed_and_standardised(moments: Moments, X: SparseRows) -> Float64Array:
-    """Rows (n, WIDTH) as `HashedColumns.absorb` would give each next."""
+    """Returns rows (n, WIDTH) as `HashedColumns.absorb` would give each next."""
     return standardised(moments, hashed(X), CLIPPED)

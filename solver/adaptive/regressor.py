@@ -173,7 +173,7 @@ class AdaptiveRegressor:
         return np.stack([past[LAGS - 1 - k : len(past) - 1 - k] for k in range(LAGS)], axis=1)
 
     def view(self) -> ValueView:
-        """The model as it is now, for `predict_values`."""
+        """Returns the model as it is now, for `predict_values`."""
         lags = standardised(self.lag_moments, self.last[None], CLIPPED) if self.temporal else None
         return ValueView(
             self.inputs.view(),
