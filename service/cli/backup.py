@@ -41,7 +41,7 @@ def backup(data: Path, fleet: str, directory: Path) -> None:
     if fleet:
         with joined(fleet) as member:
             from service.fleet.api_keys import FleetKeys
-            from service.fleet.taking_out import back_up as back_up_fleet
+            from service.fleet.exporting import back_up as back_up_fleet
 
             _print(directory, back_up_fleet(member, FleetKeys(member.nats), directory))
         return

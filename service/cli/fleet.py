@@ -39,9 +39,9 @@ def import_(directory: Path, servers: str) -> None:
     """  # noqa: D301  (click wants the control character)
     with joined(servers) as member:
         from service.fleet.api_keys import FleetKeys
-        from service.fleet.moving import bring_in
+        from service.fleet.importing import import_models
 
-        for moved in bring_in(directory, member, FleetKeys(member.nats)):
+        for moved in import_models(directory, member, FleetKeys(member.nats)):
             click.echo(f"{moved.model}: {moved.sequence:,} samples")
 
 
@@ -59,7 +59,7 @@ def export(directory: Path, servers: str) -> None:
       wolfstream fleet export /mnt/backups/monday --fleet nats://a:4222
     """  # noqa: D301  (click wants the control character)
     with joined(servers) as member:
-        from service.fleet.taking_out import take_out
+        from service.fleet.exporting import export_models
 
-        for moved in take_out(member, directory):
+        for moved in export_models(member, directory):
             click.echo(f"{moved.model}: {moved.sequence:,} samples")

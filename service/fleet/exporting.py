@@ -18,9 +18,9 @@ from typing import Any
 from service.access.key_file import KeyFile
 from service.access.keys import ApiKeys
 from service.fleet.commit_messages import LogRow
+from service.fleet.importing import Moved, MovingError
 from service.fleet.log_index import ENTRIES, WITH_SAMPLES, KnownKey
 from service.fleet.model_log import ModelLog
-from service.fleet.moving import Moved, MovingError
 from service.fleet.opening import Fleet
 from service.storage.backup import finish
 from service.storage.data_directory import journal_path, open_storage, owned, snapshots_path
@@ -38,7 +38,7 @@ _ATTEMPTS = 3
 _ROWS = 256
 
 
-def take_out(fleet: Fleet, data: Path) -> Iterator[Moved]:
+def export_models(fleet: Fleet, data: Path) -> Iterator[Moved]:
     """Copy all models of a fleet into a data directory; yield each one that exists there.
 
     data: must not exist, or be empty. Raises MovingError, StartupError, StorageFailed, OSError.
@@ -48,7 +48,7 @@ def take_out(fleet: Fleet, data: Path) -> Iterator[Moved]:
     with owned(data), closing(SqliteFile(journal_path(data))) as file:
         catalogue, files = SqliteCatalogue(file), SnapshotFiles(snapshots_path(data), kept=1 << 20)
         for model, made in fleet.catalogue.made():
-            yield _take_out(model, _milliseconds(made), fleet, file, catalogue, files)
+            yield _export(model, _milliseconds(made), fleet, file, catalogue, files)
 
 
 def back_up(fleet: Fleet, keys: ApiKeys, to: Path) -> list[Reach]:
@@ -58,7 +58,7 @@ def back_up(fleet: Fleet, keys: ApiKeys, to: Path) -> list[Reach]:
     StartupError, StorageFailed, KeysError, OSError.
     """
     check_empty(to)
-    for _ in take_out(fleet, to):
+    for _ in export_models(fleet, to):
         pass
     known = keys.read()
     if known is not None:
@@ -70,7 +70,7 @@ def back_up(fleet: Fleet, keys: ApiKeys, to: Path) -> list[Reach]:
     return reaches
 
 
-def _take_out(
+def _export(
     model: CatalogueEntry,
     made: int,
     fleet: Fleet,

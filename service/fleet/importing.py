@@ -45,7 +45,7 @@ class Moved(NamedTuple):
     sequence: int
 
 
-def bring_in(data: Path, fleet: Fleet, keys: ApiKeys) -> Iterator[Moved]:
+def import_models(data: Path, fleet: Fleet, keys: ApiKeys) -> Iterator[Moved]:
     """Copy all models of a data directory into a fleet; yield each one that exists there.
 
     data: no server may run on it; it does not change. keys: the fleet's keys; if there are none,
@@ -63,13 +63,13 @@ def bring_in(data: Path, fleet: Fleet, keys: ApiKeys) -> Iterator[Moved]:
             _check_names(models, fleet)
             for model in models:
                 try:
-                    yield _bring_in(model, data, source, file, fleet)
+                    yield _import(model, data, source, file, fleet)
                 except (DamagedSnapshot, OSError) as error:
                     raise MovingError(
                         f"model {model.name!r} is not moved: {error}; start `wolfstream serve` on "
                         "the directory, which sets damaged snapshots aside, and stop it again"
                     ) from None
-        _bring_keys(KeyFile(data), keys)
+        _copy_keys(KeyFile(data), keys)
 
 
 def _check_names(models: Sequence[CatalogueEntry], fleet: Fleet) -> None:
@@ -87,7 +87,7 @@ def _check_names(models: Sequence[CatalogueEntry], fleet: Fleet) -> None:
         )
 
 
-def _bring_in(
+def _import(
     model: CatalogueEntry, data: Path, source: Storage, file: SqliteFile, fleet: Fleet
 ) -> Moved:
     storage, end = fleet.storage, source.journal.end(model.number)
@@ -146,7 +146,7 @@ def _commits(rows: Iterator[LogRow]) -> Iterator[list[LogRow]]:
         yield commit
 
 
-def _bring_keys(source: KeyFile, keys: ApiKeys) -> None:
+def _copy_keys(source: KeyFile, keys: ApiKeys) -> None:
     """Copy the API keys of a directory. Raises KeysError if the fleet has others."""
     found = source.read()
     if found is None:
