@@ -7,7 +7,7 @@ from service.client.errors import AnswerLost, ClientError
 from service.client.steps import Patience, Pause, Reply, Request
 from service.client.wire import decode_reply, model_path, plain
 
-# Of a stopping server: another one, or the same again, may go on.
+# The reason of a stopping server; another one, or the restarted one, may continue.
 _STOPPING = "stopping"
 
 

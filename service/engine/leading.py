@@ -88,7 +88,7 @@ class Follower:
         learner, journal, number = self.learner, self._storage.journal, self.entry.number
         for _ in range(_ATTEMPTS):
             term = next_term(journal.epoch_since(number, 0) or learner.epoch)
-            # Of a broken model there is more than was learned.
+            # A broken model's journal goes beyond what was learned.
             end = journal.end(number) if learner.model.broken else 0
             try:
                 journal.append_epoch(number, max(end, learner.sequence), term)

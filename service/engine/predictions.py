@@ -13,7 +13,7 @@ from solver.prepare.named_rows import Rows
 
 Answer: TypeAlias = dict[str, Any]
 
-# Of the first answer these are not remembered, nor the decisions.
+# Fields of the first answer that are not remembered, like its decisions.
 _FORGOTTEN = (
     *("probability", "standard_deviation"),
     *("prediction_set", "prediction_interval", "explanation"),

@@ -35,7 +35,7 @@ from service.engine.saved_set import (
     check_widths,
 )
 
-# Of samples that have weights, and the rows that these belong to.
+# The arrays of weights, and the arrays of rows that they belong to.
 _WEIGHTS = {
     "inverse_weight": "rows",
     "y_weight": "rows",

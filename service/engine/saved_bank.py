@@ -26,7 +26,7 @@ from service.storage.snapshot_format import State
 # one after another, the blank ones have no shape at all: the number of dimensions.
 _GROWING = {r"ridge\d+_gains": 1, r"endless_(said|y)": 0, r"diagonal_\w+": 0}
 _REMEMBERED = {r"endless\d+_W": 4, r"endless\d+_(beta|curvature)": 2}
-# What names a class, and what there may be instead.
+# The arrays of class numbers, and their smallest values.
 _CODES = {"endless_y": 0, "endless_said": 0, "neighbours_said": 0, "history_last": -1}
 
 

@@ -25,7 +25,7 @@ from solver.prepare.row_form import RowForm
 _IT = "the state"
 # As many digits as a sequence in a request may have.
 _LARGEST_SEQUENCE = 10**18
-# What a first life has none of.
+# The fields that a first life lacks.
 OF_ANOTHER_LIFE = (
     *("rolled_back", "epoch", "model", "made", "trained", "following"),
     "losses",  # of an array, too, for those that follow

@@ -42,7 +42,7 @@ _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.01, 0.2
 _READ_MESSAGES, _READ_BYTES = 256, 8 << 20
 # Rows of commits that a full log takes: without them it could not be led or purged.
 _ESSENTIAL = frozenset({"checkpoint", "epoch", "rollback", "answer", "shorter"})
-# Of a commit's name, which begins with that of its writer.
+# The bytes of a commit's name, and of its writer's name at its beginning.
 _COMMIT_BYTES, _WRITER_BYTES = 12, 6
 
 

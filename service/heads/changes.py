@@ -48,7 +48,7 @@ _BLOCKS_OF_SCALE = 4
 # Buckets of one size in the histogram.
 _ALIKE = 5
 _KEPT = 20
-# Of a fixed point whose error falls by more than ten with each.
+# The iterations of a fixed point, each of which reduces the error at least tenfold.
 _STEPS = 12
 
 

@@ -5,8 +5,8 @@ The weights of everything but multiplications are measured.
 
 from solver.rows.matrix import Matrix, SparseRows, n_nonzeros, n_rows
 
-# What a row costs, each of its decisions as a number to be sent, a cosine or an exponential, and
-# finding a sparse row's number.
+# The costs of a row, of each of its decisions as a number to send, of a cosine or an exponential,
+# and of finding a sparse row's number.
 COST_OF_ROW, COST_OF_DECISION = 1000, 400
 COST_OF_FUNCTION, _COST_OF_LOOKUP = 50, 30
 

@@ -8,7 +8,7 @@ that a working set keeps, whose rows are as wide as the stream's.
 from service.spec.model import ModelSpec
 from solver.stream.kernel_learner import past_bytes
 
-# Of the frequencies: copies come while room for new names is made, or a snapshot is saved.
+# The copies of the frequencies that exist while room is made for new names, or a snapshot is saved.
 _COPIES, _COPIES_OF_NAMED = 2, 3
 _FLOAT_BYTES = 8
 

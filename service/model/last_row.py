@@ -11,7 +11,7 @@ from solver.prepare.named_rows import NamedRows, Rows, n_rows
 # A form with more fields would not be filled in.
 _MOST_VALUES = 64
 _LONGEST_TEXT = 200
-# Between two looks at what is sent.
+# The shortest time between two rows that are kept.
 _SECONDS = 0.5
 
 

@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS alerts (
     PRIMARY KEY (model, head, sequence)
 ) WITHOUT ROWID;
 """
-# For each head; at least as many as its state holds.
+# The alerts kept for each head, at least as many as its state holds.
 _KEPT = 50
 # Alerts of all models that wait to be posted; beyond that the oldest are dropped.
 _MOST_WAITING = 1_000

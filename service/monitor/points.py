@@ -10,7 +10,7 @@ from service.monitor.side_file import SideFile
 # For a model: six hours of points, one every ten seconds. For all models: about 30 MB.
 MOST_OF_MODEL = 2_160
 _MOST = 100_000
-# Between two counts of all points.
+# The number of writes between two counts of all points.
 _WRITES = 60
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS points (

@@ -45,7 +45,7 @@ class Monitor:
         # changes away, but later ones always have later sequences.
         self._changes: dict[Model, int] = {}
         self._watched: dict[Model, _Watched] = {}
-        # Of each model the meter between points, and its state when the last one was made.
+        # For each model, the meter between points, and its state at the last point.
         self._meters: dict[Model, tuple[Meter, tuple[float, ...]]] = {}
         self._closed = False
 

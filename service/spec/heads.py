@@ -50,7 +50,7 @@ HEAD_OPTIONS: dict[HeadName, tuple[str, ...]] = {
     "adaptive": (),
     "novelty": (),
 }
-# Of the objective, where a batch solver stops; of the KKT conditions, where a fit does.
+# Where training stops: a batch solver by the relative gap, a fit by the KKT violation.
 TOLERANCE: dict[Way, float] = {"pairs": 0.1, "fit": 1e-4}
 WAY_OPTIONS: dict[Way, tuple[str, ...]] = {
     "stream": ("epochs", "shuffle"),

@@ -6,7 +6,7 @@ from typing import Any
 from service.errors import Invalid
 from service.spec.model import ModelSpec, read_spec
 
-# What a spec meant before these fields existed.
+# The meaning of specs that were stored before these fields existed.
 _BEFORE: dict[str, Any] = {"prepare": None, "adaptive": None}
 _BEFORE_TABLES: dict[str, Any] = {"named": "sparse", "outliers": "clipped"}
 _SET_BEFORE: dict[str, Any] = {"horizon": None, "scores": "counted"}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Of the directory's entries. Each takes memory before anything of it is known.
+# The mark of a directory entry, and a bound: each takes memory before it can be checked.
 _ENTRY = b"PK\x01\x02"
 _MOST_ENTRIES = 4096
 _SUFFIX = ".npy"

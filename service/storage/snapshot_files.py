@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 _SUFFIX = ".snapshot"
 _PINNED = ".pinned"
 _DELETED = ".deleted"
-# Of a digest in a file's name.
+# The characters of a digest in a file's name.
 _DIGITS = 32
 
 

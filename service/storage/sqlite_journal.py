@@ -69,7 +69,7 @@ class SqliteJournal:
             return dict.fromkeys(
                 [row.model for row in entries] + [row.model for row in keys], error
             )
-        # Of a model's entries the last one counts, which comes last.
+        # The last of a model's entries counts, which the dictionary keeps.
         for model, sequence in {entry.model: entry.sequence for entry in entries}.items():
             self._high_water.note(model, sequence)
         return {}

@@ -20,7 +20,7 @@ from service.views.differences import Bytes
 
 _PACKAGES = ("service.model.", "service.heads.", "solver.")
 _PLAIN = (bool, int, float, str, type(None))
-# Of what a tree may hold: nobody sends more.
+# The bound on a tree's depth; no view is deeper.
 _MOST_DEPTH = 64
 
 

@@ -27,7 +27,7 @@ from service.workers.reports import Counted
 
 logger = logging.getLogger(__name__)
 
-# Between two looks at what requests use.
+# The interval at which the use of requests is reported.
 _USE_SECONDS = 0.05
 _REPORT_SECONDS = 1.0
 

@@ -36,7 +36,7 @@ NUMERIC = tuple(_LIMITS)
 
 _OUTPUT = {"FP64": "<f8", "INT64": "<i8", "BOOL": "?"}
 _LONGEST = 2**40
-# Of a hundred numbers each, they take some milliseconds.
+# With a hundred numbers each, they take some milliseconds.
 _ROWS_AT_A_TIME = 1024
 
 

@@ -92,7 +92,7 @@ _FORMATS = {
     "application/x-msgpack": MSGPACK,
 }
 MEDIA_TYPES = tuple(_FORMATS)
-# Of samples with labels (True), of rows without, and of other bodies.
+# The formats of samples with labels (True), of rows without (False), and of other bodies.
 _OF_BODIES: dict[bool | None, dict[str, Format]] = {None: _FORMATS} | {
     labelled: _FORMATS
     | {media_type: _of_lines(decode, labelled) for media_type, decode in DECODERS.items()}

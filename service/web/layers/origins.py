@@ -30,7 +30,7 @@ from service.settings import Settings
 from service.web.formats.paths import is_open
 
 _PLAIN = ("GET", "HEAD")
-# Of Sec-Fetch-Site: the server's own page, or no page at all.
+# The values of Sec-Fetch-Site for the server's own page, and for no page.
 _OWN_SITE = (b"same-origin", b"none")
 _EXPOSED = (
     "ETag",

@@ -29,7 +29,7 @@ from solver.prepare.named_rows import NamedRows, Rows, n_bytes, n_entries, n_row
 _INLINE_COST = 20_000_000
 # Numbering the features of so many named numbers takes about a millisecond too.
 _INLINE_NAMED = 10_000
-# Of a reason for a prediction: a member of a set each way, and a gradient.
+# The values of a reason for a prediction: a member of a set each way, and a gradient.
 _VALUES_OF_REASON = 24
 
 

@@ -30,7 +30,7 @@ from service.web.formats.wire import JSON
 from service.web.openapi.operations import OCTETS, Responses, answer, refusals
 from service.web.routes.creation import check_name, created
 
-# Of a state that is sent: its arrays, and their bytes in an archive that grows.
+# The copies of a state while it is sent: its arrays, and their bytes in a growing archive.
 _COPIES = 3
 _CONTENT = {OCTETS: {"schema": {"type": "string", "format": "binary"}}}
 _BODY = {"requestBody": {"required": True, "content": _CONTENT}}
