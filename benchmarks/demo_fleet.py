@@ -1,4 +1,4 @@
-"""`make demo-fleet`: three replicas over three servers of NATS learn a real stream under kills.
+"""`make demo-fleet`: three replicas over three NATS servers learn a real stream under kills.
 
 elec2 is in the order of time and drifts. Each request has a key, so that it is learned once,
 whatever happens to it. On the way the replica that leads the model is killed, then a server of
@@ -135,7 +135,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         fleet = Fleet(Path(folder), console)
         try:
-            console.print("Starting three servers of NATS and three replicas ...")
+            console.print("Starting three NATS servers and three replicas ...")
             fleet.start()
             fleet.call("PUT", f"/v1/models/{_MODEL}", json={})
             began = time.monotonic()

@@ -83,7 +83,7 @@ def _leaders_fail(trio: Trio, rounds: int, n: int, set_size: int) -> None:
 
 
 def _servers_fail(trio: Trio, rounds: int) -> None:
-    """Kill a server of NATS; the seconds until the last of some models has taken a sample."""
+    """Kill a NATS server; the seconds until the last of some models has taken a sample."""
     urls = [one.url for one in trio.replicas]
     names = [f"of-nats-{number}" for number in range(_MODELS_WHILE_NATS_FAILS)]
     for name in names:
@@ -98,7 +98,7 @@ def _servers_fail(trio: Trio, rounds: int) -> None:
         seconds.append(time.monotonic() - began)
         trio.nats.start_one(server)
         time.sleep(15)  # it has to read what it missed: two servers of three have to be whole
-    _row(f"a server of NATS is killed, until all of {len(names)} models have learned", seconds)
+    _row(f"a NATS server is killed, until all of {len(names)} models have learned", seconds)
 
 
 def _spread(trio: Trio) -> None:

@@ -1,4 +1,4 @@
-"""Three replicas over three servers of NATS, and clients of them, for measurements of a fleet."""
+"""Three replicas over three NATS servers, and clients of them, for measurements of a fleet."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -54,8 +54,8 @@ class Settings(BaseSettings):
     insecure: bool = Field(False, description="Let other machines use the server without keys.")
     hosts: Annotated[tuple[_Host, ...], NoDecode, BeforeValidator(_split_names)] = Field(
         (),
-        description="Names under which clients know the server, separated by commas. Without keys "
-        "requests that name another host are refused, except its addresses and localhost; with "
+        description="Names by which clients address the server, separated by commas. Requests for "
+        "other names are refused, except IP addresses and localhost: without keys always, with "
         "keys if this is set.",
     )
     origins: Annotated[tuple[_Origin, ...], NoDecode, BeforeValidator(_split_names)] = Field(
@@ -74,16 +74,16 @@ class Settings(BaseSettings):
     )
     log_requests: Literal["none", "errors", "all"] = Field(
         "errors",
-        description="Requests to log; errors: only those that are refused, fail "
-        "or take more than a second, up to 100 lines a second.",
+        description="Requests to log; errors: only those that are refused, fail or take more than "
+        "a second, up to 100 lines a second.",
     )
     data: Path = Field(
         Path("wolfstream-data"), description="Directory of the journal and the snapshots."
     )
     fleet: Annotated[tuple[_Server, ...], NoDecode, BeforeValidator(_split)] = Field(
         (),
-        description="Servers of NATS that hold the fleet's models, like nats://a:4222, separated "
-        "by commas; the data directory then holds no models.",
+        description="NATS servers that store the fleet's models, like nats://a:4222, separated by "
+        "commas; the data directory then holds no models.",
     )
     advertise: str = Field(
         "",
@@ -94,22 +94,24 @@ class Settings(BaseSettings):
     fleet_log_bytes: int = Field(
         4 << 30,
         ge=1 << 23,
-        description="Bytes that the logs of all models of a fleet may take together; the most "
-        "that any replica was started with counts.",
+        description="Bytes that the logs of all models of a fleet may take together; of the "
+        "replicas' settings, the largest counts.",
     )
     fleet_state_bytes: int = Field(
-        4 << 30, ge=1 << 23, description="The same of the snapshots of all models."
+        4 << 30,
+        ge=1 << 23,
+        description="Bytes that the snapshots of all models may take, likewise.",
     )
     fleet_monitors: Annotated[tuple[_Monitor, ...], NoDecode, BeforeValidator(_split)] = Field(
         (),
-        description="Monitoring ports of the fleet's servers of NATS, like http://a:8222, "
-        "separated by commas; at the start it is checked there that they flush each message.",
+        description="Monitoring ports of the NATS servers, like http://a:8222, separated by "
+        "commas; a replica that starts checks there that they flush each message.",
     )
     max_lag_seconds: float = Field(
         10.0,
         ge=0,
-        description="How long a replica of a fleet predicts without knowing what is newest: "
-        "while NATS, or the model's leader, cannot be reached.",
+        description="How long a replica of a fleet keeps predicting while NATS, or the model's "
+        "leader, cannot be reached.",
     )
     webhook: str | None = Field(
         None,
@@ -124,8 +126,8 @@ class Settings(BaseSettings):
     workers: int = Field(
         0,
         ge=0,
-        description="Processes that answer requests beside the one that learns, on Linux; 0: one "
-        "process does both.",
+        description="Worker processes, which answer requests while another process learns, on "
+        "Linux; 0: one process does both.",
     )
     threads: int = Field(1, ge=1, description="Threads of a matrix product.")
     queue_samples: int = Field(65_536, ge=1, description="Samples that may wait to be learned.")
@@ -168,7 +170,7 @@ class Settings(BaseSettings):
         "use.",
     )
     window: int = Field(
-        256, ge=1, description="Messages on a websocket stream that may be without a response."
+        256, ge=1, description="Messages on a websocket stream that may wait for a response."
     )
     classes: int = Field(100, ge=2, description="Different labels that one model may meet.")
     features: int = Field(
@@ -186,8 +188,8 @@ class Settings(BaseSettings):
     idempotency_bytes: int = Field(
         64 << 20,
         ge=0,
-        description="Bytes of the responses kept for the keys of each model; of older ones only "
-        "sequence and learned are kept.",
+        description="Bytes of the responses kept for the keys of each model; older ones are "
+        "reduced to sequence and learned.",
     )
     refits: int = Field(16, ge=1, description="Refits that may wait for their turn.")
     snapshot_samples: int = Field(
@@ -201,5 +203,5 @@ class Settings(BaseSettings):
     wait_seconds: float = Field(
         5.0,
         gt=0,
-        description="Longest wait for the sequence that min_sequence names, and of Prefer: wait.",
+        description="Longest wait for a min_sequence, and for Prefer: wait.",
     )

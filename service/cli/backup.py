@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     metavar="URLS",
     envvar="WOLFSTREAM_FLEET",
     default="",
-    help="Servers of NATS of a fleet, whose models are copied then.  [WOLFSTREAM_FLEET]",
+    help="NATS servers of a fleet, whose models are copied then.  [WOLFSTREAM_FLEET]",
 )
 @click.argument("directory", type=click.Path(path_type=Path))
 def backup(data: Path, fleet: str, directory: Path) -> None:

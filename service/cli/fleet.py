@@ -12,7 +12,7 @@ _servers = click.option(
     metavar="URLS",
     envvar="WOLFSTREAM_FLEET",
     required=True,
-    help="Servers of NATS, separated by commas.  [WOLFSTREAM_FLEET]",
+    help="NATS servers, separated by commas.  [WOLFSTREAM_FLEET]",
 )
 
 

@@ -297,7 +297,7 @@ class ChainedSubject:
             answer = await self._nats.ask(self._subject, messages[0], expected, _ANSWER_SECONDS)
             return int(answer["seq"])
         if not self._nats.connected:
-            raise NotConnected(f"no server of NATS is connected at {self._nats.servers}")
+            raise NotConnected(f"no NATS server is connected at {self._nats.servers}")
         batch = secrets.token_hex(_COMMIT_BYTES)
         for number, message in enumerate(messages[:-1], 1):
             headers = {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}

@@ -77,7 +77,7 @@ class NatsConnection:
         except (Unanswered, Error, OSError, TimeoutError) as error:
             self._end_loop()
             raise StartupError(
-                f"no server of NATS can be reached at {self.servers}: "
+                f"no NATS server can be reached at {self.servers}: "
                 f"{error or type(error).__name__}; start them first, or name others with --fleet"
             ) from None
         self.stream: JetStreamContext = self.client.jetstream(timeout=_API_SECONDS)
@@ -139,13 +139,13 @@ class NatsConnection:
         Raises Refused, Unanswered, NotConnected.
         """
         if not self.connected:
-            raise NotConnected(f"no server of NATS is connected at {self.servers}")
+            raise NotConnected(f"no NATS server is connected at {self.servers}")
         try:
             reply = await self.client.request(
                 subject, body, timeout=seconds, headers=dict(headers) if headers else None
             )
         except NoRespondersError:
-            raise Unanswered("no server of NATS holds the stream now") from None
+            raise Unanswered("no NATS server holds the stream now") from None
         except Error as error:
             raise Unanswered(f"no answer from NATS: {error}") from None
         answer: dict[str, Any] = json.loads(reply.data)
@@ -170,7 +170,7 @@ class NatsConnection:
         request has `batch`. Raises Unanswered, NotConnected.
         """
         if not self.connected:
-            raise NotConnected(f"no server of NATS is connected at {self.servers}")
+            raise NotConnected(f"no NATS server is connected at {self.servers}")
         subject, body = f"$JS.API.DIRECT.GET.{stream}", json.dumps(request).encode()
         try:
             if most == 1:

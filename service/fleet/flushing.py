@@ -1,4 +1,4 @@
-"""Checks whether servers of NATS flush messages before they acknowledge them.
+"""Checks whether NATS servers flush messages before they acknowledge them.
 
 Only their monitoring ports show this setting.
 """
@@ -30,13 +30,13 @@ def _warnings(monitor: str) -> Iterator[str]:
         always, interval = config.get("sync_always", False), config.get("sync_interval", 0) / 1e9
     except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
         yield (
-            f"the monitoring port {monitor} does not tell how its server of NATS flushes: "
+            f"the monitoring port {monitor} does not tell how its NATS server flushes: "
             f"{error or type(error).__name__}; give its `http` port, or leave it out"
         )
         return
     if not always:
         yield (
-            f"the server of NATS at {monitor} flushes its files every {interval:g} s: a loss of "
+            f"the NATS server at {monitor} flushes its files every {interval:g} s: a loss of "
             "power of all its machines at once may take what was acknowledged since; set "
             "`sync_interval: always` in its jetstream settings"
         )

@@ -80,7 +80,7 @@ class JetStreamCatalogue:
     def find(self, name: str) -> CatalogueEntry | None:
         """Return the model of a name; None if there is none."""
         if not self._nats.connected:
-            raise StorageFailed(f"no server of NATS is connected at {self._nats.servers}")
+            raise StorageFailed(f"no NATS server is connected at {self._nats.servers}")
         try:
             value = self._nats.run(self._value(_MODEL + encoded(name)), _SECONDS)
         except (nats.errors.Error, Refused, Unanswered) as error:

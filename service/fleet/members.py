@@ -102,7 +102,7 @@ class Members:
 
     @property
     def lag_seconds(self) -> float:
-        """For how long no server of NATS has been connected."""
+        """For how long no NATS server has been connected."""
         return 0.0 if self._nats.connected else time.monotonic() - self._connected_at
 
     @property

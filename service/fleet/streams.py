@@ -52,7 +52,7 @@ def make_streams(nats: NatsConnection, log_bytes: int, state_bytes: int) -> None
     version = nats.client.connected_server_version
     if (version.major, version.minor) < _OLDEST_SERVER:
         raise StartupError(
-            f"the servers of NATS at {nats.servers} are of version {version}; a fleet needs 2.12 "
+            f"the NATS servers at {nats.servers} are of version {version}; a fleet needs 2.12 "
             "or newer, which store a large request as a whole"
         )
     nats.run(_make_all(nats, log_bytes, state_bytes), 4 * _PATIENCE_SECONDS)

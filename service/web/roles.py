@@ -60,7 +60,7 @@ class Roles:
 
     @property
     def lag_seconds(self) -> float:
-        """For how long no server of NATS has been connected."""
+        """For how long no NATS server has been connected."""
         return self.members.lag_seconds
 
     def leads(self, name: str) -> bool:
@@ -77,7 +77,7 @@ class Roles:
             raise NotReady("the fleet's other replicas are not known yet; try again")
         if self.members.outdated:
             raise NotReady(
-                f"no server of NATS has been reached for {self.members.lag_seconds:.0f} s: other "
+                f"no NATS server has been reached for {self.members.lag_seconds:.0f} s: other "
                 "replicas may lead the models by now"
             )
 

@@ -26,7 +26,7 @@ _ROOM_BYTES = 1 << 16
 
 
 class Parts:
-    """Three servers of NATS, three replicas, and a balancer where HAProxy is there.
+    """Three NATS servers, three replicas, and a balancer where HAProxy is there.
 
     The last replica is reached, and reaches NATS, through a cable. urls: those at which clients
     reach the fleet.
@@ -109,7 +109,7 @@ class Faults:
             "replica stopped": (2, self._stop_replica),
             "replica ended": (2, self._end_replica),
             "replica cut off": (2, self._cut_off),
-            "server of NATS killed": (5, self._kill_server),
+            "NATS server killed": (5, self._kill_server),
             "all of NATS killed": (1, self._kill_all_servers),
             "log full": (2, self._fill_log),
         }

@@ -1,4 +1,4 @@
-"""Real servers of NATS, started, stopped and killed by tests."""
+"""Real NATS servers, started, stopped and killed by tests."""
 
 import importlib.util
 import shutil

@@ -1,4 +1,4 @@
-"""Fleets of real replicas over real servers of NATS."""
+"""Fleets of real replicas over real NATS servers."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,7 +25,7 @@ def look_for_leaders_for_long() -> None:
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServers]:
-    """One server of NATS, which the tests of a module share."""
+    """One NATS server, which the tests of a module share."""
     if MISSING:
         pytest.skip(MISSING)
     running = NatsServers(tmp_path_factory.mktemp("nats")).start()

@@ -21,7 +21,7 @@ _names = (f"a..{number}" for number in itertools.count())
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServers]:
-    """One server of NATS, which the tests of this module share."""
+    """One NATS server, which the tests of this module share."""
     if MISSING:
         pytest.skip(MISSING)
     running = NatsServers(tmp_path_factory.mktemp("nats")).start()
