@@ -107,7 +107,7 @@ def _spread(trio: Trio) -> None:
     for number in range(_SPREAD):
         trio.make(f"model-{number}", SPEC)
     names = {f"model-{number}" for number in range(_SPREAD)}
-    found(lambda: names <= {name for one in trio.told().values() for name in one["follows"]})
+    found(lambda: names <= {name for one in trio.reported().values() for name in one["follows"]})
     before = found(lambda: _of_all(trio, names))
     counts = Counter(before[name] for name in names)
     print(f"\nleaders of {_SPREAD} models: {sorted(counts[url] for url in urls)}", flush=True)
