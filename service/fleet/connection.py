@@ -117,7 +117,7 @@ class NatsConnection:
             raise Unanswered(f"no answer from NATS within {seconds:g} s") from None
 
     def begin(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """The result to come of a coroutine on the connection's loop; on any other thread.
+        """Start a coroutine on the connection's loop; on any other thread.
 
         Raises NotConnected after `close`.
         """

@@ -178,7 +178,7 @@ def ranked(name: str, living: Sequence[Replica]) -> list[Replica]:
 
 
 def successor(name: str, living: Sequence[Replica]) -> Replica | None:
-    """The replica that is to lead a model without a leader; None where none takes models.
+    """Return the replica that should lead a model without a leader; None if none takes models.
 
     The first in rank, unless it would have far more to read in the log than another one that
     follows it.

@@ -67,7 +67,7 @@ def runs(replica: Replica) -> bool:
 
 
 def wait_for(look: Callable[[], Any]) -> Any:
-    """The first result that is true."""
+    """Return the first result that is true."""
     deadline = time.monotonic() + 60
     while not (found := look()):
         assert time.monotonic() < deadline
@@ -118,7 +118,7 @@ def asked(client: httpx.Client, method: str, path: str, **request: Any) -> httpx
 
 
 def learn(client: httpx.Client, name: str, n: int = 40, key: str | None = None) -> Any:
-    """The answer to samples that are learned once."""
+    """Return the answer to samples that are learned once."""
     headers = {"Idempotency-Key": key or uuid.uuid4().hex}
     path, body = f"/v1/models/{name}/samples", {"x": X[:n], "y": Y[:n]}
     return asked(client, "POST", path, json=body, headers=headers).json()

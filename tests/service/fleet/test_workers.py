@@ -44,7 +44,7 @@ def fleet(replica: Replica) -> Any:
 
 
 def post(replica: Replica, path: str, **given: Any) -> httpx.Response:
-    """The answer to a request with a key, made again while it is refused for now."""
+    """Return the answer to a request with a key, made again while it is refused for now."""
     url, headers = f"{replica.url}/v1/models/{path}", {"Idempotency-Key": uuid.uuid4().hex}
 
     def answer() -> httpx.Response | None:
