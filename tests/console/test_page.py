@@ -243,7 +243,7 @@ def test_a_file_is_dropped(page: Any, server: ServerProcess, model: str):
           document.getElementById("drop").dispatchEvent(event);
         }"""
     )
-    assert page.get_by_label("The first line has the names of the columns").is_checked()
+    assert page.get_by_label("The first line has the column names").is_checked()
     page.get_by_role("button", name="Learn", exact=True).click()
     page.get_by_text("2 samples learned in total.").wait_for()
     expect_fact(page, "Samples", "302")
