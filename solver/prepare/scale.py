@@ -14,7 +14,7 @@ keep them sane:
   so that one absurd value moves them little; of the first FIRST values, which say too little of
   the deviation, each counts in full;
 - values beyond FAR deviations that outnumber all others by RUN are no outliers but other units:
-  the moments start anew. With COMPRESSED, a value that repeats the one before does not count among
+  the moments start over. With COMPRESSED, a value that repeats the one before does not count among
   them: what stays far off to the bit is a state, such as a switch that is on for long, and must
   not become the mean;
 - where the values of a whole window of WINDOW samples deviate from each other by less than
