@@ -256,12 +256,12 @@ def test_a_rollback_by_clicks(page: Any, server: ServerProcess, model: str):
     learn(server, model, 100, seed=9)
     expect_fact(page, "Samples", "400")
     page.get_by_role("button", name="Roll back to this one").click()
-    page.locator("#rollback-text", has_text="the 100 samples since").wait_for()
+    page.locator("#rollback-text", has_text="the 100 samples after").wait_for()
     page.get_by_role("button", name="Cancel").click()
     assert httpx.get(f"{server.url}/v1/models/{model}").json()["rolled_back"] is None
     page.get_by_role("button", name="Roll back to this one").click()
     page.get_by_role("button", name="Roll back", exact=True).click()
-    page.locator("#marks", has_text="Back to 300 at 400").wait_for()
+    page.locator("#marks", has_text="Rolled back to 300 at 400").wait_for()
     told = httpx.get(f"{server.url}/v1/models/{model}").json()
     assert told["rolled_back"]["to"] == 300
     assert told["heads"]["adaptive"]["prequential"]["samples"] < 300
