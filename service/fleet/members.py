@@ -190,6 +190,19 @@ def successor(name: str, living: Sequence[Replica]) -> Replica | None:
     return next(iter(following or order), None)
 
 
+def stands_by(url: str, name: str, leader: Replica, living: Sequence[Replica]) -> bool:
+    """Whether a replica follows a model that another one leads.
+
+    The first in rank does; who follows it already goes on until that one has read about as much.
+    """
+    order = [one for one in ranked(name, living) if one.url != leader.url]
+    if not order or order[0].url == url:
+        return bool(order)
+    led = leader.leads[name].sequence
+    first, follows = order[0].follows, [one.url for one in order if name in one.follows]
+    return url in follows and (name not in first or first[name] <= led - _FAR_BEHIND_SAMPLES)
+
+
 def _read(heartbeat: Any) -> Replica:
     url, ready, leads, follows = heartbeat[:4]
     word = heartbeat[4] if len(heartbeat) > 4 else ""

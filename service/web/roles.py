@@ -14,6 +14,7 @@ from service.fleet.members import (
     Members,
     Replica,
     ranked,
+    stands_by,
     successor,
 )
 from service.fleet.opening import Fleet
@@ -175,7 +176,7 @@ class Roles:
             self._fleet.note_acknowledged(leader.leads[name].number, leader.leads[name].sequence)
             if self._engine.leading.leads(name):  # the other one leads since a later term
                 await self._release(name)
-            if self._url in [url for url in order if url != leader.url][:1]:
+            if stands_by(self._url, name, leader, living):
                 standing_by.add(name)
                 if self._followed(name) < leader.leads[name].sequence:
                     await self._engine.leading.follow(name)

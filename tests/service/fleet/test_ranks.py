@@ -14,7 +14,7 @@ if MISSING:
 
 from service.fleet import members
 from service.fleet.connection import NatsConnection
-from service.fleet.members import Formats, Led, Members, Replica, ranked, successor
+from service.fleet.members import Formats, Led, Members, Replica, ranked, stands_by, successor
 
 LIVING = [Replica(f"http://10.0.0.{number}:8000", True, {}, {}) for number in range(1, 4)]
 NAMES = [f"model-{number}" for number in range(300)]
@@ -70,6 +70,27 @@ class TestSuccessor:
 
     def test_is_nobody_where_none_takes_models(self):
         assert successor("m", [one._replace(ready=False) for one in LIVING]) is None
+
+
+class TestStandby:
+    """Who follows a model that the last in rank leads: the first, and maybe the second."""
+
+    def of(self, *followed: int | None) -> list[bool]:
+        *order, last = ranked("m", LIVING)
+        leader = last._replace(leads={"m": Led(7, 10_000)})
+        others = [
+            one if at is None else one._replace(follows={"m": at})
+            for one, at in zip(order, followed, strict=True)
+        ]
+        return [stands_by(one.url, "m", leader, [leader, *others]) for one in others]
+
+    def test_is_the_first_in_rank(self):
+        assert self.of(None, None) == [True, False]
+
+    def test_is_who_stood_by_before_until_the_first_has_read_as_much(self):
+        assert self.of(None, 10_000) == [True, True]
+        assert self.of(2_000, 10_000) == [True, True]
+        assert self.of(9_950, 10_000) == [True, False]
 
 
 class TestFormats:
