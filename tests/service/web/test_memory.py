@@ -142,16 +142,21 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def taken(server: ServerProcess) -> Iterator[None]:
-    """A client has sent most of a large body, and waits."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=SOON) as slow:
-        head = (
-            b"POST /v1/models/m/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
-        )
-        slow.sendall(head % (2 * MOST) + b" " * (MOST - 100_000))
-        with httpx.Client(base_url=server.url) as client:
-            while client.post("/v1/models/m/predict", content=BODY).status_code != 503:
-                pass
-        yield
+    """A client has sent most of a large body, and waits.
+
+    If another request has the memory while it sends, it is the one that is refused: it tries again.
+    """
+    head = b"POST /v1/models/m/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+    body = head % (2 * MOST) + b" " * (MOST - 100_000)
+    with httpx.Client(base_url=server.url) as client:
+        for _ in range(60):
+            with socket.create_connection(("127.0.0.1", server.port), timeout=SOON) as slow:
+                slow.sendall(body)
+                for _ in range(20):
+                    if client.post("/v1/models/m/predict", content=BODY).status_code == 503:
+                        yield
+                        return
+    pytest.fail("no request was refused")
 
 
 def ask(server: ServerProcess, body: bytes = BODY) -> httpx.Response:
