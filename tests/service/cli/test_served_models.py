@@ -77,7 +77,7 @@ def test_a_file_has_its_spec(server: ServerProcess, name: str, tmp_path: Path):
     (tmp_path / "a.model").write_bytes(b"")
     result = run(server, "create", name, "--spec", "{}", "--load", tmp_path / "a.model")
     assert result.exit_code == 2
-    assert "contradict each other" in result.output
+    assert "use either --spec or --load" in result.output
 
 
 def test_probabilities_are_printed(server: ServerProcess, client: httpx.Client, name: str):
