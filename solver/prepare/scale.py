@@ -10,13 +10,10 @@ Mean and deviation of a column run over its values up to and including the prese
 value counted with weight 1/t up to t = HORIZON and with 1/HORIZON from there on. Three rules
 keep them sane:
 
-- a value beyond REACH deviations from the mean enters the moments as one at REACH (winsorising),
-  so that one absurd value moves them little; of the first FIRST values, which say too little of
-  the deviation, each counts in full;
-- values beyond FAR deviations that outnumber all others by RUN are no outliers but other units:
-  the moments start over. With COMPRESSED, a value that repeats the one before does not count among
-  them: what stays far off to the bit is a state, such as a switch that is on for long, and must
-  not become the mean;
+- a value beyond FAR deviations from the mean enters the moments as one at FAR (winsorising), so
+  that one absurd value moves them little; of the first FIRST values, which say too little of the
+  deviation, each counts in full;
+- RUN values in a row beyond that bound are no outliers but other units: the moments start again;
 - where the values of a whole window of WINDOW samples deviate from each other by less than
   1/SHRINKAGE of the deviation, but do deviate, the units have shrunk: the window's moments
   take over. A column that moves slowly is not taken for that: over a linear trend, a window
@@ -36,7 +33,7 @@ from solver.compiled import compiled, inner, larger, smaller
 
 TAIL = 4.0
 HORIZON = 10_000.0
-REACH, FAR, FIRST = 5.0, 8.0, 4.0
+FAR, FIRST = 8.0, 4.0
 RUN = 32
 WINDOW, SHRINKAGE = 1024, 64.0
 # Squares of sums of such numbers stay finite.
@@ -46,22 +43,16 @@ LARGEST = 1e150
 class OutlierRule(NamedTuple):
     """What becomes of values that are far off.
 
-    reach: the deviations at which farther values enter the moments. first: how many values count
-    in full before that. relief: how many values beyond FAR one within it makes up for. furthest:
-    the largest |z|. repeats: whether a value beyond FAR counts among those that outnumber the
-    others even if it equals the one before.
+    first: how many values count in full before FAR holds. furthest: the largest |z|.
     """
 
-    reach: float
     first: float
-    relief: int
     furthest: float
-    repeats: bool
 
 
-COMPRESSED = OutlierRule(REACH, FIRST, 1, 2.0 * TAIL, repeats=False)
-# As models had it that were made before: whatever is beyond TAIL is at TAIL.
-CLIPPED = OutlierRule(FAR, 16.0, RUN, TAIL, repeats=True)
+COMPRESSED = OutlierRule(FIRST, 2.0 * TAIL)
+# The rule of older models: whatever is beyond TAIL is at TAIL.
+CLIPPED = OutlierRule(16.0, TAIL)
 Outliers = Literal["compressed", "clipped"]
 RULES: dict[Outliers, OutlierRule] = {"compressed": COMPRESSED, "clipped": CLIPPED}
 
@@ -71,7 +62,7 @@ class Moments(NamedTuple):
 
     weight, mean, square: (d,) float64 number of values counted, mean and mean squared deviation.
     window_count, window_mean, window_square: the same of the present window. run: (d,) int64
-    values beyond FAR that nothing has made up for. last: (d,) the values before.
+    values in a row that were too far off.
     """
 
     weight: Float64Array
@@ -81,7 +72,6 @@ class Moments(NamedTuple):
     window_mean: Float64Array
     window_square: Float64Array
     run: NDArray[np.int64]
-    last: Float64Array
 
 
 def no_moments(d: int) -> Moments:
@@ -102,9 +92,7 @@ def moments_arrays(name: str, moments: Moments) -> dict[str, NDArray[Any]]:
 
 
 def moments_from_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> Moments:
-    """A copy of what `moments_arrays` named so; earlier versions did not keep the last values."""
-    last = np.zeros_like(arrays[f"{name}mean"])
-    arrays = {f"{name}last": last, **arrays}
+    """Returns a copy of what `moments_arrays` named so."""
     return Moments(*(np.array(arrays[f"{name}{field}"]) for field in Moments._fields))
 
 
@@ -147,14 +135,10 @@ def _standardise(
                 continue
             count, mean, square = moments.weight[j], moments.mean[j], moments.square[j]
             x = smaller(larger(X[i, j], -LARGEST), LARGEST)
-            run = larger(moments.run[j] - rule.relief, 0)
-            value, off, deviation = x, abs(x - mean), np.sqrt(square)
-            known = square > 0.0 and count >= rule.first
-            if known and off > rule.reach * deviation:
-                reach = rule.reach * deviation
-                value = mean + reach if x > mean else mean - reach
-            if known and off > FAR * deviation:
-                run = moments.run[j] + (1 if rule.repeats or x != moments.last[j] else 0)
+            value, run, bound = x, 0, FAR * np.sqrt(square)
+            if square > 0.0 and count >= rule.first and abs(x - mean) > bound:
+                run = moments.run[j] + 1
+                value = mean + bound if x > mean else mean - bound
                 if run >= RUN:
                     count, run, value = 0.0, 0, x
                     if learn:
@@ -174,7 +158,7 @@ def _standardise(
             Z[i, j] = z
             if learn:
                 moments.weight[j], moments.mean[j], moments.square[j] = count, mean, square
-                moments.run[j], moments.last[j] = run, x
+                moments.run[j] = run
                 _take_into_window(moments, j, x)
 
 

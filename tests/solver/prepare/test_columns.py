@@ -80,16 +80,6 @@ def test_what_is_no_code_is_refused_before_anything_is_taken_in(code):
         np.testing.assert_array_equal(array, before[name])
 
 
-def test_a_state_of_before_goes_on_as_it_was():
-    X = rows(200)
-    preparation, twin = (Preparation(MIXED, "clipped") for _ in range(2))
-    preparation.absorb(X[:150])
-    state = preparation.state()
-    del state["prepare_last"]
-    twin.restore(state)
-    np.testing.assert_array_equal(twin.absorb(X[150:]), preparation.absorb(X[150:]))
-
-
 def test_a_view_and_a_restored_state_prepare_alike():
     X = rows(200)
     preparation, twin = Preparation(MIXED), Preparation(MIXED)
