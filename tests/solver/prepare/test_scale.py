@@ -167,3 +167,9 @@ def test_a_slow_trend_is_no_change_of_units():
     moments = no_moments(1)
     standardise(moments, x, COMPRESSED)
     assert np.sqrt(moments.square[0]) > 0.9 * HORIZON
+
+
+def test_a_step_that_stays_is_met_soon():
+    """A year that begins moved the features for thousands of rows, had it stayed an outlier."""
+    x = np.where(np.arange(3000) < 2000, 0.0, 1.0)[:, None]
+    assert np.abs(scaled(x)[2100:]).max() < 1.0
