@@ -59,7 +59,7 @@ def inner_allocating(function: Function) -> Function:
 
 
 def larger(a: Any, b: Any) -> Any:
-    """Returns the larger of two numbers. A loop over it runs in vector registers.
+    """Return the larger of two numbers. A loop over it runs in vector registers.
 
     With numba's own max it does not: the selection there lacks the permission to assume that
     no NaN occurs, and a search takes seven times as long.
@@ -68,7 +68,7 @@ def larger(a: Any, b: Any) -> Any:
 
 
 def smaller(a: Any, b: Any) -> Any:
-    """Returns the smaller of two numbers, like `larger`."""
+    """Return the smaller of two numbers, like `larger`."""
     return a if a < b else b
 
 

@@ -123,7 +123,7 @@ class AdaptiveClassifier:
             self.history.meet(classes)
 
     def view(self) -> ClassView:
-        """Returns the model as it is now, for `view.predict_classes`."""
+        """Return the model as it is now, for `view.predict_classes`."""
         return ClassView(
             self.inputs.view(),
             self.learners.view(),
@@ -134,7 +134,7 @@ class AdaptiveClassifier:
         )
 
     def standing(self) -> Standing:
-        """Returns the weight and losses of each learner; losses are log losses."""
+        """Return the weight and losses of each learner; losses are log losses."""
         return Standing(self.kinds, self.combination.weight.copy(), *self.losses.means())
 
     @property
@@ -144,7 +144,7 @@ class AdaptiveClassifier:
         return own + self.endless.nbytes + sum(array.nbytes for array in self.combination)
 
     def _kinds(self) -> list[dict[str, Any]]:
-        """Returns the parameters of each learner, in the order of the weights."""
+        """Return the parameters of each learner, in the order of the weights."""
         kinds: list[dict[str, Any]] = list(self.settings.learners(wide=self.inputs.wide))
         if self.history is not None:
             kinds += [{"learner": name} for name in label_history.NAMES]
@@ -153,7 +153,7 @@ class AdaptiveClassifier:
         return kinds
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns all that `restore` needs to go on bit for bit, as plain arrays."""
+        """Return all that `restore` needs to go on bit for bit, as plain arrays."""
         arrays = {"counts": np.array([self.samples, self.n_classes], np.int64)}
         arrays |= self.inputs.state() | self.learners.state() | self.losses.state()
         arrays |= self.endless.state()

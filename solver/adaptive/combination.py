@@ -41,7 +41,7 @@ class Combination(NamedTuple):
 
 
 def new_combination(experts: int, steps: Sequence[float]) -> Combination:
-    """Returns all experts and stackers alike, before any sample."""
+    """Return all experts and stackers alike, before any sample."""
     stackers = len(steps)
     return Combination(
         beta=np.ones(experts),
@@ -54,12 +54,12 @@ def new_combination(experts: int, steps: Sequence[float]) -> Combination:
 
 
 def combination_from_arrays(name: str, state: Mapping[str, NDArray[Any]]) -> Combination:
-    """Returns a copy of what `combination_arrays` named so."""
+    """Return a copy of what `combination_arrays` named so."""
     return Combination(*(np.array(state[f"{name}_{field}"]) for field in Combination._fields))
 
 
 def combination_arrays(name: str, combination: Combination) -> dict[str, NDArray[Any]]:
-    """Returns a copy, as named plain arrays."""
+    """Return a copy, as named plain arrays."""
     return {f"{name}_{field}": a.copy() for field, a in combination._asdict().items()}
 
 
@@ -87,7 +87,7 @@ def combine(
 def combined(
     combination: Combination, scores: Float64Array, awake: NDArray[np.bool_], classes: int
 ) -> Float64Array:
-    """Returns the probabilities (n, K) of rows without labels; scores (n, E, K) as in `combine`."""
+    """Return the probabilities (n, K) of rows without labels; scores (n, E, K) as in `combine`."""
     n = len(scores)
     probability = np.zeros((n, scores.shape[2]))
     losses = np.empty((0, len(combination.weight)))

@@ -94,12 +94,12 @@ class DiagonalLearners:
         self.weights.W[0] += shift
 
     def view(self) -> DiagonalWeights:
-        """Returns the weights as they are now, for `diagonal_scores`, which needs no G."""
+        """Return the weights as they are now, for `diagonal_scores`, which needs no G."""
         W, G, entries, square = self.weights
         return DiagonalWeights(W.copy(), np.empty((0, *G.shape[1:])), entries.copy(), square.copy())
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns the weights as plain arrays."""
+        """Return the weights as plain arrays."""
         return {f"diagonal_{name}": a.copy() for name, a in self.weights._asdict().items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -109,18 +109,18 @@ class DiagonalLearners:
 
 
 def slots_of(X: SparseRows) -> NDArray[np.int64]:
-    """Returns the slot of each entry of `compact(X)`: 1 and on, SLOTS of them."""
+    """Return the slot of each entry of `compact(X)`: 1 and on, SLOTS of them."""
     return slots_of_columns(compact(X).indices.astype(np.int64))
 
 
 def slots_of_columns(column: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the slot of each of some columns."""
+    """Return the slot of each of some columns."""
     far = (mixed(column) % np.uint64(SLOTS)).astype(np.int64)
     return 1 + np.where(column < SLOTS, column, far)
 
 
 def diagonal_scores(weights: DiagonalWeights, X: SparseRows) -> Float64Array:
-    """Returns the scores (L, n, K) of rows, each as if it came next; nothing is learned."""
+    """Return the scores (L, n, K) of rows, each as if it came next; nothing is learned."""
     packed, slots = compact(X), slots_of(X)
     # An entry of a column that was never met has no weight, but a share in the row's norm.
     more = max(0, int(slots.max(initial=0)) + 1 - len(weights.W))

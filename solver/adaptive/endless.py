@@ -95,7 +95,7 @@ class EndlessLearner:
             self.age = 0
 
     def state(self, name: str) -> dict[str, NDArray[Any]]:
-        """Returns the state as plain arrays."""
+        """Return the state as plain arrays."""
         arrays = self.places.state(name) | self.evidence.state(name)
         arrays[f"{name}_age"] = np.array([self.age], np.int64)
         for field in Earlier._fields:
@@ -151,7 +151,7 @@ class EndlessLearners:
         return sum(array.nbytes for array in [*earlier, *tables, self._predicted, self._y])
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns the state as plain arrays."""
+        """Return the state as plain arrays."""
         arrays = {"endless_said": self._predicted[: self._pending].copy()}
         arrays["endless_y"] = self._y[: self._pending].copy()
         for e, one in enumerate(self.each):

@@ -47,7 +47,7 @@ class EndlessValue:
             self._begin()
 
     def state(self, name: str) -> dict[str, NDArray[Any]]:
-        """Returns the state as plain arrays."""
+        """Return the state as plain arrays."""
         arrays = self.against_recent.state(name) | self.against_itself.state(f"{name}_own")
         return arrays | {f"{name}_mean": np.array([self.mean, self.count])}
 
@@ -71,7 +71,7 @@ class EndlessValues:
             one.end_chunk(errors, combination)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns the state as plain arrays."""
+        """Return the state as plain arrays."""
         arrays: dict[str, NDArray[Any]] = {}
         for e, one in enumerate(self.each):
             arrays |= one.state(f"endless{e}")

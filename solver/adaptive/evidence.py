@@ -34,11 +34,11 @@ class Evidence:
         self.age = self.age + len(difference) if self.total > 0.0 else 0
 
     def is_enough(self, horizon: float) -> bool:
-        """Returns whether it is, and at least this many samples old."""
+        """Return whether it is, and at least this many samples old."""
         return self.total > ENOUGH and self.age >= horizon
 
     def state(self, name: str) -> dict[str, NDArray[Any]]:
-        """Returns the state as a plain array."""
+        """Return the state as a plain array."""
         return {f"{name}_evidence": np.array([self.total, self.age])}
 
     def restore(self, name: str, state: Mapping[str, NDArray[Any]]) -> None:

@@ -37,12 +37,12 @@ class FeatureMap(NamedTuple):
         return int(1 + d + 2 * m)
 
     def columns(self, span: Span) -> int:
-        """Returns how many columns of phi, from the first on, the span has."""
+        """Return how many columns of phi, from the first on, the span has."""
         return 1 + len(self.W) if span == "linear" else self.dimension
 
 
 def draw_features(d: int, seed: int) -> FeatureMap:
-    """Returns the features of rows of d numbers, d > 0; a seed and d give the same ones always."""
+    """Return the features of rows of d numbers, d > 0; a seed and d give the same ones always."""
     random = np.random.default_rng([seed, d])
     orders = sorted({1, min(2, d), d})
     W = np.zeros((d, FREQUENCIES))
@@ -65,7 +65,7 @@ def _dealt(random: np.random.Generator, d: int, q: int, hands: int) -> NDArray[n
 
 
 def _log_uniform(random: np.random.Generator, count: int) -> Float64Array:
-    """Returns a number from each of `count` equal parts of GAMMA_RANGE's logarithms, shuffled."""
+    """Return a number from each of `count` equal parts of GAMMA_RANGE's logarithms, shuffled."""
     low, high = np.log(GAMMA_RANGE)
     parts = (random.permutation(count) + random.random(count)) / count
     spread: Float64Array = np.exp(low + (high - low) * parts)

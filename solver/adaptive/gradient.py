@@ -106,7 +106,7 @@ def _take_steps(
 
 @inner
 def implicit_step(score: float, target: float, step: float, square_norm: float) -> float:
-    """Returns the solution of  delta = step (target - 1 / (1 + exp(-(score + square_norm delta)))).
+    """Return the solution of  delta = step (target - 1 / (1 + exp(-(score + square_norm delta)))).
 
     It lies between 0 and the explicit step: Newton's method, kept within that interval.
     """

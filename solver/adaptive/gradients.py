@@ -32,7 +32,7 @@ class BankGradient(NamedTuple):
 def class_gradient(
     view: ClassView, x: Float64Array, direction: Float64Array, external: Float64Array | None
 ) -> BankGradient:
-    """Returns that of sum_k direction_k log p_k for a row x (d,); direction (K,) sums to zero.
+    """Return that of sum_k direction_k log p_k for a row x (d,); direction (K,) sums to zero.
 
     external: (voters, K) scores of the row, as `view.predict_classes` takes them.
     """
@@ -51,7 +51,7 @@ def class_gradient(
 
 
 def value_gradient(view: ValueView, x: Float64Array, external: Float64Array | None) -> BankGradient:
-    """Returns that of the value predicted for a row x (d,), in units of the target.
+    """Return that of the value predicted for a row x (d,), in units of the target.
 
     external: (voters,) values for the row.
     """
@@ -94,7 +94,7 @@ def _of_row(
     made: _Made,
     of_scores: Float64Array,
 ) -> Float64Array:
-    """Returns the gradient (d,) of sum of of_scores (learners, K) times the learners' scores."""
+    """Return the gradient (d,) of sum of of_scores (learners, K) times the learners' scores."""
     of_columns = _through(inputs.features, learners, made.phi[0], made.Z, of_scores)
     if inputs.moments is None:
         return of_columns[: len(x)]  # what comes after them are lags
@@ -112,7 +112,7 @@ def _through(
     Z: Float64Array,
     of_scores: Float64Array,
 ) -> Float64Array:
-    """Returns the part of the linear learners, (C,) in the columns."""
+    """Return the part of the linear learners, (C,) in the columns."""
     d, m = features.W.shape
     of_phi, start = np.zeros(features.dimension), 0
     classes = of_scores.shape[1]
@@ -131,7 +131,7 @@ def _through(
 def _of_scores(
     c: Combination, scores: Float64Array, awake: NDArray[np.bool_], direction: Float64Array
 ) -> Float64Array:
-    """Returns the gradient (E, K) of sum_k direction_k log P_k in experts' scores (E, K).
+    """Return the gradient (E, K) of sum_k direction_k log P_k in experts' scores (E, K).
 
     As `combination` has it: u the scores less their mean, q_e = softmax(beta_e u_e),
     q_s = softmax(sum_e a_se beta_e u_e) and P = sum w q / sum w over all that speak.
@@ -157,7 +157,7 @@ def _of_scores(
 
 
 def _of_values(c: ValueCombination, awake: NDArray[np.bool_]) -> Float64Array:
-    """Returns the derivative (E,) of the answer in each expert's value; see `values`."""
+    """Return the derivative (E,) of the answer in each expert's value; see `values`."""
     stackers, experts = c.a.shape
     speaks = np.concatenate([awake, np.ones(stackers, np.bool_)])
     w = np.where(speaks, c.weight, 0.0)

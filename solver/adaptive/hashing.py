@@ -40,7 +40,7 @@ def mixed(columns: NDArray[np.int64]) -> NDArray[np.uint64]:
 
 
 def hashed_places(column: NDArray[np.int64]) -> tuple[NDArray[np.int64], Float64Array]:
-    """Returns the slot of each of some columns, and the sign with which its values count there."""
+    """Return the slot of each of some columns, and the sign with which its values count there."""
     bits = mixed(column)
     far = column >= WIDTH
     slot = np.where(far, (bits % np.uint64(WIDTH)).astype(np.int64), column)
@@ -48,7 +48,7 @@ def hashed_places(column: NDArray[np.int64]) -> tuple[NDArray[np.int64], Float64
 
 
 def hashed(X: SparseRows) -> Float64Array:
-    """Returns the rows with hashed columns, (n, WIDTH) float64."""
+    """Return the rows with hashed columns, (n, WIDTH) float64."""
     packed = compact(X)
     row = np.repeat(np.arange(len(packed.start)), packed.stop - packed.start)
     slot, sign = hashed_places(packed.indices.astype(np.int64))
@@ -69,11 +69,11 @@ class HashedColumns:
         return standardise(self.moments, hashed(X), CLIPPED)
 
     def view(self) -> Moments:
-        """Returns the moments as they are now, for `hashed_and_standardised`."""
+        """Return the moments as they are now, for `hashed_and_standardised`."""
         return copied(self.moments)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns the moments as plain arrays."""
+        """Return the moments as plain arrays."""
         return moments_arrays("hashed_", self.moments)
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -82,5 +82,5 @@ class HashedColumns:
 
 
 def hashed_and_standardised(moments: Moments, X: SparseRows) -> Float64Array:
-    """Returns rows (n, WIDTH) as `HashedColumns.absorb` would give each next."""
+    """Return rows (n, WIDTH) as `HashedColumns.absorb` would give each next."""
     return standardised(moments, hashed(X), CLIPPED)

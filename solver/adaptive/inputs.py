@@ -48,11 +48,11 @@ class Inputs:
         return _transform(self.features, Z, more), sparse
 
     def view(self) -> InputView:
-        """Returns the inputs as they are now, for `inputs_of`."""
+        """Return the inputs as they are now, for `inputs_of`."""
         return InputView(self.features, None if self.hashed is None else self.hashed.view())
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns the state as plain arrays, without the features, which the seed determines."""
+        """Return the state as plain arrays, without the features, which the seed determines."""
         return {} if self.hashed is None else self.hashed.state()
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -64,7 +64,7 @@ class Inputs:
 def inputs_of(
     view: InputView, X: Matrix, more: Float64Array | None = None
 ) -> tuple[Float64Array, SparseRows | None]:
-    """Returns what `Inputs.absorb` would give for each row, if it came next."""
+    """Return what `Inputs.absorb` would give for each row, if it came next."""
     if view.moments is None:
         return _transform(view.features, X, more), None
     sparse = as_sparse(X)
@@ -78,7 +78,7 @@ def _transform(features: FeatureMap, Z: Matrix, more: Float64Array | None) -> Fl
 
 
 def as_sparse(X: Matrix) -> SparseRows:
-    """Returns the rows without their zeros."""
+    """Return the rows without their zeros."""
     if isinstance(X, SparseRows):
         return X
     row, column = np.nonzero(X)

@@ -39,7 +39,7 @@ class LabelHistory:
         self.table = np.pad(self.table, ((0, more), (0, more)))
 
     def scores(self) -> Float64Array:
-        """Returns the scores (experts, K) for the next row."""
+        """Return the scores (experts, K) for the next row."""
         table = self.table[self.last] if self.last >= 0 else np.zeros(self.table.shape[1])
         scores: Float64Array = np.log(np.concatenate([self.counts, table[None]]) + ONE_OF)
         return scores
@@ -58,7 +58,7 @@ class LabelHistory:
         return scores
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns the state as plain arrays."""
+        """Return the state as plain arrays."""
         return {
             "history_counts": self.counts.copy(),
             "history_table": self.table.copy(),

@@ -168,7 +168,7 @@ class Learners:
         )
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns all learners as plain arrays."""
+        """Return all learners as plain arrays."""
         arrays: dict[str, NDArray[Any]] = {}
         for name, group in self._named():
             arrays |= group.state(name)

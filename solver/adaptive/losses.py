@@ -46,16 +46,16 @@ class Losses:
         return self.recent.nbytes + self.total.nbytes + self.count.nbytes
 
     def means(self) -> tuple[Float64Array, Float64Array]:
-        """Returns each learner's mean loss, of the last RECENT samples and of all; NaN if none."""
+        """Return each learner's mean loss, of the last RECENT samples and of all; NaN if none."""
         return _means(*_sums(self.recent)), _means(*self._over_all())
 
     def last(self, n: int) -> Float64Array:
-        """Returns the losses (n, learners) of the last n samples, at most RECENT."""
+        """Return the losses (n, learners) of the last n samples, at most RECENT."""
         last: Float64Array = self.recent[np.arange(self.next - n, self.next) % RECENT]
         return last
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns the state as plain arrays."""
+        """Return the state as plain arrays."""
         return {
             "losses_total": self.total.copy(),
             "losses_count": self.count.copy(),

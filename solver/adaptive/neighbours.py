@@ -96,13 +96,13 @@ class Neighbours:
         return sum(array.nbytes for array in self.memory)
 
     def view(self, targets: int) -> "NeighboursView":
-        """Returns the memory as it is now, for `neighbour_scores` with K targets."""
+        """Return the memory as it is now, for `neighbour_scores` with K targets."""
         rows, target, said, stored, counts = self.memory
         memory = Memory(rows.copy(), target.copy(), said[:0], stored.copy(), counts.copy())
         return NeighboursView(memory, self.counts, self.weight, self.regression, targets)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns the memory as plain arrays."""
+        """Return the memory as plain arrays."""
         arrays = {f"neighbours_{name}": a.copy() for name, a in self.memory._asdict().items()}
         return arrays | {"neighbours_weight": self.weight.copy()}
 
@@ -125,7 +125,7 @@ class NeighboursView(NamedTuple):
 
 
 def neighbour_scores(view: NeighboursView, Z: Float64Array) -> Float64Array:
-    """Returns the scores (n, learners, K) of rows (n, d), nothing being learned."""
+    """Return the scores (n, learners, K) of rows (n, d), nothing being learned."""
     return _scores(view, Z, np.empty(0), np.empty(0))
 
 

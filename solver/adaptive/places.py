@@ -46,7 +46,7 @@ class Places:
     def absorb(
         self, predicted: NDArray[np.int64], y: NDArray[np.int64]
     ) -> NDArray[np.int64] | None:
-        """Returns the place (K,) of each class once they are found; the learner predicts them then.
+        """Return the place (K,) of each class once they are found; the learner predicts them then.
 
         predicted, y: (n,) the learner's classes for rows, and their labels.
         """
@@ -74,7 +74,7 @@ class Places:
         )
 
     def state(self, name: str) -> dict[str, NDArray[Any]]:
-        """Returns the state as plain arrays."""
+        """Return the state as plain arrays."""
         return {
             f"{name}_table": self.table.copy(),
             f"{name}_advantage": np.array([self.advantage]),

@@ -173,7 +173,7 @@ class AdaptiveRegressor:
         return np.stack([past[LAGS - 1 - k : len(past) - 1 - k] for k in range(LAGS)], axis=1)
 
     def view(self) -> ValueView:
-        """Returns the model as it is now, for `predict_values`."""
+        """Return the model as it is now, for `predict_values`."""
         lags = standardised(self.lag_moments, self.last[None], CLIPPED) if self.temporal else None
         return ValueView(
             self.inputs.view(),
@@ -188,7 +188,7 @@ class AdaptiveRegressor:
         )
 
     def standing(self) -> Standing:
-        """Returns the weight and losses of each learner.
+        """Return the weight and losses of each learner.
 
         Losses are squared errors of targets in the units that they were learned in
         (`target_scale`).
@@ -202,7 +202,7 @@ class AdaptiveRegressor:
         return own + sum(array.nbytes for array in self.combination)
 
     def _kinds(self) -> list[dict[str, Any]]:
-        """Returns the parameters of each learner, in the order of the weights."""
+        """Return the parameters of each learner, in the order of the weights."""
         kinds: list[dict[str, Any]] = list(self.settings.learners(wide=self.inputs.wide))
         kinds += [{"learner": "last value"}] if self.temporal else []
         kinds += [{"learner": name, "external": True} for name in self.external]
@@ -213,7 +213,7 @@ class AdaptiveRegressor:
         return kinds
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns all that `restore` needs to go on bit for bit, as plain arrays."""
+        """Return all that `restore` needs to go on bit for bit, as plain arrays."""
         arrays = {"counts": np.array([self.samples], np.int64), "last": self.last.copy()}
         arrays |= (
             self.inputs.state() | self.learners.state() | self.losses.state() | self.scale.state()

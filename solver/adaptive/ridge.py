@@ -130,7 +130,7 @@ class RidgeLearners:
 
 
 def bounded(P: Float64Array, largest: float) -> Float64Array:
-    """Returns the symmetric matrix nearest to P whose eigenvalues lie in [1e-14, 1] largest."""
+    """Return the symmetric matrix nearest to P whose eigenvalues lie in [1e-14, 1] largest."""
     values, vectors = np.linalg.eigh((P + P.T) / 2.0)
     root = vectors * np.sqrt(np.clip(values, 1e-14 * largest, largest))
     nearest: Float64Array = root @ root.T

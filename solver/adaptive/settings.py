@@ -110,7 +110,7 @@ NO_PINS = Pins()
 
 
 def pinned(settings: Settings, pins: Pins) -> Settings:
-    """Returns the settings with these parts in place of their own, on every span of features."""
+    """Return the settings with these parts in place of their own, on every span of features."""
     if pins.horizons is not None:
         known = {(one.span, one.horizon): one for one in settings.ridge}
         losses = settings.ridge[0].losses

@@ -19,7 +19,7 @@ class Standing(NamedTuple):
     overall_loss: Float64Array
 
     def rows(self) -> list[dict[str, Any]]:
-        """Returns one learner after another as plain data; None for NaN."""
+        """Return one learner after another as plain data; None for NaN."""
         weights, *losses = (column.tolist() for column in self[1:])
         recent, overall = ([None if v != v else v for v in column] for column in losses)
         return [

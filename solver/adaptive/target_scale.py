@@ -41,7 +41,7 @@ class TargetScale:
         return np.clip((y - self.centre) / self.unit, -LARGEST, LARGEST)
 
     def from_units(self, t: Float64Array) -> Float64Array:
-        """Returns what `to_units` undoes."""
+        """Return what `to_units` undoes."""
         return self.centre + self.unit * t
 
     def begin(self, y: Float64Array) -> None:
@@ -77,12 +77,12 @@ class TargetScale:
 
     @staticmethod
     def jumps(factor: float, shift: float) -> bool:
-        """Returns whether a move is one after which everything is learned again."""
+        """Return whether a move is one after which everything is learned again."""
         small = 1.0 / LARGEST_FACTOR < factor < LARGEST_FACTOR and abs(shift) < LARGEST_SHIFT
         return not small
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns the state as plain arrays."""
+        """Return the state as plain arrays."""
         units = {"target_units": np.array([self.centre, self.unit])}
         return moments_arrays("target_", self.moments) | units
 

@@ -45,7 +45,7 @@ class ValueCombination(NamedTuple):
 
 
 def new_value_combination(experts: int, horizons: Sequence[float]) -> ValueCombination:
-    """Returns all experts and stackers alike, before any sample."""
+    """Return all experts and stackers alike, before any sample."""
     stackers = len(horizons)
     return ValueCombination(
         a=np.zeros((stackers, experts)),
@@ -58,12 +58,12 @@ def new_value_combination(experts: int, horizons: Sequence[float]) -> ValueCombi
 
 
 def value_combination_arrays(combination: ValueCombination) -> dict[str, NDArray[Any]]:
-    """Returns a copy, as named plain arrays."""
+    """Return a copy, as named plain arrays."""
     return {f"combination_{field}": a.copy() for field, a in combination._asdict().items()}
 
 
 def value_combination_from_arrays(state: Mapping[str, NDArray[Any]]) -> ValueCombination:
-    """Returns a copy of what `value_combination_arrays` named."""
+    """Return a copy of what `value_combination_arrays` named."""
     fields = ValueCombination._fields
     return ValueCombination(*(np.array(state[f"combination_{field}"]) for field in fields))
 

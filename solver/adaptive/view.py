@@ -37,7 +37,7 @@ class ClassAnswers(NamedTuple):
 
 
 def joined(parts: Sequence[ClassAnswers], classes: int) -> ClassAnswers:
-    """Returns the answers one after the other; those of a part may know fewer classes."""
+    """Return the answers one after the other; those of a part may know fewer classes."""
     prediction = np.concatenate([np.empty(0, np.int64), *(part.prediction for part in parts)])
     probability = np.zeros((len(prediction), classes))
     start = 0

@@ -12,14 +12,14 @@ from solver.compiled import inner
 
 
 def scores_by(W: Float64Array, Phi: Float64Array) -> Float64Array:
-    """Returns the scores (n, G L, K) of features (n, D)."""
+    """Return the scores (n, G L, K) of features (n, D)."""
     groups, learners, targets, columns = W.shape
     scores: Float64Array = Phi @ W.reshape(-1, columns).T
     return scores.reshape(len(Phi), groups * learners, targets)
 
 
 def for_classes(W: Float64Array, classes: int) -> Float64Array:
-    """Returns W for more classes; new ones get the weights of the class that never came."""
+    """Return W for more classes; new ones get the weights of the class that never came."""
     late = np.repeat(W[:, :, -1:], classes + 1 - W.shape[2], axis=2)
     return np.concatenate([W, late], axis=2)
 

@@ -46,7 +46,7 @@ def step_rules(
     average_from: int | None,
     horizon: Horizon,
 ) -> list[StepRule]:
-    """Returns the rule of each course, for the parameters of `asset.learner.Asset`.
+    """Return the rule of each course, for the parameters of `asset.learner.Asset`.
 
     Raises ValueError for parameters that do not fit together.
     """

@@ -70,7 +70,7 @@ def make_map(
     seed: int = 0,
     precision: np.dtype[Any] = _FLOAT64,
 ) -> FeatureMap:
-    """Returns the map of a kernel. Raises ValueError as `check_kernel` does.
+    """Return the map of a kernel. Raises ValueError as `check_kernel` does.
 
     X: (n, d) rows, n > 0. The first `dimension` of them are Nystrom's landmarks; the other maps
         use only their kind, dense or sparse, and width, and Fourier the first row.
@@ -87,7 +87,7 @@ def make_map(
 
 
 def widened(features: FeatureMap, X: Matrix) -> FeatureMap:
-    """Returns the map with columns for all features of sparse rows.
+    """Return the map with columns for all features of sparse rows.
 
     Raises TypeError for dense rows with a map of sparse ones, or sparse rows with one of dense.
     """
@@ -100,7 +100,7 @@ def widened(features: FeatureMap, X: Matrix) -> FeatureMap:
 
 
 def takes_sparse(features: FeatureMap) -> bool:
-    """Returns whether the map is one of sparse rows."""
+    """Return whether the map is one of sparse rows."""
     if isinstance(features, FourierMap):
         return len(features.origin) == 0
     if isinstance(features, NystromMap):
@@ -109,7 +109,7 @@ def takes_sparse(features: FeatureMap) -> bool:
 
 
 def dimension_of(features: FeatureMap) -> int:
-    """Returns D, the number of columns of `transform`."""
+    """Return D, the number of columns of `transform`."""
     if isinstance(features, FourierMap):
         return len(features.phase)
     if isinstance(features, NystromMap):
@@ -160,7 +160,7 @@ def linear_values(features: FeatureMap, coefficients: Float64Array, X: Matrix) -
 
 
 def map_arrays(features: FeatureMap) -> dict[str, NDArray[Any]]:
-    """Returns the arrays that `map_from_arrays` needs in addition to the learner's parameters."""
+    """Return the arrays that `map_from_arrays` needs in addition to the learner's parameters."""
     if isinstance(features, FourierMap):
         return {name: getattr(features, name) for name in ("frequency", "phase", "origin")}
     if isinstance(features, NystromMap):
@@ -172,7 +172,7 @@ def map_arrays(features: FeatureMap) -> dict[str, NDArray[Any]]:
 def map_from_arrays(
     kind: FeatureKind, kernel: Kernel, seed: int, arrays: Mapping[str, NDArray[Any]]
 ) -> FeatureMap | None:
-    """Returns a copy of the map that `map_arrays` described, None if the arrays have none."""
+    """Return a copy of the map that `map_arrays` described, None if the arrays have none."""
     if kind == "fourier" and "frequency" in arrays:
         frequency, phase, origin = (
             np.array(arrays[name]) for name in ("frequency", "phase", "origin")
@@ -189,7 +189,7 @@ def map_from_arrays(
 
 
 def map_nbytes(features: FeatureMap) -> int:
-    """Returns the bytes of the map's arrays."""
+    """Return the bytes of the map's arrays."""
     if isinstance(features, FourierMap):
         return features.frequency.nbytes + features.phase.nbytes + features.origin.nbytes
     if isinstance(features, NystromMap):

@@ -52,7 +52,7 @@ def fourier_map(gamma: float, origin: Float64Array, dimension: int, seed: int) -
 
 
 def widened(features: FourierMap, X: Matrix) -> FourierMap:
-    """Returns the map with frequencies for all features of sparse rows.
+    """Return the map with frequencies for all features of sparse rows.
 
     It takes D float64 for each feature number up to the largest, and up to a quarter more. Raises
     TypeError for dense rows with a map of sparse ones, or sparse rows with one of dense.

@@ -12,7 +12,7 @@ from solver.kernels.gradients import expansion_gradient
 
 
 def score_gradient(view: AssetView, x: Float64Array, direction: Float64Array) -> Float64Array:
-    """Returns the gradient (d,) of sum_c direction_c score_c in a row x (d,).
+    """Return the gradient (d,) of sum_c direction_c score_c in a row x (d,).
 
     direction: (classes,), of two classes as of the scores -f/2 and f/2; in regression (1,), of the
     prediction.

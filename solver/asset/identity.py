@@ -22,14 +22,14 @@ class IdentityMap(NamedTuple):
 
 
 def identity_map(X: Matrix) -> IdentityMap:
-    """Returns the map of (n, d) rows; a map of sparse rows begins without columns."""
+    """Return the map of (n, d) rows; a map of sparse rows begins without columns."""
     if isinstance(X, SparseRows):
         return IdentityMap(0, True)
     return IdentityMap(X.shape[1], False)
 
 
 def widened(features: IdentityMap, X: Matrix) -> IdentityMap:
-    """Returns the map with columns for all features of sparse rows, and up to a quarter more.
+    """Return the map with columns for all features of sparse rows, and up to a quarter more.
 
     Raises TypeError as `check_kind` does.
     """
@@ -59,7 +59,7 @@ def identity_features(features: IdentityMap, X: Matrix) -> Float64Array:
 def transform_present(
     features: IdentityMap, X: SparseRows
 ) -> tuple[Float64Array, NDArray[np.int64]]:
-    """Returns (V, columns): the columns of the features with an entry, ascending, (n, columns).
+    """Return (V, columns): the columns of the features with an entry, ascending, (n, columns).
 
     All other columns are zero. There may be so many features that a step must not touch those
     that its sample lacks.

@@ -47,7 +47,7 @@ class Machines(NamedTuple):
 
 
 def no_machines(count: int, dimension: int, averages: bool) -> Machines:
-    """Returns machines at zero."""
+    """Return machines at zero."""
     vectors, sums = (count, dimension), (count if averages else 0, dimension)
     return Machines(
         direction=np.zeros(vectors),
@@ -66,7 +66,7 @@ def no_machines(count: int, dimension: int, averages: bool) -> Machines:
 
 
 def widened_machines(machines: Machines, dimension: int) -> Machines:
-    """Returns the machines with zero columns added up to a dimension."""
+    """Return the machines with zero columns added up to a dimension."""
     have = machines.direction.shape[1]
     if dimension <= have:
         return machines
@@ -78,7 +78,7 @@ def widened_machines(machines: Machines, dimension: int) -> Machines:
 
 
 def with_new_class(machines: Machines) -> Machines:
-    """Returns the machines with one more class.
+    """Return the machines with one more class.
 
     The last machine, of the class not met yet, becomes that of the new class; its copy is last.
     """
@@ -87,7 +87,7 @@ def with_new_class(machines: Machines) -> Machines:
 
 
 def select_columns(machines: Machines, columns: NDArray[np.int64]) -> Machines:
-    """Returns the machines on some columns, for rows without other features; scalars are shared."""
+    """Return the machines on some columns, for rows without other features; scalars are shared."""
     direction = np.ascontiguousarray(machines.direction[:, columns])
     return machines._replace(
         direction=direction, rest=np.ascontiguousarray(machines.rest[:, columns])
@@ -105,7 +105,7 @@ def put_columns(machines: Machines, columns: NDArray[np.int64], selected: Machin
 
 
 def averaged(machines: Machines, part: slice = _ALL) -> tuple[Float64Array, Float64Array]:
-    """Returns the averages of gamma, (part, D), and b, or the last iterates of ASSET*.
+    """Return the averages of gamma, (part, D), and b, or the last iterates of ASSET*.
 
     part: of the machines.
     """

@@ -248,7 +248,7 @@ class Asset:
         self.courses.widen(dimension_of(self.features))
 
     def features_of(self, X: Matrix) -> tuple[Float64Array, NDArray[np.int64] | None]:
-        """Returns the features V of rows and their columns, as `step` takes them.
+        """Return the features V of rows and their columns, as `step` takes them.
 
         Identity features of sparse rows have only the columns with an entry; otherwise columns is
         None.
@@ -294,7 +294,7 @@ class Asset:
             self.n_classes += 1
 
     def view(self) -> AssetView:
-        """Returns an immutable view for predictions. Raises RuntimeError before any sample."""
+        """Return an immutable view for predictions. Raises RuntimeError before any sample."""
         if self.features is None:
             raise RuntimeError("no sample has been absorbed yet")
         gamma, b = self.courses.averaged()
@@ -310,7 +310,7 @@ class Asset:
         )
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns the plain arrays from which `restore` continues bit for bit."""
+        """Return the plain arrays from which `restore` continues bit for bit."""
         own = {"counts": np.array([self.n_classes], np.int64), "target_scale": np.array(self.scale)}
         of_map = {} if self.features is None else map_arrays(self.features)
         return self.courses.state() | own | of_map | self._first.state("")

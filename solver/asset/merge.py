@@ -91,7 +91,7 @@ def _check_alike(first: Asset, other: Asset) -> None:
 
 
 def _same_map(first: Asset, other: Asset) -> bool:
-    """Returns whether the maps are equal on the features of sparse rows that both have met."""
+    """Return whether the maps are equal on the features of sparse rows that both have met."""
     assert first.features is not None
     assert other.features is not None
     ours, theirs = map_arrays(first.features), map_arrays(other.features)
@@ -106,7 +106,7 @@ def _same_map(first: Asset, other: Asset) -> bool:
 
 
 def _merged_machines(machines: list[Machines], share: Float64Array) -> Machines:
-    """Returns machines with added sums and with iterates averaged by their share."""
+    """Return machines with added sums and with iterates averaged by their share."""
     sums = [window_sums(m) for m in machines]
     gamma = [m.scale[:, None] * m.direction for m in machines]
     count = len(machines[0].b)
@@ -129,7 +129,7 @@ def _merged_machines(machines: list[Machines], share: Float64Array) -> Machines:
 
 
 def _merged_progress(progress: list[Progress], steps: Float64Array) -> Progress:
-    """Returns means over all samples; of the square norms over those that each learner counted."""
+    """Return means over all samples; of the square norms over those that each learner counted."""
     total = steps.sum()
     counted = np.minimum(steps, D_G_SAMPLES).sum()
     square_norms = sum(p.square_norms for p in progress)

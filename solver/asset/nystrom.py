@@ -42,7 +42,7 @@ def nystrom_map(
     cut: float | None = None,
     precision: np.dtype[Any] = _DTYPE,
 ) -> NystromMap:
-    """Returns the map of (s, d) landmark rows, which are copied; D <= s, O(s^2 d + s^3).
+    """Return the map of (s, d) landmark rows, which are copied; D <= s, O(s^2 d + s^3).
 
     precision: float32 or float64, that of the features.
     cut: eigenvalues below this share of the largest magnitude are dropped, by default
@@ -64,7 +64,7 @@ def nystrom_map(
 
 
 def nystrom_from(kernel: Kernel, landmarks: Matrix, whitening: FloatArray) -> NystromMap:
-    """Returns a map made earlier, from its landmark rows and its whitening."""
+    """Return a map made earlier, from its landmark rows and its whitening."""
     origin = origin_of(landmarks)
     exact = fast = prepare_rows(kernel, landmarks, origin, _DTYPE)
     if whitening.dtype != _DTYPE:

@@ -72,7 +72,7 @@ def step_rule(
     average_from: int | None,
     horizon: int | None,
 ) -> StepRule:
-    """Returns the rule of `asset.learner.Asset`'s parameters; raises ValueError for wrong ones."""
+    """Return the rule of `asset.learner.Asset`'s parameters; raises ValueError for wrong ones."""
     if algorithm not in ("asset", "asset*"):
         raise ValueError(f"algorithm is {algorithm!r}; it must be asset or asset*")
     if not 0.0 < lam < math.inf:
@@ -111,7 +111,7 @@ class Progress(NamedTuple):
 
 
 def no_progress() -> Progress:
-    """Returns the statistics before the first step."""
+    """Return the statistics before the first step."""
     return Progress(*(np.zeros(1) for _ in Progress._fields))
 
 
@@ -198,7 +198,7 @@ def walk(
 def _step_length(
     rule: StepRule, progress: Progress, square_norm: float, y: float, w: float
 ) -> tuple[float, float, float]:
-    """Returns eta of the next step and the bounds of ||gamma|| and |b|, and counts the step."""
+    """Return eta of the next step and the bounds of ||gamma|| and |b|, and counts the step."""
     j = progress.steps[0] + 1.0
     if j <= D_G_SAMPLES:
         progress.square_norms[0] += w * w * square_norm
@@ -227,7 +227,7 @@ def _step_length(
 def _toward_tube(
     rule: StepRule, value: float, y: float, w: float, square_norm: float, eta: float
 ) -> float:
-    """Returns d of regression: -w or w (P5 Table 1), less where the step would cross the tube.
+    """Return d of regression: -w or w (P5 Table 1), less where the step would cross the tube.
 
     The step changes the value at this sample by eta |d| (||V||^2 + 1), with 1 for the intercept.
     """

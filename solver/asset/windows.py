@@ -50,14 +50,14 @@ def take_steps(
 
 
 def _restarts(rule: StepRule, j: int) -> bool:
-    """Returns whether a window of the average begins with step j."""
+    """Return whether a window of the average begins with step j."""
     if j >= rule.horizon:
         return j % rule.horizon == 0 and j > rule.average_from
     return rule.average_from == 0 and j & (j - 1) == 0
 
 
 def _undisturbed(rule: StepRule, j: int) -> int:
-    """Returns the number of steps from step j on before a window ends or a refresh is due."""
+    """Return the number of steps from step j on before a window ends or a refresh is due."""
     ahead = [_REFRESHED_EVERY - (j - 1) % _REFRESHED_EVERY, (1 << j.bit_length()) - j]
     if rule.horizon < math.inf:
         ahead.append(int(rule.horizon) - j % int(rule.horizon))

@@ -57,7 +57,7 @@ class ClassConfidence:
         return Scaling(self.scaling.slope, np.pad(self.scaling.offset, (0, missing)))
 
     def sets(self, probability: Float64Array, confidence: float) -> NDArray[np.bool_]:
-        """Returns which classes, (n, K), are in the prediction sets; the likeliest always is."""
+        """Return which classes, (n, K), are in the prediction sets; the likeliest always is."""
         limit = threshold(self.recent[SCORE], self.misses, confidence)
         inside = 1.0 - probability <= limit
         inside[np.arange(len(inside)), np.argmax(probability, axis=1)] = True
@@ -123,7 +123,7 @@ class ClassCalibration:
         )
 
     def _joined(self, classes: int) -> tuple[Float64Array, NDArray[np.int64]]:
-        """Returns what waits, as wide as its widest part and `classes` at least."""
+        """Return what waits, as wide as its widest part and `classes` at least."""
         width = max([classes, *(part.shape[1] for part, _ in self._waiting)])
         parts = [_widened(part, width) for part, _ in self._waiting]
         codes = [part for _, part in self._waiting]
@@ -131,7 +131,7 @@ class ClassCalibration:
         return np.concatenate([empty[0], *parts]), np.concatenate([empty[1], *codes])
 
     def _fitted(self, scores: Float64Array, codes: NDArray[np.int64]) -> Scaling | None:
-        """Returns the scaling of the last decisions, of those whose class was known."""
+        """Return the scaling of the last decisions, of those whose class was known."""
         width = scores.shape[1]
         inside = codes < width
         known = inside & ~np.isnan(scores[np.arange(len(codes)), np.where(inside, codes, 0)])

@@ -40,7 +40,7 @@ def steps() -> Float64Array:
 
 
 def adapted(misses: Float64Array, covered: Float64Array) -> Float64Array:
-    """Returns the next alpha (confidences,), once it is known which of m truths each one covered.
+    """Return the next alpha (confidences,), once it is known which of m truths each one covered.
 
     covered: (confidences, m), 1 or 0.
     """
@@ -58,7 +58,7 @@ def thresholds(ascending: Float64Array, misses: Float64Array) -> Float64Array:
 
 
 def threshold(scores: Float64Array, misses: Float64Array, confidence: float) -> float:
-    """Returns the threshold of any confidence in (0, 1). scores: (n,). misses: (confidences,)."""
+    """Return the threshold of any confidence in (0, 1). scores: (n,). misses: (confidences,)."""
     levels = np.array([0.0, *CONFIDENCES, 1.0])
     # More confidence never means a smaller alpha's set; each has drifted by itself.
     falling = np.minimum.accumulate(np.array([1.0, *misses, min(0.0, float(misses[-1]))]))

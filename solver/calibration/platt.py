@@ -96,7 +96,7 @@ class _Problem(NamedTuple):
     codes: NDArray[np.int64]
 
     def loss(self, theta: Float64Array) -> tuple[float, Float64Array]:
-        """Returns the penalised log loss of theta = (s a, b), and the probabilities (n, K)."""
+        """Return the penalised log loss of theta = (s a, b), and the probabilities (n, K)."""
         logits = theta[0] * self.u + theta[1:] + self.mask
         logits -= logits.max(axis=1, keepdims=True)
         found = np.exp(logits)

@@ -9,7 +9,7 @@ _FIRST, _MANY, _LAST = 64, 1024, 256
 
 
 def until_next(seen: int) -> int:
-    """Returns how many decisions after `seen` are taken in next.
+    """Return how many decisions after `seen` are taken in next.
 
     At 1, 2, 4, ... 64, then each 64 up to 1,024, and each 256 from there on.
     """

@@ -64,7 +64,7 @@ def no_totals() -> Totals:
 def judged(
     probability: Float64Array, codes: NDArray[np.int64], limits: Float64Array
 ) -> tuple[Judged, Float64Array]:
-    """Returns the scores of probabilities (n, K) for labels (n,); a label >= K is unknown.
+    """Return the scores of probabilities (n, K) for labels (n,); a label >= K is unknown.
 
     limits: (confidences,) conformal thresholds, of which each gives a set of all classes whose
     1 - p is at most that, and of the likeliest one. Also whether they cover, (confidences, n),
@@ -93,7 +93,7 @@ def added(totals: Totals, columns: Float64Array) -> Totals:
 
 
 def summary(totals: Totals, recent: Float64Array) -> dict[str, Any]:
-    """Returns the scores as plain data, of all rows and of recent ones; None without rows."""
+    """Return the scores as plain data, of all rows and of recent ones; None without rows."""
     over_all = _scores(totals.samples, totals.sums, totals.bins)
     recent_bins = _bins(recent)
     lately = _scores(recent.shape[1], recent.sum(axis=1), recent_bins)

@@ -48,7 +48,7 @@ class ValueConfidence:
         self.sums, self.widths = sums, widths
 
     def half_width(self, confidence: float) -> float:
-        """Returns how far an interval reaches to either side; inf with too few targets."""
+        """Return how far an interval reaches to either side; inf with too few targets."""
         return max(0.0, threshold(self.recent[0], self.misses, confidence))
 
     @property

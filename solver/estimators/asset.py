@@ -135,7 +135,7 @@ class AssetEstimator(KernelParameters):
             self._learner = merge(runs)
 
     def _kept_features(self, X: Matrix) -> Float64Array | None:
-        """Returns the features of all rows, or None if it does not pay to keep them."""
+        """Return the features of all rows, or None if it does not pay to keep them."""
         n, features = n_rows(X), self._learner.features
         assert features is not None
         few = 8 * n * dimension_of(features) <= _KEPT_BYTES
@@ -155,7 +155,7 @@ class AssetEstimator(KernelParameters):
         self.n_steps_ = self._learner.steps
 
     def _rows_to_predict(self, X: Any) -> Matrix:
-        """Returns checked rows, converted to the kind, dense or sparse, of the training rows."""
+        """Return checked rows, converted to the kind, dense or sparse, of the training rows."""
         check_is_fitted(self)
         rows = as_kind(takes_sparse(self._view.features), self._matrix(X, reset=False))
         check_norms(self._learner.kernel, rows)

@@ -153,7 +153,7 @@ class AssetClassifier(ClassifierMixin, AssetEstimator, CalibratedClasses):
         return self._predict(X).decision
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Returns the labels of (n, d) rows."""
+        """Return the labels of (n, d) rows."""
         decided = self._predict(X)
         return np.asarray(self.classes_[decided.prediction])
 

@@ -120,6 +120,6 @@ class AssetRegressor(RegressorMixin, AssetEstimator, CalibratedValues):
         return self
 
     def predict(self, X: Any) -> Float64Array:
-        """Returns the predicted targets of (n, d) rows, (n,)."""
+        """Return the predicted targets of (n, d) rows, (n,)."""
         rows = self._rows_to_predict(X)
         return predict(self._view, rows)[1]

@@ -71,7 +71,7 @@ class KernelParameters(BaseEstimator):
         return hasattr(self, "_view")
 
     def _matrix(self, X: Any, *, reset: bool) -> Matrix:
-        """Returns checked rows; raises ValueError as scikit-learn's estimators do."""
+        """Return checked rows; raises ValueError as scikit-learn's estimators do."""
         return as_matrix(
             validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=reset)
         )
@@ -79,7 +79,7 @@ class KernelParameters(BaseEstimator):
     def _rows_and_targets(
         self, X: Any, y: Any, *, reset: bool = True, at_least: int = 1
     ) -> tuple[Matrix, Float64Array]:
-        """Returns checked rows and targets, (n,); raises ValueError as scikit-learn does.
+        """Return checked rows and targets, (n,); raises ValueError as scikit-learn does.
 
         at_least: the least number of rows.
         """
@@ -97,7 +97,7 @@ class KernelParameters(BaseEstimator):
         return as_matrix(X), np.asarray(y, np.float64)
 
     def _kernel_for(self, X: Matrix) -> Kernel:
-        """Returns the kernel, with gamma as a number. Raises ValueError if values overflow."""
+        """Return the kernel, with gamma as a number. Raises ValueError if values overflow."""
         gamma = gamma_from_rows(X) if self.gamma == "auto" else float(self.gamma)
         kernel = Kernel(self.kernel, gamma, int(self.degree), float(self.coef0))  # type: ignore[arg-type]
         check_norms(kernel, X)
@@ -126,7 +126,7 @@ class KernelEstimator(KernelParameters):
         check_positive("C", self.C, infinite=self._C_may_be_infinite)
 
     def _rows_to_predict(self, X: Any) -> Matrix:
-        """Returns checked rows, converted to the kind, dense or sparse, of the training rows."""
+        """Return checked rows, converted to the kind, dense or sparse, of the training rows."""
         check_is_fitted(self)
         rows = same_kind(self._view.rows.exact, self._matrix(X, reset=False))
         check_norms(self._view.kernel, rows)
@@ -134,7 +134,7 @@ class KernelEstimator(KernelParameters):
 
 
 def class_codes(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Returns (classes, the code of each label); raises ValueError for fewer than two classes."""
+    """Return (classes, the code of each label); raises ValueError for fewer than two classes."""
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
@@ -147,7 +147,7 @@ def class_codes(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
 def class_weights(
     y: NDArray[Any], class_weight: Any, sample_weight: Weights = None
 ) -> Float64Array:
-    """Returns the weight > 0 of each class in y, ascending, from scikit-learn's `class_weight`.
+    """Return the weight > 0 of each class in y, ascending, from scikit-learn's `class_weight`.
 
     sample_weight: (n,) of the samples, by which "balanced" counts them.
     """
@@ -162,14 +162,14 @@ def class_weights(
 
 
 def as_matrix(X: Any) -> Matrix:
-    """Returns a scipy CSR matrix as SparseRows, and anything dense as a float64 array."""
+    """Return a scipy CSR matrix as SparseRows, and anything dense as a float64 array."""
     if hasattr(X, "indptr"):
         return sparse_from_csr(X.data, X.indices, X.indptr, X.shape[1])
     return np.asarray(X, np.float64)
 
 
 def as_given(X: Matrix) -> Any:
-    """Returns rows in scikit-learn's form, the inverse of `as_matrix`."""
+    """Return rows in scikit-learn's form, the inverse of `as_matrix`."""
     if isinstance(X, SparseRows):
         from scipy.sparse import csr_matrix
 
@@ -178,12 +178,12 @@ def as_given(X: Matrix) -> Any:
 
 
 def same_kind(first: Matrix, other: Matrix) -> Matrix:
-    """Returns the other rows as dense or sparse as the first."""
+    """Return the other rows as dense or sparse as the first."""
     return as_kind(isinstance(first, SparseRows), other)
 
 
 def as_kind(sparse: bool, other: Matrix) -> Matrix:
-    """Returns the rows as sparse or as dense ones."""
+    """Return the rows as sparse or as dense ones."""
     if sparse == isinstance(other, SparseRows):
         return other
     if isinstance(other, SparseRows):
@@ -194,7 +194,7 @@ def as_kind(sparse: bool, other: Matrix) -> Matrix:
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """Returns a numpy generator for scikit-learn's `random_state`."""
+    """Return a numpy generator for scikit-learn's `random_state`."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     if random_state is None:

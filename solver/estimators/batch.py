@@ -150,5 +150,5 @@ class BatchEstimator(KernelEstimator):
 
 
 def _scalar_or_array(values: list[Any]) -> Any:
-    """Returns the value of a single problem, otherwise an array with one for each problem."""
+    """Return the value of a single problem, otherwise an array with one for each problem."""
     return values[0] if len(values) == 1 else np.array(values)

@@ -19,7 +19,7 @@ from solver.stream.votes import Answer, HeadAnswer
 
 
 def check_confidence(confidence: Any) -> float:
-    """Returns a confidence between 0 and 1. Raises ValueError."""
+    """Return a confidence between 0 and 1. Raises ValueError."""
     if not (is_finite(confidence) and 0.0 < confidence < 1.0):
         raise ValueError(f"confidence is {confidence!r}; it must be a number between 0 and 1")
     return float(confidence)
@@ -32,7 +32,7 @@ def interval_of(known: ValueConfidence, predicted: Float64Array, confidence: Any
 
 
 def _judged(estimator: Any) -> bool:
-    """Returns whether `partial_fit` has judged predictions."""
+    """Return whether `partial_fit` has judged predictions."""
     calibration = getattr(estimator, "_calibration", None)
     if calibration is None or not calibration.view().summary["samples"]:
         raise AttributeError(
@@ -59,16 +59,16 @@ class CalibratedClasses:
 
     @abstractmethod
     def _predict(self, X: Any) -> Answer:
-        """Returns the estimator's answers for rows."""
+        """Return the estimator's answers for rows."""
 
     @available_if(_judged)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Float64Array:
-        """Returns the probabilities (n, classes) of the classes in `classes_`."""
+        """Return the probabilities (n, classes) of the classes in `classes_`."""
         return self._probabilities(X)
 
     @available_if(_judged)  # type: ignore[untyped-decorator]
     def predict_set(self, X: Any, confidence: float = 0.9) -> NDArray[np.bool_]:
-        """Returns which classes, (n, classes), are in prediction sets of this confidence.
+        """Return which classes, (n, classes), are in prediction sets of this confidence.
 
         Raises ValueError for a confidence that is not between 0 and 1.
         """
@@ -109,7 +109,7 @@ class CalibratedValues:
 
     @available_if(_judged)  # type: ignore[untyped-decorator]
     def predict_interval(self, X: Any, confidence: float = 0.9) -> Float64Array:
-        """Returns the ends (n, 2) of prediction intervals of this confidence; infinite at first.
+        """Return the ends (n, 2) of prediction intervals of this confidence; infinite at first.
 
         Raises ValueError for a confidence that is not between 0 and 1.
         """

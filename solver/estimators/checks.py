@@ -25,12 +25,12 @@ class Counted(NamedTuple):
     weight: Weights
 
     def of(self, X: Matrix, y: NDArray[Any]) -> tuple[Matrix, NDArray[Any]]:
-        """Returns their rows and labels or targets."""
+        """Return their rows and labels or targets."""
         return (X, y) if len(self.rows) == len(y) else (take_rows(X, self.rows), y[self.rows])
 
 
 def counted(sample_weight: Any, n: int) -> Counted:
-    """Returns which of n samples count, and how much, by scikit-learn's `sample_weight`.
+    """Return which of n samples count, and how much, by scikit-learn's `sample_weight`.
 
     A sample of weight zero is left out. Raises ValueError if a weight is not a finite number,
     is below zero or beyond what can be learned, and where all are zero.
@@ -77,7 +77,7 @@ def check_positive(name: str, value: Any, other: str = "", *, infinite: bool = F
 
 
 def is_finite(value: Any) -> bool:
-    """Returns whether this is a number and neither infinite nor NaN."""
+    """Return whether this is a number and neither infinite nor NaN."""
     return isinstance(value, int | float | np.number) and math.isfinite(value)
 
 

@@ -36,7 +36,7 @@ def warn_of_rounding(kernel: Kernel, X: Matrix, least: float) -> None:
 
 
 def is_indefinite(kernel: Kernel, X: Matrix, sign: Float64Array, ridge: Float64Array) -> bool:
-    """Returns whether d'Ad < 0 for some d that sums to zero: q is then not convex on the simplex.
+    """Return whether d'Ad < 0 for some d that sums to zero: q is then not convex on the simplex.
 
     A = s_i s_j (k(x_i, x_j) + 1) + delta_ij ridge_i of (n, d) rows, at most `PROBED` of them. A
     linear term (`frank_wolfe.duals`) does not change d'Ad.
@@ -62,5 +62,5 @@ def warn_of_indefinite_matrix() -> None:
 
 
 def evenly(n: int, count: int) -> NDArray[np.int64]:
-    """Returns up to `count` distinct numbers, evenly spread over 0, ..., n - 1."""
+    """Return up to `count` distinct numbers, evenly spread over 0, ..., n - 1."""
     return np.unique(np.linspace(0, n - 1, min(n, count)).astype(np.int64))

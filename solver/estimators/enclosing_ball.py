@@ -132,7 +132,7 @@ class EnclosingBall(OutlierMixin, BatchEstimator):
         return self
 
     def _quantile(self, rows: Matrix, weight: Weights) -> float:
-        """Returns the score below which the contamination's share of the samples lies."""
+        """Return the score below which the contamination's share of the samples lies."""
         scores, share = self._scores(rows), float(self.contamination)
         if weight is None:
             return float(np.quantile(scores, share))

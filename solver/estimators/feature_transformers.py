@@ -57,7 +57,7 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelPa
         return self
 
     def transform(self, X: Any) -> Float64Array:
-        """Returns phi of (n, d) rows, (n, dimension_)."""
+        """Return phi of (n, d) rows, (n, dimension_)."""
         check_is_fitted(self)
         rows = as_kind(takes_sparse(self._map), self._matrix(X, reset=False))
         check_norms(self._kernel, rows)

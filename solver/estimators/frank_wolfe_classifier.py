@@ -145,7 +145,7 @@ class FrankWolfeClassifier(OneVersusOneClassifier, BatchEstimator):
         )
 
     def _warm_start(self, X: Matrix, labels: NDArray[Any]) -> Float64Array | None:
-        """Returns the weights, (pairs, n), of init's support vectors that are rows of X."""
+        """Return the weights, (pairs, n), of init's support vectors that are rows of X."""
         init = self.init
         if init is None:
             return None

@@ -112,6 +112,6 @@ class FrankWolfeRegressor(RegressorMixin, BatchEstimator):
         return self
 
     def predict(self, X: Any) -> Float64Array:
-        """Returns h(x) of each row, (n,)."""
+        """Return h(x) of each row, (n,)."""
         rows = self._rows_to_predict(X)
         return pair_decisions(self._view, rows)[:, 0]

@@ -27,7 +27,7 @@ class OneVersusOneClassifier(ClassifierMixin, KernelEstimator):
         return self._predict(X).decision
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Returns the labels of (n, d) rows."""
+        """Return the labels of (n, d) rows."""
         answer = self._predict(X)
         return np.asarray(self.classes_[answer.prediction])
 

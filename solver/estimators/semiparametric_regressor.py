@@ -162,7 +162,7 @@ class SemiparametricSVR(RegressorMixin, KernelEstimator):
         return self
 
     def predict(self, X: Any) -> Float64Array:
-        """Returns h(x) of each row, (n,)."""
+        """Return h(x) of each row, (n,)."""
         rows = self._rows_to_predict(X)
         return predict_semiparametric(self._view, rows)
 
@@ -223,7 +223,7 @@ class SemiparametricSVR(RegressorMixin, KernelEstimator):
 
 
 def _times(unit: float, solution: SemiparametricSolution) -> SemiparametricSolution:
-    """Returns the solution for targets in another unit."""
+    """Return the solution for targets in another unit."""
     trace = solution.trace
     return solution._replace(
         dual_coef=unit * solution.dual_coef,
@@ -233,7 +233,7 @@ def _times(unit: float, solution: SemiparametricSolution) -> SemiparametricSolut
 
 
 def _as_basis(given: Any) -> BasisFunction:
-    """Returns a basis function from any of the forms that the estimator takes."""
+    """Return a basis function from any of the forms that the estimator takes."""
     if isinstance(given, Basis):
         return basis_from_data(basis_to_data(given))
     if isinstance(given, str):

@@ -221,7 +221,7 @@ class SFWClassifier(OneVersusOneClassifier, CalibratedClasses):
         self._meet_classes(self.classes_, weights)
 
     def _largest_weight(self, weights: Float64Array) -> float:
-        """Returns the largest weight of a class, met or not."""
+        """Return the largest weight of a class, met or not."""
         given = list(self.class_weight.values()) if isinstance(self.class_weight, dict) else []
         return float(max([*weights, *given]))
 

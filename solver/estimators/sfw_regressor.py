@@ -164,7 +164,7 @@ class SFWRegressor(RegressorMixin, KernelEstimator, CalibratedValues):
         return self
 
     def predict(self, X: Any) -> Float64Array:
-        """Returns the predicted targets of (n, d) rows, (n,)."""
+        """Return the predicted targets of (n, d) rows, (n,)."""
         rows = self._rows_to_predict(X)
         return pair_decisions(self._view, rows)[:, 0]
 

@@ -159,7 +159,7 @@ class StreamEstimator(BaseEstimator):
         return self._of_kind(self._validated(X, reset=False) if rows is None else rows)
 
     def _of_kind(self, rows: Rows | SparseRows) -> Rows | SparseRows:
-        """Returns rows as sparse ones or not, as the first ones were. Raises ValueError."""
+        """Return rows as sparse ones or not, as the first ones were. Raises ValueError."""
         if isinstance(rows, np.ndarray | SparseRows):
             return as_kind(self._sparse, rows)
         if self._sparse:
@@ -221,7 +221,7 @@ class StreamEstimator(BaseEstimator):
             self._learn(some, y[part], taught, weights_of(weight, part))
 
     def _head_answer(self, rows: Rows | SparseRows) -> HeadAnswer:
-        """Returns the model's answers for rows. Raises ValueError for those that do not fit."""
+        """Return the model's answers for rows. Raises ValueError for those that do not fit."""
         with explaining():
             return self._model.view().predict(rows)
 
@@ -234,7 +234,7 @@ class StreamEstimator(BaseEstimator):
 
 
 def gradient_of(explanation: Explanation, most: int) -> list[dict[str, Any]]:
-    """Returns the features that move an answer most: feature, category, gradient, deviation."""
+    """Return the features that move an answer most: feature, category, gradient, deviation."""
     return [influence._asdict() for influence in explanation.gradient[:most]]
 
 

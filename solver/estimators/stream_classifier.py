@@ -119,16 +119,16 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Returns the labels of n rows."""
+        """Return the labels of n rows."""
         head_answer = self._head_answer(self._rows(X))
         return np.asarray(self.classes_[self._order()[head_answer.prediction]])
 
     def predict_proba(self, X: Any) -> Float64Array:
-        """Returns the probabilities (n, classes) of the classes in `classes_`."""
+        """Return the probabilities (n, classes) of the classes in `classes_`."""
         return self._probability(self._rows(X))
 
     def predict_set(self, X: Any, confidence: float = 0.9) -> NDArray[np.bool_]:
-        """Returns which classes, (n, classes), are in prediction sets of this confidence.
+        """Return which classes, (n, classes), are in prediction sets of this confidence.
 
         Raises ValueError for a confidence that is not between 0 and 1.
         """
@@ -138,7 +138,7 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         return head.confidence.sets(probability, asked)
 
     def explain(self, X: Any, most: int = 5) -> list[dict[str, Any]]:
-        """Returns why the label of each row is predicted, and not the likeliest other one.
+        """Return why the label of each row is predicted, and not the likeliest other one.
 
         "for", "against": the two labels. "log_odds": log(p_for / p_against). "gradient": the
         features that move it most, each a dict of feature (name or place), category, gradient by
@@ -176,11 +176,11 @@ class StreamClassifier(ClassifierMixin, OneAtATime, StreamEstimator):
         self.partial_fit([x], [y], sample_weight=None if w == 1.0 else [w])
 
     def predict_one(self, x: Mapping[Any, Any]) -> Any:
-        """Returns the label of a row of named values; None before the first sample."""
+        """Return the label of a row of named values; None before the first sample."""
         return self.predict([x]).tolist()[0] if hasattr(self, "_model") else None
 
     def predict_proba_one(self, x: Mapping[Any, Any]) -> dict[Any, float]:
-        """Returns the probability of each class met so far; empty before the first sample."""
+        """Return the probability of each class met so far; empty before the first sample."""
         if not hasattr(self, "_model"):
             return {}
         probability = self.predict_proba([x])[0]

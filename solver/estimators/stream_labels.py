@@ -39,7 +39,7 @@ def classes_after(
 
 
 def codes_of(classes: NDArray[Any], y: NDArray[Any]) -> NDArray[np.int64]:
-    """Returns the place of each label in `classes`, which has all of them in any order."""
+    """Return the place of each label in `classes`, which has all of them in any order."""
     ascending = np.argsort(classes)
     return ascending[np.searchsorted(classes, y, sorter=ascending)].astype(np.int64)
 
@@ -47,7 +47,7 @@ def codes_of(classes: NDArray[Any], y: NDArray[Any]) -> NDArray[np.int64]:
 def stream_class_weights(
     labels: NDArray[Any], class_weight: Any, declared: bool
 ) -> NDArray[np.float64]:
-    """Returns the weights of classes that a stream has just met, or declared.
+    """Return the weights of classes that a stream has just met, or declared.
 
     class_weight: scikit-learn's parameter; raises ValueError for "balanced", and for weights of
     classes that are none of the declared ones.

@@ -77,7 +77,7 @@ class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Returns the values (n,) of n rows.
+        """Return the values (n,) of n rows.
 
         return_std: whether the standard deviations (n,) of their targets follow, as those of the
             learners' Gaussian likelihoods together.
@@ -90,7 +90,7 @@ class StreamRegressor(RegressorMixin, OneAtATime, StreamEstimator):
         )
 
     def predict_interval(self, X: Any, confidence: float = 0.9) -> Float64Array:
-        """Returns the ends (n, 2) of prediction intervals of this confidence; infinite at first.
+        """Return the ends (n, 2) of prediction intervals of this confidence; infinite at first.
 
         Raises ValueError for a confidence that is not between 0 and 1.
         """

@@ -20,7 +20,7 @@ _MISSING_TYPES = ("NAType", "NaTType")
 
 
 def rows_by_name(X: Any, timestamps: Collection[str] = ()) -> Rows | None:
-    """Returns the rows of a data frame or of a list of dicts; None for anything else.
+    """Return the rows of a data frame or of a list of dicts; None for anything else.
 
     timestamps: names of columns whose dates and times become seconds since 1970, UTC where they
     have no zone; elsewhere they are refused.
@@ -66,7 +66,7 @@ def _of_frame(X: Any, timestamps: Collection[str]) -> Rows:
 
 
 def _values(array: Any) -> list[Any]:
-    """Returns a column's values; dates and times as Python's own, not as numbers of nanoseconds."""
+    """Return a column's values; dates and times as Python's own, not as numbers of nanoseconds."""
     if array.dtype.kind in "mM":
         array = array.astype(f"{array.dtype.str[1:3]}[us]")
     values: list[Any] = array.tolist()
@@ -84,7 +84,7 @@ def _of_dicts(rows: Sequence[Mapping[Any, Any]], timestamps: Collection[str]) ->
 
 
 def _value(value: Any, moment: bool) -> float | str | None:
-    """Returns a value of a table as a number, a text, or None if it is missing.
+    """Return a value of a table as a number, a text, or None if it is missing.
 
     moment: whether a date and time is one that was asked for.
     """

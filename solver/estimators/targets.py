@@ -8,7 +8,7 @@ from solver.rows.sample_weights import Weights
 
 
 def middle_and_unit(y: Float64Array, weight: Weights = None) -> tuple[float, float]:
-    """Returns the mean and standard deviation of finite targets, without overflow.
+    """Return the mean and standard deviation of finite targets, without overflow.
 
     weight: (n,) how much each counts.
 

@@ -48,7 +48,7 @@ class Dual(NamedTuple):
 
 
 def classification_dual(minus: tuple[int, int], plus: tuple[int, int], ridge: Float64Array) -> Dual:
-    """Returns the dual of the L2-SVM of two classes (P1 eq. 3.7).
+    """Return the dual of the L2-SVM of two classes (P1 eq. 3.7).
 
     minus, plus: the run of columns (first, after the last) of the samples with y = -1 and y = +1.
     ridge: (v,) 1/(2 C w) of these samples.
@@ -59,7 +59,7 @@ def classification_dual(minus: tuple[int, int], plus: tuple[int, int], ridge: Fl
 
 
 def ball_dual(diagonal: Float64Array, C: float, weight: Weights = None) -> Dual:
-    """Returns the dual of the minimal enclosing ball of n samples in feature space (P2).
+    """Return the dual of the minimal enclosing ball of n samples in feature space (P2).
 
         minimise R^2 + C sum xi_i^2,  ||phi(x_i) - c||^2 <= R^2 + xi_i
 
@@ -87,7 +87,7 @@ def ball_square_radius(dual: Dual, alpha: Float64Array, objective: float) -> flo
 
 
 def regression_dual(y: Float64Array, C: float, mu: float, weight: Weights = None) -> Dual:
-    """Returns the dual of support vector regression on the simplex (core vector regression).
+    """Return the dual of support vector regression on the simplex (core vector regression).
 
         minimise ||w||^2 + b^2 + C/(mu n) sum (xi_i^2 + xi*_i^2) + 2 C epsilon,
         y_i - h(x_i) <= epsilon + xi_i,  h(x_i) - y_i <= epsilon + xi*_i,  h = w'phi + b
@@ -113,7 +113,7 @@ def regression_dual(y: Float64Array, C: float, mu: float, weight: Weights = None
 
 
 def restricted(dual: Dual, vertices: NDArray[np.int64]) -> Dual:
-    """Returns the problem over ascending vertices, with columns renumbered from 0."""
+    """Return the problem over ascending vertices, with columns renumbered from 0."""
     first = int(dual.runs[0, 1] - dual.runs[0, 0])
     n, split = len(vertices), int(np.searchsorted(vertices, first))
     sign, ridge, linear = (field[vertices] for field in (dual.sign, dual.ridge, dual.linear))

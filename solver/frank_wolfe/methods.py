@@ -59,7 +59,7 @@ class Steps(NamedTuple):
     step: NDArray[np.int8]
 
     def part(self, start: int, stop: int | None = None) -> "Steps":
-        """Returns the iterations from `start` up to `stop`."""
+        """Return the iterations from `start` up to `stop`."""
         span = slice(start, stop)
         return Steps(self.objective[span], self.gap[span], self.step[span])
 
@@ -76,7 +76,7 @@ class Tolerance(NamedTuple):
 
 @inner
 def small_enough(gap: float, q: float, tolerance: Tolerance) -> bool:
-    """Returns whether a run ends at this gap, at f = -q."""
+    """Return whether a run ends at this gap, at f = -q."""
     return bool(gap <= larger(tolerance.relative * abs(q), tolerance.absolute))
 
 
@@ -164,7 +164,7 @@ def take_step(
 def best_partner(
     problem: Problem, ridge: Float64Array, linear: Float64Array, best: int, best_row: Float64Array
 ) -> int:
-    """Returns the vertex whose swap with the best one gains most, the best one if none gains.
+    """Return the vertex whose swap with the best one gains most, the best one if none gains.
 
     ridge, linear: those of `duals.Dual` for the members. best_row: A[best, members].
     """
@@ -198,14 +198,14 @@ def _swap_gain(rise: float, curvature: float, alpha: float) -> float:
 
 @inner
 def column_of(dual: Dual, v: int) -> int:
-    """Returns the kernel column of a vertex."""
+    """Return the kernel column of a vertex."""
     first = dual.runs[0, 1] - dual.runs[0, 0]
     return int(dual.runs[0, 0] + v if v < first else dual.runs[1, 0] + v - first)
 
 
 @inner
 def slot_of(dual: Dual, kept: Kept, p: int) -> int:
-    """Returns where the kernel row of vertex p is kept."""
+    """Return where the kernel row of vertex p is kept."""
     return int(kept.slot_of[column_of(dual, p)])
 
 
@@ -248,7 +248,7 @@ def _have_rows(
     goes_away: bool,
     needed: NDArray[np.int64],
 ) -> bool:
-    """Returns whether the rows of this iteration are kept; writes their columns to `needed`."""
+    """Return whether the rows of this iteration are kept; writes their columns to `needed`."""
     needed[0] = needed[1] = -1
     if not goes_away:
         needed[0] = column_of(dual, best)

@@ -80,7 +80,7 @@ def solve_pairs(
 
 
 def support_of(pairs: Sequence[PairSolution], n: int) -> tuple[NDArray[np.int64], Float64Array]:
-    """Returns the row numbers of the support vectors, ascending, and alpha, (pairs, support)."""
+    """Return the row numbers of the support vectors, ascending, and alpha, (pairs, support)."""
     carries = np.zeros(n, np.bool_)
     for pair in pairs:
         carries[pair.rows[pair.solution.alpha > 0.0]] = True

@@ -34,7 +34,7 @@ class Previous(NamedTuple):
 
 
 def nothing_previous(size: int) -> Previous:
-    """Returns the memory before the first step."""
+    """Return the memory before the first step."""
     zeros = np.zeros((2, size))
     return Previous(zeros[0], zeros[1], np.zeros(1), np.zeros(1), np.zeros(1, np.bool_))
 
@@ -99,7 +99,7 @@ def _dot(left: Float64Array, right: Float64Array, n: int) -> float:
 
 @inner
 def _room_beyond(problem: Problem, previous: Previous, p: int, step: float) -> float:
-    """Returns the largest mu with alpha~ + mu (alpha~ - previous) >= 0."""
+    """Return the largest mu with alpha~ + mu (alpha~ - previous) >= 0."""
     alpha, before, keep = problem.alpha, previous.alpha, 1.0 - step
     before_p = before[p]
     before[p] = 0.0  # p gains weight in the toward step; it is looked at below

@@ -131,7 +131,7 @@ class SampledSearch:
         return alpha, gradient
 
     def _search(self) -> tuple[Candidate, float]:
-        """Returns the best of the members and a new sample (P4 eq. 10), and the gap's estimate."""
+        """Return the best of the members and a new sample (P4 eq. 10), and the gap's estimate."""
         place = best_vertex(self._problem)
         g = float(self._problem.gradient[place])
         best = Candidate(int(self._vertex[place]), g, None)
@@ -183,7 +183,7 @@ class SampledSearch:
         self._chunks[chunk:] = [take(self._rows, self._column[members])]
 
     def _values(self, columns: NDArray[np.int64]) -> FloatArray:
-        """Returns kernel values of columns against the members, (len(columns), members)."""
+        """Return kernel values of columns against the members, (len(columns), members)."""
         left = take(self._rows, columns)
         values = np.empty((len(columns), self._size), self._rows.fast.dtype)
         for i, chunk in enumerate(self._chunks):

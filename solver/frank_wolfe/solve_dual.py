@@ -37,7 +37,7 @@ class Settings(NamedTuple):
 
 
 def kernel_rows_bytes(settings: Settings, n: int, itemsize: int) -> int:
-    """Returns the byte budget for kernel rows of n samples: two rows where none are kept."""
+    """Return the byte budget for kernel rows of n samples: two rows where none are kept."""
     return settings.cache_bytes if settings.sampling is None else 2 * n * itemsize
 
 
@@ -72,7 +72,7 @@ def solve_dual(
 def initial_ball(
     dual: Dual, source: KernelRows, size: int, random: np.random.Generator
 ) -> Float64Array:
-    """Returns the (v,) weights of the optimum over `size` random vertices (P2: 20).
+    """Return the (v,) weights of the optimum over `size` random vertices (P2: 20).
 
     Their problem is solved to a gap of 1% of |q| at its first vertex.
     """

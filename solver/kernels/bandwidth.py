@@ -103,7 +103,7 @@ class AutoGamma(Generic[L]):
         self.learner.absorb(first.X, first.y, weight=first.weight)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns the learner's state with gamma and, until it is frozen, the samples so far."""
+        """Return the learner's state with gamma and, until it is frozen, the samples so far."""
         own = {"auto_gamma": np.array([self.gamma]), **self._first.state("auto_")}
         return self.learner.state() | own
 

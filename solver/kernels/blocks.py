@@ -60,7 +60,7 @@ def kernel_block(
 
 
 def _product_with(kernel: Kernel, left: Rows) -> Product:
-    """Returns a function that writes the products of the left rows with others."""
+    """Return a function that writes the products of the left rows with others."""
     if isinstance(left.exact, SparseRows):
         root = math.sqrt(2.0 * kernel.gamma) if kernel.type == "rbf" else 1.0
         index = index_block(left.exact, left.far, root, left.fast)
@@ -86,7 +86,7 @@ def _product_with(kernel: Kernel, left: Rows) -> Product:
 
 
 def _mended(kernel: Kernel, left: Rows, product: Product) -> Product:
-    """Returns a product whose exponents of far rows and columns are computed more exactly."""
+    """Return a product whose exponents of far rows and columns are computed more exactly."""
     finer = _in_float64 if left.fast.dtype != _FLOAT64 else _from_differences
     far, near = np.flatnonzero(left.far), np.flatnonzero(~left.far)
     of_far = cache(lambda: finer(kernel, take_rows(left.exact, far)))
@@ -105,7 +105,7 @@ def _mended(kernel: Kernel, left: Rows, product: Product) -> Product:
 
 
 def _in_float64(kernel: Kernel, X: Matrix) -> Callable[[Matrix], Float64Array]:
-    """Returns a function that computes the exponents of X with other rows in float64."""
+    """Return a function that computes the exponents of X with other rows in float64."""
     origin = origin_of(X) if n_rows(X) else np.empty(0)
 
     def prepared(Z: Matrix) -> Rows:
@@ -123,7 +123,7 @@ def _in_float64(kernel: Kernel, X: Matrix) -> Callable[[Matrix], Float64Array]:
 
 
 def _from_differences(kernel: Kernel, X: Matrix) -> Callable[[Matrix], Float64Array]:
-    """Returns a function that computes the exponents of X with other rows from differences."""
+    """Return a function that computes the exponents of X with other rows from differences."""
     of_all: Any = exponents_sparse if isinstance(X, SparseRows) else exponents
 
     def of_others(Z: Matrix) -> Float64Array:

@@ -88,7 +88,7 @@ class KernelRows:
         kept.last_used[slots] = kept.clock[0]
 
     def part(self, columns: NDArray[np.int64]) -> "KernelRows":
-        """Returns the kernel values of some columns among themselves, all of which are cached."""
+        """Return the kernel values of some columns among themselves, all of which are cached."""
         budget = len(columns) ** 2 * self.kept.values.itemsize
         return KernelRows(self.kernel, take(self.rows, columns), budget)
 

@@ -54,7 +54,7 @@ def kernel_diagonal(kernel: Kernel, X: Matrix) -> Float64Array:
 
 
 def largest_square_norm(kernel: Kernel) -> float:
-    """Returns the ||x||^2 up to which all kernel values between such rows are below 1e100.
+    """Return the ||x||^2 up to which all kernel values between such rows are below 1e100.
 
     By Cauchy-Schwarz |x'z| <= max(||x||^2, ||z||^2), so a bound on each row is enough.
     """

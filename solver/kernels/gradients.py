@@ -34,7 +34,7 @@ def expansion_gradient(
 def _of_sparse(
     kernel: Kernel, Z: SparseRows, coefficient: Float64Array, x: Float64Array
 ) -> Float64Array:
-    """Returns the same without a dense copy of the rows, which are compact."""
+    """Return the same without a dense copy of the rows, which are compact."""
     d = max(len(x), int(Z.indices.max(initial=-1)) + 1)
     row, at = np.repeat(np.arange(len(Z.start)), Z.stop - Z.start), np.pad(x, (0, d - len(x)))
     inner = np.bincount(row, Z.values * at[Z.indices], len(Z.start))

@@ -31,7 +31,7 @@ FINEST = Precision(_FLOAT64, LEAST_TOLERANCE)
 
 
 def precision_for(kernel: Kernel, ridge: float) -> Precision:
-    """Returns the precision for a dual whose smallest ridge on the diagonal is `ridge` >= 0.
+    """Return the precision for a dual whose smallest ridge on the diagonal is `ridge` >= 0.
 
     Errors of kernel values that come near the ridge make A indefinite: q and the gap are then
     those of another problem, and q falls below zero. An error is tolerated up to a thousandth of
@@ -43,7 +43,7 @@ def precision_for(kernel: Kernel, ridge: float) -> Precision:
 
 
 def least_ridge(precision: Precision) -> float:
-    """Returns the smallest ridge for which values of this type are exact enough."""
+    """Return the smallest ridge for which values of this type are exact enough."""
     if precision.dtype == _FLOAT64:
         return 0.0
     return float(np.finfo(precision.dtype).eps) / _SHARE_OF_RIDGE

@@ -31,7 +31,7 @@ class Rows(NamedTuple):
 
 
 def take(rows: Rows, index: Any) -> Rows:
-    """Returns the rows that a numpy index (slice, mask, positions) selects."""
+    """Return the rows that a numpy index (slice, mask, positions) selects."""
     return Rows(take_rows(rows.exact, index), rows.fast[index], rows.far[index])
 
 
@@ -68,7 +68,7 @@ def prepare_rows(
 def prepare_weighted(
     kernel: Kernel, rows: Rows, precision: Precision, inverse_weight: Float64Array
 ) -> Rows:
-    """Returns prepared rows, of which those with a smaller ridge have a smaller tolerance.
+    """Return prepared rows, of which those with a smaller ridge have a smaller tolerance.
 
     inverse_weight: (n,) the ridge of each row is so many times that of the precision.
     """

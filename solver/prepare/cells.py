@@ -35,7 +35,7 @@ class Cells(NamedTuple):
     whole: bool = True
 
     def rows(self, start: int, stop: int) -> "Cells":
-        """Returns some of the rows."""
+        """Return some of the rows."""
         part = slice(start, stop)
         return self._replace(
             numbers=self.numbers[part], text=self.text[part], given=self.given[part]
@@ -43,7 +43,7 @@ class Cells(NamedTuple):
 
 
 def cells_of_numbers(names: tuple[str, ...] | None, numbers: Float64Array) -> Cells:
-    """Returns rows (n, k) of numbers, NaN where one is missing."""
+    """Return rows (n, k) of numbers, NaN where one is missing."""
     return Cells(
         names,
         numbers,
@@ -75,7 +75,7 @@ def cells_of_rows(rows: Sequence[Mapping[str, Any]]) -> Cells:
 
 
 def joined(parts: Sequence[Cells]) -> Cells:
-    """Returns the rows of all parts, whose columns have the same names, one after another."""
+    """Return the rows of all parts, whose columns have the same names, one after another."""
     place: dict[str, int] = {}
     text = []
     for part in parts:
@@ -92,7 +92,7 @@ def joined(parts: Sequence[Cells]) -> Cells:
 
 
 def text_of(number: float) -> str:
-    """Returns a number as the text of a category: whole numbers without a point."""
+    """Return a number as the text of a category: whole numbers without a point."""
     return str(int(number)) if number.is_integer() else repr(number)
 
 
@@ -116,7 +116,7 @@ def seconds_of(text: str) -> float:
 
 
 def seconds_of_date(value: object) -> float | None:
-    """Returns the seconds since 1970 of a date, or of a date and time; None for anything else."""
+    """Return the seconds since 1970 of a date, or of a date and time; None for anything else."""
     return seconds_of(value.isoformat()) if isinstance(value, date) else None
 
 

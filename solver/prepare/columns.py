@@ -52,7 +52,7 @@ class Layout(NamedTuple):
 
 
 def layout_of(kinds: Sequence[Kind], *, indicators: bool = False) -> Layout:
-    """Returns the layout of rows with columns of these kinds, in their order."""
+    """Return the layout of rows with columns of these kinds, in their order."""
     numbers = tuple(j for j, kind in enumerate(kinds) if kind == "number")
     categories = tuple(j for j, kind in enumerate(kinds) if kind == "category")
     slots = (MOST_SLOTS,) * len(categories)
@@ -60,7 +60,7 @@ def layout_of(kinds: Sequence[Kind], *, indicators: bool = False) -> Layout:
 
 
 def own_codes(slots: int) -> int:
-    """Returns how many codes have a slot that no other code shares."""
+    """Return how many codes have a slot that no other code shares."""
     return slots - max(1, slots // 4)
 
 
@@ -88,11 +88,11 @@ class Preparation:
         return standardise(self.moments, encoded(self.layout, X), RULES[self.outliers])
 
     def view(self) -> PreparationView:
-        """Returns the preparation as it is now."""
+        """Return the preparation as it is now."""
         return PreparationView(self.layout, copied(self.moments), self.outliers)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns all that `restore` needs to go on bit for bit, as plain arrays."""
+        """Return all that `restore` needs to go on bit for bit, as plain arrays."""
         return moments_arrays("prepare_", self.moments)
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -107,7 +107,7 @@ class Preparation:
 
 
 def prepared(view: PreparationView, X: Float64Array) -> Float64Array:
-    """Returns rows (n, d) as `Preparation.absorb` would give each, if it came next."""
+    """Return rows (n, d) as `Preparation.absorb` would give each, if it came next."""
     return standardised(view.moments, encoded(view.layout, X), RULES[view.outliers])
 
 

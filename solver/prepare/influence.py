@@ -44,7 +44,7 @@ class _Source(NamedTuple):
 def influences(
     form: RowForm, preparation: PreparationView | None, row: Float64Array, gradient: Float64Array
 ) -> list[Influence]:
-    """Returns the influences of features, the largest first; those that are zero are left out.
+    """Return the influences of features, the largest first; those that are zero are left out.
 
     row: (columns,) numbers and codes, as `RowForm.encoded` gives them. gradient: (width,) in the
     row as heads see it.
@@ -102,7 +102,7 @@ def _of_numbers(
 
 
 def _by_second(columns: Float64Array) -> Float64Array:
-    """Returns the derivative of `cells.moment_columns` in the seconds, of its own values."""
+    """Return the derivative of `cells.moment_columns` in the seconds, of its own values."""
     if np.isnan(columns).any():
         return np.zeros(MOMENT_COLUMNS)
     day_sin, day_cos, week_sin, week_cos, _ = columns.tolist()

@@ -41,7 +41,7 @@ class NamedRows(NamedTuple):
     text: NDArray[np.int32] = _NO_TEXTS
 
     def part(self, start: int, stop: int) -> "NamedRows":
-        """Returns some of the rows, with all names."""
+        """Return some of the rows, with all names."""
         ends = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
         of_rows = slice(int(ends[start]), int(ends[stop]))
         return self._replace(
@@ -56,7 +56,7 @@ Rows: TypeAlias = Float64Array | NamedRows | Cells
 
 
 def named_rows(rows: Sequence[Mapping[str, float]]) -> NamedRows:
-    """Returns rows of checked names and numbers without their zeros.
+    """Return rows of checked names and numbers without their zeros.
 
     Raises OverflowError for a number beyond float64.
     """
@@ -64,7 +64,7 @@ def named_rows(rows: Sequence[Mapping[str, float]]) -> NamedRows:
 
 
 def named_values(rows: Sequence[Mapping[str, Any]]) -> NamedRows:
-    """Returns rows of checked names and numbers, booleans, texts, and None if a value is missing.
+    """Return rows of checked names and numbers, booleans, texts, and None if a value is missing.
 
     Raises OverflowError for a number beyond float64.
     """
@@ -115,7 +115,7 @@ def without_zeros(rows: NamedRows) -> NamedRows:
 
 
 def cells(rows: Rows) -> Cells:
-    """Returns rows as those of a table, for few names: each row has room for all of them."""
+    """Return rows as those of a table, for few names: each row has room for all of them."""
     if isinstance(rows, Cells):
         return rows
     if not isinstance(rows, NamedRows):
@@ -131,7 +131,7 @@ def cells(rows: Rows) -> Cells:
 
 
 def table_of(names: Sequence[str] | None, rows: Float64Array | Sequence[Sequence[Any]]) -> Cells:
-    """Returns rows of checked values, an array or lists, under checked, different names or none."""
+    """Return rows of checked values, an array or lists, under checked, different names or none."""
     given = None if names is None else tuple(names)
     if isinstance(rows, np.ndarray):
         return cells_of_numbers(given, rows)
@@ -142,7 +142,7 @@ def table_of(names: Sequence[str] | None, rows: Float64Array | Sequence[Sequence
 
 
 def rows_between(rows: Rows, start: int, stop: int) -> Rows:
-    """Returns some of the rows."""
+    """Return some of the rows."""
     if isinstance(rows, Cells):
         return rows.rows(start, stop)
     if isinstance(rows, NamedRows):
@@ -151,14 +151,14 @@ def rows_between(rows: Rows, start: int, stop: int) -> Rows:
 
 
 def form_of(rows: Rows) -> Hashable:
-    """Returns what rows must have in common to be joined."""
+    """Return what rows must have in common to be joined."""
     if isinstance(rows, Cells):
         return "table", rows.names, rows.numbers.shape[1]
     return "named" if isinstance(rows, NamedRows) else "arrays"
 
 
 def named_columns(names: Sequence[str], columns: Float64Array) -> NamedRows:
-    """Returns rows of checked, different names and an (n, names) array of finite numbers."""
+    """Return rows of checked, different names and an (n, names) array of finite numbers."""
     used = np.flatnonzero(columns.any(axis=0))
     columns = columns[:, used]
     row, place = np.nonzero(columns)
@@ -167,7 +167,7 @@ def named_columns(names: Sequence[str], columns: Float64Array) -> NamedRows:
 
 
 def joined(parts: Sequence[Rows]) -> Rows:
-    """Returns the rows of all parts, which have one form, one after another."""
+    """Return the rows of all parts, which have one form, one after another."""
     named = [part for part in parts if isinstance(part, NamedRows)]
     if named:
         return _joined_named(named)
@@ -197,21 +197,21 @@ def _joined_named(parts: Sequence[NamedRows]) -> NamedRows:
 
 
 def n_rows(rows: Rows) -> int:
-    """Returns the number of rows."""
+    """Return the number of rows."""
     if isinstance(rows, Cells):
         return len(rows.numbers)
     return len(rows.lengths if isinstance(rows, NamedRows) else rows)
 
 
 def n_entries(rows: Rows) -> int:
-    """Returns the number of values in all rows, including the zeros of arrays."""
+    """Return the number of values in all rows, including the zeros of arrays."""
     if isinstance(rows, Cells):
         return rows.numbers.size
     return rows.value.size if isinstance(rows, NamedRows) else rows.size
 
 
 def n_bytes(rows: Rows) -> int:
-    """Returns the approximate memory that rows take."""
+    """Return the approximate memory that rows take."""
     if isinstance(rows, np.ndarray):
         return rows.nbytes
     words = [*(rows.names or ()), *rows.texts]
@@ -251,11 +251,11 @@ class NameTable:
             self._number.setdefault(name, len(self._number))
 
     def names(self) -> list[str]:
-        """Returns all names, by number."""
+        """Return all names, by number."""
         return list(self._number)
 
     def unknown(self, names: Iterable[str], drafted: Collection[str] = ()) -> list[str]:
-        """Returns those that are neither here nor drafted."""
+        """Return those that are neither here nor drafted."""
         return [name for name in names if name not in self._number and name not in drafted]
 
     def numbers(self, names: Sequence[str], known: int) -> NDArray[np.int64]:
@@ -270,7 +270,7 @@ class NameTable:
         return numbers
 
     def matrix(self, rows: NamedRows, known: int) -> SparseRows:
-        """Returns the rows with this table's first `known` numbers.
+        """Return the rows with this table's first `known` numbers.
 
         A name beyond them becomes a feature that no learned row has: it is part of ||x||^2.
         """

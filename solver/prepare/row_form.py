@@ -80,7 +80,7 @@ class RowForm(NamedTuple):
         return layout_of(["number"] * self.width, indicators=indicators)
 
     def after(self, rows: Rows) -> "RowForm":
-        """Returns the form after some more rows to learn. Raises Misfit, AnotherKind.
+        """Return the form after some more rows to learn. Raises Misfit, AnotherKind.
 
         A sequence of blocks gives the same, however it is cut.
         """
@@ -96,7 +96,7 @@ class RowForm(NamedTuple):
         return form._extended(rows)
 
     def for_good(self) -> "RowForm":
-        """Returns the form, whose columns no further sample changes."""
+        """Return the form, whose columns no further sample changes."""
         if self.schema is None or self.schema.settled:
             return self
         return self._replace(schema=self.schema._replace(samples=SETTLING))
@@ -135,7 +135,7 @@ class RowForm(NamedTuple):
         return self._replace(schema=schema)
 
     def _begins_sparse(self, rows: Rows) -> bool:
-        """Returns whether the first rows are sparse without a look at them."""
+        """Return whether the first rows are sparse without a look at them."""
         if self.begun or isinstance(rows, np.ndarray) or rows.names is None:
             return False
         if self.prepare is None:
@@ -183,7 +183,7 @@ def _numbers_like(rows: Cells) -> Schema:
 
 
 def sparse_rows(rows: Rows) -> NamedRows:
-    """Returns rows that fit a model of sparse rows, without their zeros."""
+    """Return rows that fit a model of sparse rows, without their zeros."""
     if isinstance(rows, Cells):
         return named_columns(list(rows.names or ()), np.nan_to_num(rows.numbers))
     assert isinstance(rows, NamedRows)
@@ -195,7 +195,7 @@ def _schema_after(schema: Schema, rows: Rows) -> Schema | None:
 
 
 def _cells(rows: Rows, schema: Schema) -> Cells:
-    """Returns rows as those of a table; only one of them if it has a name that the table lacks.
+    """Return rows as those of a table; only one of them if it has a name that the table lacks.
 
     So no request reserves room for more names than the table has.
     """

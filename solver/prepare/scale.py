@@ -75,7 +75,7 @@ class Moments(NamedTuple):
 
 
 def no_moments(d: int) -> Moments:
-    """Returns the moments of d columns before any value."""
+    """Return the moments of d columns before any value."""
     zeros = {field: np.zeros(d) for field in Moments._fields if field != "run"}
     return Moments(**zeros, run=np.zeros(d, np.int64))
 
@@ -87,17 +87,17 @@ def copied(moments: Moments) -> Moments:
 
 
 def moments_arrays(name: str, moments: Moments) -> dict[str, NDArray[Any]]:
-    """Returns a copy, as named plain arrays."""
+    """Return a copy, as named plain arrays."""
     return {f"{name}{field}": array.copy() for field, array in moments._asdict().items()}
 
 
 def moments_from_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> Moments:
-    """Returns a copy of what `moments_arrays` named so."""
+    """Return a copy of what `moments_arrays` named so."""
     return Moments(*(np.array(arrays[f"{name}{field}"]) for field in Moments._fields))
 
 
 def standardise(moments: Moments, X: Float64Array, rule: OutlierRule) -> Float64Array:
-    """Returns the rows (n, d) standardised, each by the moments up to and including its own values.
+    """Return the rows (n, d) standardised, each by the moments up to and including its own values.
 
     Takes the rows into the moments, in order, by the rule. Blocks of any length give the same bits.
     """

@@ -92,13 +92,13 @@ class Schema(NamedTuple):
         return tuple(column.name for column in self.columns)
 
     def plain(self) -> dict[str, Any]:
-        """Returns all that `schema_from_plain` needs."""
+        """Return all that `schema_from_plain` needs."""
         columns = [[c.name, c.number, list(c.texts), c.slots, c.moment] for c in self.columns]
         return {**self._asdict(), "columns": columns, "moments": sorted(self.moments)}
 
 
 def schema_from_plain(plain: dict[str, Any]) -> Schema:
-    """Returns what `Schema.plain` gave. Raises ValueError for what it never gives."""
+    """Return what `Schema.plain` gave. Raises ValueError for what it never gives."""
     columns = tuple(
         Column(name, number, tuple(texts), slots, moment)
         for name, number, texts, slots, moment in plain["columns"]
@@ -112,7 +112,7 @@ def schema_from_plain(plain: dict[str, Any]) -> Schema:
 
 
 def settled_numbers(names: tuple[str, ...], *, strict: bool) -> Schema:
-    """Returns a table of columns that are known to be numbers."""
+    """Return a table of columns that are known to be numbers."""
     columns = tuple(Column(name, number=True) for name in names)
     return Schema(columns, samples=SETTLING, strict=strict)
 
@@ -143,7 +143,7 @@ def check(schema: Schema, cells: Cells) -> None:
 
 
 def layout(schema: Schema, *, indicators: bool = False) -> Layout:
-    """Returns the layout of what `encode` gives."""
+    """Return the layout of what `encode` gives."""
     numbers = list[int]()
     categories, slots, of_missing = list[int](), list[int](), list[int]()
     at = 0
@@ -166,7 +166,7 @@ def layout(schema: Schema, *, indicators: bool = False) -> Layout:
 
 
 def encode(schema: Schema, cells: Cells) -> Float64Array:
-    """Returns rows that fit as numbers and codes, NaN where missing: (n, columns of the layout)."""
+    """Return rows that fit as numbers and codes, NaN where missing: (n, columns of the layout)."""
     parts = list[Float64Array]()
     for column, j in zip(schema.columns, places_of(schema, cells), strict=True):
         parts += _encoded_column(column, cells, j)
@@ -214,7 +214,7 @@ def places_of(schema: Schema, cells: Cells) -> list[int | None]:
 
 
 def unknown_name(name: str, known: tuple[str, ...]) -> str:
-    """Returns the message for an unknown name, with the similar one that may be meant."""
+    """Return the message for an unknown name, with the similar one that may be meant."""
     close = get_close_matches(name[:_LONGEST_ECHO], known, 1)
     if close:
         return f"is no name that the model knows; did you mean {close[0]!r}?"
@@ -223,7 +223,7 @@ def unknown_name(name: str, known: tuple[str, ...]) -> str:
 
 
 def _seconds(cells: Cells, j: int) -> Float64Array:
-    """Returns a column of moments in seconds since 1970; texts that are no moments become NaN."""
+    """Return a column of moments in seconds since 1970; texts that are no moments become NaN."""
     by_place = np.array([*map(seconds_of, cells.texts), np.nan])
     texts = cells.text[:, j]
     seconds: Float64Array = np.where(texts == NO_TEXT, cells.numbers[:, j], by_place[texts])

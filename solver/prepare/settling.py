@@ -54,7 +54,7 @@ def extended(schema: Schema, cells: Cells) -> Schema | None:
 
 
 def _with_row(schema: Schema, row: Cells) -> Schema | None:
-    """Returns the schema after one more of the first rows. Raises Misfit."""
+    """Return the schema after one more of the first rows. Raises Misfit."""
     if row.names is not None and schema.named:
         given = [name for name, has in zip(row.names, row.given[0], strict=True) if has]
         columns = _widened(schema, given, row)
@@ -70,7 +70,7 @@ def _with_row(schema: Schema, row: Cells) -> Schema | None:
 
 
 def _widened(schema: Schema, given: list[str], row: Cells) -> tuple[Column, ...] | None:
-    """Returns the columns with those that a row brings; None if rows are sparse. Raises Misfit."""
+    """Return the columns with those that a row brings; None if rows are sparse. Raises Misfit."""
     known = schema.names
     new = [name for name in given if name not in known]
     may_be_sparse = not row.whole and not _is_tabular(schema, given, row)
@@ -91,7 +91,7 @@ def _widened(schema: Schema, given: list[str], row: Cells) -> tuple[Column, ...]
 
 
 def _is_tabular(schema: Schema, given: list[str], row: Cells) -> bool:
-    """Returns whether there are values that sparse rows never have, such as texts."""
+    """Return whether there are values that sparse rows never have, such as texts."""
     if any(column.slots or column.moment for column in schema.columns):
         return True
     missing = row.given & np.isnan(row.numbers)
@@ -99,12 +99,12 @@ def _is_tabular(schema: Schema, given: list[str], row: Cells) -> bool:
 
 
 def _are_indices(names: list[str]) -> bool:
-    """Returns whether names are whole numbers, as those of sparse formats; so are no names."""
+    """Return whether names are whole numbers, as those of sparse formats; so are no names."""
     return all(name.isdecimal() for name in names)
 
 
 def _seen(column: Column, row: Cells, j: int | None) -> Column:
-    """Returns a column after one more of the first rows. Raises Misfit."""
+    """Return a column after one more of the first rows. Raises Misfit."""
     if j is None:
         return column
     if column.moment:
@@ -116,7 +116,7 @@ def _seen(column: Column, row: Cells, j: int | None) -> Column:
 
 
 def _with_text(column: Column, text: str, slots: int) -> Column:
-    """Returns a column that has met a text, with a code of its own while there are any."""
+    """Return a column that has met a text, with a code of its own while there are any."""
     if text in column.texts or len(column.texts) >= own_codes(slots):
         return column
     return column._replace(texts=(*column.texts, text))
@@ -131,7 +131,7 @@ def _bounded(columns: tuple[Column, ...]) -> tuple[Column, ...]:
 
 
 def _slots_for(texts: int) -> int:
-    """Returns a power of two that leaves room for texts to come."""
+    """Return a power of two that leaves room for texts to come."""
     if not texts:
         return 0
     slots = 4
@@ -141,7 +141,7 @@ def _slots_for(texts: int) -> int:
 
 
 def _with_texts(schema: Schema, cells: Cells) -> Schema:
-    """Returns a settled schema whose free codes are taken by texts that it has not met."""
+    """Return a settled schema whose free codes are taken by texts that it has not met."""
     columns = list(schema.columns)
     for k, j in enumerate(places_of(schema, cells)):
         column = columns[k]

@@ -83,12 +83,12 @@ class FirstSamples:
         self._seen, self._kept = max(self._ends), None
 
     def _next_start(self) -> int:
-        """Returns the number of samples at which the learner starts, or starts again."""
+        """Return the number of samples at which the learner starts, or starts again."""
         ahead = [end for end in self._ends if end > self._seen]
         return min(max(self._least, 1 << self._seen.bit_length()), *ahead)
 
     def state(self, prefix: str) -> dict[str, NDArray[Any]]:
-        """Returns the arrays that `restore` needs, under names that begin with the prefix."""
+        """Return the arrays that `restore` needs, under names that begin with the prefix."""
         arrays: dict[str, NDArray[Any]] = {f"{prefix}seen": np.array([self._seen], np.int64)}
         if self._kept is not None:
             X, y, weight = self._kept

@@ -77,29 +77,29 @@ def _check_csr(
 
 
 def to_csr(X: SparseRows) -> tuple[Float64Array, NDArray[np.int32], NDArray[np.int64]]:
-    """Returns (data, indices, indptr) of the rows in their order, copied and without gaps."""
+    """Return (data, indices, indptr) of the rows in their order, copied and without gaps."""
     packed = compact(X)
     return packed.values, packed.indices, np.concatenate([[0], packed.stop])
 
 
 def n_rows(X: Matrix) -> int:
-    """Returns the number of rows."""
+    """Return the number of rows."""
     return len(X.start) if isinstance(X, SparseRows) else len(X)
 
 
 def n_nonzeros(X: Matrix) -> int:
-    """Returns the number of stored entries; of dense rows that of all entries."""
+    """Return the number of stored entries; of dense rows that of all entries."""
     return int((X.stop - X.start).sum()) if isinstance(X, SparseRows) else X.size
 
 
 def largest_feature(X: SparseRows) -> int:
-    """Returns the largest feature number that occurs in a row, -1 if all rows are empty."""
+    """Return the largest feature number that occurs in a row, -1 if all rows are empty."""
     held = X.stop > X.start
     return int(X.indices[X.stop[held] - 1].max()) if held.any() else -1
 
 
 def feature_values(X: Matrix, feature: int) -> Float64Array:
-    """Returns a copy of the values of one feature, (n,); zero where a sparse row has none."""
+    """Return a copy of the values of one feature, (n,); zero where a sparse row has none."""
     if not isinstance(X, SparseRows):
         return np.array(X[:, feature])
     values = np.zeros(n_rows(X))
@@ -108,13 +108,13 @@ def feature_values(X: Matrix, feature: int) -> Float64Array:
 
 
 def first_features(X: SparseRows, count: int) -> SparseRows:
-    """Returns the rows with the features below number `count` only; the heap is shared."""
+    """Return the rows with the features below number `count` only; the heap is shared."""
     below = np.concatenate([[0], np.cumsum(X.indices < count)])
     return X._replace(stop=X.start + below[X.stop] - below[X.start], width=min(X.width, count))
 
 
 def take_rows(X: Matrix, index: Any) -> Matrix:
-    """Returns the rows that a numpy index (slice, mask, positions) selects; a heap is shared."""
+    """Return the rows that a numpy index (slice, mask, positions) selects; a heap is shared."""
     if isinstance(X, SparseRows):
         start, stop = (np.ascontiguousarray(extent[index]) for extent in X[:2])
         return X._replace(start=start, stop=stop)
@@ -123,7 +123,7 @@ def take_rows(X: Matrix, index: Any) -> Matrix:
 
 
 def row_keys(X: Matrix) -> list[bytes]:
-    """Returns a key for each row; equal rows have equal keys, whatever the width of sparse ones."""
+    """Return a key for each row; equal rows have equal keys, whatever the width of sparse ones."""
     if not isinstance(X, SparseRows):
         return [row.tobytes() for row in X + 0.0]  # -0.0 becomes 0.0
     spans = zip(X.start.tolist(), X.stop.tolist(), strict=True)
@@ -131,7 +131,7 @@ def row_keys(X: Matrix) -> list[bytes]:
 
 
 def concatenate_rows(parts: Sequence[Matrix]) -> Matrix:
-    """Returns copies of the rows of all parts; raises TypeError unless they are of one kind."""
+    """Return copies of the rows of all parts; raises TypeError unless they are of one kind."""
     for part in parts[1:]:
         check_same_kind(parts[0], part)
     packed = [compact(part) for part in parts if isinstance(part, SparseRows)]
@@ -155,7 +155,7 @@ def check_same_kind(first: Matrix, other: Matrix) -> None:
 
 
 def origin_of(X: Matrix) -> Float64Array:
-    """Returns a copy of the first row, by which dense rows are shifted; empty for sparse rows.
+    """Return a copy of the first row, by which dense rows are shifted; empty for sparse rows.
 
     A shift would make sparse rows dense.
     """
@@ -173,7 +173,7 @@ def square_norms(X: Matrix) -> Float64Array:
 
 
 def rows_to_arrays(name: str, X: Matrix) -> dict[str, NDArray[Any]]:
-    """Returns copies of the rows as named arrays: one if dense, those of CSR if sparse."""
+    """Return copies of the rows as named arrays: one if dense, those of CSR if sparse."""
     if not isinstance(X, SparseRows):
         return {name: X.copy()}
     data, indices, indptr = to_csr(X)
@@ -186,7 +186,7 @@ def rows_to_arrays(name: str, X: Matrix) -> dict[str, NDArray[Any]]:
 
 
 def rows_from_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> Matrix | None:
-    """Returns a copy of the rows that `rows_to_arrays` named so, None if there are none."""
+    """Return a copy of the rows that `rows_to_arrays` named so, None if there are none."""
     if name in arrays:
         return np.array(arrays[name])
     if f"{name}_indptr" not in arrays:
@@ -198,7 +198,7 @@ def rows_from_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> Matrix | 
 
 
 def compact(X: SparseRows, room: int = 0) -> SparseRows:
-    """Returns the rows with a heap of their own, with `room` unused places after the nonzeros."""
+    """Return the rows with a heap of their own, with `room` unused places after the nonzeros."""
     stop = np.cumsum(X.stop - X.start)
     start = stop - (X.stop - X.start)
     heap = (int(stop[-1]) if len(stop) else 0) + room

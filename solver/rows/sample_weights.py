@@ -11,17 +11,17 @@ Weights = Float64Array | None
 
 
 def weights_of(weight: Weights, part: slice | NDArray[np.int64]) -> Weights:
-    """Returns the weights of some of the samples."""
+    """Return the weights of some of the samples."""
     return None if weight is None else weight[part]
 
 
 def as_numbers(weight: Weights, n: int) -> Float64Array:
-    """Returns n weights as an array that compiled functions take."""
+    """Return n weights as an array that compiled functions take."""
     return np.ones(n) if weight is None else weight
 
 
 def joined_weights(parts: Sequence[tuple[Weights, int]]) -> Weights:
-    """Returns the weights of parts one after another, each given with its number of samples."""
+    """Return the weights of parts one after another, each given with its number of samples."""
     if all(weight is None for weight, _ in parts):
         return None
     return np.concatenate([as_numbers(weight, n) for weight, n in parts])

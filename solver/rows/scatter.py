@@ -23,7 +23,7 @@ def scatter(X: Matrix) -> tuple[float, float]:
 
 
 def _sparse_scatter(X: SparseRows) -> tuple[float, float]:
-    """Returns the scatter feature by feature; rows without an entry count together."""
+    """Return the scatter feature by feature; rows without an entry count together."""
     packed, n = compact(X), n_rows(X)
     if not len(packed.indices):
         return 0.0, 0.0

@@ -38,21 +38,21 @@ def put_rows(X: Matrix, filled: int, slots: NDArray[np.int64], new: Matrix) -> t
 
 
 def grown_rows(X: Matrix, length: int) -> Matrix:
-    """Returns the rows in new arrays for `length` rows, with zero rows added; a heap is shared."""
+    """Return the rows in new arrays for `length` rows, with zero rows added; a heap is shared."""
     if isinstance(X, SparseRows):
         return X._replace(start=grown(X.start, length), stop=grown(X.stop, length))
     return grown(X, length)
 
 
 def grown(array: NDArray[Any], length: int) -> NDArray[Any]:
-    """Returns a copy of the array with zeros appended up to a length."""
+    """Return a copy of the array with zeros appended up to a length."""
     result = np.zeros((length, *array.shape[1:]), array.dtype)
     result[: len(array)] = array
     return result
 
 
 def rows_nbytes(X: Matrix) -> int:
-    """Returns the bytes of all arrays, with the unused part of a heap."""
+    """Return the bytes of all arrays, with the unused part of a heap."""
     if isinstance(X, SparseRows):
         return sum(array.nbytes for array in X[:4])
     return X.nbytes

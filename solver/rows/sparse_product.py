@@ -86,7 +86,7 @@ def index_block(
 def _pages(
     X: SparseRows, omitted: NDArray[np.bool_]
 ) -> tuple[NDArray[np.uint32], NDArray[np.int32], int]:
-    """Returns empty tables, with a page wherever the rows have a feature."""
+    """Return empty tables, with a page wherever the rows have a feature."""
     nonzeros, largest = 0, 0
     for i in range(len(X.start)):
         if X.stop[i] > X.start[i] and not omitted[i]:
@@ -157,7 +157,7 @@ def _fill(index: BlockIndex, X: SparseRows, omitted: NDArray[np.bool_], scale: f
 
 @inner
 def _place(page: NDArray[np.uint32], bits: int, feature: int) -> np.uint64:
-    """Returns the place of the feature's number. An unsigned index never counts from the end."""
+    """Return the place of the feature's number. An unsigned index never counts from the end."""
     p = smaller(np.uint64(feature) >> np.uint64(bits), np.uint64(len(page) - 1))
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     return np.uint64(page[p]) + (np.uint64(feature) & mask)

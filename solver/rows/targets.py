@@ -27,7 +27,7 @@ class TargetScale(NamedTuple):
 
 
 def target_scale(y: Float64Array) -> TargetScale:
-    """Returns the mean and standard deviation of targets; 1 where all are equal.
+    """Return the mean and standard deviation of targets; 1 where all are equal.
 
     Nothing overflows for targets up to 1e100.
     """

@@ -53,7 +53,7 @@ BasisFunction: TypeAlias = Basis | Callable[[Float64Array], Any]
 
 
 def basis_to_data(basis: BasisFunction) -> dict[str, Any]:
-    """Returns a named basis as plain data: {"type": "sin", "feature": 0, "period": 6.28}.
+    """Return a named basis as plain data: {"type": "sin", "feature": 0, "period": 6.28}.
 
     Raises ValueError for a function, which has no such form.
     """
@@ -66,7 +66,7 @@ def basis_to_data(basis: BasisFunction) -> dict[str, Any]:
 
 
 def basis_from_data(data: Mapping[str, Any]) -> Basis:
-    """Returns the basis that plain data describe; what they leave out has the default of `Basis`.
+    """Return the basis that plain data describe; what they leave out has the default of `Basis`.
 
     Raises ValueError for an unknown type, for a parameter that the type does not have, and for
     values of the wrong kind or range.
@@ -93,7 +93,7 @@ def basis_from_data(data: Mapping[str, Any]) -> Basis:
 
 
 def describe(bases: Sequence[BasisFunction], position: int) -> str:
-    """Returns a basis as error messages name it: its position, from 0, and its parameters."""
+    """Return a basis as error messages name it: its position, from 0, and its parameters."""
     basis = bases[position]
     if isinstance(basis, Basis):
         parts = [f"{name} {value}" for name, value in basis_to_data(basis).items()][1:]
@@ -118,7 +118,7 @@ def evaluate(bases: Sequence[BasisFunction], X: Matrix) -> Float64Array:
 
 
 def training_matrix(bases: Sequence[BasisFunction], X: Matrix) -> Float64Array:
-    """Returns Psi of training rows, after checking that they determine every coefficient.
+    """Return Psi of training rows, after checking that they determine every coefficient.
 
     Raises ValueError as `evaluate` does, where a column is a combination of others, and unless
     there are fewer basis functions than rows.
@@ -157,7 +157,7 @@ def check_independent(bases: Sequence[BasisFunction], Psi: Float64Array) -> None
 
 
 def _values(bases: Sequence[BasisFunction], j: int, X: Matrix) -> Float64Array:
-    """Returns psi_j of each row, (n,)."""
+    """Return psi_j of each row, (n,)."""
     basis = bases[j]
     if not isinstance(basis, Basis):
         return _values_of_function(bases, j, X)

@@ -25,7 +25,7 @@ _INNER = 0.1
 
 
 def working_sets(problem: Problem, solver: SolverName, size: int, fresh: int) -> OuterIteration:
-    """Returns outer iterations on working sets of `size` samples, at most `fresh` of them new."""
+    """Return outer iterations on working sets of `size` samples, at most `fresh` of them new."""
     dual, source, run = problem.dual, problem.source, SOLVERS[solver]
     scratch = scratch_for(size)
     # The number of consecutive working sets that a sample has been in.
@@ -68,7 +68,7 @@ def choose(
     size: int,
     fresh: int,
 ) -> NDArray[np.int64]:
-    """Returns the next working set: up to `size` samples, ascending.
+    """Return the next working set: up to `size` samples, ascending.
 
     wrong: (2M,) violations of P3 eq. 15a to 15c. share: (M,) |theta| as a share of C/M.
     age: (M,) the number of consecutive sets that a sample has been in; 0 outside the present one.
@@ -88,7 +88,7 @@ def choose(
 
 
 def steepest_variables(wrong: Float64Array, count: int) -> NDArray[np.int64]:
-    """Returns up to `count` variables of z = (alpha, alpha*), those that P3 eq. 6 moves.
+    """Return up to `count` variables of z = (alpha, alpha*), those that P3 eq. 6 moves.
 
     wrong: (2M,) violations of P3 eq. 15a to 15c. A move d_i = -1 or 1 lowers the Lagrangian where
     i violates these conditions, and by as much, so the best d moves the largest violations.

@@ -40,7 +40,7 @@ class SemiparametricDual(NamedTuple):
 def semiparametric_dual(
     y: Float64Array, Psi: Float64Array, C: float, epsilon: float, weight: Weights = None
 ) -> SemiparametricDual:
-    """Returns the dual of (M,) targets y and the (M, K) matrix Psi of the basis.
+    """Return the dual of (M,) targets y and the (M, K) matrix Psi of the basis.
 
     weight: (M,) how much each sample counts, > 0.
     """
@@ -63,7 +63,7 @@ def lagrangian_gradient(epsilon: float, residual: Float64Array) -> Float64Array:
 
 
 def dual_violations(z: Float64Array, gradient: Float64Array, upper: Float64Array) -> Float64Array:
-    """Returns by how much each variable violates P3 eq. 15a to 15c, (2M,), in units of y."""
+    """Return by how much each variable violates P3 eq. 15a to 15c, (2M,), in units of y."""
     at_zero, at_bound = z <= 0.0, z >= np.concatenate([upper, upper])
     wrong = np.where(at_zero, -gradient, np.where(at_bound, gradient, np.abs(gradient)))
     return np.maximum(wrong, 0.0)

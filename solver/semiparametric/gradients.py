@@ -27,7 +27,7 @@ def value_gradient(view: SemiparametricView, x: Float64Array) -> Float64Array:
 
 
 def _slope(basis: Basis, x: float) -> float:
-    """Returns the derivative of psi in its feature."""
+    """Return the derivative of psi in its feature."""
     if basis.type == "trend":
         return 1.0
     if basis.type == "sinc":

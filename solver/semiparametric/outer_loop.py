@@ -79,7 +79,7 @@ def solve(
 
 
 def whole(problem: Problem, solver: SolverName, chunk: int = _CHUNK) -> OuterIteration:
-    """Returns outer iterations on all samples; kernel rows are computed as the solver needs them.
+    """Return outer iterations on all samples; kernel rows are computed as the solver needs them.
 
     chunk: the steps of an outer iteration.
     """

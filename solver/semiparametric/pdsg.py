@@ -72,7 +72,7 @@ def pdsg(
 
 @inner
 def augmented(sub: Subproblem, kernel_value: float, i: int, j: int) -> float:
-    """Returns entry i, j of K + Psi diag(rho) Psi'."""
+    """Return entry i, j of K + Psi diag(rho) Psi'."""
     for k in range(len(sub.rho)):
         kernel_value += sub.rho[k] * sub.Psi[k, i] * sub.Psi[k, j]
     return kernel_value
@@ -80,7 +80,7 @@ def augmented(sub: Subproblem, kernel_value: float, i: int, j: int) -> float:
 
 @inner
 def partner(sub: Subproblem, kernel_row: Float64Array, i: int, scratch: Scratch) -> int:
-    """Returns the sample that moves together with i, the steepest; i where no other would move.
+    """Return the sample that moves together with i, the steepest; i where no other would move.
 
     Where i alone would cross its whole piece, it is the sample that violates the conditions most
     apart from i: P3 eq. 6 for two variables; scratch.gain must hold the violations (`steepest`).
@@ -175,13 +175,13 @@ def pair_minimum(sub: Subproblem, i: int, j: int, shared: float) -> tuple[float,
 
 @inner
 def _piece(theta: float, r: float, epsilon: float) -> float:
-    """Returns the sign of the side of zero on which the objective falls."""
+    """Return the sign of the side of zero on which the objective falls."""
     return 1.0 if theta > 0.0 or (theta == 0.0 and r + epsilon < 0.0) else -1.0
 
 
 @inner
 def _until(theta: float, step: float, sign: float, upper: float) -> float:
-    """Returns the share of the step, at most 1, that stays in the piece of this sign."""
+    """Return the share of the step, at most 1, that stays in the piece of this sign."""
     if step == 0.0:
         return 1.0
     end = larger(sign, 0.0) * upper if step > 0.0 else smaller(sign, 0.0) * upper
@@ -190,7 +190,7 @@ def _until(theta: float, step: float, sign: float, upper: float) -> float:
 
 @inner
 def _snapped(theta: float, upper: float) -> float:
-    """Returns theta, moved to a bound or to zero where it is there up to rounding."""
+    """Return theta, moved to a bound or to zero where it is there up to rounding."""
     if abs(theta) <= _FLAT * upper:
         return 0.0
     return (
@@ -202,7 +202,7 @@ def _snapped(theta: float, upper: float) -> float:
 
 @inner
 def _descent(theta: float, r: float, epsilon: float, upper: float) -> float:
-    """Returns the rate >= 0 at which the objective falls in theta's better direction."""
+    """Return the rate >= 0 at which the objective falls in theta's better direction."""
     raising = -(r + epsilon) if theta >= 0.0 else -(r - epsilon)
     lowering = r + epsilon if theta > 0.0 else r - epsilon
     rate = larger(raising if theta < upper else 0.0, lowering if theta > -upper else 0.0)

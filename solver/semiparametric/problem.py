@@ -84,19 +84,19 @@ def semiparametric_problem(dual: SemiparametricDual, source: KernelRows) -> Prob
 
 
 def least_squares(dual: SemiparametricDual) -> Float64Array:
-    """Returns beta of the least squares fit Psi beta = y, (K,), from which a run starts."""
+    """Return beta of the least squares fit Psi beta = y, (K,), from which a run starts."""
     return np.asarray(np.linalg.lstsq(dual.Psi, dual.y, rcond=None)[0])
 
 
 def point_of(dual: SemiparametricDual, iterate: Iterate, steps: int) -> Point:
-    """Returns the point of an iterate after this number of steps."""
+    """Return the point of an iterate after this number of steps."""
     infeasibility = float(violations(dual, iterate).max())
     share = equality_violation(dual, iterate.equality)
     return Point(steps, infeasibility, share, iterate.beta.copy())
 
 
 def violations(dual: SemiparametricDual, iterate: Iterate) -> Float64Array:
-    """Returns by how much each variable of z violates P3 eq. 15a to 15c, (2M,)."""
+    """Return by how much each variable of z violates P3 eq. 15a to 15c, (2M,)."""
     gradient = lagrangian_gradient(dual.epsilon, iterate.residual)
     return dual_violations(variables(iterate.theta), gradient, dual.upper)
 
@@ -130,7 +130,7 @@ def add_kernel_part(
 def subproblem_of(
     problem: Problem, iterate: Iterate, index: NDArray[np.int64] | None = None
 ) -> Subproblem:
-    """Returns the subproblem of the samples in `index`, by default of all.
+    """Return the subproblem of the samples in `index`, by default of all.
 
     iterate: that of these samples alone.
     """
@@ -155,7 +155,7 @@ def subproblem_of(
 
 
 def largest(values: Float64Array, count: int) -> NDArray[np.int64]:
-    """Returns the positions of up to `count` of the largest values above zero, in no order."""
+    """Return the positions of up to `count` of the largest values above zero, in no order."""
     candidates = np.flatnonzero(values > 0.0)
     first = len(candidates) - count
     if first <= 0 or count <= 0:

@@ -87,12 +87,12 @@ class Scratch(NamedTuple):
 
 
 def scratch_for(n: int) -> Scratch:
-    """Returns scratch arrays for a subproblem of n samples."""
+    """Return scratch arrays for a subproblem of n samples."""
     return Scratch(np.empty(n), np.empty(n), np.full(1, np.inf), np.full(2, -1, np.int64))
 
 
 def slopes_at(theta: Float64Array, epsilon: float, upper: Float64Array) -> Slopes:
-    """Returns the slopes of all samples, theta and upper (n,)."""
+    """Return the slopes of all samples, theta and upper (n,)."""
     slopes = Slopes(*np.empty((4, len(theta))))
     _settle_all(slopes, theta, epsilon, upper)
     return slopes
@@ -119,7 +119,7 @@ def settle(slopes: Slopes, i: int, theta: float, epsilon: float, upper: float) -
 
 @inner
 def steepest(sub: Subproblem, room: Float64Array) -> tuple[int, float]:
-    """Returns the sample with the largest violation of P3 eq. 15a to 15c, and that violation.
+    """Return the sample with the largest violation of P3 eq. 15a to 15c, and that violation.
 
     room: (n,) overwritten with the violations of all samples, by alpha or alpha*.
     """
@@ -132,7 +132,7 @@ def steepest(sub: Subproblem, room: Float64Array) -> tuple[int, float]:
 
 @inner
 def first_largest(values: Float64Array) -> int:
-    """Returns argmax. Four running maxima do not wait for each other, as a single one would."""
+    """Return argmax. Four running maxima do not wait for each other, as a single one would."""
     n = len(values)
     q = n // 4
     a, b, c, d = -np.inf, -np.inf, -np.inf, -np.inf

@@ -45,7 +45,7 @@ class SemiparametricView(NamedTuple):
 def view_of(
     solution: SemiparametricSolution, X: Matrix, bases: Sequence[BasisFunction]
 ) -> SemiparametricView:
-    """Returns the view of a solution for the rows X, with copies of the rows of nonzero theta."""
+    """Return the view of a solution for the rows X, with copies of the rows of nonzero theta."""
     support = np.flatnonzero(solution.dual_coef)
     vectors = take_rows(X, support)
     if isinstance(vectors, SparseRows):
@@ -72,7 +72,7 @@ def predict_semiparametric(view: SemiparametricView, X: Matrix) -> Float64Array:
 
 
 def view_to_arrays(view: SemiparametricView) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Returns named arrays and plain data from which `view_from_arrays` restores the view.
+    """Return named arrays and plain data from which `view_from_arrays` restores the view.
 
     Raises ValueError for a basis function that is not a named one.
     """
@@ -89,7 +89,7 @@ def view_to_arrays(view: SemiparametricView) -> tuple[dict[str, NDArray[Any]], d
 def view_from_arrays(
     arrays: Mapping[str, NDArray[Any]], data: Mapping[str, Any]
 ) -> SemiparametricView:
-    """Returns the view that `view_to_arrays` described; its predictions are the same bit for bit.
+    """Return the view that `view_to_arrays` described; its predictions are the same bit for bit.
 
     Raises ValueError if the arrays contain no support vectors.
     """

@@ -19,24 +19,24 @@ _LARGEST = 50.0
 
 
 def pairs_of(n_classes: int) -> list[tuple[int, int]]:
-    """Returns all pairs (a, b), a < b, in the order of their problems' numbers."""
+    """Return all pairs (a, b), a < b, in the order of their problems' numbers."""
     return [(a, b) for b in range(1, n_classes) for a in range(b)]
 
 
 def classes_of(n_pairs: int) -> int:
-    """Returns how many classes have so many pairs."""
+    """Return how many classes have so many pairs."""
     return (1 + math.isqrt(1 + 8 * n_pairs)) // 2
 
 
 @lru_cache(maxsize=64)
 def pair_classes(n_classes: int) -> NDArray[np.int64]:
-    """Returns `pairs_of` as an array, (pairs, 2)."""
+    """Return `pairs_of` as an array, (pairs, 2)."""
     return np.array(pairs_of(n_classes), np.int64).reshape(-1, 2)
 
 
 @lru_cache(maxsize=64)
 def _incidence(n_classes: int) -> tuple[Float64Array, Float64Array]:
-    """Returns (pairs, classes) +1 for a pair's class with sign +1, -1 for that with sign -1.
+    """Return (pairs, classes) +1 for a pair's class with sign +1, -1 for that with sign -1.
 
     And (classes,) in how many pairs a class has sign -1.
     """
@@ -46,7 +46,7 @@ def _incidence(n_classes: int) -> tuple[Float64Array, Float64Array]:
 
 @lru_cache(maxsize=64)
 def _sides(n_classes: int) -> tuple[Float64Array, Float64Array]:
-    """Returns (pairs, classes) 1 for a pair's class with sign -1, and for that with sign +1."""
+    """Return (pairs, classes) 1 for a pair's class with sign -1, and for that with sign +1."""
     minus, plus = pair_classes(n_classes).T
     eye = np.eye(n_classes)
     return eye[minus], eye[plus]
@@ -96,7 +96,7 @@ def _against(margin: Float64Array, n_classes: int) -> Float64Array:
 
 
 def predicted_class(margin: Float64Array, n_classes: int) -> NDArray[np.int64]:
-    """Returns the class numbers, (n,), of (n, pairs) margins; -1 with fewer than two classes."""
+    """Return the class numbers, (n,), of (n, pairs) margins; -1 with fewer than two classes."""
     if n_classes < 2:
         return np.full(len(margin), -1, np.int64)
     if n_classes == 2:

@@ -56,7 +56,7 @@ class Problem(NamedTuple):
 
 
 def empty_problem(capacity: int) -> Problem:
-    """Returns a problem without members."""
+    """Return a problem without members."""
     return Problem(
         alpha=np.zeros(capacity),
         gradient=np.zeros(capacity),
@@ -72,7 +72,7 @@ def empty_problem(capacity: int) -> Problem:
 
 
 def with_capacity(problem: Problem, capacity: int) -> Problem:
-    """Returns the problem with room for at least `capacity` members; it grows by doubling."""
+    """Return the problem with room for at least `capacity` members; it grows by doubling."""
     held = len(problem.alpha)
     if capacity <= held:
         return problem
@@ -83,7 +83,7 @@ def with_capacity(problem: Problem, capacity: int) -> Problem:
 
 
 def is_indefinite(problem: Problem) -> bool:
-    """Returns whether a step met d'Ad < 0, or alpha'A alpha < 0, beyond the rounding of values."""
+    """Return whether a step met d'Ad < 0, or alpha'A alpha < 0, beyond the rounding of values."""
     if problem.q[0] >= 0.0:
         return bool(problem.indefinite[0])
     largest = float(np.abs(problem.diagonal[: problem.size[0]]).max())
@@ -92,7 +92,7 @@ def is_indefinite(problem: Problem) -> bool:
 
 @inner
 def tie_width(problem: Problem) -> float:
-    """Returns 1e-10 |q|, the distance within which two gradients count as equal.
+    """Return 1e-10 |q|, the distance within which two gradients count as equal.
 
     Exact line searches create ties by construction (after a toward step g_p = -2q, after a swap
     g_best = g_worst). Rounding would break them one way or the other, depending on the lengths of
@@ -103,7 +103,7 @@ def tie_width(problem: Problem) -> float:
 
 @compiled
 def best_vertex(problem: Problem) -> int:
-    """Returns argmax g over the members, the first of equal ones (P1 eq. 2.4, 2.5)."""
+    """Return argmax g over the members, the first of equal ones (P1 eq. 2.4, 2.5)."""
     g = problem.gradient
     n = problem.size[0]
     tie = tie_width(problem)
@@ -125,7 +125,7 @@ def best_vertex(problem: Problem) -> int:
 
 @compiled
 def worst_vertex(problem: Problem) -> int:
-    """Returns argmin g over the members with alpha > 0: only they have weight to give away."""
+    """Return argmin g over the members with alpha > 0: only they have weight to give away."""
     g = problem.gradient
     alpha = problem.alpha
     n = problem.size[0]

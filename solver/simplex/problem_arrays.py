@@ -13,7 +13,7 @@ _OF_MEMBERS = ("alpha", "gradient", "sign", "column")
 
 
 def problems_to_arrays(problems: Sequence[Problem]) -> dict[str, NDArray[Any]]:
-    """Returns copies of all problems' sizes, of their single numbers and their members' fields."""
+    """Return copies of all problems' sizes, of their single numbers and their members' fields."""
     sizes = [int(problem.size[0]) for problem in problems]
     members = {
         field: np.concatenate([getattr(p, field)[:n] for p, n in zip(problems, sizes, strict=True)])
@@ -31,7 +31,7 @@ def problems_to_arrays(problems: Sequence[Problem]) -> dict[str, NDArray[Any]]:
 def problems_from_arrays(
     arrays: Mapping[str, NDArray[Any]], kernel_diagonal: Float64Array, inverse_weight: Float64Array
 ) -> list[Problem]:
-    """Returns the problems that `problems_to_arrays` described.
+    """Return the problems that `problems_to_arrays` described.
 
     kernel_diagonal, inverse_weight: (slots,) k(x, x) and 1 / weight of each stored sample.
     """

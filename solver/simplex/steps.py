@@ -39,7 +39,7 @@ def toward(problem: Problem, p: int, row: Float64Array) -> float:
 
 @inner
 def toward_length(problem: Problem, p: int, A_pp: float) -> tuple[float, float]:
-    """Returns lambda toward p (P1 eq. 3.9, P4 eq. 11) and q after it (P1 eq. 3.10, P4 eq. 12)."""
+    """Return lambda toward p (P1 eq. 3.9, P4 eq. 11) and q after it (P1 eq. 3.10, P4 eq. 12)."""
     q, g_p = problem.q[0], problem.gradient[p]
     watch(problem, q + g_p + A_pp, abs(q) + abs(g_p) + abs(A_pp))
     step = clamped_ratio(q + 0.5 * g_p, q + g_p + A_pp, 1.0)
@@ -67,7 +67,7 @@ def away(problem: Problem, p: int, row: Float64Array) -> bool:
 
 @inner
 def away_length(problem: Problem, p: int, A_pp: float) -> tuple[float, bool, float]:
-    """Returns lambda away from p, whether it drops p, and q after it (P1 Algorithm 4)."""
+    """Return lambda away from p, whether it drops p, and q after it (P1 Algorithm 4)."""
     q, g_p, alpha_p = problem.q[0], problem.gradient[p], problem.alpha[p]
     bound = alpha_p / (1.0 - alpha_p)
     watch(problem, q + g_p + A_pp, abs(q) + abs(g_p) + abs(A_pp))
@@ -124,7 +124,7 @@ def watch(problem: Problem, curvature: float, size: float) -> None:
 
 @inner
 def away_is_steeper(problem: Problem, best: int, worst: int) -> bool:
-    """Returns whether d_a'g > d_t'g, which is g_max + g_min < 2 alpha'g = -4q (P1 Algorithm 3).
+    """Return whether d_a'g > d_t'g, which is g_max + g_min < 2 alpha'g = -4q (P1 Algorithm 3).
 
     It never is where all the weight lies on `worst`: no other vertex could take it.
     """
@@ -135,7 +135,7 @@ def away_is_steeper(problem: Problem, best: int, worst: int) -> bool:
 
 @inner
 def toward_gain(problem: Problem, p: int, row: Float64Array) -> float:
-    """Returns by how much a toward step to p raises f."""
+    """Return by how much a toward step to p raises f."""
     return float(problem.q[0] - toward_length(problem, p, row[p])[1])
 
 
@@ -143,7 +143,7 @@ def toward_gain(problem: Problem, p: int, row: Float64Array) -> float:
 def swap_gain(
     problem: Problem, best: int, worst: int, best_row: Float64Array, worst_row: Float64Array
 ) -> float:
-    """Returns by how much a swap from `worst` to `best` raises f."""
+    """Return by how much a swap from `worst` to `best` raises f."""
     rise = problem.gradient[best] - problem.gradient[worst]
     curvature = best_row[best] + worst_row[worst] - 2.0 * best_row[worst]
     step = clamped_ratio(0.5 * rise, curvature, problem.alpha[worst])
@@ -152,7 +152,7 @@ def swap_gain(
 
 @inner
 def clamped_ratio(numerator: float, curvature: float, bound: float) -> float:
-    """Returns argmin curvature t^2 - 2 numerator t over [0, bound].
+    """Return argmin curvature t^2 - 2 numerator t over [0, bound].
 
     Rounding, or a kernel that is not positive definite, can make the curvature zero or
     negative; the minimum then lies at one end of the interval.

@@ -40,10 +40,10 @@ class Bank(Protocol):
         """Answers for rows before they are learned."""
 
     def view(self) -> Any:
-        """Returns an immutable picture."""
+        """Return an immutable picture."""
 
     def standing(self) -> Standing:
-        """Returns the weight and losses of each learner."""
+        """Return the weight and losses of each learner."""
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Plain arrays."""
@@ -58,7 +58,7 @@ class BankPicture(NamedTuple):
     model: Any
 
     def predict(self, X: Matrix, votes: Float64Array | None = None) -> Answer:
-        """Returns the bank's answers for rows. votes: as of `BankLearner.absorb`."""
+        """Return the bank's answers for rows. votes: as of `BankLearner.absorb`."""
         if isinstance(self.model, ClassView):
             return predict_classes(self.model, X, votes)
         return predict_values(self.model, X, votes)
@@ -135,13 +135,13 @@ class BankLearner:
         return [Values(answers) if self.task == "regression" else answers]
 
     def picture(self) -> BankPicture | None:
-        """Returns the bank as it is now; None before the first sample."""
+        """Return the bank as it is now; None before the first sample."""
         if self.current is None or not self.current.samples:
             return None
         return BankPicture(self.current.view())
 
     def figures(self) -> BankFigures | None:
-        """Returns the bank's figures; None before the first sample."""
+        """Return the bank's figures; None before the first sample."""
         picture, bank = self.picture(), self.current
         if picture is None or bank is None:
             return None
@@ -155,7 +155,7 @@ class BankLearner:
         return self._cost
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Returns plain data and arrays from which `restore` goes on bit for bit."""
+        """Return plain data and arrays from which `restore` goes on bit for bit."""
         if self.current is None:
             return {"begun": False}, {}
         return {"begun": True, "columns": self._columns}, self.current.state()

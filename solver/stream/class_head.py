@@ -20,7 +20,7 @@ class LearnerView(Protocol):
     """An immutable picture of a learner."""
 
     def predict(self, X: Matrix, votes: Float64Array | None, /) -> Answer:
-        """Returns its answer about finite rows. votes: as of `ClassLearner.absorb`."""
+        """Return its answer about finite rows. votes: as of `ClassLearner.absorb`."""
 
     def gradient(
         self, x: Float64Array, direction: Float64Array, votes: Float64Array | None, /
@@ -32,7 +32,7 @@ class LearnerView(Protocol):
         """
 
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
-        """Returns the members' part for one row; None of a learner that has no members."""
+        """Return the members' part for one row; None of a learner that has no members."""
 
 
 class ClassLearner(Protocol):
@@ -75,7 +75,7 @@ class ClassHead(Generic[L]):
         self.numbers: dict[LabelKey, int] = {}
 
     def meet(self, labels: Iterable[Label]) -> list[int]:
-        """Returns the class numbers of labels; new ones are numbered in this order."""
+        """Return the class numbers of labels; new ones are numbered in this order."""
         return [self._code(label) for label in labels]
 
     def absorb(
@@ -95,7 +95,7 @@ class ClassHead(Generic[L]):
         return Learned(head_answer, codes)
 
     def view(self, learner: LearnerView) -> "ClassHeadView":
-        """Returns the head as it is now. learner: a picture of its learner."""
+        """Return the head as it is now. learner: a picture of its learner."""
         classes, confidence = tuple(self.classes), self.calibration.view()
         return ClassHeadView(learner, classes, self.voters, confidence, _lacks(classes))
 
@@ -122,7 +122,7 @@ class ClassHeadView(NamedTuple):
     lacks: str
 
     def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> HeadAnswer:
-        """Returns the answers of the head for finite rows. It must lack nothing."""
+        """Return the answers of the head for finite rows. It must lack nothing."""
         scores = class_scores(votes, self.voters, self.classes)
         return HeadAnswer(self.classes, [self.learner.predict(X, scores)])
 

@@ -42,10 +42,10 @@ class Explaining(Sloped, Protocol):
     """A picture of a head that says why."""
 
     def contests(self, head_answer: HeadAnswer, /) -> Sequence[Contest] | None:
-        """Returns one for each row to which the head had an answer; None if numbers are learned."""
+        """Return one for each row to which the head had an answer; None if numbers are learned."""
 
     def pulls(self, x: Matrix, wanted: int, other: int, /) -> MemberPulls | None:
-        """Returns the members' part for one row; None of a head that has no members."""
+        """Return the members' part for one row; None of a head that has no members."""
 
 
 class Explanation(NamedTuple):
@@ -111,7 +111,7 @@ def contests_of(
 
 
 def _direction(contest: Contest | None, head_answer: HeadAnswer) -> Float64Array:
-    """Returns what the head's scores count in what is explained."""
+    """Return what the head's scores count in what is explained."""
     if contest is None:
         return np.ones(1)
     assert head_answer.classes is not None
@@ -126,7 +126,7 @@ def _encoded(view: RowsView, rows: Rows | SparseRows, X: Float64Array) -> Float6
 
 
 def _dense(one: Matrix) -> Float64Array:
-    """Returns the only row of a matrix, (d,)."""
+    """Return the only row of a matrix, (d,)."""
     if not isinstance(one, SparseRows):
         return np.asarray(one[0], np.float64)
     part = slice(int(one.start[0]), int(one.stop[0]))
@@ -136,7 +136,7 @@ def _dense(one: Matrix) -> Float64Array:
 
 
 def _of_present(view: RowsView, x: Float64Array, gradient: Float64Array) -> list[Influence]:
-    """Returns the influences of the features that a sparse row has, by what their values make."""
+    """Return the influences of the features that a sparse row has, by what their values make."""
     names = None if view.names is None else view.names.names()
     place = np.flatnonzero((x != 0.0) & (gradient != 0.0))
     order = place[np.argsort(-np.abs(gradient[place] * x[place]), kind="stable")]

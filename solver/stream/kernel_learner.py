@@ -127,7 +127,7 @@ class KernelLearner(Generic[L]):
         return 0 if self._following is None else self._following.past_nbytes
 
     def figures(self) -> SetFigures | None:
-        """Returns the figures of a working set; None before its first class."""
+        """Return the figures of a working set; None before its first class."""
         learner = self.current
         assert isinstance(learner, WorkingSet)
         if not learner.n_classes:
@@ -139,7 +139,7 @@ class KernelLearner(Generic[L]):
         return SetFigures(picture, members, learner.summary(members), self.past_nbytes, work)
 
     def view(self) -> Any:
-        """Returns an immutable view of the learner; of one whose members fade, a `TimedView`."""
+        """Return an immutable view of the learner; of one whose members fade, a `TimedView`."""
         return self.current.view() if self._fading is None else self._fading.view()
 
     @property
@@ -181,7 +181,7 @@ class KernelLearner(Generic[L]):
         return AutoWidths(partial(_build_with, build, self._kernel), gamma, horizon)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Returns plain data and arrays from which `restore` goes on bit for bit."""
+        """Return plain data and arrays from which `restore` goes on bit for bit."""
         own = self._following or self._auto or self.current
         return {"features": self.features}, own.state()
 
@@ -199,7 +199,7 @@ class KernelLearner(Generic[L]):
 
 
 def past_bytes(columns: int) -> int:
-    """Returns the most bytes of the past that a horizon asks for, of dense rows."""
+    """Return the most bytes of the past that a horizon asks for, of dense rows."""
     return 0 if columns > _MOST_COLUMNS else MOST_KEPT * columns * 8
 
 

@@ -8,5 +8,5 @@ LabelKey: TypeAlias = tuple[type, Label]
 
 
 def key_of(label: Label) -> LabelKey:
-    """Returns what makes a label another one than those that are equal to it."""
+    """Return what makes a label another one than those that are equal to it."""
     return type(label), label

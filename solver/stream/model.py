@@ -46,11 +46,11 @@ class StreamView(NamedTuple):
     heads: dict[str, HeadView]
 
     def predict(self, rows: Rows | SparseRows) -> HeadAnswer:
-        """Returns the bank's answers for rows. Raises Misfit, AnotherKind if they do not fit."""
+        """Return the bank's answers for rows. Raises Misfit, AnotherKind if they do not fit."""
         return self._predict(self._matrix(rows))[0]
 
     def explain(self, rows: Rows | SparseRows) -> Iterator[Explanation]:
-        """Returns why the bank answers so, and the members of a working set that it listens to.
+        """Return why the bank answers so, and the members of a working set that it listens to.
 
         Raises as `predict`.
         """
@@ -61,7 +61,7 @@ class StreamView(NamedTuple):
             yield one._replace(members=self._members(X, i, one.contest))
 
     def _members(self, X: Matrix, row: int, contest: Contest | None) -> MemberPulls | None:
-        """Returns the pulls of members; all heads number the classes alike."""
+        """Return the pulls of members; all heads number the classes alike."""
         if contest is None or VOTERS["classification"][0] not in self.heads:
             return None
         one = take_rows(X, slice(row, row + 1))
@@ -139,7 +139,7 @@ class StreamModel:
         absorb_in_turn(heads, list(heads), LISTENERS, lambda _: None, BANK, X, y, weight)
 
     def view(self) -> StreamView:
-        """Returns the model as it is now. Raises ValueError before the first sample."""
+        """Return the model as it is now. Raises ValueError before the first sample."""
         if self._view is None:
             self._view = self._new_view()
         return self._view
@@ -154,7 +154,7 @@ class StreamModel:
         return StreamView(self.rows.view(), heads)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns all that goes on bit for bit where it is unpickled, as plain data and arrays."""
+        """Return all that goes on bit for bit where it is unpickled, as plain data and arrays."""
         rows = self.rows
         return {
             "task": self.task,
@@ -194,12 +194,12 @@ class StreamModel:
         self._bank.restore(*state["bank"])
 
     def standing(self) -> list[dict[str, Any]]:
-        """Returns what each learner of the bank is worth; see `adaptive.standing`."""
+        """Return what each learner of the bank is worth; see `adaptive.standing`."""
         return [] if self._bank.current is None else self._bank.current.standing().rows()
 
 
 def _new_learner(task: Task, taught: Taught, own: SetParameters, seed: int) -> KernelLearner[Any]:
-    """Returns the working set or ASSET with the defaults of a spec."""
+    """Return the working set or ASSET with the defaults of a spec."""
     build: Callable[[Kernel], WorkingSet | Asset]
     if taught == "asset":
         build = partial(new_asset, own=AssetParameters(), task=task, seed=seed)

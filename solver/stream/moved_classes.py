@@ -102,7 +102,7 @@ class MovedClasses:
         return Move(places, self.seen - len(self._y) + change)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns the state as plain arrays."""
+        """Return the state as plain arrays."""
         own = {
             "moved_said": self._predicted,
             "moved_y": self._y,
@@ -148,7 +148,7 @@ class FollowingSet:
         return answers
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns the arrays from which `restore` continues bit for bit."""
+        """Return the arrays from which `restore` continues bit for bit."""
         return self.set.state() | self._classes.state()
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:

@@ -36,11 +36,11 @@ class BallLearner:
         return Judged(self.ball.absorb(X, weight))
 
     def view(self) -> WorkingSetView:
-        """Returns an immutable view, for `novelty_of`."""
+        """Return an immutable view, for `novelty_of`."""
         return self.ball.view()
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns arrays from which `restore` goes on bit for bit."""
+        """Return arrays from which `restore` goes on bit for bit."""
         return self.ball.state()
 
     def restore(self, state: Mapping[str, NDArray[Any]], /) -> None:

@@ -32,7 +32,7 @@ def new_working_set(
     class_weight: Sequence[float] = (),
     largest_weight: float = 1.0,
 ) -> WorkingSet:
-    """Returns a working set without samples. class_weight, largest_weight: as of `WorkingSet`."""
+    """Return a working set without samples. class_weight, largest_weight: as of `WorkingSet`."""
     return WorkingSet(
         kernel,
         own.C,
@@ -92,7 +92,7 @@ class SetPicture(NamedTuple):
         return Gradient(set_gradient(self.view, x, direction))
 
     def predict(self, X: Matrix, _: object = None) -> Answer:
-        """Returns the answers of the set for finite rows."""
+        """Return the answers of the set for finite rows."""
         if isinstance(self.view, TimedView):
             assert not isinstance(X, SparseRows)
             return predicted_now(self.view, X)
@@ -105,7 +105,7 @@ class ValueSetPicture(NamedTuple):
     view: WorkingSetView
 
     def predict(self, X: Matrix, _: object = None) -> Answer:
-        """Returns the answers of the set for finite rows."""
+        """Return the answers of the set for finite rows."""
         return Values(pair_decisions(self.view, X)[:, 0])
 
     def pulls(self, _: Matrix, wanted: int, other: int) -> None:
@@ -123,7 +123,7 @@ class AssetPicture(NamedTuple):
     features: int
 
     def predict(self, X: Matrix, _: object = None) -> Answer:
-        """Returns the answers of ASSET for finite rows.
+        """Return the answers of ASSET for finite rows.
 
         Features of sparse rows that are new to Fourier's map are left out: it has no frequencies
         for them, and to draw some for each request would cost more than the prediction.

@@ -91,7 +91,7 @@ def gradient_of(
 def by_voter(
     gradient: Gradient, voters: Sequence[str], votes: Votes, classes: Sequence[Label] | None
 ) -> Slope:
-    """Returns the gradient in votes by the voter, in the order of its own classes.
+    """Return the gradient in votes by the voter, in the order of its own classes.
 
     classes: the order of the K columns of `gradient.of_votes`; None of numbers.
     """

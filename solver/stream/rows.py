@@ -26,12 +26,12 @@ class Part(NamedTuple):
     weight: Weights = None
 
     def between(self, start: int, stop: int) -> "Part":
-        """Returns some of the samples."""
+        """Return some of the samples."""
         rows, part = rows_between(self.X, start, stop), slice(start, stop)
         return Part(self.head, rows, self.y[part], weights_of(self.weight, part))
 
     def followed_by(self, other: "Part") -> "Part | None":
-        """Returns both as one; None if their heads or the forms of their rows differ."""
+        """Return both as one; None if their heads or the forms of their rows differ."""
         if self.head != other.head or form_of(self.X) != form_of(other.X):
             return None
         targets = [y for y in (self.y, other.y) if isinstance(y, np.ndarray)]
@@ -61,7 +61,7 @@ class RowsView(NamedTuple):
     preparation: PreparationView | None = None
 
     def matrix(self, rows: Rows) -> Matrix:
-        """Returns rows to predict, in the form that heads learned. Raises Misfit, AnotherKind."""
+        """Return rows to predict, in the form that heads learned. Raises Misfit, AnotherKind."""
         self.form.check(rows)
         if self.form.sparse or (isinstance(rows, NamedRows) and not self.form.begun):
             return (self.names or NameTable()).matrix(sparse_rows(rows), self.dimension or 0)
@@ -124,7 +124,7 @@ class StreamRows:
         return Settled(samples, self.matrix(samples.X))
 
     def matrix(self, rows: Rows) -> Matrix:
-        """Returns rows to learn, which fit; the preparation and the names take them in."""
+        """Return rows to learn, which fit; the preparation and the names take them in."""
         if not self.form.sparse:
             return self.prepared(self.form.encoded(rows))
         named = sparse_rows(rows)
@@ -156,12 +156,12 @@ class StreamRows:
             self.preparation.restore(state)
 
     def view(self) -> RowsView:
-        """Returns what rows are now."""
+        """Return what rows are now."""
         preparation = None if self.preparation is None else self.preparation.view()
         return RowsView(self.form, self.dimension, self.names, preparation)
 
     def _kept(self, samples: Part) -> Part:
-        """Returns the samples, which are kept; those of one head and form become one part."""
+        """Return the samples, which are kept; those of one head and form become one part."""
         one = self.first[-1].followed_by(samples) if self.first else None
         if one is None:
             self.first.append(samples)

@@ -67,7 +67,7 @@ def absorb_in_turn(
 def votes_for(
     head: str, heads: Iterable[N], listeners: Collection[str], ask: Callable[[N], S | None]
 ) -> Votes:
-    """Returns the votes that a head gets for rows to predict: none unless it listens."""
+    """Return the votes that a head gets for rows to predict: none unless it listens."""
     if head not in listeners:
         return NO_VOTES
     others = [name for name in heads if name != head]
@@ -75,6 +75,6 @@ def votes_for(
 
 
 def answers_of(heads: Iterable[N], ask: Callable[[N], S | None]) -> dict[N, S]:
-    """Returns the predictions of the heads that can predict."""
+    """Return the predictions of the heads that can predict."""
     answers = {name: ask(name) for name in heads}
     return {name: answer for name, answer in answers.items() if answer is not None}

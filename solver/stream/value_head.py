@@ -58,7 +58,7 @@ class ValueHead(Generic[L]):
         return head_answer
 
     def view(self, learner: LearnerView) -> "ValueHeadView":
-        """Returns the head as it is now. learner: a picture of its learner."""
+        """Return the head as it is now. learner: a picture of its learner."""
         return ValueHeadView(learner, self.voters, self.calibration.view())
 
 
@@ -70,7 +70,7 @@ class ValueHeadView(NamedTuple):
     confidence: ValueConfidence
 
     def predict(self, X: Matrix, votes: Votes = NO_VOTES) -> HeadAnswer:
-        """Returns the answers of the head for finite rows."""
+        """Return the answers of the head for finite rows."""
         return HeadAnswer(None, [self.learner.predict(X, values(votes, self.voters))])
 
     def contests(self, _: HeadAnswer) -> None:

@@ -49,7 +49,7 @@ class BlockTrace(NamedTuple):
 
 
 def nothing_absorbed(n_classes: int) -> Absorbed:
-    """Returns the results for no samples at all."""
+    """Return the results for no samples at all."""
     none = np.empty(0, np.int64)
     shape = (0,) if n_classes <= 2 else (0, n_classes)
     flags, bits = none.astype(np.bool_), none.astype(np.uint8)

@@ -58,7 +58,7 @@ class Widths(NamedTuple):
         return rows
 
     def times(self, rows: Float64Array) -> NDArray[np.int64]:
-        """Returns when rows came, from their coordinate."""
+        """Return when rows came, from their coordinate."""
         return np.rint(rows[:, -1] / self.scale).astype(np.int64) + self.centre
 
 
@@ -71,7 +71,7 @@ class TimedView(NamedTuple):
 
 
 def predicted_now(view: TimedView, X: Float64Array) -> Predicted:
-    """Returns what a set says of (n, d) rows as the next samples; see `view.predicted`."""
+    """Return what a set says of (n, d) rows as the next samples; see `view.predicted`."""
     return predicted(view.set, view.widths.timed(X, view.now))
 
 
@@ -148,7 +148,7 @@ class AutoWidths:
         return self._past.seen
 
     def kept_numbers(self) -> NDArray[np.int64]:
-        """Returns the numbers, from 0 and ascending, of members and of what is kept of the past."""
+        """Return the numbers, from 0 and ascending, of members and of what is kept of the past."""
         exact = self.learner.store.rows.exact
         assert not isinstance(exact, SparseRows)
         members = self.widths.times(exact[self.learner.store.held_slots()])
@@ -161,22 +161,22 @@ class AutoWidths:
         self._start_again(self.widths._replace(centre=self._past.seen), (places, since))
 
     def view(self) -> TimedView:
-        """Returns an immutable view of the present model, for predictions by other threads."""
+        """Return an immutable view of the present model, for predictions by other threads."""
         return self.timed(self.learner.view())
 
     def timed(self, members: WorkingSetView) -> TimedView:
-        """Returns the view of the present model, whose set is `members`."""
+        """Return the view of the present model, whose set is `members`."""
         return TimedView(members, self.widths, self._past.seen)
 
     def _next_point(self) -> int:
-        """Returns the number of samples at which the widths are looked at next."""
+        """Return the number of samples at which the widths are looked at next."""
         seen = self._past.seen
         doubled = max(2, 1 << seen.bit_length())
         period = (seen // _FORECAST_PERIOD + 1) * _FORECAST_PERIOD
         return min(doubled, period)
 
     def _next_step(self) -> int:
-        """Returns the number of samples at which a search goes on; a huge one without a search."""
+        """Return the number of samples at which a search goes on; a huge one without a search."""
         if self._search is None:
             return _NO_STEP
         return (self._past.seen // _STEP_PERIOD + 1) * _STEP_PERIOD
@@ -245,7 +245,7 @@ class AutoWidths:
         self.widths = widths
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns the arrays from which `restore` continues bit for bit."""
+        """Return the arrays from which `restore` continues bit for bit."""
         of_search = {} if self._search is None else self._search.state()
         own = self.learner.state() | self._past.state("past_") | of_search
         return own | {"widths": np.array(self.widths)}

@@ -66,11 +66,11 @@ class OnlineBall:
         return np.asarray(novelty)
 
     def view(self) -> WorkingSetView:
-        """Returns an immutable view of the ball, for `novelty_of`."""
+        """Return an immutable view of the ball, for `novelty_of`."""
         return self.set.view()
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns the plain arrays from which `restore` continues bit for bit."""
+        """Return the plain arrays from which `restore` continues bit for bit."""
         return self.set.state()
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:

@@ -17,7 +17,7 @@ BLOCK_ROWS = 256
 
 
 def block_end(codes: NDArray[np.int64], start: int, longest: int, n_classes: int) -> int:
-    """Returns where the block from `start` ends: before the first sample of a new class, or sooner.
+    """Return where the block from `start` ends: before the first sample of a new class, or sooner.
 
     longest: the most samples of a block. n_classes: the number of classes known before it; a new
     class may only come first.
@@ -45,7 +45,7 @@ class BlockValues:
         return self._buffer.nbytes
 
     def of(self, rows: Rows, store: SampleStore) -> KernelValues:
-        """Returns the kernel values of prepared rows and of the store."""
+        """Return the kernel values of prepared rows and of the store."""
         n = len(rows.far)
         needed = n * (store.used + n)
         if needed > len(self._buffer):

@@ -46,12 +46,12 @@ def check_bounds(max_size: int | None, gram_bytes: int, itemsize: int) -> None:
 
 
 def eviction_period(max_size: int) -> int:
-    """Returns the number of samples from one eviction point to the next: max_size // 32."""
+    """Return the number of samples from one eviction point to the next: max_size // 32."""
     return max(1, max_size // _SHARE)
 
 
 def class_floor(max_size: int, n_classes: int) -> int:
-    """Returns the number of samples that each class keeps: half of the bound, shared."""
+    """Return the number of samples that each class keeps: half of the bound, shared."""
     return max_size // (_FLOORS * n_classes)
 
 
@@ -92,7 +92,7 @@ def slots_to_evict(
     count: int,
     floor: int = 0,
 ) -> NDArray[np.int64]:
-    """Returns `count` of the held slots: without weight in any problem first, then the oldest.
+    """Return `count` of the held slots: without weight in any problem first, then the oldest.
 
     The last `floor` samples of each class in this order are kept, unless too few others are left.
 

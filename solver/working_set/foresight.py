@@ -24,7 +24,7 @@ _PARTNERS = 3
 def likely_slots(
     pairs: PairArrays, values: KernelValues, block: Block, rules: Rules
 ) -> NDArray[np.int64]:
-    """Returns the slots whose rows the next steps of all problems are likely to need.
+    """Return the slots whose rows the next steps of all problems are likely to need.
 
     These are the members at either end, and the best partners of the samples that would be
     admitted now.

@@ -68,7 +68,7 @@ class Ridge(NamedTuple):
 
 @inner
 def layout_of(problem: Problem, old: int) -> Layout:
-    """Returns the layout of a problem that had `old` members at the start of the block."""
+    """Return the layout of a problem that had `old` members at the start of the block."""
     aligned = 0
     while aligned < old and problem.column[aligned] == aligned:
         aligned += 1
@@ -90,14 +90,14 @@ def decision_value(problem: Problem, values: KernelValues, layout: Layout, k: in
 
 @inner
 def ridge_of(problem: Problem, ridge: Ridge, p: int) -> float:
-    """Returns the ridge of member p, its term on the diagonal of A."""
+    """Return the ridge of member p, its term on the diagonal of A."""
     of_class = ridge.plus if problem.sign[p] > 0.0 else ridge.minus
     return float(of_class * problem.inverse_weight[p])
 
 
 @inner
 def at_hand(values: KernelValues, column: int) -> bool:
-    """Returns whether the row of kernel values of a column is there, and notes its use."""
+    """Return whether the row of kernel values of a column is there, and notes its use."""
     kept = values.kept
     if column >= values.stored:
         return True
@@ -111,7 +111,7 @@ def at_hand(values: KernelValues, column: int) -> bool:
 
 @inner
 def kernel_row(values: KernelValues, column: int) -> KernelRow:
-    """Returns the row of kernel values that was computed with the sample in this column.
+    """Return the row of kernel values that was computed with the sample in this column.
 
     It must be `at_hand`.
     """

@@ -62,7 +62,7 @@ class Intake:
         check_same_kind(self._store.rows.exact, X)
 
     def prepared(self, X: Matrix, inverse_weight: Float64Array | None = None) -> Rows:
-        """Returns rows prepared for kernel values. inverse_weight: see `prepare_weighted`."""
+        """Return rows prepared for kernel values. inverse_weight: see `prepare_weighted`."""
         assert self.origin is not None
         rows = prepare_rows(self.kernel, X, self.origin, *self.precision)
         if inverse_weight is None:
@@ -70,11 +70,11 @@ class Intake:
         return prepare_weighted(self.kernel, rows, self.precision, inverse_weight)
 
     def values_of(self, rows: Rows) -> KernelValues:
-        """Returns the kernel values of a block of prepared rows; see `BlockValues`."""
+        """Return the kernel values of a block of prepared rows; see `BlockValues`."""
         return self._values.of(rows, self.store)
 
     def longest_block(self, seen: int) -> int:
-        """Returns the most samples of the next block, which ends before the next eviction point.
+        """Return the most samples of the next block, which ends before the next eviction point.
 
         seen: the number of samples before it.
         """
@@ -84,12 +84,12 @@ class Intake:
         return min(BLOCK_ROWS, period - seen % period)
 
     def at_eviction_point(self, seen: int) -> bool:
-        """Returns whether samples may be evicted after this many."""
+        """Return whether samples may be evicted after this many."""
         max_size = self.bounds.max_size
         return max_size is not None and seen % eviction_period(max_size) == 0
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns the plain arrays of the stored samples, none before the first."""
+        """Return the plain arrays of the stored samples, none before the first."""
         if self._store is None or self.origin is None:
             return {}
         return {"origin": self.origin, **store_to_arrays(self._store)}

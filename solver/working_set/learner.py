@@ -124,7 +124,7 @@ class WorkingSet:
             self.n_classes = code + 1
 
     def held(self) -> NDArray[np.int64]:
-        """Returns the `Absorbed.entered` numbers of the samples in the set, in ascending order.
+        """Return the `Absorbed.entered` numbers of the samples in the set, in ascending order.
 
         Those of the samples with weight are `store.entered[view().support]`.
         """
@@ -204,7 +204,7 @@ class WorkingSet:
         return self.kernel.may_be_indefinite and self.problems.indefinite
 
     def view(self) -> WorkingSetView:
-        """Returns an immutable view of the present model, for predictions by other threads."""
+        """Return an immutable view of the present model, for predictions by other threads."""
         rows, origin = self.store.used_rows(), self._intake.origin
         assert origin is not None
         tolerance = self.precision.tolerance
@@ -223,7 +223,7 @@ class WorkingSet:
         )
 
     def summary(self, view: WorkingSetView) -> Summary:
-        """Returns sizes and costs. view: of the present model."""
+        """Return sizes and costs. view: of the present model."""
         return Summary(
             self.store.size,
             view.n_support,
@@ -240,11 +240,11 @@ class WorkingSet:
             evict(self.store, pairs, self._classes(), ridges, self.max_size)
 
     def _classes(self) -> NDArray[np.int64]:
-        """Returns the classes of each problem, (P, 2); the first problem comes with class 0."""
+        """Return the classes of each problem, (P, 2); the first problem comes with class 0."""
         return pair_classes(max(self.n_classes, 2))
 
     def _ridges(self) -> Float64Array:
-        """Returns the ridge of each class; the first problem comes with class 0."""
+        """Return the ridge of each class; the first problem comes with class 0."""
         return self.ridges.of_classes(max(self.n_classes, 2))
 
     def _absorb_block(
@@ -301,7 +301,7 @@ class WorkingSet:
         return np.where(slot_of == FREE, FREE, self.store.entered[slot_of])
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns the plain arrays from which `restore` continues bit for bit."""
+        """Return the plain arrays from which `restore` continues bit for bit."""
         added = self.store.added if self._intake.begun else 0
         counts = np.array([self.n_classes, self.seen, added], np.int64)
         if not self._intake.begun:

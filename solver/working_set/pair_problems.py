@@ -42,7 +42,7 @@ class PairArrays(NamedTuple):
 
 @inner
 def problem_at(pairs: PairArrays, i: int) -> Problem:
-    """Returns problem i, whose arrays are parts of the common ones."""
+    """Return problem i, whose arrays are parts of the common ones."""
     start = pairs.first[i]
     stop = start + pairs.room[i]
     return Problem(
@@ -139,7 +139,7 @@ def _room(problem: Problem) -> int:
 
 
 def _arrays_for(room: NDArray[np.int64]) -> PairArrays:
-    """Returns arrays of problems without members."""
+    """Return arrays of problems without members."""
     ends = np.cumsum(room)
     places, count = int(ends[-1]) if len(room) else 0, len(room)
     return PairArrays(

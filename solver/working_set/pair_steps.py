@@ -21,7 +21,7 @@ _LEAST_FOR_RUNS = 16
 
 
 def stretches(dtype: np.dtype[np.floating]) -> FloatArray:
-    """Returns memory that `take_steps` reuses."""
+    """Return memory that `take_steps` reuses."""
     return np.empty((2, STRETCH), dtype)
 
 
@@ -55,7 +55,7 @@ def take_steps(
 
 
 def by_column(values: KernelValues, n_classes: int) -> FloatArray:
-    """Returns a block's kernel values by column where runs of samples are predicted."""
+    """Return a block's kernel values by column where runs of samples are predicted."""
     if n_classes <= 2 or len(values.block) < _LEAST_FOR_RUNS:
         return np.empty((0, 0), values.block.dtype)
     return np.ascontiguousarray(values.block.T)

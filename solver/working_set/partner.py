@@ -21,7 +21,7 @@ _FLAT = 1e-300
 
 @inner
 def best_partner(members: Members, ends: Ends) -> int:
-    """Returns the member whose swap with `ends.best` lowers q most, `ends.worst` if none does.
+    """Return the member whose swap with `ends.best` lowers q most, `ends.worst` if none does.
 
     This is the second order choice of Fan, Chen and Lin 2005, section 3 (LIBSVM's), with the
     step clipped at alpha_m. Gains closer than 1e-8 of themselves are equal.
@@ -63,7 +63,7 @@ class Swaps(NamedTuple):
 
 @inner
 def swaps_to(problem: Problem, ridge: Ridge, g: float, y: float, diagonal: float) -> Swaps:
-    """Returns the terms of swaps to a vertex of this gradient, sign and A on the diagonal."""
+    """Return the terms of swaps to a vertex of this gradient, sign and A on the diagonal."""
     mean, slope = 0.5 * (ridge.plus + ridge.minus), 0.5 * (ridge.plus - ridge.minus)
     return Swaps(g, y, diagonal, mean, slope, tie_width(problem))
 

@@ -88,7 +88,7 @@ class Past:
             self._time[part], self._X[part], self._codes[part], self._weight[part] = kept
 
     def state(self, prefix: str) -> dict[str, NDArray[Any]]:
-        """Returns the arrays that `restore` needs, under names that begin with the prefix."""
+        """Return the arrays that `restore` needs, under names that begin with the prefix."""
         time, X, codes, weight = self.samples()
         seen = np.array([self.seen], np.int64)
         arrays = {"seen": seen, "time": time, "X": X, "codes": codes}

@@ -12,7 +12,7 @@ _FIRST_CAPACITY = 64
 
 
 def problems_of_class(code: int, store: SampleStore | None) -> list[Problem]:
-    """Returns the problems that a new class adds: one for each class before it.
+    """Return the problems that a new class adds: one for each class before it.
 
     The first two classes share one problem, which class 0 opens. The members of the others are the
     stored samples of the earlier class, without weight.
@@ -30,7 +30,7 @@ def _problem_of(store: SampleStore | None, code: int) -> Problem:
 
 
 def weightless_problem(store: SampleStore, slots: NDArray[np.int64], sign: Float64Array) -> Problem:
-    """Returns a problem whose members are stored samples of these signs, without weight."""
+    """Return a problem whose members are stored samples of these signs, without weight."""
     n = len(slots)
     problem = empty_problem(max(_FIRST_CAPACITY, n))
     problem.size[0] = n
@@ -47,7 +47,7 @@ def adopted_problem(
     alpha: Float64Array,
     ridge: Ridge,
 ) -> Problem:
-    """Returns the problem of a pair at weights found elsewhere, with g and q computed from them.
+    """Return the problem of a pair at weights found elsewhere, with g and q computed from them.
 
     codes, alpha: (n,) those of the n stored samples.
     """
@@ -60,7 +60,7 @@ def adopted_problem(
 
 
 def positions(problem: Problem, slots: NDArray[np.int64], used: int) -> NDArray[np.int64]:
-    """Returns the positions of the members in these slots, -1 where a slot has no member.
+    """Return the positions of the members in these slots, -1 where a slot has no member.
 
     slots: below `used`, or FREE.
     """

@@ -29,7 +29,7 @@ class Pulls(NamedTuple):
 
 
 def pulls(view: WorkingSetView, x: Matrix, wanted: int, other: int) -> Pulls:
-    """Returns what speaks for class `wanted` against class `other` for one row x, dense or sparse.
+    """Return what speaks for class `wanted` against class `other` for one row x, dense or sparse.
 
     Raises TypeError as `view.predict`.
     """
@@ -49,7 +49,7 @@ def pulls(view: WorkingSetView, x: Matrix, wanted: int, other: int) -> Pulls:
 
 
 def score_gradient(view: WorkingSetView, x: Float64Array, direction: Float64Array) -> Float64Array:
-    """Returns the gradient (d,) of sum_c direction_c score_c in a row x (d,).
+    """Return the gradient (d,) of sum_c direction_c score_c in a row x (d,).
 
     direction: (classes,). Scores are those of `view.Predicted` or, where it has none, of two
     classes -f/2 and f/2 of the decision f, and of more counts of pairs, which are constant but
@@ -64,13 +64,13 @@ def score_gradient(view: WorkingSetView, x: Float64Array, direction: Float64Arra
 
 
 def value_gradient(view: WorkingSetView, x: Float64Array) -> Float64Array:
-    """Returns the gradient (d,) of the value that a set of numbers has at a row x (d,)."""
+    """Return the gradient (d,) of the value that a set of numbers has at a row x (d,)."""
     members = take_rows(view.rows.exact, view.column)
     return expansion_gradient(view.kernel, members, view.coefficient, x)
 
 
 def _of_problems(view: WorkingSetView, x: Float64Array, direction: Float64Array) -> Float64Array:
-    """Returns what each problem's decision counts in the sum, (problems,).
+    """Return what each problem's decision counts in the sum, (problems,).
 
     Of scores that count, votes_c + s_c / (3 (|s_c| + 1)), it is sum_c direction_c /
     (3 (|s_c| + 1)^2) times the sign of class c in the problem, over |q|.
@@ -89,7 +89,7 @@ def _of_problems(view: WorkingSetView, x: Float64Array, direction: Float64Array)
 
 
 def _row(view: WorkingSetView, x: Float64Array) -> Matrix:
-    """Returns a row as the members are."""
+    """Return a row as the members are."""
     if not isinstance(view.rows.exact, SparseRows):
         return x[None]
     there = np.flatnonzero(x)

@@ -141,7 +141,7 @@ class RegressionSet:
         return ValuesAbsorbed(prediction, *block[1:])
 
     def view(self) -> WorkingSetView:
-        """Returns an immutable view, for `values_of`; q is minus the objective.
+        """Return an immutable view, for `values_of`; q is minus the objective.
 
         Raises RuntimeError before the first sample.
         """
@@ -166,13 +166,13 @@ class RegressionSet:
         )
 
     def summary(self, view: WorkingSetView) -> Summary:
-        """Returns sizes and costs. view: of the present model."""
+        """Return sizes and costs. view: of the present model."""
         rounded = bool(np.isnan(view.gap[0]))
         work, size = self.set.work_per_sample, self.set.store.size
         return Summary(size, len(view.column), self.nbytes, work, False, rounded)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns the plain arrays from which `restore` continues bit for bit."""
+        """Return the plain arrays from which `restore` continues bit for bit."""
         own = {"target_scale": np.array(self.scale)}
         return self.set.state() | own | self._first.state("first_")
 

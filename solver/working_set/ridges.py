@@ -25,7 +25,7 @@ class Ridges:
             raise ValueError("class weights must be greater than zero")
 
     def precision(self, kernel: Kernel, largest_weight: float = 1.0) -> Precision:
-        """Returns the precision for the smallest ridge that a sample can have.
+        """Return the precision for the smallest ridge that a sample can have.
 
         largest_weight: the largest weight of a sample that may come.
         """
@@ -33,22 +33,22 @@ class Ridges:
         return precision_for(kernel, 0.5 / (self.C * heaviest))
 
     def of_class(self, code: int) -> float:
-        """Returns 1/(2 C w) for samples of a class."""
+        """Return 1/(2 C w) for samples of a class."""
         weight = self.class_weight[code] if code < len(self.class_weight) else 1.0
         return 0.5 / (self.C * weight)
 
     def of_classes(self, count: int) -> Float64Array:
-        """Returns the ridges of the first classes, (count,)."""
+        """Return the ridges of the first classes, (count,)."""
         return np.array([self.of_class(code) for code in range(count)])
 
     def of_pair(self, a: int, b: int) -> Ridge:
-        """Returns the ridges of a pair of classes."""
+        """Return the ridges of a pair of classes."""
         return Ridge(self.of_class(a), self.of_class(b))
 
     def inverse_weights(
         self, codes: NDArray[np.int64], weight: Float64Array | None, precision: Precision
     ) -> Float64Array:
-        """Returns 1 / weight of samples of classes, as far as the precision bears it, (n,).
+        """Return 1 / weight of samples of classes, as far as the precision bears it, (n,).
 
         weight: (n,) > 0; None if all count 1.
         """

@@ -76,15 +76,15 @@ class SampleStore:
         return self.gram.nbytes + 4 * self.code.nbytes + rows
 
     def used_rows(self) -> Rows:
-        """Returns the rows of all slots so far, with those of free ones between them."""
+        """Return the rows of all slots so far, with those of free ones between them."""
         return take(self.rows, slice(0, self.used))
 
     def held_slots(self) -> NDArray[np.int64]:
-        """Returns the slots of all samples, in ascending order."""
+        """Return the slots of all samples, in ascending order."""
         return np.flatnonzero(self.code[: self.used] != FREE)
 
     def slots_of_entered(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Returns the slots of the samples with these `entered` numbers, FREE where none has."""
+        """Return the slots of the samples with these `entered` numbers, FREE where none has."""
         slots = np.full(len(numbers), FREE, np.int64)
         asked = np.flatnonzero(numbers >= 0)
         if len(asked):
@@ -95,7 +95,7 @@ class SampleStore:
         return slots
 
     def slots_of_class(self, code: int) -> NDArray[np.int64]:
-        """Returns the slots of the samples of one class, in ascending order."""
+        """Return the slots of the samples of one class, in ascending order."""
         return np.flatnonzero(self.code[: self.used] == code)
 
     def add(
@@ -138,7 +138,7 @@ class SampleStore:
         self.code[slots] = FREE
 
     def values(self, block: FloatArray) -> KernelValues:
-        """Returns kernel values with those of a block: (B, used + B), see `add`."""
+        """Return kernel values with those of a block: (B, used + B), see `add`."""
         return KernelValues(self.gram.kept, self.diagonal, block, self.used)
 
     @property
@@ -200,7 +200,7 @@ class SampleStore:
         self._make_room(min(capacity, self._largest_gram))
 
     def _roomy(self, needed: int) -> int:
-        """Returns the slots beyond the whole matrix that there is room for.
+        """Return the slots beyond the whole matrix that there is room for.
 
         They depend on the number of those that are needed alone, so that a restored store keeps as
         many rows as the one that was saved.

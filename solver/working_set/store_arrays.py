@@ -19,7 +19,7 @@ from solver.working_set.store import FREE, Bounds, SampleStore
 
 
 def store_to_arrays(store: SampleStore) -> dict[str, NDArray[Any]]:
-    """Returns copies of the rows, codes and `entered` numbers of all slots."""
+    """Return copies of the rows, codes and `entered` numbers of all slots."""
     inverse = store.inverse_weight[: store.used]
     weights = {"inverse_weight": inverse.copy()} if np.any(inverse != 1.0) else {}
     return {
@@ -39,7 +39,7 @@ def store_from_arrays(
     bounds: Bounds,
     added: int,
 ) -> SampleStore:
-    """Returns the store that `store_to_arrays` described.
+    """Return the store that `store_to_arrays` described.
 
     Kernel values that earlier versions kept are not read; of their samples no number is known.
 

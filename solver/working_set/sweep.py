@@ -44,7 +44,7 @@ class Ends(NamedTuple):
 
 @inner
 def ends_of(problem: Problem) -> Ends:
-    """Returns the ends, found by a search."""
+    """Return the ends, found by a search."""
     return Ends(best_vertex(problem), worst_vertex(problem))
 
 
@@ -95,7 +95,7 @@ def swap(members: Members, best: int, partner: int) -> Ends:
 
 @inner
 def diagonal_of(members: Members, p: int) -> float:
-    """Returns A_pp."""
+    """Return A_pp."""
     problem = members.problem
     return float(problem.diagonal[p] + ridge_of(problem, members.ridge, p))
 
@@ -190,7 +190,7 @@ _NOTHING = _Found(-np.inf, 0, np.inf, 0)
 
 @inner
 def _compare(problem: Problem, found: _Found, start: int, stop: int, largest: float) -> _Found:
-    """Returns the findings after a stretch whose largest gradient is known."""
+    """Return the findings after a stretch whose largest gradient is known."""
     alpha, g, tie = problem.alpha, problem.gradient, tie_width(problem)
     smallest = np.inf
     for m in range(np.uint64(start), np.uint64(stop)):
@@ -205,7 +205,7 @@ def _compare(problem: Problem, found: _Found, start: int, stop: int, largest: fl
 
 @inner
 def _ends_in(problem: Problem, found: _Found) -> Ends:
-    """Returns the first members of the found stretches that are as good, up to ties."""
+    """Return the first members of the found stretches that are as good, up to ties."""
     alpha, g, tie = problem.alpha, problem.gradient, tie_width(problem)
     best, worst = found.best, found.worst
     while g[best] < found.highest - tie:

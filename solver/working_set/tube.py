@@ -155,7 +155,7 @@ class TubeSet:
         return TubeBlock(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
 
     def certificate(self) -> Certificate:
-        """Returns the dual's value and the gap, as the module's docstring has them."""
+        """Return the dual's value and the gap, as the module's docstring has them."""
         held = np.flatnonzero(self.members.held)
         beta, value, y, ridge = (field[held] for field in self.members[:4])
         quadratic = float(beta @ value)
@@ -262,7 +262,7 @@ class TubeSet:
         store.evict(slots)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns the plain arrays from which `restore` continues bit for bit."""
+        """Return the plain arrays from which `restore` continues bit for bit."""
         added = self.store.added if self._intake.begun else 0
         counts = np.array([self.seen, added, self.steps], np.int64)
         if not self._intake.begun:

@@ -44,7 +44,7 @@ class TubeMembers(NamedTuple):
 
 @inner
 def best_weight(members: TubeMembers, m: int, epsilon: float) -> float:
-    """Returns the beta of member m that is best while all others stay."""
+    """Return the beta of member m that is best while all others stay."""
     a, beta = members.curvature[m], members.beta[m]
     alone = members.target[m] - members.value[m] + (a - members.ridge[m]) * beta
     inside = larger(-epsilon, smaller(alone, epsilon))
@@ -53,7 +53,7 @@ def best_weight(members: TubeMembers, m: int, epsilon: float) -> float:
 
 @inner
 def gain_of(members: TubeMembers, m: int, epsilon: float, only_toward: bool) -> float:
-    """Returns by how much the dual grows by the best step of member m, 0.0 where none is held.
+    """Return by how much the dual grows by the best step of member m, 0.0 where none is held.
 
     It has no branches, so that loops over it run in vector registers.
     """
@@ -69,7 +69,7 @@ def gain_of(members: TubeMembers, m: int, epsilon: float, only_toward: bool) -> 
 def best_step(
     members: TubeMembers, epsilon: float, end: int, only_toward: bool
 ) -> tuple[int, float]:
-    """Returns the column below `end` whose step gains most, the first of equal ones, and the gain.
+    """Return the column below `end` whose step gains most, the first of equal ones, and the gain.
 
     only_toward: of the steps that make |beta| grow.
     """

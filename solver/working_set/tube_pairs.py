@@ -25,7 +25,7 @@ class _Slopes(NamedTuple):
 
 @inner
 def _slopes_of(members: TubeMembers, p: int, epsilon: float) -> _Slopes:
-    """Returns the terms of steps of p and one other member, with beta_p on the side it goes to."""
+    """Return the terms of steps of p and one other member, with beta_p on the side it goes to."""
     beta, new = members.beta[p], best_weight(members, p, epsilon)
     side = beta if new == 0.0 else new
     sign = 1.0 if side > 0.0 else -1.0
@@ -35,7 +35,7 @@ def _slopes_of(members: TubeMembers, p: int, epsilon: float) -> _Slopes:
 
 @inner
 def _change_beside(members: TubeMembers, m: int, of_p: _Slopes, near: float) -> tuple[float, float]:
-    """Returns the best change of beta_m, and what it gains, where p takes its best step then.
+    """Return the best change of beta_m, and what it gains, where p takes its best step then.
 
     near: k(x_p, x_m) + 1. beta_m may reach zero, but not cross it; where it is zero it stays.
     It has no branches, so that loops over it run in vector registers.
@@ -52,7 +52,7 @@ def _change_beside(members: TubeMembers, m: int, of_p: _Slopes, near: float) -> 
 
 @inner
 def best_partner(members: TubeMembers, values: KernelValues, p: int, k: int, epsilon: float) -> int:
-    """Returns the member with weight that gains most by moving together with p, -1 if none gains.
+    """Return the member with weight that gains most by moving together with p, -1 if none gains.
 
     This is the second order choice of Fan, Chen and Lin 2005, as in `working_set.partner`.
     """
@@ -103,7 +103,7 @@ def take_pair(
 
 @inner
 def _near(values: KernelValues, p: int, m: int) -> float:
-    """Returns k(x_p, x_m) + 1; among the block's samples the later one's row counts."""
+    """Return k(x_p, x_m) + 1; among the block's samples the later one's row counts."""
     if m < values.stored or m <= p:
         return float(np.float64(kernel_row(values, p).values[m]) + 1.0)
     return float(np.float64(kernel_row(values, m).values[p]) + 1.0)

@@ -134,7 +134,7 @@ def expansion(
     gap: Float64Array,
     precision: Precision,
 ) -> WorkingSetView:
-    """Returns the view of given weights of (n, d) rows: dual_coef, (problems, n), is alpha_i y_i.
+    """Return the view of given weights of (n, d) rows: dual_coef, (problems, n), is alpha_i y_i.
 
     bias, q, gap: (problems,), see `WorkingSetView`.
     """
@@ -156,7 +156,7 @@ def expansion(
 
 
 def dual_coefficients(view: WorkingSetView) -> tuple[NDArray[np.int64], Float64Array]:
-    """Returns the support vectors' slots, ascending, and alpha_i y_i, (problems, support)."""
+    """Return the support vectors' slots, ascending, and alpha_i y_i, (problems, support)."""
     support = view.support
     problem = np.repeat(np.arange(len(view.ends)), np.diff(view.ends, prepend=0))
     dense = np.zeros((len(view.ends), len(view.rows.far)))
@@ -190,7 +190,7 @@ class Predicted(NamedTuple):
 
 
 def predict(view: WorkingSetView, X: Matrix) -> tuple[NDArray[np.int64], Float64Array]:
-    """Returns class numbers and decisions; see `predicted`."""
+    """Return class numbers and decisions; see `predicted`."""
     return predicted(view, X)[:2]
 
 
@@ -220,7 +220,7 @@ def _margins(decision: Float64Array, q: Float64Array) -> Float64Array:
 
 
 def pair_decisions(view: WorkingSetView, X: Matrix) -> Float64Array:
-    """Returns the decision values of all problems, (n, problems); raises TypeError as `predict`."""
+    """Return the decision values of all problems, (n, problems); raises TypeError as `predict`."""
     check_same_kind(view.rows.exact, X)
     decision = np.empty((n_rows(X), len(view.ends)))
     dtype = view.rows.fast.dtype

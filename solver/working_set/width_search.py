@@ -62,7 +62,7 @@ class WidthSearch:
         self._errors.append(self._error(*following))
 
     def _look(self) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
-        """Returns the widths that were found, or those whose error is needed next."""
+        """Return the widths that were found, or those whose error is needed next."""
         errors = self._errors
         gamma, horizon = self.widths
         if not any(self._find) or self.codes.min() == self.codes.max():
@@ -86,7 +86,7 @@ class WidthSearch:
         return forecast_error(rows, one_hot(self.codes), self._ridge, judged)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Returns copies of the samples and the errors, by name."""
+        """Return copies of the samples and the errors, by name."""
         arrays = {"time": self.time, "X": self.X, "codes": self.codes}
         arrays["errors"] = np.array(self._errors, np.float64)
         return {f"search_{name}": array.copy() for name, array in arrays.items()}
@@ -101,13 +101,13 @@ def most_work(find: tuple[bool, bool], columns: int) -> int:
 def _better(
     least: float, present: float, errors: list[float], others: list[float]
 ) -> tuple[float, float]:
-    """Returns the error and the width that is worth a change, or the present ones."""
+    """Return the error and the width that is worth a change, or the present ones."""
     best, width = min(zip(errors, others, strict=True), default=(math.inf, present))
     return (best, width) if best < _WORTH_A_CHANGE * least else (least, present)
 
 
 def _other_horizons(horizon: float) -> list[float]:
-    """Returns the horizons to compare with the present one."""
+    """Return the horizons to compare with the present one."""
     if horizon == NEVER:
         return [_LONGEST, 2048.0, 512.0]
     near = [horizon * factor for factor in (0.5, 2.0, 4.0)]
