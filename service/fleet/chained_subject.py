@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from service.errors import InDoubt, NotLeader, StartupError, StorageFailed
+from service.fleet.batches import Message, send
 from service.fleet.commit_messages import LogRow, Part, decode, encode, joined
 from service.fleet.connection import (
     LOG_FULL,
@@ -26,15 +27,14 @@ from service.fleet.reserve import more_room
 from service.storage.interfaces import LogFull
 from service.storage.seals import BrokenSeal
 
-_EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 # The end is another one; the second is said, rarely, where it is not.
 _ANOTHER_END = frozenset({10071, 10164})
-# How long an append is sent again before it is in doubt, and how long each time waits.
-PATIENCE_SECONDS, _ANSWER_SECONDS = 10.0, 2.0
+# How long an append is sent again before it is in doubt.
+PATIENCE_SECONDS = 10.0
 # How long a doubt is looked into at a time.
 _RESOLVE_SECONDS = 1.0
-# How long it is tried to read.
-_READ_SECONDS = 10.0
+# How long it is tried to read, what others write and what is written here.
+_READ_SECONDS, _OWN_READ_SECONDS = 10.0, 1.0
 # How long a copy of a stream may lag behind the others.
 _BEHIND_SECONDS = 10.0
 _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.01, 0.2
@@ -58,12 +58,21 @@ class _Doubt(NamedTuple):
     event: bool
 
 
+class _Planned(NamedTuple):
+    """A commit of a chain that is to be written, and its messages."""
+
+    chain: "ChainedSubject"
+    commit: bytes
+    rows: list[LogRow]
+    messages: list[bytes]
+
+
 class _Overtaken(Exception):
     """Another commit has taken the place of the one to write. first, last: its messages."""
 
-    def __init__(self, commit: bytes, first: int, last: int) -> None:
+    def __init__(self, chain: "ChainedSubject", commit: bytes, first: int, last: int) -> None:
         super().__init__()
-        self.commit, self.first, self.last = commit, first, last
+        self.chain, self.commit, self.first, self.last = chain, commit, first, last
 
 
 class ChainedSubject:
@@ -97,7 +106,9 @@ class ChainedSubject:
 
         Raises LogGap, StartupError, StorageFailed.
         """
-        messages, before = self._messages(after), after
+        # The writer's own log is read for challengers, on the thread that learns for all models.
+        patience = _OWN_READ_SECONDS if self._writes else None
+        messages, before = self._messages(after, patience), after
         for part, sequence in messages:
             if part.part or (before and part.previous != before):
                 raise self._gap(part.previous, before)
@@ -178,15 +189,32 @@ class ChainedSubject:
         event: whether the commit has no entries, so that its doubt is never settled. Raises
         StorageFailed, InDoubt, NotLeader.
         """
+        await self._begin_to_write()
+        try:
+            await _store([self._planned(rows)], event)
+        except _Overtaken:
+            raise self._not_leader() from None
+
+    async def store_with(
+        self, rows: Sequence[LogRow], other: "ChainedSubject", of_other: Sequence[LogRow]
+    ) -> None:
+        """Write a commit here and another one in a chain of the same stream, both or neither.
+
+        Neither has entries. Otherwise as `store`.
+        """
+        await self._begin_to_write()
+        await other._begin_to_write()
+        try:
+            await _store([self._planned(rows), other._planned(of_other)], event=True)
+        except _Overtaken as error:
+            raise error.chain._not_leader() from None
+
+    async def _begin_to_write(self) -> None:
         if self._doubt is not None:
             if not self._doubt.event:
                 raise StorageFailed(f"an earlier commit of the {self.name} is in doubt")
             await self.resolve()
         self._writes = True
-        try:
-            await self._store(self._new_commit(), rows, event)
-        except _Overtaken:
-            raise self._not_leader() from None
 
     async def resolve(self) -> None:
         """End the doubt about a commit, which is known from then on; on the connection's loop.
@@ -200,8 +228,7 @@ class ChainedSubject:
             return
         try:
             # With this in its place, the commit in doubt can no longer be stored.
-            void = self._new_commit()
-            await self._store(void, [], event=True, patience=_RESOLVE_SECONDS)
+            await _store([self._planned([])], event=True, patience=_RESOLVE_SECONDS)
         except _Overtaken as error:
             if error.commit != doubt.commit or doubt.event:
                 raise self._not_leader() from None
@@ -210,60 +237,28 @@ class ChainedSubject:
             self._doubt = doubt
             raise StorageFailed(f"{error.detail}; an earlier commit is in doubt") from None
 
-    async def _store(
-        self, commit: bytes, rows: Sequence[LogRow], event: bool, patience: float | None = None
-    ) -> None:
+    def _planned(self, rows: Sequence[LogRow]) -> _Planned:
+        commit = self._writer + secrets.token_bytes(_COMMIT_BYTES - _WRITER_BYTES)
         messages = encode(self._model, self.last, commit, rows, self._nats.max_payload)
-        seconds = PATIENCE_SECONDS if patience is None else patience
-        deadline, pause, sent = time.monotonic() + seconds, _PAUSE_SECONDS, False
-        while True:
-            try:
-                last = await self._send_or_find(commit, messages, _is_essential(rows))
-                break
-            except NotConnected as error:
-                if not sent:
-                    raise StorageFailed(f"{error}; nothing was learned") from None
-                problem = str(error)
-            except Unanswered as error:
-                sent, problem = True, str(error)
-            except Refused as error:
-                if not sent:  # else an earlier one may still be stored
-                    raise self._refusal(error) from None
-                problem = str(error)
-            if time.monotonic() > deadline:
-                self._doubt = _Doubt(commit, list(rows), event)
-                raise InDoubt(f"the {self.name} has not answered: {problem}")
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-        first = last - len(messages) + 1
-        self._take(Commit(self.last, first, last, self._writer, list(rows)))
+        return _Planned(self, commit, list(rows), messages)
 
-    async def _send_or_find(self, commit: bytes, messages: list[bytes], essential: bool) -> int:
-        """Send a commit, unless it is there; its last message's sequence.
+    async def _find(self, commit: bytes) -> int | None:
+        """Return the first message of a commit that may have been stored; None if it is not here.
 
-        Raises Refused, Unanswered, and _Overtaken where another commit is there.
+        Raises Unanswered, and _Overtaken where another commit is in its place.
         """
-        try:
-            return await self._send(messages, essential)
-        except Refused as error:
-            if error.code not in _ANOTHER_END:
-                raise
-            refusal = str(error)
         request = {"seq": self.last + 1, "next_by_subj": self._subject}
         found = await self._nats.get(self._stream, request)
         if not found:  # in this copy of the stream
-            raise Unanswered(refusal)
+            return None
+        first = found[0].sequence
         try:
             part = self._decoded(found[0])
         except StartupError as error:
             raise Unanswered(str(error)) from None
-        first, last = found[0].sequence, found[0].sequence + part.parts - 1
         if part.commit != commit:
-            raise _Overtaken(part.commit, first, last)
-        return last
-
-    def _new_commit(self) -> bytes:
-        return self._writer + secrets.token_bytes(_COMMIT_BYTES - _WRITER_BYTES)
+            raise _Overtaken(self, part.commit, first, first + part.parts - 1)
+        return first
 
     def _not_leader(self) -> NotLeader:
         self._writes = False
@@ -278,52 +273,17 @@ class ChainedSubject:
             )
         return StorageFailed(f"the {self.name} could not be written: {error}; nothing was learned")
 
-    async def _send(self, messages: list[bytes], essential: bool) -> int:
-        """Send a commit; its last message's sequence. Raises Refused, Unanswered.
-
-        essential: whether a full stream makes room for it.
-        """
-        try:
-            return await self._send_once(messages)
-        except Refused as error:
-            if not essential or error.code != LOG_FULL:
-                raise
-        async with more_room(self._nats, self._stream, sum(map(len, messages))):
-            return await self._send_once(messages)
-
-    async def _send_once(self, messages: list[bytes]) -> int:
-        expected = {_EXPECTED: str(self.last)}
-        if len(messages) == 1:
-            answer = await self._nats.ask(self._subject, messages[0], expected, _ANSWER_SECONDS)
-            return int(answer["seq"])
-        if not self._nats.connected:
-            raise NotConnected(f"no NATS server is connected at {self._nats.servers}")
-        batch = secrets.token_hex(_COMMIT_BYTES)
-        for number, message in enumerate(messages[:-1], 1):
-            headers = {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
-            headers |= expected if number == 1 else {}
-            await self._nats.client.publish(self._subject, message, headers=headers)
-        headers = {
-            "Nats-Batch-Id": batch,
-            "Nats-Batch-Sequence": str(len(messages)),
-            "Nats-Batch-Commit": "1",
-        }
-        # Its messages are on their way; a batch without its end is not stored.
-        seconds = _ANSWER_SECONDS + len(messages) / 10
-        answer = await self._nats.ask(self._subject, messages[-1], headers, seconds)
-        return int(answer["seq"])
-
     def _take(self, commit: Commit) -> None:
         self.last = commit.last
         self._hand_on(commit)
 
-    def _messages(self, after: int) -> Iterator[tuple[Part, int]]:
+    def _messages(self, after: int, patience: float | None = None) -> Iterator[tuple[Part, int]]:
         """Yield the messages after one, with their sequences, up to what is known at least.
 
-        A lagging copy of the stream answers as if there were no more.
-        Raises StartupError, StorageFailed.
+        A lagging copy of the stream answers as if there were no more. Raises StartupError, and
+        StorageFailed after some seconds, which `patience` may shorten.
         """
-        deadline = time.monotonic() + _BEHIND_SECONDS
+        deadline = time.monotonic() + (_BEHIND_SECONDS if patience is None else patience)
         while True:
             request = {
                 "seq": after + 1,
@@ -331,7 +291,7 @@ class ChainedSubject:
                 "batch": _READ_MESSAGES,
                 "max_bytes": _READ_BYTES,
             }
-            found = self._read_some(request)
+            found = self._read_some(request, patience)
             for stored in found:
                 yield self._decoded(stored), stored.sequence
             if not found:
@@ -343,12 +303,13 @@ class ChainedSubject:
                 continue
             after = found[-1].sequence
 
-    def _read_some(self, request: dict[str, object]) -> list[Stored]:
-        deadline = time.monotonic() + _READ_SECONDS
+    def _read_some(self, request: dict[str, object], patience: float | None) -> list[Stored]:
+        seconds = _READ_SECONDS if patience is None else patience
+        deadline = time.monotonic() + seconds
         while True:
             try:
                 work = self._nats.get(self._stream, request, _READ_MESSAGES)
-                return self._nats.run(work, _READ_SECONDS)
+                return self._nats.run(work, seconds)
             except Unanswered as error:
                 if time.monotonic() > deadline:
                     raise StorageFailed(f"the {self.name} cannot be read: {error}") from None
@@ -370,6 +331,76 @@ class ChainedSubject:
         return LogGap(
             f"the {self.name} has a gap: message {found} should come after {read}, and is missing"
         )
+
+
+async def _store(planned: Sequence[_Planned], event: bool, patience: float | None = None) -> None:
+    """Write commits of several chains of one stream, all of them or none.
+
+    Raises StorageFailed, InDoubt, and _Overtaken where another commit is in the place of one.
+    """
+    seconds = PATIENCE_SECONDS if patience is None else patience
+    deadline, pause, sent = time.monotonic() + seconds, _PAUSE_SECONDS, False
+    chain = planned[0].chain
+    while True:
+        try:
+            first = await _send_or_find(planned)
+            break
+        except NotConnected as error:
+            if not sent:
+                raise StorageFailed(f"{error}; nothing was learned") from None
+            problem = str(error)
+        except Unanswered as error:
+            sent, problem = True, str(error)
+        except Refused as error:
+            if not sent:  # else an earlier one may still be stored
+                raise chain._refusal(error) from None
+            problem = str(error)
+        if time.monotonic() > deadline:
+            for one in planned:
+                one.chain._doubt = _Doubt(one.commit, one.rows, event)
+            raise InDoubt(f"the {chain.name} has not answered: {problem}")
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+    for one in planned:
+        last = first + len(one.messages) - 1
+        one.chain._take(Commit(one.chain.last, first, last, one.chain._writer, one.rows))
+        first = last + 1
+
+
+async def _send_or_find(planned: Sequence[_Planned]) -> int:
+    """Send commits, unless they are there; return the first message.
+
+    Raises Refused, Unanswered, and _Overtaken where another commit is there.
+    """
+    n_messages = sum(len(one.messages) for one in planned)
+    try:
+        return await _send(planned) - n_messages + 1
+    except Refused as error:
+        if error.code not in _ANOTHER_END:
+            raise
+        refusal = str(error)
+    found = [await one.chain._find(one.commit) for one in planned]
+    if found[0] is None:
+        raise Unanswered(refusal)
+    return found[0]
+
+
+async def _send(planned: Sequence[_Planned]) -> int:
+    """Send commits; return the last message. Raises Refused, Unanswered."""
+    messages = [
+        Message(one.chain._subject, body, None if number else one.chain.last)
+        for one in planned
+        for number, body in enumerate(one.messages)
+    ]
+    chain = planned[0].chain
+    try:
+        return await send(chain._nats, messages)
+    except Refused as error:
+        if error.code != LOG_FULL or not all(_is_essential(one.rows) for one in planned):
+            raise
+    n_bytes = sum(len(message.body) for message in messages)
+    async with more_room(chain._nats, chain._stream, n_bytes):
+        return await send(chain._nats, messages)
 
 
 def _is_essential(rows: Sequence[LogRow]) -> bool:

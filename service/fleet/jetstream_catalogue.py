@@ -1,11 +1,14 @@
 """The catalogue of a fleet: a bucket with an entry for each model, which every replica watches.
 
-A model's number is a revision of the bucket, so no number is given twice.
+A model's number is a revision of the bucket, so no number is given twice. The number also says in
+which stream the model's log is; a model that follows another one gets a number whose stream is that
+of the other one's log, because only one stream can store one commit for both.
 """
 
+import asyncio
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -22,15 +25,19 @@ from nats.js.kv import KeyValue
 
 from service.errors import InDoubt, StartupError, StorageFailed
 from service.fleet.connection import NatsConnection, Refused, Unanswered
+from service.fleet.known_models import NOTHING_KNOWN, KnownModels, known
 from service.fleet.model_log import ModelLogs
-from service.fleet.streams import MODELS_BUCKET, STATES, log_of, states_of
+from service.fleet.streams import MODELS_BUCKET, STATES, log_of, shares_stream, states_of
 from service.storage.entries import CatalogueEntry
+from service.storage.interfaces import NameTaken
 
 logger = logging.getLogger(__name__)
 
 _SECONDS = 15.0
 # The key whose revisions are the numbers of models, and the prefix of the models' keys.
 _NUMBER, _MODEL = "number", "model."
+# How often the bucket is asked for its last change.
+_EVERY_SECONDS = 0.25
 
 
 def encoded(name: str) -> str:
@@ -52,6 +59,31 @@ class JetStreamCatalogue:
             )
         except (nats.errors.Error, Unanswered) as error:
             raise StartupError(f"the bucket {MODELS_BUCKET} cannot be read: {error}") from None
+        self._known = NOTHING_KNOWN
+
+    def watch(self) -> None:
+        """Read the catalogue, and again whenever it changes, from now on. Raises StartupError."""
+        self.made()
+        asyncio.run_coroutine_threadsafe(self._watch(), self._nats.loop)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(_EVERY_SECONDS)
+            try:
+                await self._look()
+            except (nats.errors.Error, Unanswered):
+                pass  # what was read last stays known
+            except Exception:
+                logger.exception("the bucket %s could not be read", MODELS_BUCKET)
+
+    @property
+    def champions(self) -> Mapping[str, str]:
+        """Whom each model follows that follows another one, by name, as of the last read."""
+        return self._known.champions
+
+    def is_followed(self, model: int) -> bool:
+        """Return whether another model follows this one, as of the last read."""
+        return any(entry.follows == model for entry, _ in self._known.made)
 
     def models(self) -> list[CatalogueEntry]:
         """Return all models, oldest first."""
@@ -60,22 +92,33 @@ class JetStreamCatalogue:
     def made(self) -> list[tuple[CatalogueEntry, datetime]]:
         """Return all models, oldest first, and when each was created. Raises StartupError."""
         try:
-            found = self._nats.run(self._all(), 4 * _SECONDS)
+            return list(self._nats.run(self._look(), 4 * _SECONDS).made)
         except (nats.errors.Error, Unanswered, ValueError) as error:
             raise StartupError(f"the bucket {MODELS_BUCKET} cannot be read: {error}") from None
-        return sorted(found, key=lambda one: one[0].number)
 
-    async def _all(self) -> list[tuple[CatalogueEntry, datetime]]:
-        found = list[tuple[CatalogueEntry, Any]]()
-        watcher = await self._bucket.watch(f"{_MODEL}>", ignore_deletes=True)
+    async def _look(self) -> KnownModels:
+        """Return all models, which are read again only if one was added or deleted since."""
+        of_models = f"$KV.{MODELS_BUCKET}.{_MODEL}>"
+        last = await self._nats.get(f"KV_{MODELS_BUCKET}", {"last_by_subj": of_models})
+        if last and last[0].sequence > self._known.revision:
+            found = await self._all()
+            if found.revision > self._known.revision:
+                self._known = found
+        return self._known
+
+    async def _all(self) -> KnownModels:
+        found, revision = list[tuple[CatalogueEntry, Any]](), 0
+        watcher = await self._bucket.watch(f"{_MODEL}>")
         try:
             async for entry in watcher:
                 if entry is None:  # all that there was has come
                     break
-                found.append((_read(entry.value), entry.created))
+                revision = max(revision, entry.revision or 0)
+                if entry.operation is None:  # else it says that a model was deleted
+                    found.append((_read(entry.value), entry.created))
         finally:
             await watcher.stop()  # type: ignore[no-untyped-call]  # of the library
-        return found
+        return known(revision, found)
 
     def find(self, name: str) -> CatalogueEntry | None:
         """Return the model of a name; None if there is none."""
@@ -103,21 +146,26 @@ class JetStreamCatalogue:
     ) -> Iterator[int]:
         """Add a model, which exists once the block has ended without an error."""
         if self.find(name) is not None:
-            raise StorageFailed(f"the fleet has a model {name!r} already")
-        try:
-            number = self._nats.run(self._bucket.put(_NUMBER, b""), _SECONDS)
-        except (nats.errors.Error, Unanswered) as error:
-            raise StorageFailed(f"the catalogue could not be written: {error}") from None
+            raise NameTaken(f"the fleet has a model {name!r} already")
+        number = self._new_number()
+        while follows is not None and not shares_stream(number, follows):
+            number = self._new_number()
         self._logs.begin(number)
         yield number
         self._add(CatalogueEntry(number, name, spec, epoch, follows))
+
+    def _new_number(self) -> int:
+        try:
+            return self._nats.run(self._bucket.put(_NUMBER, b""), _SECONDS)
+        except (nats.errors.Error, Unanswered) as error:
+            raise StorageFailed(f"the catalogue could not be written: {error}") from None
 
     def _add(self, entry: CatalogueEntry) -> None:
         value = json.dumps(entry._asdict()).encode()
         try:
             self._nats.run(self._bucket.create(_MODEL + encoded(entry.name), value), _SECONDS)
         except KeyWrongLastSequenceError:
-            raise StorageFailed(f"the fleet has a model {entry.name!r} already") from None
+            raise NameTaken(f"the fleet has a model {entry.name!r} already") from None
         except APIError as error:
             raise StorageFailed(f"the catalogue could not be written: {error}") from None
         except (nats.errors.Error, Unanswered) as error:
@@ -130,7 +178,7 @@ class JetStreamCatalogue:
     def delete(self, model: int) -> None:
         """Remove a model, then its log and its snapshots."""
         try:
-            for entry, _ in self._nats.run(self._all(), 4 * _SECONDS):
+            for entry, _ in self._nats.run(self._all(), 4 * _SECONDS).made:
                 if entry.number == model:
                     self._nats.run(self._bucket.delete(_MODEL + encoded(entry.name)), _SECONDS)
         except (nats.errors.Error, Unanswered) as error:

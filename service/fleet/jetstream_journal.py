@@ -121,10 +121,14 @@ class JetStreamJournal:
         self._high_water.note(model, rollback.description["at"])
 
     def append_exchange(self, rollbacks: Mapping[int, Rollback]) -> None:
-        """Refuse: the logs of two models may be in different streams, which share no commit."""
-        raise StorageFailed(
-            f"{len(rollbacks)} models of a fleet cannot be exchanged; roll one back to a snapshot"
-        )
+        """Write the rollbacks of two models, whose logs are in one stream, as one batch."""
+        (one, of_one), (other, of_other) = [
+            (self._logs.of(model), [rollback_row(rollback, rollback.description["at"], now())])
+            for model, rollback in rollbacks.items()
+        ]
+        one.store_event_with(of_one, other, of_other)
+        for model, rollback in rollbacks.items():
+            self._high_water.note(model, rollback.description["at"])
 
     def append_epoch(self, model: int, sequence: int, epoch: str) -> None:
         """Write that an epoch begins: a term of this replica, in which no other one writes."""
@@ -133,7 +137,9 @@ class JetStreamJournal:
         if sequence < log.index.reached:
             raise NotLeader(f"the {log.chain.name} goes on after sequence {sequence}")
         log.read_kept()
-        log.store_event([event_row("epoch", sequence, now(), record)])
+        # A challenger goes on from a snapshot, which may be older than what its log has.
+        at = max(sequence, log.index.last_event)
+        log.store_event([event_row("epoch", at, now(), record)])
         log.term = log.chain.last
 
     def epoch_since(self, model: int, sequence: int) -> str | None:

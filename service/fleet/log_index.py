@@ -140,6 +140,11 @@ class LogIndex:
         later = [(at, epoch) for at, epoch, _ in self._events if at >= sequence]
         return max(reversed(later), key=lambda event: event[0])[1] if later else None
 
+    @property
+    def last_event(self) -> int:
+        """The highest sequence at which an epoch began; 0 where none did."""
+        return max((at for at, *_ in self._events), default=0)
+
     def rollbacks(self) -> list[Rollback]:
         """Return the rollbacks, the last one first."""
         return [rollback for *_, rollback in reversed(self._events) if rollback is not None]

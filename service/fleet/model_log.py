@@ -50,6 +50,15 @@ class ModelLog:
         """Write a commit without entries. Raises StorageFailed, NotLeader."""
         self._nats.run(self.chain.store(rows, event=True), _SECONDS)
 
+    def store_event_with(
+        self, rows: Sequence[LogRow], other: "ModelLog", of_other: Sequence[LogRow]
+    ) -> None:
+        """Write a commit without entries here and one in another log of the stream, both or none.
+
+        Raises StorageFailed, NotLeader.
+        """
+        self._nats.run(self.chain.store_with(rows, other.chain, of_other), _SECONDS)
+
     def answer(self, key: KnownKey) -> bytes | None:
         """Return the answer to a request; None if it is not known. Raises StorageFailed."""
         if key.answer is None:

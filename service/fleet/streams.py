@@ -33,6 +33,11 @@ _OLDEST_SERVER = (2, 12)
 _PATIENCE_SECONDS = 30.0
 
 
+def shares_stream(model: int, other: int) -> bool:
+    """Return whether the logs of two models are in one stream, which can store both at once."""
+    return model % _LOGS == other % _LOGS
+
+
 def log_of(model: int) -> tuple[str, str]:
     """Return the stream and the subject of a model's log."""
     return f"WOLFSTREAM_LOG_{model % _LOGS}", f"wolfstream.log.{model % _LOGS}.{model}"

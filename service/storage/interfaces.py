@@ -26,6 +26,10 @@ class LogFull(StorageFailed):
     """A model's log has no room for samples: a snapshot lets it be purged."""
 
 
+class NameTaken(StorageFailed):
+    """A model of this name exists already."""
+
+
 class Replays(Protocol):
     """Marks of replays, which show the next process what an earlier one was replaying as it ended.
 
@@ -114,8 +118,8 @@ class Journal(Protocol):
     def append_exchange(self, rollbacks: Mapping[int, Rollback]) -> None:
         """Write rollbacks of several models, all of them or none; durable on return.
 
-        Each model has learned everything that the journal has of it. Raises StorageFailed, and
-        InDoubt where all of them may have been written.
+        Each model has learned everything that the journal has of it. One of them follows the
+        other. Raises StorageFailed, and InDoubt where all of them may have been written.
         """
 
     def append_epoch(self, model: int, sequence: int, epoch: str) -> None:
@@ -196,6 +200,12 @@ class Catalogue(Protocol):
     def find(self, name: str) -> CatalogueEntry | None:
         """Return the model of a name; None if there is none. Raises StorageFailed."""
 
+    def is_followed(self, model: int) -> bool:
+        """Return whether another model follows this one, as far as that is known without a wait.
+
+        Raises StartupError.
+        """
+
     def creating(
         self, name: str, spec: dict[str, Any], epoch: str, follows: int | None = None
     ) -> AbstractContextManager[int]:
@@ -204,7 +214,7 @@ class Catalogue(Protocol):
         epoch: the first one of the model. follows: see `CatalogueEntry`.
 
         The model exists, durably, once the `with` block has ended without an error. Raises
-        StorageFailed, also where the name is taken.
+        StorageFailed, and NameTaken.
         """
 
     def delete(self, model: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from service.errors import StartupError, StorageFailed
 from service.storage.entries import CatalogueEntry
+from service.storage.interfaces import NameTaken
 from service.storage.sqlite_file import SqliteFile, now
 from service.storage.sqlite_rows import (
     OF_SERVER,
@@ -43,6 +44,10 @@ class SqliteCatalogue:
         except StartupError as error:
             raise StorageFailed(str(error)) from None
 
+    def is_followed(self, model: int) -> bool:
+        """Return whether another model follows this one."""
+        return any(found.follows == model for found in self.models())
+
     @contextmanager
     def creating(
         self,
@@ -57,7 +62,7 @@ class SqliteCatalogue:
         made: when it was, in milliseconds since 1970, if that was elsewhere and before.
         """
         if name in self._known():
-            raise StorageFailed(f"the journal has a model {name!r}")
+            raise NameTaken(f"the journal has a model {name!r}")
         with self._file.transaction():
             model = self._next_event()
             self._insert("created", model, created_record(name, spec, epoch, follows), made)

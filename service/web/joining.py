@@ -51,7 +51,9 @@ def joined(settings: Settings) -> Iterator[Fleet]:
     try:
         grow_streams(nats, settings.fleet_log_bytes, settings.fleet_state_bytes)
         warn_of_flushing(settings.fleet_monitors)
-        yield open_fleet(nats, settings.data, settings.snapshots)
+        fleet = open_fleet(nats, settings.data, settings.snapshots)
+        fleet.catalogue.watch()
+        yield fleet
     finally:
         nats.close()
 

@@ -177,6 +177,9 @@ class _Catalogue(_Part):
     def models(self) -> list[CatalogueEntry]:
         return self.memory.specs
 
+    def is_followed(self, model: int) -> bool:
+        return any(row.follows == model for row in self.memory.specs)
+
     @contextmanager
     def creating(
         self, name: str, spec: dict[str, Any], epoch: str, follows: int | None = None

@@ -19,7 +19,7 @@ if MISSING:
 
 from nats.js.errors import KeyNotFoundError
 
-from service.fleet import chained_subject, jetstream_journal
+from service.fleet import batches, chained_subject, jetstream_journal
 from service.fleet.connection import NatsConnection, Refused, Unanswered
 from service.fleet.jetstream_answers import JetStreamAnswers
 from service.fleet.jetstream_catalogue import JetStreamCatalogue
@@ -142,7 +142,7 @@ def replicas(servers: NatsServers, tmp_path: Path) -> Iterator[tuple[Replica, Re
 def settling_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jetstream_journal, "_SETTLE_SECONDS", 60.0)
     monkeypatch.setattr(chained_subject, "_RESOLVE_SECONDS", 60.0)
-    monkeypatch.setattr(chained_subject, "_ANSWER_SECONDS", 60.0)
+    monkeypatch.setattr(batches, "_ANSWER_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -451,7 +451,7 @@ class TestRefusals:
     def test_without_a_server_nothing_is_learned(
         self, tmp_path: Path, model: int, monkeypatch: pytest.MonkeyPatch
     ):
-        monkeypatch.setattr(chained_subject, "_ANSWER_SECONDS", 2.0)
+        monkeypatch.setattr(batches, "_ANSWER_SECONDS", 2.0)
         servers = NatsServers(tmp_path / "nats").start()
         replica = Replica(servers, tmp_path / "data")
         try:

@@ -1,0 +1,176 @@
+"""An exchange of two models: one batch in two logs of a stream, stored whole or not at all."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from service.errors import InDoubt, NotLeader, StorageFailed
+from service.storage.entries import Rollback
+from tests.service.nats import MISSING, NatsServers
+
+if MISSING:
+    pytest.skip(MISSING, allow_module_level=True)
+
+from service.fleet import chained_subject
+from service.fleet.jetstream_catalogue import JetStreamCatalogue
+from service.fleet.streams import log_of, shares_stream
+from service.storage.interfaces import NameTaken
+from tests.service.fleet.test_log import Replica, bound_of_log
+
+_STREAMS = 8
+# Above those that catalogues give.
+_numbers = itertools.count(1000)
+Pair = tuple[Replica, Replica]
+
+
+@pytest.fixture
+def replicas(servers: NatsServers, tmp_path: Path) -> Iterator[Pair]:
+    pair = Replica(servers, tmp_path / "a"), Replica(servers, tmp_path / "b")
+    yield pair
+    for replica in pair:
+        replica.journal.close()
+
+
+@pytest.fixture
+def models(replicas: Pair) -> tuple[int, int]:
+    """A champion with one sample, and its challenger, which has a term in its log."""
+    champion = next(_numbers)
+    challenger = champion + 10_000 * _STREAMS
+    assert replicas[0].append(champion, 1) is None
+    replicas[0].journal.append_epoch(challenger, 1, "first term")
+    return champion, challenger
+
+
+def exchange(replica: Replica, models: tuple[int, int]) -> None:
+    told = {"to": 1, "at": 1, "time": "2026-01-01T00:00:00Z"}
+    replica.journal.append_exchange({one: Rollback(told, "d", f"e{one}") for one in models})
+
+
+def exchanged(replica: Replica, models: tuple[int, int]) -> list[bool]:
+    """Which of the two logs have it, read anew."""
+    for model in models:
+        replica.journal.reread(model)
+    return [bool(replica.journal.rollbacks(model)) for model in models]
+
+
+def begin_term(replica: Replica, model: int) -> None:
+    replica.journal.append_epoch(model, 1, "term of another")
+
+
+def test_both_logs_have_it_and_go_on(replicas: Pair, models: tuple[int, int]):
+    leader, reader = replicas
+    exchange(leader, models)
+    assert leader.append(models[0], 2) is None
+    leader.journal.append_epoch(models[1], 1, "goes on")
+    assert exchanged(reader, models) == [True, True]
+    assert reader.told(models[0], 1) == [2]
+    assert reader.journal.epoch_since(models[1], 1) == "goes on"
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+def test_neither_has_it_where_another_replica_writes_one_of_them(
+    replicas: Pair, models: tuple[int, int], taken: int
+):
+    old, new = replicas
+    begin_term(new, models[taken])
+    with pytest.raises(NotLeader):
+        exchange(old, models)
+    assert exchanged(new, models) == [False, False]
+
+
+def test_without_an_answer_it_is_sent_again_and_stored_once(
+    replicas: Pair, models: tuple[int, int]
+):
+    leader, reader = replicas
+    leader.fate = ["lost", "unheard", "lost"]
+    exchange(leader, models)
+    assert exchanged(reader, models) == [True, True]
+    assert [len(reader.journal.rollbacks(model)) for model in models] == [1, 1]
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chained_subject, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(chained_subject, "_RESOLVE_SECONDS", 60.0)
+
+
+@pytest.mark.usefixtures("impatient")
+class TestDoubt:
+    def test_of_one_that_was_not_stored_is_over_with_the_next_commit(
+        self, replicas: Pair, models: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+    ):
+        leader, reader = replicas
+        leader.fate = ["lost"]
+        with pytest.raises(InDoubt):
+            exchange(leader, models)
+        monkeypatch.setattr(chained_subject, "PATIENCE_SECONDS", 60.0)
+        assert leader.append(models[0], 2) is None
+        leader.journal.append_epoch(models[1], 2, "goes on")
+        assert exchanged(reader, models) == [False, False]
+
+    def test_of_one_that_was_stored_ends_the_term_of_who_has_not_applied_it(
+        self, replicas: Pair, models: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+    ):
+        leader, reader = replicas
+        leader.fate = ["unheard"]
+        with pytest.raises(InDoubt):
+            exchange(leader, models)
+        monkeypatch.setattr(chained_subject, "PATIENCE_SECONDS", 60.0)
+        assert isinstance(leader.append(models[0], 2), NotLeader)
+        with pytest.raises(NotLeader):
+            leader.journal.append_epoch(models[1], 2, "goes on")
+        assert exchanged(reader, models) == [True, True]
+
+
+def test_a_full_log_takes_it(replicas: Pair, models: tuple[int, int]):
+    leader, reader = replicas
+    before = bound_of_log(leader, models[0])
+    stream, _ = log_of(models[0])
+    found = leader.nats.run(leader.nats.call(f"STREAM.INFO.{stream}", {}), 60)
+    full = {**found["config"], "max_bytes": found["state"]["bytes"] + 1}
+    leader.nats.run(leader.nats.call(f"STREAM.UPDATE.{stream}", full), 60)
+    try:
+        assert isinstance(leader.append(models[0], 2), StorageFailed)
+        exchange(leader, models)
+    finally:
+        full["max_bytes"] = before
+        leader.nats.run(leader.nats.call(f"STREAM.UPDATE.{stream}", full), 60)
+    assert exchanged(reader, models) == [True, True]
+
+
+class TestCatalogue:
+    """The numbers of models decide in which streams their logs are."""
+
+    def test_gives_a_challenger_a_log_in_the_stream_of_its_champion(self, replicas: Pair):
+        catalogue = JetStreamCatalogue(replicas[0].nats, replicas[0].logs)
+        with catalogue.creating("champion", {}, "epoch") as champion:
+            pass
+        for name in ("one", "another"):
+            with catalogue.creating(name, {}, "epoch", champion) as number:
+                pass
+            assert shares_stream(number, champion)
+            assert number != champion
+
+    def test_of_another_replica_knows_who_follows_whom(self, replicas: Pair):
+        own, other = (JetStreamCatalogue(one.nats, one.logs) for one in replicas)
+        with own.creating("above", {}, "epoch") as champion:
+            pass
+        with own.creating("below", {}, "epoch", champion) as challenger:
+            pass
+        assert {"above", "below"} <= {found.name for found in other.models()}
+        assert other.champions["below"] == "above"
+        assert other.is_followed(champion)
+        own.delete(champion)
+        assert "above" not in {found.name for found in other.models()}
+        assert "below" not in other.champions
+        own.delete(challenger)
+        assert not {"above", "below"} & {found.name for found in other.models()}
+
+    def test_says_that_a_name_is_taken(self, replicas: Pair):
+        catalogue = JetStreamCatalogue(replicas[0].nats, replicas[0].logs)
+        with catalogue.creating("taken", {}, "epoch"):
+            pass
+        with pytest.raises(NameTaken), catalogue.creating("taken", {}, "epoch"):
+            pass
