@@ -20,7 +20,7 @@ from service.engine.commits import Commits
 from service.engine.followed_log import FollowedBlock, following_blocks, learn_block
 from service.engine.live_models import LiveModels, mark_broken
 from service.engine.snapshot_schedule import SnapshotSchedule
-from service.errors import SnapshotFailed, StartupError, UnknownModel
+from service.errors import SnapshotFailed, StartupError, StorageFailed, UnknownModel
 from service.heads.fit import fit_from_record
 from service.model.learner import Learner
 from service.model.live import Model
@@ -178,6 +178,8 @@ class Challengers:
         return [learner.model for learner in self._models.followers(champion)]
 
     def _challenger(self, model: Model) -> _Challenger:
+        if not model.led:
+            self._of.pop(model, None)
         self._models.learner(model)
         found = self._of.get(model)
         if found is None:
@@ -185,7 +187,10 @@ class Challengers:
         return found
 
     def _next_blocks(self, one: _Challenger) -> list[FollowedBlock]:
-        """Return the blocks up to the next entry of the challenger's own log, applied first."""
+        """Return the blocks up to the next entry of the challenger's own log, applied first.
+
+        None where the champion's log cannot be read for now.
+        """
         learner, above = one.learner, one.learner.model.champion
         # In doubt it may have a checkpoint here, or have none.
         if learner.model.broken or above is None or self._commits.in_doubt:
@@ -196,6 +201,9 @@ class Challengers:
             champion = self._models.learner(above)
             blocks = following_blocks(self._journal, champion, learner)
             return list(takewhile(lambda block: block.entries[-1].sequence <= until, blocks))
+        except StorageFailed as error:
+            logger.info("model %s: learns on later: %s", learner.model.name, error)
+            return []
         except StartupError as error:
             learner.model.broken = str(error)
             logger.error("model %s: %s", learner.model.name, error)

@@ -27,6 +27,7 @@ from service.engine.writer_thread import WriterThread
 from service.errors import (
     Follows,
     InDoubt,
+    NotFollowing,
     NotLeader,
     Refusal,
     ServerFailed,
@@ -65,6 +66,7 @@ class Engine:
         loads: Mapping[str, Path],
     ) -> None:
         self._loop = asyncio.get_running_loop()
+        self._in_fleet = bool(settings.fleet)
         self._warm_up = warm_up
         self._queue: GroupQueue[Item] = GroupQueue(
             settings.queue_samples, settings.queue_bytes, settings.group_samples
@@ -84,7 +86,9 @@ class Engine:
             lambda model: self._followers.start(model),
         )
         self.refits = self.orders.refits
-        self.leading = self._writer.leading(self.orders.in_order)
+        self.leading = self._writer.leading(
+            self.orders.in_order, lambda model: self._followers.start(model)
+        )
         self._followers = Followers(
             self.orders.next_turn,
             self._writer.challengers.learn,
@@ -282,6 +286,25 @@ class Engine:
         """Return the models that follow another one, oldest first. Raises NotReady."""
         self._phase.check_readable()
         return self._writer.challengers.followers(champion)
+
+    async def lead_followers(self, champion: Model) -> None:
+        """Have all models that follow another one: a new leader of a fleet may not have them yet.
+
+        Raises NotLeader, StorageFailed, NotReady.
+        """
+        if self._in_fleet:
+            await self.leading.lead_followers(champion)
+
+    def challenger(self, champion: Model, name: str) -> Model:
+        """Return the model of a name that follows another one, if it exists.
+
+        It may follow none, unless this is a replica of a fleet, which has only followers for sure.
+        Raises UnknownModel, NotFollowing, NotReady.
+        """
+        found = self._writer.models.get(name)
+        if self._in_fleet and (found is None or found.champion is not champion):
+            raise NotFollowing(f"model {name!r} does not follow {champion.name!r}")
+        return self.model(name)
 
     async def compiled(self, model: Model, rows: Rows | None, seconds: float | None = None) -> None:
         """Wait until what a model runs on such rows is compiled; see `Readiness.compiled`."""

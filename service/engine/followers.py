@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from service.engine.challengers import Turn
 from service.errors import Refusal
@@ -27,6 +28,9 @@ _QUIET_SECONDS = 0.02
 # long as the turn, but at least _LEAST_REST_SECONDS; at a lag of _LAG it is half as long.
 _TURN_SECONDS, _LEAST_REST_SECONDS = 0.2, 0.5
 _REST, _LAG = 9.0, 10_000
+# How long news are waited for at a time by a model that may be learned elsewhere by then, or whose
+# champion's log could not be read.
+_LOOK_SECONDS = 1.0
 
 
 class Followers:
@@ -77,8 +81,7 @@ class Followers:
         rested = 0.0
         try:
             while True:
-                await news.wait()
-                news.clear()
+                await _heard(model, news)
                 while True:
                     quiet = await self._pause(rested)
                     turn = await self._take(model)
@@ -119,3 +122,14 @@ class Followers:
         await loop.run_in_executor(self._worker, self._learn, model, turn, goes_on)
         self._changed(model)
         return time.monotonic() - began
+
+
+async def _heard(model: Model, news: asyncio.Event) -> None:
+    """Wait until there is something to do for a model that follows another one."""
+    waits = True
+    while waits:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(news.wait(), _LOOK_SECONDS)
+        lags = model.lag > 0 and not model.broken
+        waits = model.led and not lags and not news.is_set()
+    news.clear()

@@ -4,15 +4,24 @@ One replica leads a model and alone learns it. Another one follows: it replays t
 thread of its own, so that it has little left to read when the leader is gone. A replica that begins
 to lead writes a new term into the log, after everything that it has read; from then on the log
 takes nothing from the leader before it.
+
+Models that follow another one are led where it is, after it. Nobody stands by for them, and they do
+not delay its takeover.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
+from service.engine.challenger_takeover import (
+    TakenOver,
+    no_check,
+    products_as_set,
+    take_over,
+)
+from service.engine.challengers import Challengers
 from service.engine.live_models import LiveModels
 from service.engine.recovery import bring_back, check_complete, replay
 from service.engine.remembered_keys import RememberedKeys
@@ -25,15 +34,13 @@ from service.storage.interfaces import Journal, Storage
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 # The log may go on while the rest of it is read; a leader that still writes is let go on then.
 _ATTEMPTS = 5
-# Models that are brought back at the same time.
-_AT_A_TIME = 2
-
-
-def _products_as_set(_: int) -> AbstractContextManager[None]:
-    """Return a context that changes nothing: replicas compute with one thread anyway."""
-    return nullcontext()
+# Models that are brought back at the same time, to lead them, and to stand by for them: one that
+# takes long to load must not keep another one from keeping up.
+_AT_A_TIME, _FOLLOWED_AT_A_TIME = 2, 2
 
 
 class Follower:
@@ -52,11 +59,19 @@ class Follower:
         self._found = dict[int, KeyedRequest]()
         self._rollback: Rollback | None = None
         self._begun = False
-        return Learner(Model(self.entry.number, self.entry.name, spec), self.entry.epoch)
+        learner = Learner(Model(self.entry.number, self.entry.name, spec), self.entry.epoch)
+        self._keep_losses(learner)
+        return learner
+
+    def _keep_losses(self, learner: Learner) -> None:
+        """Have a model keep what its challengers compare themselves with, if it has any."""
+        if self._storage.catalogue.is_followed(self.entry.number):
+            learner.record_losses()
 
     def catch_up(self) -> None:
         """Learn everything that the log has by now. Raises StartupError, StorageFailed."""
         if self._begun and not self.learner.model.broken:
+            self._keep_losses(self.learner)
             try:
                 self._note(self.replay())
             except StartupError as error:  # the leader has purged what was not read
@@ -71,13 +86,13 @@ class Follower:
             self.learner = self._begin()
             journal = self._storage.journal
             journal.reread(self.entry.number)
-            self._note(bring_back(self.learner, self._storage, _products_as_set, _no_check))
+            self._note(bring_back(self.learner, self._storage, products_as_set, no_check))
             self._rollback, self._begun = self._last_rollback(), True
         self.learner.publish()
 
     def replay(self) -> list[KeyedRequest]:
         """Learn what comes next in the log; keys that had no answers, with them."""
-        blocks = replay(self.learner, self._storage, _products_as_set)
+        blocks = replay(self.learner, self._storage, products_as_set)
         return [row for found in blocks for row in found]
 
     def begin_term(self) -> None:
@@ -126,14 +141,11 @@ class Follower:
             logger.error("model %s is broken: %s", self.entry.name, error)
 
 
-def _no_check(_: Learner, __: Journal) -> None:
-    """Check nothing: what is missing may have been written since. A term begins with a check."""
-
-
 class Leading:
     """The models that this server leads and follows. Used on the event loop.
 
     in_order: runs a function on the writer's thread, between the requests of a model.
+    begin_to_follow: called with a model that follows another one from now on.
     """
 
     def __init__(
@@ -141,12 +153,18 @@ class Leading:
         storage: Storage,
         models: LiveModels,
         keys: RememberedKeys,
+        challengers: Challengers,
         in_order: Callable[[Model | None, Callable[[], Any]], Awaitable[Any]],
+        begin_to_follow: Callable[[Model], None],
     ) -> None:
         self._storage, self._models, self._keys = storage, models, keys
-        self._in_order = in_order
+        self._challengers = challengers
+        self._in_order, self._begin_to_follow = in_order, begin_to_follow
         self._workers = ThreadPoolExecutor(_AT_A_TIME, "takeover")
-        self._standby = ThreadPoolExecutor(1, "standby")
+        self._after_champions = ThreadPoolExecutor(1, "challenger takeover")
+        self._standby = ThreadPoolExecutor(_FOLLOWED_AT_A_TIME, "standby")
+        # Whoever waits for a thread has no lock, which a takeover would have to wait for.
+        self._room = asyncio.Semaphore(_FOLLOWED_AT_A_TIME)
         self._followed: dict[str, Follower] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self.takeovers = 0
@@ -170,25 +188,79 @@ class Leading:
         async with self._locks.setdefault(name, asyncio.Lock()):
             if self.leads(name):
                 return True
-            loop = asyncio.get_running_loop()
-            entry = await loop.run_in_executor(self._workers, self._storage.catalogue.find, name)
-            follower = self._followed.pop(name, None)
+            entry = await self._on(self._workers, self._storage.catalogue.find, name)
             if entry is None:
+                self._followed.pop(name, None)
                 self._models.forget_released(name)
                 self._locks.pop(name, None)  # anybody may ask for any name, several at a time
                 return False
-            if follower is None or follower.entry.number != entry.number:
-                follower = Follower(entry, self._storage)
             try:
-                await loop.run_in_executor(self._workers, follower.catch_up)
-                # Its log may take seconds to answer, which the models that are led need not.
-                await loop.run_in_executor(self._workers, follower.begin_term)
-                await self._in_order(None, lambda: self._begin(follower))
+                if await self._has_champion(entry):
+                    await self._lead_challenger(entry)
+                else:
+                    await self._lead_alone(entry)
             except StartupError as error:
                 raise NotLeader(f"model {name!r} cannot be read: {error}") from None
             except OSError as error:  # of snapshots: nothing was learned
                 raise NotReady(f"model {name!r} cannot be read: {error}; try again") from None
             return True
+
+    async def _on(self, pool: ThreadPoolExecutor, run: Callable[..., T], *given: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(pool, run, *given)
+
+    async def _lead_alone(self, entry: CatalogueEntry) -> None:
+        follower = self._followed.pop(entry.name, None)
+        if follower is None or follower.entry.number != entry.number:
+            follower = Follower(entry, self._storage)
+        await self._on(self._workers, follower.catch_up)
+        # Its log may take seconds to answer, which the models that are led need not.
+        await self._on(self._workers, follower.begin_term)
+        await self._in_order(None, lambda: self._begin(follower))
+
+    async def _has_champion(self, entry: CatalogueEntry) -> bool:
+        """Return whether a model follows one that exists. Raises NotLeader if it is led elsewhere.
+
+        Raises StartupError.
+        """
+        if entry.follows is None or self._models.with_id(entry.follows) is not None:
+            return entry.follows is not None
+        there = await self._on(self._workers, self._storage.catalogue.models)
+        champion = next((one.name for one in there if one.number == entry.follows), None)
+        if champion is not None:
+            raise NotLeader(f"model {entry.name!r} is led where {champion!r} is, which it follows")
+        return False
+
+    async def _lead_challenger(self, entry: CatalogueEntry) -> None:
+        taken = await self._on(self._after_champions, take_over, entry, self._storage)
+        await self._in_order(None, lambda: self._begin_challenger(taken, entry.follows))
+        self._begin_to_follow(taken.learner.model)
+
+    def _begin_challenger(self, taken: TakenOver, follows: int | None) -> None:
+        """Learn for a model that follows another one, on the writer's thread."""
+        champion, model = self._models.with_id(follows or 0), taken.learner.model
+        if champion is None:  # it was handed over or deleted meanwhile
+            raise NotLeader(f"model {model.name!r} is not led here: the one that it follows is not")
+        self._models.adopt_follower(taken.learner, champion.model)
+        self._challengers.begin(taken.learner, taken.own)
+        logger.info(
+            "model %s: follows %s from sequence %d on",
+            model.name,
+            champion.model.name,
+            taken.learner.sequence,
+        )
+
+    async def lead_followers(self, champion: Model) -> None:
+        """Lead all models that follow one that is led here.
+
+        Raises NotLeader, StorageFailed, NotReady.
+        """
+        try:
+            there = await self._on(self._workers, self._storage.catalogue.models)
+        except StartupError as error:
+            raise StorageFailed(str(error)) from None
+        for found in there:
+            if found.follows == champion.id:
+                await self.lead(found.name)
 
     def _begin(self, follower: Follower) -> None:
         """Learn for a model whose term has begun, on the writer's thread."""
@@ -212,20 +284,17 @@ class Leading:
 
     async def follow(self, name: str) -> None:
         """Learn everything that a model's log has by now, to be ready to lead it."""
-        async with self._locks.setdefault(name, asyncio.Lock()):
+        async with self._room, self._locks.setdefault(name, asyncio.Lock()):
             if self.leads(name):
                 return
-            loop = asyncio.get_running_loop()
             follower = self._followed.get(name)
             if follower is None:
-                entry = await loop.run_in_executor(
-                    self._standby, self._storage.catalogue.find, name
-                )
+                entry = await self._on(self._standby, self._storage.catalogue.find, name)
                 if entry is None:
                     return
                 follower = self._followed[name] = Follower(entry, self._storage)
             try:
-                await loop.run_in_executor(self._standby, follower.catch_up)
+                await self._on(self._standby, follower.catch_up)
             except (StartupError, StorageFailed, OSError) as error:
                 logger.warning("model %s cannot be followed: %s", name, error)
                 self._followed.pop(name, None)
@@ -239,4 +308,5 @@ class Leading:
     def stop(self) -> None:
         """Start no more terms and replays."""
         self._workers.shutdown(wait=False, cancel_futures=True)
+        self._after_champions.shutdown(wait=False, cancel_futures=True)
         self._standby.shutdown(wait=False, cancel_futures=True)

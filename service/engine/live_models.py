@@ -19,6 +19,7 @@ from service.errors import (
     ModelExists,
     NotLeader,
     NotYetLearned,
+    Refusal,
     StartupError,
     StateExists,
     StorageFailed,
@@ -30,7 +31,7 @@ from service.model.live import Model
 from service.model.moment import Moment, check_moment
 from service.spec.model import ModelSpec
 from service.storage.entries import new_epoch
-from service.storage.interfaces import Storage
+from service.storage.interfaces import NameTaken, Storage
 from service.storage.snapshot_format import State
 
 logger = logging.getLogger(__name__)
@@ -80,10 +81,12 @@ class LiveModels:
         """The sequence after which a model's log is kept for those that follow it, if any do.
 
         It is that of the older of a follower's two newest snapshots: recovery may fall back on it.
+        Those in the catalogue count, as a new leader of a fleet has none of them yet. Raises
+        StartupError.
         """
-        kept = [
-            self._storage.snapshots.sequences(one.model.id)[:2] for one in self.followers(champion)
-        ]
+        there = self._storage.catalogue.models()
+        following = [found.number for found in there if found.follows == champion.id]
+        kept = [self._storage.snapshots.sequences(number)[:2] for number in following]
         return min((min(sequences, default=0) for sequences in kept), default=None)
 
     def recover(
@@ -109,13 +112,18 @@ class LiveModels:
             learner, champion = self._learners[found.name], self.with_id(found.follows or 0)
             if champion is None:
                 continue
-            learner.follow(champion.model)
-            if learner.sequence > champion.sequence and not champion.model.broken:
-                learner.model.broken = (
-                    f"it has learned up to sequence {learner.sequence}, and the model "
-                    f"{champion.model.name!r} that it follows only to {champion.sequence}: delete "
-                    "it and create it again"
-                )
+            _follow_again(learner, champion)
+
+    def adopt_follower(self, learner: Learner, champion: Model) -> None:
+        """Learn for a model of a fleet that follows another one, once its term has begun.
+
+        Raises NotLeader, UnknownModel, StartupError.
+        """
+        above = self.learner(champion)
+        _follow_again(learner, above)
+        above.record_losses()
+        learner.publish()
+        self.adopt(learner)
 
     def adopt(self, learner: Learner) -> None:
         """Learn for a model from now on, whose term has begun. Raises StartupError."""
@@ -124,8 +132,13 @@ class LiveModels:
         self._register(learner.model.name, learner)
 
     def release(self, model: Model) -> None:
-        """Learn no more for a model, which another replica of the fleet has, or will have."""
+        """Learn no more for a model, which another replica of the fleet has, or will have.
+
+        Nor for those that follow it: they learn where it does.
+        """
         if self.is_live(model):
+            for follower in self.followers(model):
+                self.release(follower.model)
             model.led = False
             self._released.add(model.name)
             self._keys.forget(model.id)
@@ -179,13 +192,28 @@ class LiveModels:
     def add_follower(self, name: str, loaded: LoadedModel, champion: Model) -> Learner:
         """Make a new model that follows another one, from a state of a sequence of that one.
 
-        Raises TooManyModels, StorageFailed.
+        Raises TooManyModels, ModelExists, NotLeader, StorageFailed.
         """
         self._check_room()
-        self._add(name, loaded, champion.id)
+        try:
+            self._add(name, loaded, champion.id)
+        except NameTaken as error:
+            raise self._not_its_follower(name, champion, error) from None
         loaded.learner.follow(champion)
         loaded.learner.publish()
         return loaded.learner
+
+    def _not_its_follower(self, name: str, champion: Model, error: NameTaken) -> Refusal:
+        """Return why a model of a fleet that exists cannot be made to follow another one."""
+        found = self._storage.catalogue.find(name)
+        if found is None:
+            return error  # it was deleted just now
+        if found.follows == champion.id:
+            return NotLeader(f"model {name!r} is not learned here yet")
+        return ModelExists(
+            f"model {name!r} exists, and does not follow {champion.name!r}; choose another name "
+            "or DELETE it first"
+        )
 
     def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
         """Return the model of this name and state, and whether it is new.
@@ -261,6 +289,17 @@ class LiveModels:
         if model.broken:
             raise ModelBroken(f"model {model.name!r}: {model.broken}")
         return learner
+
+
+def _follow_again(learner: Learner, champion: Learner) -> None:
+    """Let a model that was recovered follow its champion, unless it has learned more than that."""
+    learner.follow(champion.model)
+    if learner.sequence > champion.sequence and not champion.model.broken:
+        learner.model.broken = (
+            f"it has learned up to sequence {learner.sequence}, and the model "
+            f"{champion.model.name!r} that it follows only to {champion.sequence}: delete "
+            "it and create it again"
+        )
 
 
 def mark_broken(learner: Learner, error: Exception) -> NotYetLearned:

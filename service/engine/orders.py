@@ -11,7 +11,7 @@ from service.engine.phase import Phase
 from service.engine.readiness import Readiness
 from service.engine.refits import Job, Refits
 from service.engine.writer import Item, Order, Writer
-from service.errors import Invalid, SnapshotFailed
+from service.errors import SnapshotFailed
 from service.heads.fit import Fit, Window
 from service.model.live import Model
 from service.model.moment import Moment
@@ -37,7 +37,6 @@ class Orders:
         readiness: Readiness,
         begin_to_follow: Callable[[Model], None],
     ) -> None:
-        self._in_fleet = bool(settings.fleet)
         self._writer, self._queue = writer, queue
         self._phase, self._readiness = phase, readiness
         self._begin_to_follow = begin_to_follow
@@ -63,8 +62,6 @@ class Orders:
         UnknownModel, StorageFailed.
         """
         self._phase.check_usable(champion)
-        if self._in_fleet:
-            raise Invalid("a fleet's models follow none: make one that learns its own samples")
         found: tuple[Model, bool]
         found = await self.in_order(
             champion, lambda: self._writer.follow(name, champion, spec, start)

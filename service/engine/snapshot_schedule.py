@@ -141,9 +141,10 @@ class SnapshotSchedule:
         """Return the sequence up to which neither a model nor its challengers need its log."""
         needed = self._models.needed_after(model)
         losses = self._models.learner(model).losses
-        if needed is None or losses is None:
+        if needed is None:
             return up_to
-        losses.forget(needed)
+        if losses is not None:
+            losses.forget(needed)
         return min(up_to, needed)
 
     def _finish(self, model: Model, saving: "Future[int]") -> None:

@@ -177,10 +177,13 @@ class Writer:
         return self.models.usable(model).window()
 
     def leading(
-        self, in_order: Callable[[Model | None, Callable[[], Any]], Awaitable[Any]]
+        self,
+        in_order: Callable[[Model | None, Callable[[], Any]], Awaitable[Any]],
+        begin_to_follow: Callable[[Model], None],
     ) -> Leading:
         """Return the object that decides which models of a fleet are learned here."""
-        return Leading(self._storage, self.models, self._keys, in_order)
+        parts = self._storage, self.models, self._keys, self.challengers
+        return Leading(*parts, in_order, begin_to_follow)
 
     def add(self, name: str, loaded: LoadedModel) -> tuple[Model, bool]:
         """Add a model that was uploaded; see `LiveModels.add`."""

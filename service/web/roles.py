@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import secrets
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from service.engine.facade import Engine
@@ -43,6 +44,8 @@ class Roles:
         self._url = settings.advertise
         self.word = secrets.token_hex(16)
         self.members = Members(fleet.nats, self._url, self._report, settings.max_lag_seconds)
+        # What is done for models beside the watch.
+        self._tasks = dict[tuple[str, str], asyncio.Task[None]]()
         self._watching = asyncio.create_task(self._watch())
 
     def _report(self) -> Replica:
@@ -83,21 +86,34 @@ class Roles:
             )
 
     def responsible(self, name: str) -> Replica:
-        """Return the replica that leads a model, or should lead it. Raises NotReady."""
+        """Return the replica that leads a model, or should lead it. Raises NotReady.
+
+        It is the one that leads the model's champion, if it has one.
+        """
         self.check()
-        leader, own = self.members.leader_of(name), self._engine.recovered_model(name)
-        if own is not None:
-            term = self._fleet.term_of(own.id)
-            if leader is None or leader.leads[name].term < term:
-                return self._here
-        if leader is not None:
-            return leader
+        ranked_by = self._ranked_by(name)
+        # What this replica knows of champions may be some moments old.
+        for one in (ranked_by, name):
+            leader, own = self.members.leader_of(one), self._engine.recovered_model(one)
+            if own is not None:
+                term = self._fleet.term_of(own.id)
+                if leader is None or leader.leads[one].term < term:
+                    return self._here
+            if leader is not None:
+                return leader
         if self.members.lag_seconds:
             raise NotReady(f"no server of NATS is connected; model {name!r} cannot be led now")
-        replica = successor(name, self.members.living())
+        replica = successor(ranked_by, self.members.living())
         if replica is None:
             raise NotReady("no replica of the fleet takes models now; try again")
         return replica
+
+    def _ranked_by(self, name: str) -> str:
+        """Return the name by which replicas are ranked for a model: that of its champion, if any.
+
+        So a champion and its challengers have one leader.
+        """
+        return self._fleet.catalogue.champions.get(name, name)
 
     def is_gone(self, replica: Target) -> bool:
         """Return whether a replica has fallen silent."""
@@ -127,6 +143,8 @@ class Roles:
         if self._engine.leading.leads(name):
             return True
         await self._engine.readiness.wait()
+        if (champion := self._ranked_by(name)) != name:
+            await self._engine.leading.lead(champion)
         led = await self._engine.leading.lead(name)
         self.members.tell()
         return led
@@ -137,7 +155,8 @@ class Roles:
         self.members.tell()
         if len(self.members.living()) > 1:
             for model in self._engine.recovered():
-                await self._release(model.name)
+                if model.champion is None:  # a challenger goes with its champion
+                    await self._release(model.name)
         self.members.tell()
         await asyncio.sleep(_LINGER_SECONDS)
 
@@ -163,31 +182,67 @@ class Roles:
         return [replica.url for replica in self.members.others()]
 
     async def _look(self) -> None:
-        """Follow the models to stand by for, and release those that others should lead."""
+        """Take over what is to be led here, release what others should lead, and stand by.
+
+        What takes long is done beside: models whose leaders are gone wait for nothing.
+        """
         living = self.members.living()
-        leaders, standing_by, handed_over = _leaders(living), set[str](), 0
-        for name, leader in leaders.items():
-            order = [one.url for one in ranked(name, living)]
-            if self.is_here(leader):
-                if handed_over < _HANDED_OVER and _follows_closely(order[:1], name, leader, living):
-                    handed_over += 1
-                    await self._release(name)
-                continue
-            self._fleet.note_acknowledged(leader.leads[name].number, leader.leads[name].sequence)
-            if self._engine.leading.leads(name):  # the other one leads since a later term
-                await self._release(name)
-            if stands_by(self._url, name, leader, living):
-                standing_by.add(name)
-                if self._followed(name) < leader.leads[name].sequence:
-                    await self._engine.leading.follow(name)
+        leaders = _leaders(living)
+        standing_by = {
+            name
+            for name, leader in leaders.items()
+            if not self.is_here(leader)
+            and self._ranked_by(name) == name
+            and stands_by(self._url, name, leader, living)
+        }
         for name in set(self._engine.leading.followed) - standing_by:
             following = successor(name, living)
             if name in leaders:
                 self._engine.leading.unfollow(name)
             elif following is not None and self.is_here(following):
-                await self._take_over(name)  # its leader is gone, or has handed it over
+                # Its leader is gone, or has handed it over.
+                self._beside(name, self._take_over)
             elif self._url not in [one.url for one in ranked(name, living)][:2]:
                 self._engine.leading.unfollow(name)
+        for name, champion in self._fleet.catalogue.champions.items():
+            if self.leads(champion) and not self.leads(name):
+                self._beside(name, self._take_over)
+        await self._release_led_elsewhere(leaders, living)
+        for name in standing_by:
+            if self._followed(name) < leaders[name].leads[name].sequence:
+                self._beside(name, self._engine.leading.follow)
+
+    def _beside(self, name: str, work: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+        """Begin something for a model, unless the same is being done for it."""
+        key = work.__name__, name
+        if key not in self._tasks:
+            self._tasks[key] = asyncio.create_task(self._guarded(work, name))
+            self._tasks[key].add_done_callback(lambda _: self._tasks.pop(key))
+
+    async def _guarded(self, work: Callable[[str], Coroutine[Any, Any, None]], name: str) -> None:
+        try:
+            await work(name)
+        except Exception:  # the next look may succeed
+            logger.exception("model %s: its role here was not changed", name)
+
+    async def _release_led_elsewhere(
+        self, leaders: dict[str, Replica], living: list[Replica]
+    ) -> None:
+        """Release what others should lead, and what another one leads since a later term."""
+        handed_over = 0
+        for name, leader in leaders.items():
+            if not self.is_here(leader):
+                led = leader.leads[name]
+                self._fleet.note_acknowledged(led.number, led.sequence)
+                if self.leads(name):
+                    await self._release(name)
+                continue
+            if handed_over >= _HANDED_OVER or self._ranked_by(name) != name:
+                continue  # a challenger goes with its champion
+            first = [one.url for one in ranked(name, living)][:1]
+            if _follows_closely(first, name, leader, living):
+                handed_over += 1
+                await self._release(name)
 
     def _followed(self, name: str) -> int:
         return self._engine.leading.followed.get(name, -1)
@@ -227,6 +282,8 @@ class Roles:
     def stop(self) -> None:
         """Decide nothing more."""
         self._watching.cancel()
+        for task in list(self._tasks.values()):
+            task.cancel()
 
 
 def _leaders(living: list[Replica]) -> dict[str, Replica]:

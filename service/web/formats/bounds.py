@@ -39,6 +39,11 @@ class Bounds(NamedTuple):
         return min(self.values, self.rows)
 
 
+# Of the body that makes a model.
+SPEC_BYTES = 1 << 16
+SPEC_BOUNDS = Bounds(SPEC_BYTES, SPEC_BYTES)
+
+
 def bounds_of(settings: Settings) -> Bounds:
     """Return the bounds of a server's requests."""
     return Bounds(settings.request_values, max(settings.request_rows, settings.row_numbers))

@@ -13,14 +13,15 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.errors import NotLeader, NotReady, Refusal
 from service.replicas.membership import Membership
-from service.web.formats.body import respond
-from service.web.formats.wire import JSON
+from service.web.formats.body import read_body, respond
+from service.web.formats.bounds import SPEC_BOUNDS, SPEC_BYTES
+from service.web.formats.wire import JSON, format_of_body
 from service.web.layers.http_hop import MARK, HttpHop, Unreachable, listens
 from service.web.layers.kept_body import KeptBody, answered
 from service.web.layers.stream_relay import relay
@@ -64,11 +65,29 @@ class Forwarding:
             return
         name, body = parts[3], KeptBody(receive)
         try:
+            asked = await self._asked(name, scope, body)
             predicts = (parts[1], *parts[4:]) in _PREDICTIONS
             if not (predicts and await self._predict_here(name, scope, body, send)):
-                await self._answer(name, scope, body, send)
+                await self._answer(asked, scope, body, send)
         except Refusal as error:
             await self._refuse(error, scope["path"])(scope, receive, send)
+        except ClientDisconnect:
+            pass
+
+    async def _asked(self, name: str, scope: Scope, body: KeptBody) -> str:
+        """Return the model whose leader answers a call: of a challenger to be made its champion.
+
+        Raises TooLarge, Unreadable, UnsupportedFormat.
+        """
+        if scope["type"] != "http" or scope["method"] != "PUT" or scope["path"].count("/") > 3:
+            return name
+        request = Request(scope, body.receive)
+        content = await read_body(request, SPEC_BYTES)
+        body.begin_again()
+        body_format = format_of_body(request.headers.get("content-type") if content else None)
+        spec = body_format.decode(content, SPEC_BOUNDS) if content else {}
+        champion = spec.get("follows") if isinstance(spec, dict) else None
+        return champion if champion and isinstance(champion, str) else name
 
     async def _predict_here(self, name: str, scope: Scope, body: KeptBody, send: Send) -> bool:
         """Whether the view of a model that another replica leads has answered. Raises NotReady."""

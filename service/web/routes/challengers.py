@@ -43,6 +43,7 @@ def add_challengers(app: FastAPI, engine: Engine) -> None:
         together with the probability `level`: it may be watched, and acted on once zero is outside.
         """
         champion, prefix = engine.model(name), request.state.grant.prefix
+        await engine.lead_followers(champion)
         seen = [m for m in engine.followers(champion) if m.name.startswith(prefix)]
         return respond(request, JSON, scoreboard(champion, seen))
 
@@ -69,8 +70,10 @@ def add_challengers(app: FastAPI, engine: Engine) -> None:
         challenger = _read_promotion(body_format.decode(data, _BOUNDS))
         expected = read_if_match(request.headers.getlist("if-match"))
         request.state.grant.check_model(challenger)
-        pair = engine.model(name), engine.model(challenger)
-        promoted = await engine.orders.promote(*pair, expected)
+        champion = engine.model(name)
+        await engine.lead_followers(champion)
+        below = engine.challenger(champion, challenger)
+        promoted = await engine.orders.promote(champion, below, expected)
         return respond(request, body_format, promoted)
 
 

@@ -18,7 +18,7 @@ from service.errors import (
 from service.model.live import Model
 from service.settings import Settings
 from service.web.formats.body import read_body, respond
-from service.web.formats.bounds import Bounds
+from service.web.formats.bounds import SPEC_BOUNDS, SPEC_BYTES
 from service.web.formats.moments import read_if_match, read_min_sequence
 from service.web.formats.wire import JSON, format_of_body
 from service.web.openapi.operations import (
@@ -33,8 +33,6 @@ from service.web.openapi.operations import (
 from service.web.routes.creation import create
 
 # A spec is a few hundred bytes.
-_SPEC_BYTES = 1 << 16
-_BOUNDS = Bounds(_SPEC_BYTES, _SPEC_BYTES)
 
 
 def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
@@ -88,9 +86,9 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
 
         With `follows` it is a challenger: it learns what another model learns, from that one's log.
         """
-        data = await read_body(request, min(settings.body_bytes, _SPEC_BYTES))
+        data = await read_body(request, min(settings.body_bytes, SPEC_BYTES))
         body_format = format_of_body(request.headers.get("content-type") if data else None)
-        spec = body_format.decode(data, _BOUNDS) if data else {}
+        spec = body_format.decode(data, SPEC_BOUNDS) if data else {}
         created, new = await create(engine, request.state.grant, name, spec)
         return respond(request, body_format, created, 201 if new else 200)
 
@@ -103,9 +101,9 @@ def add_models(app: FastAPI, engine: Engine, settings: Settings) -> None:
     )
     async def delete_model(request: Request, name: str) -> Response:
         """Delete a model with everything that it learned."""
-        await engine.orders.delete(
-            engine.model(name), read_if_match(request.headers.getlist("if-match"))
-        )
+        model = engine.model(name)
+        await engine.lead_followers(model)  # which become independent
+        await engine.orders.delete(model, read_if_match(request.headers.getlist("if-match")))
         return Response(status_code=204)
 
 

@@ -1,13 +1,16 @@
 """Fleets of real replicas over real NATS servers."""
 
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from service.web.layers import forwarding
+from tests.service.fleet.trio import Trio, asked, wait_for
 from tests.service.nats import MISSING, NatsServers
 from tests.service.process import ServerProcess
+from tests.service.specs import PAPERS
 
 
 class Replica(ServerProcess):
@@ -47,3 +50,30 @@ def replica(servers: NatsServers, tmp_path: Path) -> Iterator[Callable[..., Repl
     yield start
     for one in started:
         one.close()
+
+
+@pytest.fixture(scope="module")
+def trio(servers: NatsServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trio]:
+    folder = tmp_path_factory.mktemp("replicas")
+    replicas = [Replica(folder / str(number), servers) for number in range(3)]
+    for one in replicas:
+        one.prelude = look_for_leaders_for_long
+        one.launch()
+    for one in replicas:
+        one.wait()
+    together = Trio(replicas)
+    for client in together.clients:
+        wait_for(lambda of=client: len(of.get("/v1/fleet").json()["replicas"]) == 3)  # type: ignore[misc]
+    yield together
+    for client in together.clients:
+        client.close()
+    for one in replicas:
+        one.close()
+
+
+@pytest.fixture
+def name(trio: Trio) -> str:
+    """A model, which was made through some replica."""
+    made = f"a..{uuid.uuid4().hex[:8]}"
+    asked(trio.clients[1], "PUT", f"/v1/models/{made}", json=PAPERS)
+    return made

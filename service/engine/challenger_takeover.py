@@ -1,0 +1,61 @@
+"""A challenger of a fleet, as the replica that leads its champion takes it over.
+
+Nobody stands by for it. It is what its newest snapshot or rollback has, and learns the rest from
+its champion's log once it is led, like a challenger after a restart.
+"""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
+
+from service.engine.recovery import bring_back
+from service.errors import NotLeader
+from service.model.learner import Learner
+from service.model.live import Model
+from service.spec.stored import read_stored_spec
+from service.storage.entries import CatalogueEntry, Entry, next_term
+from service.storage.interfaces import Journal, Storage
+
+# Its log may go on while it is read, by a leader who has not noticed yet that it is replaced.
+_ATTEMPTS = 5
+
+
+class TakenOver(NamedTuple):
+    """A challenger whose term has begun. own: entries of its own log that are not applied yet."""
+
+    learner: Learner
+    own: list[Entry]
+
+
+def take_over(entry: CatalogueEntry, storage: Storage) -> TakenOver:
+    """Bring a challenger back, and begin a term in its log.
+
+    entry: its entry in the catalogue. It is broken where it cannot be read. Raises NotLeader,
+    StorageFailed, StartupError, OSError.
+    """
+    journal, spec = storage.journal, read_stored_spec(entry.spec)
+    for _ in range(_ATTEMPTS):
+        journal.reread(entry.number)
+        learner = Learner(Model(entry.number, entry.name, spec), entry.epoch)
+        bring_back(learner, storage, products_as_set, no_check, entry.follows)
+        blocks = journal.blocks(entry.number, learner.sequence)
+        own = [] if learner.model.broken else [one for block in blocks for one in block]
+        term = next_term(journal.epoch_since(entry.number, 0) or learner.epoch)
+        try:
+            journal.append_epoch(entry.number, learner.sequence, term)
+        except NotLeader:
+            continue
+        learner.epoch = term
+        return TakenOver(learner, own)
+    raise NotLeader(f"the log of model {entry.name!r} goes on; try again")
+
+
+def products_as_set(_: int) -> AbstractContextManager[None]:
+    """Return a context that changes nothing: replicas compute with one thread anyway."""
+    return nullcontext()
+
+
+def no_check(_: Learner, __: Journal) -> None:
+    """Check nothing: what is missing may have been written since. A term begins with a check.
+
+    A challenger has it in its champion's log, whose term has begun.
+    """
