@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,30 +20,8 @@ from service.model.live import Model
 from service.samples.record import from_record
 from service.spec.stored import read_stored_spec
 from service.storage.entries import CatalogueEntry
-
-Decisions = Any
-
-
-class Sent(NamedTuple):
-    """A request of samples, and its final answer: 200, or that the outcome is unknown.
-
-    sequence, epoch: None without an answer of 200.
-    """
-
-    model: str
-    key: str | None
-    samples: tuple[float, ...]
-    sequence: int | None
-    epoch: str | None
-
-
-class Read(NamedTuple):
-    """An answered prediction of the probe."""
-
-    model: str
-    sequence: int
-    epoch: str
-    decision: Decisions
+from tests.hard.fleet_clients import PROBE, Clients, Read, Sent
+from tests.hard.fleet_pairs import check_pair
 
 
 class Findings(NamedTuple):
@@ -53,19 +31,29 @@ class Findings(NamedTuple):
     faults: list[str]
 
 
-def check(
-    servers: Sequence[str], folder: Path, sent: list[Sent], read: list[Read], probe: Any
-) -> Findings:
+def check(servers: Sequence[str], folder: Path, clients: Clients) -> Findings:
     """Compare a fleet's log with the answers of its clients."""
+    sent, read = clients.sent, clients.read
     fleet = open_fleet(connect(servers, 1 << 30, 1 << 30), folder)
     faults, figures = list[str](), Counter[str]()
     try:
-        for model in fleet.storage.catalogue.models():
+        models = fleet.storage.catalogue.models()
+        pairs = {one.follows: one for one in models if one.follows is not None}
+        for model in models:
+            if model.follows is not None:
+                continue
             of_model = [one for one in sent if one.model == model.name]
             log = _Log(fleet, model)
             faults += log.faults + _lost_or_twice(model.name, log, of_model)
             reads = [one for one in read if one.model == model.name]
-            faults += _other_bits(fleet, model, log, reads, probe)
+            if model.number in pairs:
+                below = pairs[model.number]
+                found, exchanges = check_pair(fleet, model, below, read, clients.promoted, PROBE)
+                faults += found
+                figures["exchanges in the log"] += exchanges
+                reads += [one for one in read if one.model == below.name]
+            else:
+                faults += _other_bits(fleet, model, log, reads)
             figures["samples in the log"] += len(log.samples)
             figures["terms"] += len(log.terms)
             figures["samples acknowledged"] += sum(len(o.samples) for o in of_model if o.sequence)
@@ -100,6 +88,8 @@ class _Log:
                     self.faults.append(f"{name}: entry {row.sequence} follows {len(self.samples)}")
                 rows = np.asarray(from_record(row.record).X)
                 self.samples += rows[:, 0].tolist()
+            elif row.kind == "rollback":
+                self.terms.append((row.sequence, str(json.loads(row.record)["epoch"])))
             elif row.kind == "epoch":
                 if row.sequence != len(self.samples):
                     self.faults.append(f"{name}: a term at {row.sequence} of {len(self.samples)}")
@@ -137,9 +127,7 @@ def _lost_or_twice(name: str, log: _Log, sent: list[Sent]) -> list[str]:
     return faults
 
 
-def _other_bits(
-    fleet: Fleet, model: CatalogueEntry, log: _Log, reads: list[Read], probe: Any
-) -> list[str]:
+def _other_bits(fleet: Fleet, model: CatalogueEntry, log: _Log, reads: list[Read]) -> list[str]:
     """Predictions that the log's prefix of their sequence does not make."""
     by_sequence = defaultdict[int, list[Read]](list)
     for one in reads:
@@ -152,7 +140,7 @@ def _other_bits(
             learner.publish()
             published = learner.model.published
             head = learner.model.spec.serve
-            made = published.predict(head, published.matrix(np.asarray(probe)))
+            made = published.predict(head, published.matrix(np.asarray(PROBE)))
             if np.asarray(made.decision).tolist() != one.decision:
                 faults.append(f"{model.name}: other predictions at {one.sequence}")
             if one.epoch not in log.epochs_at(one.sequence):

@@ -4,16 +4,44 @@ import itertools
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 
-from tests.hard.fleet_check import Read, Sent
-
 PROBE = [[0.5, float(i), float(i % 3)] for i in range(8)]
 _PATIENCE_SECONDS, _ANSWER_SECONDS = 120.0, 30.0
+
+
+class Sent(NamedTuple):
+    """A request of samples, and its final answer: 200, or that the outcome is unknown.
+
+    sequence, epoch: None without an answer of 200.
+    """
+
+    model: str
+    key: str | None
+    samples: tuple[float, ...]
+    sequence: int | None
+    epoch: str | None
+
+
+class Read(NamedTuple):
+    """An answered prediction of the probe."""
+
+    model: str
+    sequence: int
+    epoch: str
+    decision: Any
+
+
+class Promoted(NamedTuple):
+    """An answered promotion: the champion, and where and as what it goes on."""
+
+    model: str
+    sequence: int
+    epoch: str
 
 
 class Longest(NamedTuple):
@@ -25,10 +53,16 @@ class Longest(NamedTuple):
 
 
 class Clients:
-    """Threads that learn and predict through any replica, and keep the answers."""
+    """Threads that learn, predict and promote through any replica, and keep the answers.
 
-    def __init__(self, urls: Sequence[str], models: Sequence[str], seed: int) -> None:
-        self.sent, self.read = list[Sent](), list[Read]()
+    challengers: the models that follow others, with these.
+    """
+
+    def __init__(
+        self, urls: Sequence[str], models: Sequence[str], challengers: Mapping[str, str], seed: int
+    ) -> None:
+        self.sent, self.read, self.promoted = list[Sent](), list[Read](), list[Promoted]()
+        self._champions = challengers
         self.statuses = Counter[int]()
         self.longest = Longest(0.0, 0.0, [])
         self.failures = list[str]()
@@ -36,7 +70,8 @@ class Clients:
         self._numbers = itertools.count(1)
         self._ended = threading.Event()
         jobs = [(self._learn, model, n) for model in models for n in range(2)]
-        jobs += [(self._predict, model, 9) for model in models]
+        jobs += [(self._predict, model, 9) for model in (*models, *challengers)]
+        jobs += [(self._promote, model, 8) for model in challengers]
         self._threads = [threading.Thread(target=self._guarded, args=job) for job in jobs]
 
     def begin(self) -> None:
@@ -102,6 +137,21 @@ class Clients:
                     return None
             time.sleep(0.05)
         raise TimeoutError(f"no answer within {_PATIENCE_SECONDS} s: {told[-5:]}")
+
+    def _promote(self, model: str, random: Random) -> None:
+        """Exchange a challenger and its champion now and then."""
+        champion = self._champions[model]
+        while not self._ended.wait(random.uniform(0.5, 5.0)):
+            url = f"{random.choice(self._urls)}/v1/models/{champion}/promote"
+            try:
+                answer = httpx.post(url, json={"model": model}, timeout=_ANSWER_SECONDS)
+            except httpx.TransportError:
+                continue
+            if answer.status_code == 200:
+                told = answer.json()
+                self.promoted.append(Promoted(champion, told["sequence"], told["epoch"]))
+            elif answer.status_code not in (502, 503, 504):
+                self.failures.append(f"{url}: {answer.text}")
 
     def _predict(self, model: str, random: Random) -> None:
         while not self._ended.is_set():

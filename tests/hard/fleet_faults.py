@@ -23,6 +23,7 @@ from tests.service.process import ServerProcess
 _PATIENCE_SECONDS = 60.0
 # What the logs may grow by where their bound is set to what they have.
 _ROOM_BYTES = 1 << 16
+_LOGS = sorted({log_of(number)[0] for number in range(8)})
 
 
 class Parts:
@@ -57,6 +58,16 @@ class Parts:
         if self.balancer is not None:
             self.balancer.start()
         return self
+
+    def keep_logs(self) -> None:
+        """Let no log be purged: the checker reads all of them in the end."""
+        nats = NatsConnection(self.nats.addresses, "faults")
+        try:
+            for name in _LOGS:
+                config = _called(nats, f"STREAM.INFO.{name}", {})["config"]
+                _called(nats, f"STREAM.UPDATE.{name}", {**config, "deny_purge": True})
+        finally:
+            nats.close()
 
     def leader(self, model: str) -> ServerProcess | None:
         """The replica that leads a model, as the first says that answers; None if nobody does."""
@@ -208,11 +219,10 @@ class Faults:
 
     def _fill_log(self) -> None:
         """Let all logs have no more room for a while."""
-        names = {log_of(number)[0] for number in range(8)}
         with ExitStack() as stack:
             nats = NatsConnection(self._parts.nats.addresses, "faults")
             stack.callback(nats.close)
-            for name in names:
+            for name in _LOGS:
                 stack.enter_context(_without_room(nats, name))
             self._pause()
 

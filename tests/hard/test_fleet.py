@@ -32,26 +32,28 @@ SEED = int(os.environ.get("HARD_SEED", "20260101"))
 FAULTS = int(os.environ.get("FLEET_FAULTS", "75"))
 MODELS = ["first", "second", "a..third"]
 SPEC = PAPERS | {"working_set": {"max_size": 300}, "asset": None}
+OTHER = PAPERS | {"working_set": {"max_size": 100, "C": 3.0}, "asset": None}
+CHALLENGERS = {"first-b": "first", "b..third": "a..third"}
 
 
 @pytest.fixture
 def parts(tmp_path: Path) -> Iterator[Parts]:
-    # No snapshot comes by itself: the log is whole in the end.
     fleet = Parts(tmp_path, 3)
     try:
-        yield fleet.start()
+        fleet.start()
+        fleet.keep_logs()
+        yield fleet
     finally:
         fleet.close()
 
 
 def test_a_fleet_keeps_its_word(parts: Parts, tmp_path: Path, report: Report) -> None:
-    for model in MODELS:
-        deadline = time.monotonic() + 30
-        url = f"{parts.urls[0]}/v1/models/{model}"
-        while httpx.put(url, json=SPEC).status_code not in (200, 201):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-    clients = Clients(parts.urls, MODELS, SEED)
+    specs = dict.fromkeys(MODELS, SPEC)
+    specs |= {model: OTHER | {"follows": champion} for model, champion in CHALLENGERS.items()}
+    for number, (model, spec) in enumerate(specs.items()):
+        url = f"{parts.urls[number % len(parts.urls)]}/v1/models/{model}"
+        found(lambda to=url, body=spec: httpx.put(to, json=body, timeout=30).is_success)  # type: ignore[misc]
+    clients = Clients(parts.urls, MODELS, CHALLENGERS, SEED)
     faults = Faults(parts, MODELS, Random(SEED))
     began = time.monotonic()
     clients.begin()
@@ -61,12 +63,13 @@ def test_a_fleet_keeps_its_word(parts: Parts, tmp_path: Path, report: Report) ->
     finally:
         clients.end()
     longest = clients.longest
-    findings = check(parts.nats.addresses, tmp_path, clients.sent, clients.read, PROBE)
+    findings = check(parts.nats.addresses, tmp_path, clients)
     report(
         seconds=round(time.monotonic() - began),
         killed=faults.kills,
         **faults.counts,
         **findings.figures,
+        promotions_acknowledged=len(clients.promoted),
         longest_seconds=round(longest.seconds, 1),
         longest_while=faults.between(longest.began, longest.began + longest.seconds),
         longest_refused=longest.refused,
@@ -75,6 +78,7 @@ def test_a_fleet_keeps_its_word(parts: Parts, tmp_path: Path, report: Report) ->
     assert clients.failures == []
     assert findings.faults == []
     assert findings.figures["samples acknowledged"] > 100
+    assert clients.promoted
 
 
 def test_a_replica_that_was_away_for_long_goes_on_from_a_snapshot(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from random import Random
 import httpx
 import pytest
 
-from tests.service.fleet.test_replicas import wait_for
+from tests.service.fleet.trio import wait_for
 from tests.service.nats import MISSING
 from tests.service.specs import PAPERS
 
@@ -18,17 +18,20 @@ if MISSING:
     pytest.skip(MISSING, allow_module_level=True)
 
 from tests.hard.fleet_check import check
-from tests.hard.fleet_clients import PROBE, Clients
+from tests.hard.fleet_clients import Clients
 from tests.hard.fleet_faults import Faults, Parts
 
 MODELS = ["first", "second"]
+CHALLENGER = {"first-b": "first"}
 
 
 @pytest.fixture
 def parts(tmp_path: Path) -> Iterator[Parts]:
     fleet = Parts(tmp_path, 1)
     try:
-        yield fleet.start()
+        fleet.start()
+        fleet.keep_logs()
+        yield fleet
     finally:
         fleet.close()
 
@@ -36,10 +39,11 @@ def parts(tmp_path: Path) -> Iterator[Parts]:
 def test_of_a_fleet_whose_leader_is_killed_and_cut_off_nothing_is_lost(
     parts: Parts, tmp_path: Path
 ):
-    for model in MODELS:
+    specs = dict.fromkeys(MODELS, PAPERS) | {"first-b": PAPERS | {"follows": "first", "seed": 7}}
+    for model, spec in specs.items():
         url = f"{parts.urls[0]}/v1/models/{model}"
-        wait_for(lambda at=url: httpx.put(at, json=PAPERS).is_success)  # type: ignore[misc]
-    clients = Clients(parts.urls, MODELS, 0)
+        wait_for(lambda at=url, of=spec: httpx.put(at, json=of).is_success)  # type: ignore[misc]
+    clients = Clients(parts.urls, MODELS, CHALLENGER, 0)
     faults = Faults(parts, MODELS, Random(0), hurry=10.0)
     clients.begin()
     try:
@@ -47,7 +51,7 @@ def test_of_a_fleet_whose_leader_is_killed_and_cut_off_nothing_is_lost(
             faults.let(kind)
     finally:
         clients.end()
-    found = check(parts.nats.addresses, tmp_path, clients.sent, clients.read, PROBE)
+    found = check(parts.nats.addresses, tmp_path, clients)
     assert clients.failures == []
     assert found.faults == []
     assert found.figures["samples acknowledged"] > 0
