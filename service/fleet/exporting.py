@@ -2,7 +2,8 @@
 
     snapshots are copied -> the log is read to its end -> rows are written
 
-The models may learn meanwhile; each is copied as it was when its log was read. Times are those of
+The models may learn meanwhile; each is copied as it was when its log was read. Those that follow
+another one are copied after it, without what they have learned or become since. Times are those of
 the fleet, so that a backup can be restored to one of them.
 """
 
@@ -13,7 +14,7 @@ from contextlib import closing
 from datetime import datetime
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from service.access.key_file import KeyFile
 from service.access.keys import ApiKeys
@@ -24,7 +25,7 @@ from service.fleet.model_log import ModelLog
 from service.fleet.opening import Fleet
 from service.storage.backup import finish
 from service.storage.data_directory import journal_path, open_storage, owned, snapshots_path
-from service.storage.entries import CatalogueEntry
+from service.storage.entries import CatalogueEntry, Rollback
 from service.storage.reach import Reach, check_empty, reaches_of
 from service.storage.snapshot_files import SnapshotFiles
 from service.storage.snapshot_format import DamagedSnapshot
@@ -47,8 +48,13 @@ def export_models(fleet: Fleet, data: Path) -> Iterator[Moved]:
         raise MovingError(f"{data} is not empty; name a directory that does not exist yet")
     with owned(data), closing(SqliteFile(journal_path(data))) as file:
         catalogue, files = SqliteCatalogue(file), SnapshotFiles(snapshots_path(data), kept=1 << 20)
-        for model, made in fleet.catalogue.made():
-            yield _export(model, _milliseconds(made), fleet, file, catalogue, files)
+        copy = _Copy(fleet, file, catalogue, files)
+        there = [(model, _milliseconds(made)) for model, made in fleet.catalogue.made()]
+        numbers = {model.number for model, _ in there}
+        for model, made in there:
+            if model.follows not in numbers:
+                following = [one for one in there if one[0].follows == model.number]
+                yield from _export_together(copy, (model, made), following)
 
 
 def back_up(fleet: Fleet, keys: ApiKeys, to: Path) -> list[Reach]:
@@ -70,37 +76,89 @@ def back_up(fleet: Fleet, keys: ApiKeys, to: Path) -> list[Reach]:
     return reaches
 
 
-def _export(
-    model: CatalogueEntry,
-    made: int,
-    fleet: Fleet,
-    file: SqliteFile,
-    catalogue: SqliteCatalogue,
-    files: SnapshotFiles,
-) -> Moved:
+class _Copy(NamedTuple):
+    """What is copied from, and into."""
+
+    fleet: Fleet
+    file: SqliteFile
+    catalogue: SqliteCatalogue
+    files: SnapshotFiles
+
+
+class _Copied(NamedTuple):
+    """A copied model: its number there, from where to where its log goes, and its rollbacks."""
+
+    number: int
+    begin: int | None
+    end: int
+    rollbacks: list[Rollback]
+
+
+_Made = tuple[CatalogueEntry, int]
+
+
+def _export_together(copy: _Copy, champion: _Made, following: list[_Made]) -> list[Moved]:
+    """Copy a model and those that follow it. Raises MovingError, StartupError, StorageFailed."""
     for _ in range(_ATTEMPTS):
-        with catalogue.creating(model.name, model.spec, model.epoch, made=made) as number:
-            bases = [0, *_copy_snapshots(model, fleet, files, number)]
-            fleet.storage.journal.reread(model.number)
-            log = fleet.logs.of(model.number)
-            log.chain.read_all()
-            bases += _copy_pinned(model, fleet, files, number)
-            begin = log.index.begin()
-            whole = begin is None or any(begin <= base for base in bases)
-            if whole:
-                _write(file, number, log)
-                return Moved(model.name, max(log.index.end, *bases))
-        catalogue.delete(number)
-        files.delete(number)
-    raise MovingError(f"model {model.name!r} learns faster than it can be copied; try again")
+        above = _export(copy, *champion)
+        if above is None:
+            continue
+        copied = {champion[0].name: above}
+        for model, made in following:
+            if (below := _export(copy, model, made, above)) is not None:
+                copied[model.name] = below
+        if len(copied) > len(following):
+            return [Moved(name, one.end) for name, one in copied.items()]
+        for one in copied.values():
+            copy.catalogue.delete(one.number)
+            copy.files.delete(one.number)
+    raise MovingError(f"model {champion[0].name!r} learns faster than it can be copied; try again")
+
+
+def _export(
+    copy: _Copy, model: CatalogueEntry, made: int, above: _Copied | None = None
+) -> _Copied | None:
+    """Copy a model; None if it has to be copied again, because its log was purged meanwhile.
+
+    above: what was copied of the model that it follows.
+    """
+    fleet, files = copy.fleet, copy.files
+    until = None if above is None else above.end
+    follows = None if above is None else above.number
+    with copy.catalogue.creating(model.name, model.spec, model.epoch, follows, made) as number:
+        bases = [*_copy_snapshots(model, fleet, files, number, until)]
+        bases += [0] if above is None else []
+        fleet.storage.journal.reread(model.number)
+        log = fleet.logs.of(model.number)
+        log.chain.read_all()
+        bases += _copy_pinned(model, fleet, files, number, until)
+        rollbacks = log.index.rollbacks()
+        begin = log.index.begin() if above is None else above.begin
+        exchanged = above is not None and _exchanged_since(above, rollbacks)
+        if not exchanged and any(begin is None or begin <= base for base in bases):
+            _write(copy.file, number, log, until)
+            end = max(log.index.end if above is None else 0, *bases)
+            return _Copied(number, begin, end, rollbacks)
+    copy.catalogue.delete(number)
+    files.delete(number)
+    return None
+
+
+def _exchanged_since(above: _Copied, rollbacks: list[Rollback]) -> bool:
+    """Whether a model has changed places with the one that it follows after that was copied."""
+    known = {one.description["at"] for one in above.rollbacks}
+    exchanges = [one.description["at"] for one in rollbacks if "of" in one.description]
+    return any(at >= above.end and at not in known for at in exchanges)
 
 
 def _copy_snapshots(
-    model: CatalogueEntry, fleet: Fleet, files: SnapshotFiles, number: int
+    model: CatalogueEntry, fleet: Fleet, files: SnapshotFiles, number: int, until: int | None
 ) -> Iterator[int]:
-    """Copy the snapshots that are not damaged; return their sequences."""
+    """Copy the snapshots up to a sequence that are not damaged; return their sequences."""
     snapshots = fleet.storage.snapshots
     for sequence in snapshots.sequences(model.number):
+        if until is not None and sequence > until:
+            continue
         try:
             files.save(number, snapshots.load(model.number, sequence))
         except DamagedSnapshot:  # or one that was deleted meanwhile
@@ -112,10 +170,12 @@ def _copy_snapshots(
 
 
 def _copy_pinned(
-    model: CatalogueEntry, fleet: Fleet, files: SnapshotFiles, number: int
+    model: CatalogueEntry, fleet: Fleet, files: SnapshotFiles, number: int, until: int | None
 ) -> Iterator[int]:
-    """Copy the snapshots that rollbacks restored; return their sequences."""
+    """Copy the snapshots that rollbacks up to a sequence restored; return their sequences."""
     for rollback in fleet.storage.journal.rollbacks(model.number):
+        if until is not None and rollback.description["at"] > until:
+            continue
         try:
             content = fleet.snapshots.pinned_content(model.number, rollback.digest)
         except DamagedSnapshot as error:
@@ -128,10 +188,14 @@ def _milliseconds(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
-def _write(file: SqliteFile, number: int, log: ModelLog) -> None:
-    """Write a log's rows, in the transaction that creates the model."""
+def _write(file: SqliteFile, number: int, log: ModelLog, until: int | None) -> None:
+    """Write a log's rows up to a sequence, in the transaction that creates the model."""
     rows = [
-        *_event_and_entry_rows(number, log),
+        *(
+            row
+            for row in _event_and_entry_rows(number, log)
+            if until is None or row.sequence <= until
+        ),
         *(row for key in log.index.keys.values() for row in _key_rows(number, log, key)),
     ]
     for start in range(0, len(rows), _ROWS):

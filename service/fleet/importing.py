@@ -1,6 +1,7 @@
 """Copies models from a data directory into a fleet, with logs, sequences, keys and snapshots.
 
-Both have the same rows. A model exists in the fleet once all of it has been copied.
+Both have the same rows. A model exists in the fleet once all of it has been copied. Models that
+follow others come after these, which are older.
 """
 
 import json
@@ -61,9 +62,14 @@ def import_models(data: Path, fleet: Fleet, keys: ApiKeys) -> Iterator[Moved]:
         ):
             models = source.catalogue.models()
             _check_names(models, fleet)
+            numbers = dict[int, int]()  # in the fleet, by those in the directory
             for model in models:
+                follows = None if model.follows is None else numbers.get(model.follows)
                 try:
-                    yield _import(model, data, source, file, fleet)
+                    numbers[model.number], moved = _import(
+                        model, follows, data, source, file, fleet
+                    )
+                    yield moved
                 except (DamagedSnapshot, OSError) as error:
                     raise MovingError(
                         f"model {model.name!r} is not moved: {error}; start `wolfstream serve` on "
@@ -74,11 +80,6 @@ def import_models(data: Path, fleet: Fleet, keys: ApiKeys) -> Iterator[Moved]:
 
 def _check_names(models: Sequence[CatalogueEntry], fleet: Fleet) -> None:
     taken = {there.name for there in fleet.storage.catalogue.models()}
-    following = [model.name for model in models if model.follows is not None]
-    if following:
-        raise MovingError(
-            f"models that follow others cannot be moved: delete {', '.join(following[:10])}"
-        )
     both = [model.name for model in models if model.name in taken]
     if both:
         raise MovingError(
@@ -88,11 +89,18 @@ def _check_names(models: Sequence[CatalogueEntry], fleet: Fleet) -> None:
 
 
 def _import(
-    model: CatalogueEntry, data: Path, source: Storage, file: SqliteFile, fleet: Fleet
-) -> Moved:
+    model: CatalogueEntry,
+    follows: int | None,
+    data: Path,
+    source: Storage,
+    file: SqliteFile,
+    fleet: Fleet,
+) -> tuple[int, Moved]:
+    """Copy one model. follows: the number in the fleet of the model that it follows, if any."""
     storage, end = fleet.storage, source.journal.end(model.number)
     snapshots = SnapshotFiles(snapshots_path(data))
-    with storage.catalogue.creating(model.name, model.spec, model.epoch) as number:
+    creating = storage.catalogue.creating(model.name, model.spec, model.epoch, follows)
+    with creating as number:
         for sequence in reversed(snapshots.sequences(model.number)):
             storage.snapshots.save(number, snapshots.load(model.number, sequence))
             end = max(end, sequence)
@@ -101,7 +109,7 @@ def _import(
             storage.snapshots.pin(number, content)
         for rows in _commits(_rows(model, file)):
             fleet.logs.of(number).store_event(rows)
-    return Moved(model.name, end)
+    return number, Moved(model.name, end)
 
 
 def _rows(model: CatalogueEntry, file: SqliteFile) -> Iterator[LogRow]:

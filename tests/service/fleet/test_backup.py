@@ -15,7 +15,7 @@ from service.access.keys import add_key
 from service.cli.main import main
 from tests.service.fleet.conftest import Replica
 from tests.service.fleet.test_one_replica import call
-from tests.service.fleet.test_replicas import wait_for
+from tests.service.fleet.trio import wait_for
 from tests.service.nats import MISSING, NatsServers
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from service.cli.main import main
 from service.storage.high_water import HighWater
 from tests.service.fleet.conftest import Replica
-from tests.service.fleet.test_replicas import wait_for
+from tests.service.fleet.trio import wait_for
 from tests.service.nats import NatsServers
 from tests.service.process import ServerProcess
 from tests.service.specs import PAPERS
@@ -149,6 +149,60 @@ def test_a_fleet_is_copied_into_a_directory_on_which_a_server_runs(
         assert (after["decision"], after["sequence"]) == (before["decision"], 87)
         again = call(f"{url}/samples", json={"x": X, "y": Y}, headers=key)
         assert (again["sequence"], again["results"]) == (40, first["results"])
+    finally:
+        embedded.close()
+
+
+def make_pair(url: str) -> None:
+    """Make a champion and its challenger, which have changed places and learned since."""
+    call(url, "PUT", json=PAPERS)
+    call(f"{url}-b", "PUT", json=PAPERS | {"follows": url.rpartition("/")[2], "seed": 7})
+    for y in (Y, Y[::-1]):
+        call(f"{url}/samples", json={"x": X, "y": y})
+    call(f"{url}/promote", json={"model": f"{url.rpartition('/')[2]}-b"})
+    call(f"{url}/samples", json={"x": X[:7], "y": Y[:7]})
+
+
+def told_by_pair(url: str, sequence: int) -> list[Any]:
+    """The predictions of a champion and its challenger of a sequence."""
+    asked = f"min_sequence={sequence}"
+    answers = [call(f"{at}/predict?{asked}", json={"x": X}) for at in (url, f"{url}-b")]
+    assert [answer["sequence"] for answer in answers] == [sequence] * 2
+    return [answer["decision"] for answer in answers]
+
+
+def test_a_challenger_is_brought_in_with_its_champion(
+    replica: Replica, servers: NatsServers, tmp_path: Path
+):
+    embedded = ServerProcess(tmp_path / "embedded").start()
+    try:
+        make_pair(f"{embedded.url}/v1/models/in")
+        before = told_by_pair(f"{embedded.url}/v1/models/in", 87)
+    finally:
+        embedded.kill()
+    moving = ["fleet", "import", str(embedded.data), "--fleet", ",".join(servers.addresses)]
+    told = CliRunner().invoke(main, moving)
+    assert told.exit_code == 0, told.output
+    url = f"{replica.url}/v1/models/in"
+    assert told_by_pair(url, 87) == before
+    call(f"{url}/samples", json={"x": X, "y": Y})
+    told_by_pair(url, 127)
+
+
+def test_a_challenger_is_copied_with_its_champion(
+    replica: Replica, servers: NatsServers, tmp_path: Path
+):
+    make_pair(f"{replica.url}/v1/models/out")
+    before = told_by_pair(f"{replica.url}/v1/models/out", 87)
+    copying = ["fleet", "export", str(tmp_path / "out"), "--fleet", ",".join(servers.addresses)]
+    told = CliRunner().invoke(main, copying)
+    assert told.exit_code == 0, told.output
+    embedded = ServerProcess(tmp_path / "out").start()
+    try:
+        url = f"{embedded.url}/v1/models/out"
+        assert told_by_pair(url, 87) == before
+        call(f"{url}/samples", json={"x": X, "y": Y})
+        told_by_pair(url, 127)
     finally:
         embedded.close()
 
