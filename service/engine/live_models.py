@@ -77,16 +77,17 @@ class LiveModels:
         """Return the learners of those that follow a model, oldest first."""
         return [one for one in self.learners() if one.model.champion is champion]
 
-    def needed_after(self, champion: Model) -> int | None:
+    def needed_after(self, champion: Model, snapshots: int) -> int | None:
         """The sequence after which a model's log is kept for those that follow it, if any do.
 
-        It is that of the older of a follower's two newest snapshots: recovery may fall back on it.
+        It is that of the oldest of so many newest snapshots of a follower, on which recovery may
+        fall back.
         Those in the catalogue count, as a new leader of a fleet has none of them yet. Raises
         StartupError.
         """
         there = self._storage.catalogue.models()
         following = [found.number for found in there if found.follows == champion.id]
-        kept = [self._storage.snapshots.sequences(number)[:2] for number in following]
+        kept = [self._storage.snapshots.sequences(number)[:snapshots] for number in following]
         return min((min(sequences, default=0) for sequences in kept), default=None)
 
     def recover(

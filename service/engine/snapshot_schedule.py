@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from weakref import WeakKeyDictionary
 
 from service.diagnostics.metrics import Metrics
 from service.engine.commits import Commits
@@ -47,6 +48,8 @@ class SnapshotSchedule:
         self._saving: dict[Model, Future[int]] = {}
         # The models among them whose logs are full.
         self._full: set[Model] = set()
+        # The sequences of the last snapshots that were read back for want of room.
+        self._read_back: WeakKeyDictionary[Model, int] = WeakKeyDictionary()
 
     def start_if_due(self, learner: Learner) -> None:
         """Start a snapshot if enough has been learned since the last one."""
@@ -62,13 +65,14 @@ class SnapshotSchedule:
     def make_room(self, learner: Learner) -> None:
         """Start a snapshot of a model whose log takes no samples, once for each of its ends.
 
-        All of its log is dropped then, once the snapshot has been read back.
+        All of its log is dropped then, once the snapshot has been read back, but for what those
+        that follow it have not learned yet; of these snapshots are made, too.
         """
         self.finish()
-        model = learner.model
-        begun = max(model.snapshot_sequence, learner.snapshot_attempt)
-        if learner.sequence > begun and model not in self._saving:
-            self._start(learner, full=True)
+        for one in (learner, *self._models.followers(learner.model)):
+            begun = max(one.model.snapshot_sequence, one.snapshot_attempt)
+            if one.sequence > begun and one.model not in self._saving:
+                self._start(one, full=True)
 
     def start(self, model: Model) -> tuple[int, "Future[int]"]:
         """Start a snapshot now; return its sequence, and a future that is done when it is saved.
@@ -137,9 +141,12 @@ class SnapshotSchedule:
             self._snapshots.load(model, state.plain["sequence"])
         return left
 
-    def _superfluous(self, model: Model, up_to: int) -> int:
-        """Return the sequence up to which neither a model nor its challengers need its log."""
-        needed = self._models.needed_after(model)
+    def _superfluous(self, model: Model, up_to: int, snapshots: int = 2) -> int:
+        """Return the sequence up to which neither a model nor its challengers need its log.
+
+        snapshots: how many of the newest ones of a challenger are to have what follows them.
+        """
+        needed = self._models.needed_after(model, snapshots)
         losses = self._models.learner(model).losses
         if needed is None:
             return up_to
@@ -164,7 +171,7 @@ class SnapshotSchedule:
             known = [sequence for sequence in older if sequence <= model.snapshot_sequence]
             model.note_snapshot(newest, self._snapshots.written(model.id, newest))
             if full:
-                self._journal.drop(model.id, self._superfluous(model, newest))
+                self._drop_all(model, newest)
             elif known:
                 self._journal.drop(model.id, self._superfluous(model, known[0]))
             if left:
@@ -173,6 +180,15 @@ class SnapshotSchedule:
         except Exception as error:  # whatever numpy and zipfile raise under low memory, too
             self._metrics.snapshots_failed += 1
             logger.error("model %s: no snapshot: %r; the journal is kept", model.name, error)
+
+    def _drop_all(self, model: Model, saved: int) -> None:
+        """Drop what a snapshot that was read back makes superfluous, of a log that is full."""
+        self._read_back[model] = saved
+        self._journal.drop(model.id, self._superfluous(model, saved, snapshots=1))
+        champion = model.champion
+        if champion is not None and champion in self._read_back:
+            up_to = self._superfluous(champion, self._read_back[champion], snapshots=1)
+            self._journal.drop(champion.id, up_to)
 
 
 def _checkpoint(learner: Learner) -> Entry:
