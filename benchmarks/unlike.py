@@ -1,27 +1,31 @@
 """The default model on streams that are unlike each other, beside common learners of River.
 
-    python -m benchmarks.unlike [--streams A,B] [--seeds 1,2] [--seconds 120]
+    python -m benchmarks.unlike [--streams A,B] [--learners A,B] [--seeds 1,2] [--seconds 120]
 
 Each sample is predicted, then learned: by spec {} in blocks of 64, by River's learners one by one,
-with their defaults behind a StandardScaler and, of texts, a OneHotEncoder where they are linear.
+with their defaults, behind a StandardScaler and, of texts, a OneHotEncoder unless they are trees.
 Right in %, of classes that are not balanced Cohen's kappa in %, of regression the mean absolute
-error. A learner that takes more than the seconds is left out. It needs River (`make .venv/peers`).
+error. A learner that takes more than the seconds of processor time is left out. Results are kept
+in a file, and what is there is not run again. It needs River (`make .venv/peers`).
 """
 
 import argparse
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
-from river import compose, forest, linear_model, preprocessing, tree
+from river import compose, forest, linear_model, naive_bayes, neighbors, preprocessing, tree
 from sklearn.metrics import cohen_kappa_score
 
+from benchmarks import unlike_changes, unlike_streams, unlike_tables
 from benchmarks.machine import machine_line
 from benchmarks.streams_learners import majority, running_mean
-from benchmarks.unlike_streams import STREAMS, Unlike
+from benchmarks.unlike_streams import Unlike
 from service.model.learner import Learner
 from service.model.live import Model
 from service.samples.validation import Samples
@@ -29,6 +33,7 @@ from service.spec.model import read_spec
 from solver.prepare.named_rows import named_values
 
 BLOCK = 64
+STREAMS = unlike_streams.STREAMS | unlike_changes.STREAMS | unlike_tables.STREAMS
 Predicted = Sequence[Any] | NDArray[Any]
 
 
@@ -52,6 +57,8 @@ def of_river(make: Callable[[bool, bool], Any]) -> Callable[[Unlike, float], Pre
 
     def run(stream: Unlike, seconds: float) -> Predicted | None:
         model, predicted = make(stream.regression, len(np.unique(stream.y)) == 2), list[Any]()
+        if model is None:
+            return None
         began = time.process_time()
         for x, y in zip(dicts(stream.rows), stream.y.tolist(), strict=True):
             predicted.append(model.predict_one(x))
@@ -70,14 +77,30 @@ def dicts(rows: Any) -> Iterator[dict[Any, Any]]:
         yield {name: value for name, value in named.items() if value == value}
 
 
-def linear(regression: bool, two: bool) -> Any:
-    """Of numbers and, by indicators, of texts."""
+def prepared() -> Any:
+    """Return what makes standardised numbers of numbers, and indicators of texts."""
     numbers = compose.SelectType((int, float)) | preprocessing.StandardScaler()
     texts = compose.SelectType(str) | preprocessing.OneHotEncoder()
+    return numbers + texts
+
+
+def linear(regression: bool, two: bool) -> Any:
+    """Linear or logistic regression."""
     if regression:
-        return (numbers + texts) | linear_model.LinearRegression()
+        return prepared() | linear_model.LinearRegression()
     last = linear_model.LogisticRegression() if two else linear_model.SoftmaxRegression()
-    return (numbers + texts) | last
+    return prepared() | last
+
+
+def nearest(regression: bool, _: bool) -> Any:
+    """Nearest neighbours."""
+    one = neighbors.KNNRegressor() if regression else neighbors.KNNClassifier()
+    return prepared() | one
+
+
+def gaussian(regression: bool, _: bool) -> Any:
+    """Naive Bayes; None for regression."""
+    return None if regression else prepared() | naive_bayes.GaussianNB()
 
 
 def adaptive_tree(regression: bool, _: bool) -> Any:
@@ -97,6 +120,8 @@ LEARNERS: dict[str, Callable[[Unlike, float], Predicted | None]] = {
     "linear": of_river(linear),
     "HAT": of_river(adaptive_tree),
     "ARF 10": of_river(adaptive_forest),
+    "KNN": of_river(nearest),
+    "GaussianNB": of_river(gaussian),
     "last again": lambda stream, _: [None, *stream.y[:-1].tolist()],
     "majority or mean": lambda stream, _: (running_mean if stream.regression else majority)(
         stream.y
@@ -114,26 +139,41 @@ def score(stream: Unlike, predicted: Predicted) -> float:
     return 100.0 * float(np.mean(codes == stream.y))
 
 
+def run_all(name: str, seeds: list[int], asked: argparse.Namespace) -> dict[str, float]:
+    """Return each learner's mean score over the seeds; NaN where it was left out."""
+    lines = asked.results.read_text().splitlines() if asked.results.exists() else []
+    kept = {tuple(key): found for *key, found in map(json.loads, lines)}
+    for seed in seeds:
+        stream = STREAMS[name](np.random.default_rng(seed))
+        for learner in asked.learners.split(","):
+            if (name, seed, learner) in kept:
+                continue
+            predicted = LEARNERS[learner](stream, asked.seconds)
+            found = float("nan") if predicted is None else score(stream, predicted)
+            kept[name, seed, learner] = found
+            with asked.results.open("a") as file:
+                file.write(json.dumps([name, seed, learner, found]) + "\n")
+    return {
+        learner: float(np.mean([kept.get((name, seed, learner), np.nan) for seed in seeds]))
+        for learner in LEARNERS
+    }
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the table, of what has been run now or before."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--streams", default=",".join(STREAMS))
+    parser.add_argument("--learners", default=",".join(LEARNERS))
     parser.add_argument("--seeds", default="1,2")
     parser.add_argument("--seconds", type=float, default=120.0, help="of a learner on a stream")
+    parser.add_argument("--results", type=Path, default=Path("unlike.jsonl"))
     asked = parser.parse_args()
-    seeds = [int(seed) for seed in asked.seeds.split(",")]
     print(f"{machine_line()}\n\n| stream | {' | '.join(LEARNERS)} |")
     print("|---|" + "---:|" * len(LEARNERS), flush=True)
     for name in asked.streams.split(","):
-        streams = [STREAMS[name](np.random.default_rng(seed)) for seed in seeds]
-        print(f"| {name} |", end="")
-        for run in LEARNERS.values():
-            scores = []
-            for stream in streams:
-                predicted = run(stream, asked.seconds)
-                scores.append(np.nan if predicted is None else score(stream, predicted))
-            print(f" {np.mean(scores):.2f} |", end="", flush=True)
-        print(flush=True)
+        means = run_all(name, [int(seed) for seed in asked.seeds.split(",")], asked)
+        cells = ("" if np.isnan(mean) else f"{mean:.2f}" for mean in means.values())
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -21,11 +21,13 @@ class Unlike(NamedTuple):
     unbalanced: bool = False
 
 
-def _sides(random: Random, X: NDArray[np.float64]) -> NDArray[np.int64]:
+def sides(random: Random, X: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return on which side of a random plane each row is, 0 or 1."""
     return (X @ random.normal(size=X.shape[1]) > 0.0).astype(np.int64)
 
 
-def _flipped(random: Random, y: NDArray[np.int64], share: float) -> NDArray[np.int64]:
+def flipped(random: Random, y: NDArray[np.int64], share: float) -> NDArray[np.int64]:
+    """Return the labels 0 and 1, a share of them wrong."""
     return np.where(random.random(len(y)) < share, 1 - y, y)
 
 
@@ -40,7 +42,7 @@ def rare(random: Random) -> Unlike:
 def wrong_labels(random: Random) -> Unlike:
     """Three labels in ten are wrong."""
     X = random.normal(size=(6000, 10))
-    return Unlike(X, _flipped(random, _sides(random, X), 0.3))
+    return Unlike(X, flipped(random, sides(random, X), 0.3))
 
 
 def many_words(random: Random) -> Unlike:
@@ -70,7 +72,7 @@ def seasons(random: Random) -> Unlike:
 def heavy_tails(random: Random) -> Unlike:
     """Features have Cauchy's distribution."""
     X = random.standard_cauchy(size=(6000, 5))
-    return Unlike(X, _flipped(random, _sides(random, np.arctan(X)), 0.05))
+    return Unlike(X, flipped(random, sides(random, np.arctan(X)), 0.05))
 
 
 def heavy_targets(random: Random) -> Unlike:
@@ -83,7 +85,7 @@ def heavy_targets(random: Random) -> Unlike:
 def other_units(random: Random) -> Unlike:
     """Midway every feature gets another unit and another zero."""
     X = random.normal(size=(6000, 6))
-    y = _flipped(random, _sides(random, np.c_[X, X[:, :1] * X[:, 1:2]]), 0.05)
+    y = flipped(random, sides(random, np.c_[X, X[:, :1] * X[:, 1:2]]), 0.05)
     X[3000:] = X[3000:] * 10.0 ** random.uniform(-3.0, 3.0, 6) + 10.0 * random.normal(size=6)
     return Unlike(X, y)
 
@@ -91,9 +93,9 @@ def other_units(random: Random) -> Unlike:
 def recurring(random: Random) -> Unlike:
     """Three concepts, a thousand samples each, three times."""
     X = random.normal(size=(9000, 5))
-    concepts = [_sides(random, np.c_[X, X[:, 0] * X[:, 1]]) for _ in range(3)]
+    concepts = [sides(random, np.c_[X, X[:, 0] * X[:, 1]]) for _ in range(3)]
     y = np.choose(np.arange(9000) // 1000 % 3, concepts)
-    return Unlike(X, _flipped(random, y, 0.05))
+    return Unlike(X, flipped(random, y, 0.05))
 
 
 def new_classes(random: Random) -> Unlike:
@@ -107,8 +109,8 @@ def useless(random: Random) -> Unlike:
     """Sixty features: constant ones, copies, noise, and four that matter."""
     X = random.normal(size=(5000, 60))
     X[:, 20:35], X[:, 35:40] = 7.0, X[:, :5]
-    y = _sides(random, np.c_[X[:, :4], X[:, 0] * X[:, 1]])
-    return Unlike(X, _flipped(random, y, 0.05))
+    y = sides(random, np.c_[X[:, :4], X[:, 0] * X[:, 1]])
+    return Unlike(X, flipped(random, y, 0.05))
 
 
 def wide_sparse(random: Random) -> Unlike:
@@ -130,19 +132,19 @@ def tiny(random: Random) -> Unlike:
 def stationary(random: Random) -> Unlike:
     """Forty thousand samples of a noisy plane, which never moves."""
     X = random.normal(size=(40_000, 8))
-    return Unlike(X, _flipped(random, _sides(random, X), 0.1))
+    return Unlike(X, flipped(random, sides(random, X), 0.1))
 
 
 def parity(random: Random) -> Unlike:
     """Return the parity of three switches among ten."""
     X = random.integers(0, 2, size=(6000, 10)).astype(np.float64)
-    return Unlike(X, _flipped(random, X[:, :3].sum(axis=1).astype(np.int64) % 2, 0.05))
+    return Unlike(X, flipped(random, X[:, :3].sum(axis=1).astype(np.int64) % 2, 0.05))
 
 
 def missing(random: Random) -> Unlike:
     """Three numbers in ten are missing."""
     X = random.normal(size=(6000, 8))
-    y = _flipped(random, _sides(random, X), 0.05)
+    y = flipped(random, sides(random, X), 0.05)
     X[random.random(X.shape) < 0.3] = np.nan
     return Unlike(X, y)
 
