@@ -41,7 +41,7 @@ def walking_classes(random: Random) -> Unlike:
     n, share = 8000, 1.0 / np.arange(1, 51)
     y = random.choice(50, n, p=share / share.sum())
     walk = np.cumsum(0.02 * random.normal(size=(n // 10, 50, 8)), axis=0)
-    centres = 2.0 * random.normal(size=(50, 8)) + walk[np.arange(n) // 10, y]
+    centres = 2.0 * random.normal(size=(50, 8))[y] + walk[np.arange(n) // 10, y]
     return Unlike(centres + random.normal(size=(n, 8)), y)
 
 

@@ -14,7 +14,8 @@ def preparing(prepare: PrepareSpec | None) -> Preparing | None:
     """Return a spec's settings of preparation in the form that the numerics take."""
     if prepare is None:
         return None
-    return Preparing(prepare.missing, prepare.named, tuple(prepare.timestamps), prepare.outliers)
+    timestamps = tuple(prepare.timestamps)
+    return Preparing(prepare.missing, prepare.named, timestamps, prepare.outliers, prepare.units)
 
 
 def not_fitting(rows: Rows, error: Misfit | AnotherKind) -> InvalidSamples:

@@ -37,3 +37,9 @@ class PrepareSpec(Part):
         "of its column. compressed: four and the logarithm of how many times farther it is, at "
         "most eight; clipped: four.",
     )
+    units: Literal["followed", "kept"] = Field(
+        "followed",
+        description="What becomes of the mean and deviation of a column whose numbers are all "
+        "twice to ten times larger or smaller from some row on. followed: they begin again; kept: "
+        "they change slowly, unless the numbers are farther off, or 64 times smaller.",
+    )

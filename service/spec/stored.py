@@ -8,7 +8,7 @@ from service.spec.model import ModelSpec, read_spec
 
 # The meaning of specs that were stored before these fields existed.
 _BEFORE: dict[str, Any] = {"prepare": None, "adaptive": None}
-_BEFORE_TABLES: dict[str, Any] = {"named": "sparse", "outliers": "clipped"}
+_BEFORE_TABLES: dict[str, Any] = {"named": "sparse", "outliers": "clipped", "units": "kept"}
 _SET_BEFORE: dict[str, Any] = {"horizon": None, "scores": "counted"}
 
 
@@ -18,9 +18,10 @@ def readings(given: Any) -> tuple[ModelSpec, ...]:
     A model that was made with the same body then still has the spec that is asked for.
     """
     spec = read_spec(given)
-    clipped = _with_clipped_outliers(spec, given)
+    kept = _with_before(spec, given, "units")
+    clipped = _with_before(kept, given, "outliers")
     counted = _with_counted_pairs(clipped, given)
-    meanings = [spec, clipped, counted]
+    meanings = [spec, kept, clipped, counted]
     if spec.prepare is not None and not _BEFORE_TABLES.keys() & (given.get("prepare") or {}).keys():
         changed: dict[str, Any] = {"prepare": spec.prepare.model_copy(update=_BEFORE_TABLES)}
         for name in ("working_set", "asset"):
@@ -35,11 +36,12 @@ def readings(given: Any) -> tuple[ModelSpec, ...]:
     return tuple(meanings)
 
 
-def _with_clipped_outliers(spec: ModelSpec, given: Any) -> ModelSpec:
-    if spec.prepare is None or "outliers" in (given.get("prepare") or {}):
+def _with_before(spec: ModelSpec, given: Any, field: str) -> ModelSpec:
+    """Return the spec with what a field of `prepare` that was not given meant before it existed."""
+    if spec.prepare is None or field in (given.get("prepare") or {}):
         return spec
-    clipped = spec.prepare.model_copy(update={"outliers": _BEFORE_TABLES["outliers"]})
-    return spec.model_copy(update={"prepare": clipped})
+    before = spec.prepare.model_copy(update={field: _BEFORE_TABLES[field]})
+    return spec.model_copy(update={"prepare": before})
 
 
 def _with_counted_pairs(spec: ModelSpec, given: Any) -> ModelSpec:

@@ -26,6 +26,12 @@ from solver.prepare.scale import (
     standardise,
     standardised,
 )
+from solver.prepare.units import (
+    Units,
+    differences_arrays,
+    differences_from_arrays,
+    no_differences,
+)
 
 Kind = Literal["number", "category"]
 MOST_SLOTS = 32
@@ -73,11 +79,17 @@ class PreparationView(NamedTuple):
 
 
 class Preparation:
-    """Prepares the rows of a stream in their order."""
+    """Prepares the rows of a stream in their order.
 
-    def __init__(self, layout: Layout, outliers: Outliers = "compressed") -> None:
+    units: whether a column's moments begin again where its unit changes (`units`).
+    """
+
+    def __init__(
+        self, layout: Layout, outliers: Outliers = "compressed", units: Units = "followed"
+    ) -> None:
         self.layout, self.outliers = layout, outliers
         self.moments = no_moments(layout.width)
+        self.differences = no_differences(layout.width) if units == "followed" else None
 
     def absorb(self, X: Float64Array) -> Float64Array:
         """Rows (n, d) prepared, (n, width) float64, each by the rows up to and including it.
@@ -85,7 +97,8 @@ class Preparation:
         Numbers are finite or NaN, categories are codes 0, 1, 2, ... or NaN. Raises ValueError for
         a code that is none, before anything is taken in. Blocks of any length give the same bits.
         """
-        return standardise(self.moments, encoded(self.layout, X), RULES[self.outliers])
+        rows = encoded(self.layout, X)
+        return standardise(self.moments, rows, RULES[self.outliers], self.differences)
 
     def view(self) -> PreparationView:
         """Return the preparation as it is now."""
@@ -93,17 +106,21 @@ class Preparation:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return all that `restore` needs to go on bit for bit, as plain arrays."""
-        return moments_arrays("prepare_", self.moments)
+        arrays = moments_arrays("prepare_", self.moments)
+        if self.differences is not None:
+            arrays |= differences_arrays("prepare_differences_", self.differences)
+        return arrays
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take over a state of a preparation with the same layout; ValueError for another."""
-        moments = moments_from_arrays("prepare_", state)
         if any(
-            (array.shape, array.dtype) != (own.shape, own.dtype)
-            for array, own in zip(moments, self.moments, strict=True)
+            name not in state or (state[name].shape, state[name].dtype) != (own.shape, own.dtype)
+            for name, own in self.state().items()
         ):
             raise ValueError("the saved preparation is of other columns")
-        self.moments = moments
+        self.moments = moments_from_arrays("prepare_", state)
+        if self.differences is not None:
+            self.differences = differences_from_arrays("prepare_differences_", state)
 
 
 def prepared(view: PreparationView, X: Float64Array) -> Float64Array:

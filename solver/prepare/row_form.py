@@ -19,6 +19,7 @@ from solver.prepare.named_rows import (
 from solver.prepare.scale import Outliers
 from solver.prepare.schema import SETTLING, Misfit, Schema, check, encode, layout, settled_numbers
 from solver.prepare.settling import extended
+from solver.prepare.units import Units
 
 # Missing numbers become the mean of their feature; or that, and one more feature that says so.
 Missing = Literal["mean", "indicator"]
@@ -32,6 +33,7 @@ class Preparing(NamedTuple):
     named: Literal["table", "sparse"] = "table"
     timestamps: tuple[str, ...] = ()
     outliers: Outliers = "compressed"
+    units: Units = "followed"
 
 
 class AnotherKind(ValueError):

@@ -7,13 +7,14 @@ moves them little more than others, and its size still counts. Where most number
 the same, such as amounts that are mostly 0, nearly all others are far off.
 
 Mean and deviation of a column run over its values up to and including the present one, each
-value counted with weight 1/t up to t = HORIZON and with 1/HORIZON from there on. Three rules
+value counted with weight 1/t up to t = HORIZON and with 1/HORIZON from there on. Four rules
 keep them sane:
 
 - a value beyond FAR deviations from the mean enters the moments as one at FAR (winsorising), so
   that one absurd value moves them little; of the first FIRST values, which say too little of the
   deviation, each counts in full;
 - RUN values in a row beyond that bound are no outliers but other units: the moments start again;
+- where `units` says that a column's unit has changed, the values since then take over;
 - where the values of a whole window of WINDOW samples deviate from each other by less than
   1/SHRINKAGE of the deviation, but do deviate, the units have shrunk: the window's moments
   take over. A column that moves slowly is not taken for that: over a linear trend, a window
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
 from solver.compiled import compiled, inner, larger, smaller
+from solver.prepare.units import Differences, no_differences, unit_changed
 
 TAIL = 4.0
 HORIZON = 10_000.0
@@ -38,6 +40,7 @@ RUN = 32
 WINDOW, SHRINKAGE = 1024, 64.0
 # Squares of sums of such numbers stay finite.
 LARGEST = 1e150
+NO_DIFFERENCES = no_differences(0)
 
 
 class OutlierRule(NamedTuple):
@@ -96,26 +99,36 @@ def moments_from_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> Moment
     return Moments(*(np.array(arrays[f"{name}{field}"]) for field in Moments._fields))
 
 
-def standardise(moments: Moments, X: Float64Array, rule: OutlierRule) -> Float64Array:
+def standardise(
+    moments: Moments, X: Float64Array, rule: OutlierRule, differences: Differences | None = None
+) -> Float64Array:
     """Return the rows (n, d) standardised, each by the moments up to and including its own values.
 
-    Takes the rows into the moments, in order, by the rule. Blocks of any length give the same bits.
+    Takes the rows into the moments, in order, by the rule, and into the differences, which tell
+    where units change. Blocks of any length give the same bits.
     """
-    return _standardised(moments, X, rule, learn=True)
+    return _standardised(moments, X, rule, differences, learn=True)
 
 
 def standardised(moments: Moments, X: Float64Array, rule: OutlierRule) -> Float64Array:
     """Each row (n, d) as `standardise` would give it next; the moments stay as they are."""
-    return _standardised(moments, X, rule, learn=False)
+    return _standardised(moments, X, rule, None, learn=False)
 
 
 def _standardised(
-    moments: Moments, X: Float64Array, rule: OutlierRule, *, learn: bool
+    moments: Moments,
+    X: Float64Array,
+    rule: OutlierRule,
+    differences: Differences | None,
+    *,
+    learn: bool,
 ) -> Float64Array:
     # Compiled code takes rows that are read-only, or not contiguous, for other types.
     rows = np.require(X, np.float64, ("C", "W"))
     Z = np.empty(rows.shape)
-    _standardise(moments, rows, np.isnan(rows), rule, learn, Z)
+    followed = differences is not None
+    watched = NO_DIFFERENCES if differences is None else differences
+    _standardise(moments, rows, np.isnan(rows), rule, learn, followed, watched, Z)
     return Z
 
 
@@ -126,6 +139,8 @@ def _standardise(
     missing: NDArray[np.bool_],
     rule: OutlierRule,
     learn: bool,
+    followed: bool,
+    differences: Differences,
     Z: Float64Array,
 ) -> None:
     for j in range(X.shape[1]):
@@ -160,6 +175,20 @@ def _standardise(
                 moments.weight[j], moments.mean[j], moments.square[j] = count, mean, square
                 moments.run[j] = run
                 _take_into_window(moments, j, x)
+                if followed:
+                    _follow(moments, differences, j, x)
+
+
+@inner
+def _follow(moments: Moments, differences: Differences, j: int, x: float) -> None:
+    """Begin the moments of column j again if its unit has changed."""
+    found = unit_changed(differences, j, x)
+    if found < 0 or differences.since_square[found, j] == 0.0:
+        return
+    moments.weight[j] = differences.since_count[found, j]
+    moments.mean[j] = differences.since_mean[found, j]
+    moments.square[j] = differences.since_square[found, j]
+    moments.window_count[j], moments.run[j] = 0.0, 0
 
 
 @inner

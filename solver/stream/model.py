@@ -164,6 +164,7 @@ class StreamModel:
             "seed": self._seed,
             "scores": self.own.scores,
             "outliers": self.preparing.outliers,
+            "units": self.preparing.units,
             "form": rows.form,
             "names": None if rows.names is None else rows.names.names(),
             "first": rows.first,
@@ -177,9 +178,11 @@ class StreamModel:
     def __setstate__(self, state: dict[str, Any]) -> None:
         parameters = {name: state[name] for name in ("preparing", "temporal", "seed")}
         self.__init__(state["task"], state["taught"], **parameters)  # type: ignore[misc]
-        # Earlier versions counted pairs, and outliers.
+        # Earlier versions counted pairs, clipped outliers, and kept units.
         self.own = SetParameters(scores=state.get("scores", "counted"))
-        self.preparing = self.preparing._replace(outliers=state.get("outliers", "clipped"))
+        self.preparing = self.preparing._replace(
+            outliers=state.get("outliers", "clipped"), units=state.get("units", "kept")
+        )
         self._begin()
         rows = self.rows
         rows.form, rows.first = state["form"]._replace(prepare=self.preparing), state["first"]

@@ -42,7 +42,7 @@ VERSIONS: list[tuple[Callable[[Spec], Spec], Spec]] = [
     (
         before_rows_were_tables,
         {
-            "prepare": {"named": "sparse", "outliers": "clipped"},
+            "prepare": {"named": "sparse", "outliers": "clipped", "units": "kept"},
             "working_set": SET_BEFORE,
             "asset": SPEC["asset"] | {"horizon": None},
         },

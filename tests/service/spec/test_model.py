@@ -15,7 +15,13 @@ from service.spec.stored import read_stored_spec, readings
 DEFAULTS = {
     "task": "classification",
     "classes": None,
-    "prepare": {"missing": "mean", "named": "table", "timestamps": [], "outliers": "compressed"},
+    "prepare": {
+        "missing": "mean",
+        "named": "table",
+        "timestamps": [],
+        "outliers": "compressed",
+        "units": "followed",
+    },
     "temporal": False,
     "kernel": {"type": "rbf", "gamma": "auto"},
     "working_set": {
@@ -316,20 +322,27 @@ class TestWhatFollows:
         assert stored["prepare"].pop("outliers") == "compressed"
         assert read_stored_spec(stored).plain()["prepare"]["outliers"] == "clipped"
 
+    def test_a_stored_spec_without_units_goes_on_keeping_them(self):
+        stored = plain()
+        assert stored["prepare"].pop("units") == "followed"
+        assert read_stored_spec(stored).plain()["prepare"]["units"] == "kept"
+
     def test_a_body_also_means_what_it_meant_before(self):
-        now, with_outliers, counted, before_tables, before = readings({"seed": 1})
+        now, kept, with_outliers, counted, before_tables, before = readings({"seed": 1})
         assert (now.serve, before.serve) == ("adaptive", "working_set")
         stored = now.plain()
+        del stored["prepare"]["units"]
+        assert kept == read_stored_spec(stored) != now
         del stored["prepare"]["outliers"]
-        assert with_outliers == read_stored_spec(stored) != now
+        assert with_outliers == read_stored_spec(stored) != kept
         del stored["working_set"]["scores"]
         assert counted == read_stored_spec(stored) != with_outliers
         stored = now.plain() | {"prepare": {"missing": "mean"}, "working_set": {}}
         stored["asset"] = DEFAULTS["asset"] | {"horizon": None}
         assert before_tables == read_stored_spec(stored)
         assert before.working_set == before_tables.working_set
-        assert len(readings({"adaptive": {}})) == 4
-        prepare = {"named": "table", "outliers": "compressed"}
+        assert len(readings({"adaptive": {}})) == 5
+        prepare = {"named": "table", "outliers": "compressed", "units": "followed"}
         pinned = {"prepare": prepare, "working_set": {"scores": "counted"}}
         assert all(one == read_spec(pinned) for one in readings(pinned))
 

@@ -4,13 +4,15 @@ from solver.prepare.row_form import Preparing
 from solver.stream.model import StreamModel
 
 
-def test_a_state_of_before_goes_on_counting_pairs_and_clipping_outliers():
+def test_a_state_of_before_goes_on_as_it_was():
     model = StreamModel(
         "classification", "working_set", preparing=Preparing(), temporal=False, seed=0
     )
     assert (model.own.scores, model.preparing.outliers) == ("coupled", "compressed")
+    assert model.preparing.units == "followed"
     state = model.__getstate__()
-    del state["scores"], state["outliers"]
+    del state["scores"], state["outliers"], state["units"]
     model.__setstate__(state)
     assert (model.own.scores, model.preparing.outliers) == ("counted", "clipped")
     assert model.rows.form.prepare.outliers == "clipped"
+    assert model.rows.form.prepare.units == "kept"

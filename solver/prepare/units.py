@@ -1,0 +1,164 @@
+"""Whether the unit of a column has changed, so that its numbers are two or ten times larger.
+
+Where it has, the differences of successive values change their size at once and for good, whatever
+the column's mean, trend or periods are. Page's sums (CUSUM, 1954) watch the logarithms
+l = log |x - x before| of differences that are not zero, each against its running mean m:
+
+    S+ <- max(0, S+ + (l - m) - DRIFT),   S- <- max(0, S- - (l - m) - DRIFT)
+
+DRIFT is half of log 2: changes by less than a factor of 1.4 never add up. l - m counts up to
++-CLIP, so that an outlier says little. A sum beyond
+
+    BOUND (1 + changes) s^2 / (2 DRIFT)
+
+says that the unit has changed: independent logarithms of variance s^2 exceed it about once in
+e^BOUND values. s^2 is at least LEAST, for columns that nearly always move by the same, and at least
+what means of BLOCK logarithms show, for those whose logarithms depend on each other. Each change
+that was found makes the next one less credible: in a column whose spread comes and goes, they soon
+are changes no more. Mean and deviation are then those of the values since the sum was last below a
+quarter of the bound, and m begins again. The first time, twice as large or small takes about 100
+values, ten times about 20.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solver.arrays import Float64Array
+from solver.compiled import inner, larger, smaller
+
+Units = Literal["followed", "kept"]
+
+DRIFT = 0.5 * math.log(2.0)
+CLIP = math.log(8.0)
+BOUND = 20.0
+LEAST = 1.0
+BLOCK = 32.0
+# Logarithms before any sum, and those over which mean and variance run.
+FIRST, HORIZON = 64.0, 10_000.0
+
+
+class Differences(NamedTuple):
+    """What is known of the differences in d columns, in arrays that are updated in place.
+
+    last: (d,) the value before. logarithms, mean, square: (d,) how many logarithms, their mean and
+    mean squared deviation. block_count, block_mean: (d,) of the present block. blocks, between:
+    (d,) how many blocks there were, and the mean squared deviation of their means. changes: (d,)
+    how many were found. excess: (2, d) the sums S+ and S-. since_count, since_mean, since_square:
+    (2, d) of the values since each sum was last small.
+    """
+
+    last: Float64Array
+    logarithms: Float64Array
+    mean: Float64Array
+    square: Float64Array
+    block_count: Float64Array
+    block_mean: Float64Array
+    blocks: Float64Array
+    between: Float64Array
+    changes: Float64Array
+    excess: Float64Array
+    since_count: Float64Array
+    since_mean: Float64Array
+    since_square: Float64Array
+
+
+def no_differences(d: int) -> Differences:
+    """Return the differences in d columns before any value."""
+    one, two = [np.zeros(d) for _ in range(9)], [np.zeros((2, d)) for _ in range(4)]
+    return Differences(*one, *two)
+
+
+def differences_arrays(name: str, differences: Differences) -> dict[str, NDArray[Any]]:
+    """Return a copy, as named plain arrays."""
+    return {f"{name}{field}": array.copy() for field, array in differences._asdict().items()}
+
+
+def differences_from_arrays(name: str, arrays: Mapping[str, NDArray[Any]]) -> Differences:
+    """Return a copy of what `differences_arrays` named so."""
+    return Differences(*(np.array(arrays[f"{name}{field}"]) for field in Differences._fields))
+
+
+@inner
+def unit_changed(of: Differences, j: int, x: float) -> int:
+    """Take the next value of column j in; 0 or 1 if that sum says that the unit changed, else -1.
+
+    The values since then are those of `since_count`, `since_mean` and `since_square` until the
+    next call.
+    """
+    size = abs(x - of.last[j])
+    first = of.logarithms[j] == 0.0 and of.since_count[0, j] == 0.0
+    of.last[j] = x
+    for s in range(2):
+        _take_since(of, s, j, x)
+    if first or size == 0.0:
+        return -1
+    log = math.log(size)
+    if of.logarithms[j] < FIRST:
+        _take_logarithm(of, j, log, True)
+        return -1
+    off = smaller(larger(log - of.mean[j], -CLIP), CLIP)
+    spread = larger(larger(of.square[j], BLOCK * of.between[j]), LEAST)
+    bound = BOUND * (1.0 + of.changes[j]) * spread / (2.0 * DRIFT)
+    calm = True
+    for s in range(2):
+        more = off if s == 0 else -off
+        of.excess[s, j] = larger(of.excess[s, j] + more - DRIFT, 0.0)
+        if of.excess[s, j] > bound:
+            of.changes[j] += 1.0
+            of.logarithms[j] = of.block_count[j] = 0.0
+            of.excess[0, j] = of.excess[1, j] = 0.0
+            return s
+        if of.excess[s, j] < 0.25 * bound:
+            of.since_count[s, j] = 0.0
+        else:
+            calm = False
+    _take_logarithm(of, j, of.mean[j] + off, calm)
+    return -1
+
+
+@inner
+def _take_since(of: Differences, s: int, j: int, x: float) -> None:
+    count = of.since_count[s, j] + 1.0
+    if count == 1.0:
+        of.since_mean[s, j] = of.since_square[s, j] = 0.0
+    rate = 1.0 / count
+    step = x - of.since_mean[s, j]
+    of.since_count[s, j] = count
+    of.since_mean[s, j] += rate * step
+    of.since_square[s, j] = (1.0 - rate) * (of.since_square[s, j] + rate * step * step)
+
+
+@inner
+def _take_logarithm(of: Differences, j: int, log: float, calm: bool) -> None:
+    count = smaller(of.logarithms[j] + 1.0, HORIZON)
+    if count == 1.0:
+        of.mean[j] = of.square[j] = 0.0
+    rate = 1.0 / count
+    step = log - of.mean[j]
+    of.logarithms[j] = count
+    of.mean[j] += rate * step
+    of.square[j] = (1.0 - rate) * (of.square[j] + rate * step * step)
+    _take_into_block(of, j, log, calm)
+
+
+@inner
+def _take_into_block(of: Differences, j: int, log: float, calm: bool) -> None:
+    """Take a logarithm into the block of column j; at its end, compare it with the mean.
+
+    Unless that is not `calm`: a block at whose end a sum is large may be one of another unit.
+    """
+    if of.block_count[j] == 0.0:
+        of.block_mean[j] = 0.0
+    of.block_count[j] += 1.0
+    of.block_mean[j] += (log - of.block_mean[j]) / of.block_count[j]
+    if of.block_count[j] < BLOCK:
+        return
+    of.block_count[j] = 0.0
+    if calm and of.logarithms[j] > FIRST:
+        off = of.block_mean[j] - of.mean[j]
+        of.blocks[j] = smaller(of.blocks[j] + 1.0, HORIZON / BLOCK)
+        of.between[j] += (off * off - of.between[j]) / of.blocks[j]
