@@ -9,12 +9,15 @@ beforehand: learners give weight to the columns that matter. ||phi||^2 is about 
 standardised rows, whatever d.
 """
 
+import math
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solver.arrays import Float64Array
+from solver.compiled import compiled
+from solver.rows.cosine import TURN, cosine_of_turns
 
 FREQUENCIES = 128
 GAMMA_RANGE = (0.5, 16.0)
@@ -74,16 +77,25 @@ def _log_uniform(random: np.random.Generator, count: int) -> Float64Array:
 
 def transform(features: FeatureMap, Z: Float64Array) -> Float64Array:
     """phi of rows (n, d), numbers beyond +-LARGEST cut off: (n, D) float64."""
-    d, m = features.W.shape
+    d = len(features.W)
     Z = np.minimum(np.maximum(Z, -LARGEST), LARGEST)
     Phi = np.empty((len(Z), features.dimension))
     Phi[:, 0] = 1.0
     np.multiply(Z, 1.0 / np.sqrt(d), out=Phi[:, 1 : 1 + d])
-    angle = Z @ features.W
-    np.cos(angle, out=Phi[:, 1 + d : 1 + d + m])
-    np.sin(angle, out=Phi[:, 1 + d + m :])
-    Phi[:, 1 + d :] *= 1.0 / np.sqrt(m)
+    _waves(Z @ features.W, Phi, 1 + d)
     return Phi
+
+
+@compiled
+def _waves(angle: Float64Array, Phi: Float64Array, first: int) -> None:
+    """Write cos(angle) / sqrt(m) and sin(angle) / sqrt(m) into Phi from column `first` on."""
+    n, m = angle.shape
+    scale = 1.0 / math.sqrt(m)
+    for i in range(n):
+        for k in range(m):
+            turns = angle[i, k] * TURN
+            Phi[i, first + k] = scale * cosine_of_turns(turns)
+            Phi[i, first + m + k] = scale * cosine_of_turns(turns - 0.25)
 
 
 def shares(features: FeatureMap) -> Float64Array:

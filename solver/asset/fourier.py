@@ -7,13 +7,9 @@ import numpy as np
 
 from solver.arrays import Float64Array
 from solver.compiled import compiled
+from solver.rows.cosine import TURN, cosine_of_turns
 from solver.rows.matrix import Matrix, SparseRows, largest_feature, n_rows
 
-_TURN = 0.5 / math.pi
-# Taylor coefficients of sin(2 pi t): (-1)^k (2 pi)^(2 k + 1) / (2 k + 1)!.
-_TERMS = tuple(
-    (-1.0) ** k * (2.0 * math.pi) ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(10)
-)
 # The number of neighbouring features whose frequencies are drawn together.
 _CHUNK = 64
 
@@ -102,20 +98,7 @@ def _project(X: SparseRows, frequency: Float64Array, out: Float64Array) -> None:
 
 @compiled
 def _cosines(V: Float64Array, phase: Float64Array, scale: float) -> None:
-    """V <- scale cos(V + phase), accurate to |argument| 2^-52, the rounding of the argument.
-
-    For an argument of u turns, cos(2 pi u) = sin(2 pi t) with t = 1/4 - |u - round(u)|, which for
-    |t| <= 1/4 is Taylor's series up to (2 pi t)^19/19!; the next term is below 3e-16. Without
-    branches and divisions it compiles to vector instructions and takes 0.33 ns a value. The
-    mathematical library takes 8 ns, and reduction by pi with the sign of its parity took 1.07.
-    """
-    c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 = _TERMS
+    """V <- scale cos(V + phase)."""
     for i in range(V.shape[0]):
         for k in range(V.shape[1]):
-            turns = (V[i, k] + phase[k]) * _TURN
-            t = 0.25 - abs(turns - np.rint(turns))
-            z = t * t
-            series = ((c9 * z + c8) * z + c7) * z + c6
-            series = ((series * z + c5) * z + c4) * z + c3
-            series = ((series * z + c2) * z + c1) * z + c0
-            V[i, k] = scale * t * series
+            V[i, k] = scale * cosine_of_turns((V[i, k] + phase[k]) * TURN)
