@@ -24,6 +24,8 @@ from solver.compiled import compiled_allocating, inner, smaller
 CAPACITY = 1000
 # What a class counts that none of the neighbours has.
 ONE_OF = 0.1
+# Distances whose least is found at a time.
+_BLOCK = 64
 
 
 class Memory(NamedTuple):
@@ -60,9 +62,8 @@ class Neighbours:
 
         weight: (n,) of the rows.
         """
-        target = Y[:, 0].copy() if self.regression else np.argmax(Y, axis=1).astype(np.float64)
         view = NeighboursView(self.memory, self.counts, self.weight, self.regression, Y.shape[1])
-        return _scores(view, Z, target, weight)
+        return _scores(view, Z, np.ascontiguousarray(Y), weight)
 
     def weigh(self, relevance: Float64Array) -> None:
         """Have columns count by their relevance (d,) from the next row on."""
@@ -126,17 +127,17 @@ class NeighboursView(NamedTuple):
 
 def neighbour_scores(view: NeighboursView, Z: Float64Array) -> Float64Array:
     """Return the scores (n, learners, K) of rows (n, d), nothing being learned."""
-    return _scores(view, Z, np.empty(0), np.empty(0))
+    return _scores(view, Z, np.empty((0, view.targets)), np.empty(0))
 
 
 def _scores(
-    view: NeighboursView, Z: Float64Array, target: Float64Array, of_rows: Float64Array
+    view: NeighboursView, Z: Float64Array, Y: Float64Array, of_rows: Float64Array
 ) -> Float64Array:
     memory, counts, weight, regression, targets = view
     scores = np.empty((len(Z), len(weight) * len(counts), targets))
     rows = np.ascontiguousarray(Z, np.float32)
-    _search(memory, counts, weight, regression, rows, target, of_rows, scores)
-    return scores if regression else np.log(scores + ONE_OF)
+    _search(memory, counts, weight, regression, rows, Y, of_rows, scores)
+    return scores
 
 
 @compiled_allocating
@@ -146,25 +147,20 @@ def _search(
     weight: NDArray[np.float32],
     regression: bool,
     Z: NDArray[np.float32],
-    target: Float64Array,
+    Y: Float64Array,
     of_rows: Float64Array,
     scores: Float64Array,
 ) -> None:
-    """Means or counts of neighbours of each row; learn those that have targets."""
+    """Scores by the neighbours of each row; learn those that have targets."""
     capacity = len(m.target)
-    distance, most = np.empty(capacity, np.float32), counts[len(counts) - 1]
+    distance, most = np.empty((2, capacity), np.float32), counts[len(counts) - 1]
     least, slot = np.empty(most, np.float32), np.empty(most, np.int64)
     for i in range(len(Z)):
         kept = smaller(m.stored[0], capacity)
         most_frequent = 0
-        for h in range(len(weight)):
-            for s in range(kept):
-                distance[s] = 0.0
-            for c in range(Z.shape[1]):
-                for s in range(kept):
-                    step = m.rows[c, s] - Z[i, c]
-                    distance[s] += weight[h, c] * step * step
-            found = _nearest(distance, kept, least, slot)
+        _measure(m.rows, Z[i], weight, kept, distance[0], distance[1])
+        for h in range(2):
+            found = _nearest(distance[h], kept, least, slot)
             for e in range(len(counts)):
                 near, score = smaller(counts[e], found), scores[i, h * len(counts) + e]
                 for k in range(len(score)):
@@ -181,13 +177,48 @@ def _search(
                     score[code] += count
                     if score[code] > score[most_frequent]:
                         most_frequent = code
-        if i < len(target):
+        if not regression:
+            for e in range(scores.shape[1]):
+                for k in range(scores.shape[2]):
+                    scores[i, e, k] = np.log(scores[i, e, k] + ONE_OF)
+        if i < len(Y):
             place = m.stored[0] % capacity
             for c in range(Z.shape[1]):
                 m.rows[c, place] = Z[i, c]
-            m.target[place], m.counts[place] = target[i], of_rows[i]
+            m.target[place] = Y[i, 0] if regression else _code(Y[i])
+            m.counts[place] = of_rows[i]
             m.said[place] = most_frequent
             m.stored[0] += 1
+
+
+@inner
+def _measure(
+    rows: NDArray[np.float32],
+    z: NDArray[np.float32],
+    weight: NDArray[np.float32],
+    kept: int,
+    by_first: NDArray[np.float32],
+    by_second: NDArray[np.float32],
+) -> None:
+    """Write the distances of z from the stored rows, by both weights, in one pass over the rows."""
+    for s in range(kept):
+        by_first[s] = by_second[s] = 0.0
+    for c in range(len(z)):
+        first, second, here = weight[0, c], weight[1, c], z[c]
+        for s in range(kept):
+            step = rows[c, s] - here
+            by_first[s] += first * step * step
+            by_second[s] += second * step * step
+
+
+@inner
+def _code(y: Float64Array) -> int:
+    """Return the number of the class of a one-hot row."""
+    code = 0
+    for k in range(len(y)):
+        if y[k] == 1.0:
+            code = k
+    return code
 
 
 @inner
@@ -196,13 +227,22 @@ def _nearest(
 ) -> int:
     """Sort the least distances and their places in; returns how many there are."""
     count, most = 0, len(slot)
-    for s in range(kept):
-        if count == most and distance[s] >= least[most - 1]:
-            continue
-        at = count if count < most else most - 1
-        while at > 0 and least[at - 1] > distance[s]:
-            least[at], slot[at] = least[at - 1], slot[at - 1]
-            at -= 1
-        least[at], slot[at] = distance[s], s
-        count = smaller(count + 1, most)
+    for start in range(0, kept, _BLOCK):
+        stop = smaller(start + _BLOCK, kept)
+        if count == most:
+            # Most blocks have none that is near; this runs in vector registers.
+            nearest = distance[start]
+            for s in range(start, stop):
+                nearest = smaller(nearest, distance[s])
+            if nearest >= least[most - 1]:
+                continue
+        for s in range(start, stop):
+            if count == most and distance[s] >= least[most - 1]:
+                continue
+            at = count if count < most else most - 1
+            while at > 0 and least[at - 1] > distance[s]:
+                least[at], slot[at] = least[at - 1], slot[at - 1]
+                at -= 1
+            least[at], slot[at] = distance[s], s
+            count = smaller(count + 1, most)
     return count
