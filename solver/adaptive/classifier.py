@@ -21,7 +21,7 @@ from solver.adaptive.losses import Losses
 from solver.adaptive.ridge import CHUNK
 from solver.adaptive.settings import CLASSIFICATION, Settings
 from solver.adaptive.standing import Standing
-from solver.adaptive.view import ClassAnswers, ClassView, joined, with_external
+from solver.adaptive.view import ClassAnswers, ClassView, joined, take_external
 from solver.arrays import Float64Array
 from solver.rows.matrix import Matrix, take_rows
 from solver.rows.sample_weights import Weights, as_numbers, weights_of
@@ -95,12 +95,15 @@ class AdaptiveClassifier:
             np.maximum.accumulate(np.maximum(met, y[:-1] + 1), out=known[1:])
         one_hot = np.zeros((len(y), self.n_classes + 1))
         one_hot[np.arange(len(y)), y] = 1.0
-        scores = self.learners.absorb(*self.inputs.absorb(X), one_hot, weight)
-        parts = [scores[:, :, :-1]]
-        self.endless.absorb(parts[0], y)
+        # The last column of scores is that of the class that never comes.
+        scores = np.empty((len(y), len(self.combination.beta), self.n_classes + 1))
+        self.learners.absorb(*self.inputs.absorb(X), one_hot, weight, scores)
+        of_classes = scores[:, :, :-1]
+        self.endless.absorb(of_classes, y)
         if self.history is not None:
-            parts.append(self.history.absorb(y, weight))
-        scores, awake = with_external(parts, external, len(self.external))
+            others = slice(self.learners.count, self.learners.count + len(label_history.NAMES))
+            of_classes[:, others] = self.history.absorb(y, weight)
+        awake = take_external(external, len(self.external), of_classes)
         probability, losses = combine(self.combination, scores, awake, y, known, weight)
         self.losses.add(losses)
         self.samples += len(y)

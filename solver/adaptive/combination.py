@@ -73,11 +73,12 @@ def combine(
 ) -> tuple[Float64Array, Float64Array]:
     """(probability (n, K), log losses (n, E + S)) of rows whose labels are then learned.
 
-    scores: (n, E, K) contiguous, overwritten. awake: (n, E), whether an expert has something to
-    say. known: (n,) how many classes row i knows of; y[i] may be a new one, of which nothing is
-    learned. weight: (n,) of the rows. Losses are those of weight 1, NaN where there is none.
+    scores: (n, E, K + 1) contiguous, overwritten; the last column is not read. awake: (n, E),
+    whether an expert has something to say. known: (n,) how many classes row i knows of; y[i] may be
+    a new one, of which nothing is learned. weight: (n,) of the rows. Losses are those of weight 1,
+    NaN where there is none.
     """
-    probability = np.zeros((len(scores), scores.shape[2]))
+    probability = np.zeros((len(scores), scores.shape[2] - 1))
     losses = np.empty((len(scores), len(combination.weight)))
     losses.fill(np.nan)
     _combine(combination, scores, awake, y, known, weight, True, probability, losses)
@@ -87,7 +88,7 @@ def combine(
 def combined(
     combination: Combination, scores: Float64Array, awake: NDArray[np.bool_], classes: int
 ) -> Float64Array:
-    """Return the probabilities (n, K) of rows without labels; scores (n, E, K) as in `combine`."""
+    """Return the probabilities (n, K) of rows without labels; scores (n, E, K) overwritten."""
     n = len(scores)
     probability = np.zeros((n, scores.shape[2]))
     losses = np.empty((0, len(combination.weight)))

@@ -97,23 +97,34 @@ class Learners:
             self.diagonal.meet(classes)
 
     def absorb(
-        self, Phi: Float64Array, sparse: SparseRows | None, Y: Float64Array, weight: Float64Array
-    ) -> Float64Array:
-        """Scores (n, learners, K) before each row's own target; then the rows are learned.
+        self,
+        Phi: Float64Array,
+        sparse: SparseRows | None,
+        Y: Float64Array,
+        weight: Float64Array,
+        scores: Float64Array,
+    ) -> None:
+        """Write the scores of rows before each one's own target; then the rows are learned.
 
         Phi: (n, D). sparse: the rows where they are wide. Y: (n, K), the class that never comes
-        included. weight: (n,) of the rows.
+        included. weight: (n,) of the rows. scores: (n, experts, K), of which the learners are the
+        first experts.
         """
         of_span = {
             span: np.ascontiguousarray(Phi[:, :width]) for span, width in self._width_of.items()
         }
-        parts = [one.absorb(of_span[one.span], Y, weight) for one in self._groups]
+        first = 0
+        for one in self._groups:
+            found = one.absorb(of_span[one.span], Y, weight)
+            scores[:, first : first + found.shape[1]] = found
+            first += found.shape[1]
         if self.neighbours is not None:
             columns = 1 + len(self.neighbours.memory.rows)
-            parts.append(self.neighbours.absorb(Phi[:, 1:columns], Y, weight))
+            found = self.neighbours.absorb(Phi[:, 1:columns], Y, weight)
+            scores[:, first : first + found.shape[1]] = found
         if self.diagonal is not None and sparse is not None:
-            parts.append(self.diagonal.absorb(sparse, Y, weight).transpose(1, 0, 2))
-        return np.concatenate(parts, axis=1)
+            found = self.diagonal.absorb(sparse, Y, weight)
+            scores[:, self.count - len(found) : self.count] = found.transpose(1, 0, 2)
 
     def end_chunk(self, samples: int) -> None:
         """Let the ridge learners forget, the stream being so many samples long."""

@@ -130,9 +130,10 @@ class AdaptiveRegressor:
         t = self.scale.to_units(y)
         past = self._past(y) if self.temporal else None
         lags = None if past is None else standardise(self.lag_moments, past, CLIPPED)
-        found = self.learners.absorb(*self.inputs.absorb(X, lags), t[:, None], weight)[:, :, 0]
+        found = np.empty((len(y), self.learners.count, 1))
+        self.learners.absorb(*self.inputs.absorb(X, lags), t[:, None], weight, found)
         all_values, awake = with_others(
-            found, past, external, len(self.external), self.scale.centre, self.scale.unit
+            found[:, :, 0], past, external, len(self.external), self.scale.centre, self.scale.unit
         )
         answers, errors = values.combine_values(self.combination, all_values, awake, t, weight)
         self.losses.add(errors)

@@ -86,17 +86,33 @@ def with_external(
     its scores there.
     """
     n, _, classes = parts[0].shape
-    if len(parts) == 1 and count == 0:
-        return np.ascontiguousarray(parts[0]), np.ones(parts[0].shape[:2], np.bool_)
-    own = sum(part.shape[1] for part in parts)
-    scores = np.concatenate([*parts, np.zeros((n, count, classes))], axis=1)
-    awake = np.ones((n, own + count), np.bool_)
+    scores = np.concatenate([*parts, np.empty((n, count, classes))], axis=1)
+    return scores, take_external(external, count, scores)
+
+
+def take_external(
+    external: Float64Array | None, count: int, scores: Float64Array
+) -> NDArray[np.bool_]:
+    """Write external experts' scores into those of the last `count` experts, (n, E, K).
+
+    Returns which experts are awake, (n, E). external: as of `with_external`.
+    """
+    awake = np.ones(scores.shape[:2], np.bool_)
+    if not count:
+        return awake
+    own = scores.shape[1] - count
     if external is None:
-        awake[:, own:] = False
-        return scores, awake
-    for e in range(count):
-        _fill(external[:, e, :classes], scores[:, own + e], awake[:, own + e])
-    return scores, awake
+        scores[:, own:], awake[:, own:] = 0.0, False
+        return awake
+    there = np.isfinite(external)
+    awake[:, own:] = there.any(axis=2)
+    if external.shape[2] == scores.shape[2] and (there == awake[:, own:, None]).all():
+        scores[:, own:] = np.where(there, external, 0.0)
+        return awake
+    for e in range(own, own + count):
+        scores[:, e] = 0.0
+        _fill(external[:, e - own, : scores.shape[2]], scores[:, e], awake[:, e])
+    return awake
 
 
 def _fill(given: Float64Array, scores: Float64Array, awake: NDArray[np.bool_]) -> None:
