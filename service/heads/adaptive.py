@@ -28,6 +28,8 @@ from solver.stream.votes import Answer
 NAME: HeadName = "adaptive"
 # Heads that it does not listen to: itself, and one that predicts nothing.
 _SILENT: tuple[HeadName, ...] = (NAME, "novelty")
+# How often the weights and losses of learners are computed for descriptions.
+_CHUNKS_OF_STANDING = 8
 _STATS: dict[str, Any] = {"learners": 0, "bytes": 0, "work_per_sample": 0}
 
 
@@ -102,8 +104,12 @@ class AdaptiveLearner(WithoutMembers, BankLearner):
         return BankView(picture, stats, self._standing_of(bank), numbers)
 
     def _standing_of(self, bank: Bank) -> Standing:
-        """Return the weights of the learners, and their losses as of the last full chunk."""
+        """Return the weights and losses of the learners as they were a little earlier.
+
+        As of the last full chunk, later of the last eighth one: they take longer than a sample.
+        """
         chunk = bank.samples // CHUNK
+        chunk -= chunk % _CHUNKS_OF_STANDING if chunk > _CHUNKS_OF_STANDING else 0
         if self._standing is None or chunk != self._chunk:
             self._standing, self._chunk = bank.standing(), chunk
         return self._standing

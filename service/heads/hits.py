@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,10 +42,10 @@ class Tally:
         for counts in (self.labels, self.guesses):
             counts += [0] * (classes - len(counts))
 
-    def add(self, judged: Iterable[Sequence[float]], sign: int = 1) -> None:
-        """Count samples, each with the first four of the columns of `Hits`; with -1 no longer."""
+    def add(self, judged: Mapping[tuple[float, ...], int], sign: int = 1) -> None:
+        """Count samples by the first four of the columns of `Hits`; with -1 no longer."""
         hits, labels, guesses = self.hits, self.labels, self.guesses
-        for (code, guess, last, majority), count in Counter(map(tuple, judged)).items():
+        for (code, guess, last, majority), count in judged.items():
             n = sign * count
             hits[0] += n * (code == guess)
             hits[1] += n * int(last)
@@ -118,9 +118,10 @@ class Hits:
 
     def _judge(self, judged: list[tuple[int, ...]], losses: list[float]) -> None:
         self.judged += len(judged)
-        self._of_all.add(judged)
-        self._of_recent.add(self._recent.oldest(len(judged))[:4].T.tolist(), -1)
-        self._of_recent.add(judged[-LENGTH:])
+        counted = Counter[tuple[float, ...]](judged)
+        self._of_all.add(counted)
+        self._of_recent.add(_counted(self._recent.oldest(len(judged))), -1)
+        self._of_recent.add(counted if len(judged) <= LENGTH else Counter(judged[-LENGTH:]))
         columns = np.empty((5, len(judged)))
         columns[:4], columns[4] = np.array(judged).T, losses
         self._recent.add(columns)
@@ -192,9 +193,14 @@ class Hits:
         self._recent.restore(self.judged, plain["recent"])
         self._of_recent = Tally()
         self._meet(len(self._met))
-        self._of_recent.add(self._recent.columns()[:4].T.tolist())
+        self._of_recent.add(_counted(self._recent.columns()))
         if "changes" in plain:  # older versions did not look for them
             self.changes.restore(plain["changes"])
+
+
+def _counted(columns: Float64Array) -> Counter[tuple[float, ...]]:
+    """How often each combination of the first four of the columns of `Hits` occurs."""
+    return Counter(zip(*columns[:4].tolist(), strict=True))
 
 
 def kappa(labels: Sequence[int], predicted: Sequence[int], correct: int) -> float | None:
