@@ -10,7 +10,7 @@ in a problem or in the log.
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from contextvars import ContextVar
 
 REQUEST_ID = "X-Request-ID"
@@ -28,19 +28,18 @@ class Trace:
     traceparent. samples: how many it brought, to be learned or predicted.
     """
 
-    # Attributes of the class, so that a request without ids costs only the search for them.
+    # Attributes of the class, so that a request without ids costs only two look-ups.
     returned = _asked = False
     trace_id = span_id = _request_id = ""
     samples = _flags = 0
 
-    def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        for name, value in headers:
-            if name == b"x-request-id":
-                self.returned = self._asked = True
-                if _REQUEST_ID.fullmatch(value):
-                    self._request_id = value.decode()
-            elif name == b"traceparent":
-                self._follow(value)
+    def __init__(self, headers: Mapping[bytes, bytes]) -> None:
+        if (given := headers.get(b"x-request-id")) is not None:
+            self.returned = self._asked = True
+            if _REQUEST_ID.fullmatch(given):
+                self._request_id = given.decode()
+        if (traceparent := headers.get(b"traceparent")) is not None:
+            self._follow(traceparent)
 
     def _follow(self, traceparent: bytes) -> None:
         found = _TRACEPARENT.fullmatch(traceparent)
@@ -82,8 +81,8 @@ class Trace:
 _CURRENT: ContextVar[Trace | None] = ContextVar("trace", default=None)
 
 
-def begin(headers: Iterable[tuple[bytes, bytes]]) -> Trace:
-    """Return the trace of a request whose task begins."""
+def begin(headers: Mapping[bytes, bytes]) -> Trace:
+    """Return the trace of a request whose task begins. headers: by name in lower case."""
     trace = Trace(headers)
     _CURRENT.set(trace)
     return trace

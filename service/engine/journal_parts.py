@@ -57,7 +57,7 @@ class Admitted(NamedTuple):
     @property
     def samples(self) -> int:
         """How many are learned."""
-        return sum(part.entry.samples for part in self.parts)
+        return sum([part.entry.samples for part in self.parts])
 
 
 def in_parts(accepted: Sequence[Accepted], threads: int) -> Iterator[Admitted]:

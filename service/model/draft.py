@@ -10,7 +10,7 @@ from service.model.fitting_rows import not_fitting
 from service.model.footprint import learning_bytes
 from service.model.learner import Learner
 from service.model.moment import Moment, check_moment
-from service.samples.targets import Label, Targets
+from service.samples.targets import Label
 from service.samples.validation import Samples
 from service.spec.heads import HEADS, HeadName
 from solver.prepare.named_rows import NamedRows, NameTable, cells
@@ -56,12 +56,14 @@ class Draft:
         expected: as of `check`. Raises AnotherState, NoSuchHead or InvalidSamples, which leaves
         the draft as it was.
         """
-        self.check(expected)
+        if expected:
+            self.check(expected)
         heads, spec = self._learner.heads, self._learner.model.spec
         if head not in heads:
             name = self._learner.model.name
             raise NoSuchHead(f"the spec of model {name!r} has null for {head}")
-        _check_declared(spec.classes, samples.y)
+        if spec.classes is not None and isinstance(samples.y, list):
+            _check_declared(spec.classes, samples.y)
         try:
             form = self._form.after(samples.X)
         except (Misfit, AnotherKind) as error:
@@ -128,10 +130,8 @@ class Draft:
             )
 
 
-def _check_declared(classes: list[Label] | None, y: Targets) -> None:
+def _check_declared(classes: list[Label], y: list[Label]) -> None:
     """Raise InvalidSamples for labels that are none of the classes that a spec declares."""
-    if classes is None or not isinstance(y, list):
-        return
     declared = {(type(label), label) for label in classes}
     if declared.issuperset((type(label), label) for label in y):
         return

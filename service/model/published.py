@@ -47,12 +47,14 @@ class Published(NamedTuple):
         Raises Untrained, InvalidSamples.
         """
         predictions = self.heads[head].predict(X, self._votes(head, X))
+        if BESIDE.isdisjoint(self.heads):
+            return predictions
         columns = {
             str(name): beside(view, X)
             for name, view in self.heads.items()
             if (beside := KINDS[name].beside) is not None
         }
-        return replace(predictions, beside=columns) if columns else predictions
+        return replace(predictions, beside=columns)
 
     def more(
         self, head: HeadName, question: Question, X: Matrix, predictions: Predictions
@@ -86,6 +88,8 @@ class Published(NamedTuple):
 
     def cost(self, head: HeadName, rows: int, entries: int) -> int:
         """Return the multiplications of a prediction; see `HeadView.cost`."""
+        if not KINDS[head].listens and BESIDE.isdisjoint(self.heads):
+            return self.heads[head].cost(rows, entries)
         heads = self.heads if KINDS[head].listens else {head, *(BESIDE & self.heads.keys())}
         return sum(self.heads[name].cost(rows, entries) for name in heads)
 

@@ -97,8 +97,8 @@ def event_row(model: int, sequence: int, place: int, kind: str, time: int, recor
 
 def sealed(row: Row) -> Row:
     """Return a row as it is written."""
-    *columns, record = row
-    return row._replace(record=seal(record, *columns))
+    columns = row[:-1]
+    return Row(*columns, seal(row.record, *columns))
 
 
 def unsealed(values: tuple[Any, ...]) -> Row:

@@ -16,6 +16,7 @@ from service.settings import Settings
 from service.spec.model import ModelSpec
 from service.web.formats.bounds import bounds_of
 from service.web.formats.content_encoding import decompressor_of
+from service.web.formats.headers import headers_by_name
 from service.web.formats.inference import JSON_LENGTH_HEADER, Inference, read_inference
 from service.web.formats.lines import Lines
 from service.web.formats.memory import DECODED_FACTOR, UNCOUNTED_BYTES, Lease
@@ -191,11 +192,8 @@ async def _read_bytes(request: Request, most_bytes: int, lease: Lease | None) ->
 
 def _header(request: Request, wanted: bytes) -> str | None:
     """The first header of this name, or None; `Request.headers` takes several times as long."""
-    for name, value in request.scope["headers"]:
-        if name == wanted:
-            given: bytes = value
-            return given.decode("latin-1")
-    return None
+    given = headers_by_name(request.scope).get(wanted)
+    return None if given is None else given.decode("latin-1")
 
 
 def respond(

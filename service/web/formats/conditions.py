@@ -6,6 +6,7 @@ from typing import NamedTuple
 from starlette.types import Scope
 
 from service.model.moment import Moment
+from service.web.formats.headers import headers_by_name
 from service.web.formats.moments import read_if_match
 from service.web.formats.prefer import Preference, read_preference
 from service.web.formats.query import check_query
@@ -30,10 +31,10 @@ def read_conditions(scope: Scope, known: Collection[str], most_seconds: float) -
     known: the query parameters that it may have. most_seconds: see `prefer.read_preference`.
     """
     check_query(scope["query_string"], known)
-    given = [header for header in scope["headers"] if header[0] in _HEADERS]
-    if not given:
+    if headers_by_name(scope).keys().isdisjoint(_HEADERS):
         return _NONE
     keys, prefer, if_match = (
-        [value.decode("latin-1") for name, value in given if name == wanted] for wanted in _HEADERS
+        [value.decode("latin-1") for name, value in scope["headers"] if name == wanted]
+        for wanted in _HEADERS
     )
     return Conditions(keys, read_preference(prefer, most_seconds), read_if_match(if_match))

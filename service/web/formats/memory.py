@@ -95,6 +95,11 @@ class Lease:
 
     __slots__ = ("_budget", "_held")
 
+    @property
+    def holds(self) -> bool:
+        """Whether it holds anything, which those of small requests never do."""
+        return self._held > 0
+
     def __init__(self, budget: MemoryBudget) -> None:
         self._budget, self._held = budget, 0
 

@@ -32,7 +32,10 @@ def n_values(data: Any) -> int:
     values = 0
     if type(data) is dict:
         for value in data.values():
-            if type(value) in _CONTAINERS:
+            # Most are lists of plain values, which take no call.
+            if type(value) is list and not (value and type(value[0]) in _CONTAINERS):
+                values += len(value)
+            elif type(value) in _CONTAINERS:
                 values += n_values(value)
     return values
 

@@ -63,10 +63,12 @@ class BoundedProtocol(HttpToolsProtocol):
         self._since: float | None = self.loop.time()
         self._silent = True
         self._received = 0
-        # Bytes since the request began or since its last byte of body: its head, the frames of
-        # chunks, its trailers. The parser keeps what it has not finished.
+        # Bytes that came in later pieces since the request began or since its last byte of body:
+        # its head, the frames of chunks, its trailers. The parser keeps what it has not finished.
         self._unfinished = 0
-        self._head_bytes = 0
+        # Bytes of the piece in which the request began, which others may have ended in.
+        self._piece_bytes = 0
+        self._arrives = 0
         self._in_head = True
         self._wrong: Refusal | None = None
 
@@ -89,10 +91,13 @@ class BoundedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Parse, and count the bytes of a request that has not fully arrived."""
         self._silent = False
-        self._unfinished += len(data)
+        self._arrives = len(data)
+        self._unfinished += self._arrives
         super().data_received(data)
-        self._received += len(data)
-        if self._since is not None and max(self._unfinished, self._head_bytes) > _HEAD_BYTES:
+        self._received += self._arrives
+        if self._since is not None and (
+            self._unfinished > _HEAD_BYTES or self._is_head_too_large()
+        ):
             self._end(_head_too_large())
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  (of uvicorn)
@@ -103,18 +108,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Begin to measure a request at its first byte."""
         super().on_message_begin()
         self._since, self._received, self._in_head = self.loop.time(), 0, True
-        self._unfinished = self._head_bytes = 0
-
-    def on_url(self, url: bytes) -> None:
-        """Count the target of a request."""
-        super().on_url(url)
-        self._head_bytes += len(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Count and keep a header; a trailer is forgotten, since nothing reads it."""
-        if self._in_head:
-            super().on_header(name, value)
-            self._head_bytes += len(name) + len(value) + _HEADER_FRAME_BYTES
+        self._unfinished, self._piece_bytes = 0, self._arrives
 
     def on_body(self, body: bytes) -> None:
         """Take a part of the body."""
@@ -128,6 +122,8 @@ class BoundedProtocol(HttpToolsProtocol):
             raise self._wrong  # stops the parser, which leads to `send_400_response`
         super().on_headers_complete()
         self._in_head = False
+        # The request keeps its list; trailers, which nothing reads, go into another one.
+        self.headers = self.headers.copy()
         if self.cycle is not None and not isinstance(self.cycle.transport, _OneWrite):
             self.cycle.transport = _OneWrite(self.cycle)  # type: ignore[assignment]
 
@@ -147,15 +143,23 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _wrong_head(self) -> Refusal | None:
         """Return what is wrong with a complete head."""
-        if self._head_bytes > _HEAD_BYTES:
+        if self._is_head_too_large():
             return _head_too_large()
         version = self.parser.get_http_version()
         if version not in ("1.0", "1.1"):
             return Unreadable("the request line must end in HTTP/1.1")
-        hosts = sum(name == b"host" for name, _ in self.headers)
+        hosts = [name for name, _ in self.headers].count(b"host")
         if hosts > 1 or (hosts == 0 and version == "1.1"):
             return Unreadable(f"a request needs one Host header, this one has {hosts}")
         return None
+
+    def _is_head_too_large(self) -> bool:
+        """Return whether the target and headers that were parsed take too many bytes."""
+        if not self._in_head or self._piece_bytes + self._unfinished <= _HEAD_BYTES:
+            return False
+        frames = _HEADER_FRAME_BYTES * len(self.headers)
+        headers = sum(len(name) + len(value) for name, value in self.headers)
+        return len(self.url) + frames + headers > _HEAD_BYTES
 
     def _end(self, error: Refusal) -> None:
         """Respond in place of the application, unless it has responded, and close."""

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.diagnostics import tracing
 from service.diagnostics.metrics import Histogram
+from service.web.formats.headers import headers_by_name
 from service.web.formats.paths import is_open
 
 logger = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class Observer:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, and observe the response."""
         began = time.monotonic()
-        trace = tracing.begin(scope["headers"])
+        trace = tracing.begin(headers_by_name(scope))
         status, lasting = 0, False
 
         async def answer(message: Message) -> None:

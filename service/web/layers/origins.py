@@ -27,6 +27,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from service.access.key_ring import KeyRing
 from service.errors import ForeignHost, ForeignOrigin, Refusal
 from service.settings import Settings
+from service.web.formats.headers import headers_by_name
 from service.web.formats.paths import is_open
 
 _PLAIN = ("GET", "HEAD")
@@ -82,15 +83,8 @@ class Origins:
 
     def _check(self, scope: Scope) -> None:
         """Raises ForeignHost, ForeignOrigin."""
-        host, site = b"", b"none"
-        origin: bytes | None = None
-        for name, value in scope["headers"]:
-            if name == b"host":
-                host = value
-            elif name == b"origin":
-                origin = value
-            elif name == b"sec-fetch-site":
-                site = value
+        headers = headers_by_name(scope)
+        host, origin = headers.get(b"host", b""), headers.get(b"origin")
         if (self._checks_host or not self._ring.required) and not _is_known(host, self._hosts):
             raise ForeignHost(
                 f"this server is not known as {host[:100].decode('latin-1')!r}; use its address, "
@@ -98,10 +92,10 @@ class Origins:
             )
         if scope["type"] == "http" and scope["method"] in _PLAIN:
             return
-        scheme = str(scope["scheme"]).replace("ws", "http").encode()  # of a stream
         if origin is None:
-            foreign = site not in _OWN_SITE
+            foreign = headers.get(b"sec-fetch-site", b"none") not in _OWN_SITE
         else:
+            scheme = str(scope["scheme"]).replace("ws", "http").encode()  # of a stream
             foreign = origin not in {*self._origins, scheme + b"://" + host}
         if foreign:
             raise ForeignOrigin(

@@ -93,12 +93,12 @@ async def predict(
         raise Invalid(f"rows wait for labels under the head that serves, {model.spec.serve}")
     check_explained(question)
     _check_intact(model)
-    taken = n_bytes(rows)
-    lease.keep(taken)
+    if lease.holds:
+        lease.keep(n_bytes(rows))
     published = await engine.view(model, name, rows, awaited)
     if name not in published.heads:  # it has been promoted since
         raise NoSuchHead(f"model {model.name!r} has another spec by now, which lacks {name}")
-    _hold_answer(lease, taken, published.heads[name].classes, question)
+    _hold_answer(lease, count, published.heads[name].classes, question)
     predictions, more = await _predictions(model, published, name, question, lease)
     model.counts[name].predicted += count
     engine.metrics.predict.observe(time.monotonic() - began)
@@ -140,14 +140,14 @@ def label(
 
 
 def _hold_answer(
-    lease: Lease, taken: int, classes: tuple[Label, ...] | None, question: Question
+    lease: Lease, count: int, classes: tuple[Label, ...] | None, question: Question
 ) -> None:
-    """Hold the memory that the answer to some rows will take. Raises MemoryFull."""
+    """Hold the memory that the answer to so many rows will take. Raises MemoryFull."""
     of_classes = 1 + question.probability + (question.confidence is not None)
     columns = 1 + of_classes * max(1, len(classes or ())) + question.explain * _VALUES_OF_REASON
-    answer = columns * n_rows(question.rows) * VALUE_BYTES
+    answer = columns * count * VALUE_BYTES
     if answer > UNCOUNTED_BYTES:
-        lease.hold(taken + answer)
+        lease.hold(n_bytes(question.rows) + answer)
 
 
 async def check_predicts(engine: Predicting, model: Model, row: Rows, lease: Lease) -> None:

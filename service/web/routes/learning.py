@@ -4,10 +4,10 @@ They are declared with FastAPI, which documents them; `web.layers.shortcut` call
 """
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
 
 from fastapi import FastAPI, Request, Response
-from starlette.datastructures import QueryParams
 
 from service.engine.idempotency import header_key
 from service.engine.serving import Predicting, Serving
@@ -42,6 +42,7 @@ from service.web.formats.prefer import acknowledged
 from service.web.formats.query import check_query, declared
 from service.web.formats.questions import with_query
 from service.web.formats.wire import format_of_body
+from service.web.layers.guard import grant_of
 from service.web.layers.shortcut import Endpoint
 from service.web.openapi.operations import (
     BODY_REFUSALS,
@@ -58,7 +59,7 @@ _SAMPLES, _ASSET, _PREDICT, _LABELS = (
     f"/v1/models/{{name}}/{call}" for call in ("samples", "asset", "predict", "labels")
 )
 # Parsing an empty query takes as long as decoding a row.
-_NO_QUERY = QueryParams()
+_NO_QUERY: Mapping[str, str] = {}
 _REFUSED = (
     *BODY_REFUSALS,
     *(UnknownModel, Follows, NoSuchHead, QuotaExceeded, ModelBroken, MemoryFull),
@@ -87,7 +88,7 @@ def add_learning(
     async def _learn(request: Request, name: str, call: LearningCall) -> Response:
         conditions = read_conditions(request.scope, _OF_LEARN, settings.wait_seconds)
         keys, preference, expected = conditions
-        grant = request.state.grant
+        grant = grant_of(request.scope)
         key = header_key(keys, grant.client) if keys else None
         with memory.lease() as lease:
             model_of = partial(engine.model, name)
@@ -119,7 +120,7 @@ def add_learning(
             labels = await decode_late_labels(body_format, data, settings, model.spec, lease)
             del data
             await engine.compiled(model, None)
-        grant, expected = request.state.grant, conditions.expected
+        grant, expected = grant_of(request.scope), conditions.expected
         learned = await handlers.label(engine, grant, model, labels, expected)
         return respond(request, body_format, learned, lease=lease)
 
@@ -145,7 +146,7 @@ def add_predicting(
             model_of = partial(engine.model, name)
             received = await receive_question(request, settings, model_of, lease)
             body_format, model, question = received
-            grant, head = request.state.grant, query.get("head")
+            grant, head = grant_of(request.scope), query.get("head")
             question = with_query(question, query)
             predicted = await handlers.predict(engine, grant, model, head, awaited, question, lease)
             headers = {"Idempotency-Replayed": "true"} if predicted.pop("replayed", False) else None

@@ -76,7 +76,7 @@ class TestJson:
 
     def test_the_request_is_named(self):
         async def within() -> dict[str, Any]:
-            tracing.begin([(b"x-request-id", b"abc"), (b"traceparent", TRACEPARENT.encode())])
+            tracing.begin({b"x-request-id": b"abc", b"traceparent": TRACEPARENT.encode()})
             # Threads that a request has work done by belong to it.
             line = await asyncio.to_thread(JsonFormatter().format, record("x"))
             told: dict[str, Any] = json.loads(line)
@@ -122,32 +122,32 @@ def test_the_format_follows_the_setting_then_the_terminal(
 class TestTrace:
     @pytest.mark.parametrize("given", [b"a", b"!" * 128, b"01-\x7e"])
     def test_a_request_id_is_taken_over(self, given: bytes):
-        trace = Trace([(b"x-request-id", given)])
+        trace = Trace({b"x-request-id": given})
         assert trace.request_id == given.decode()
         assert trace.headers() == [(b"x-request-id", given)]
 
     @pytest.mark.parametrize("given", [b"", b"a" * 129, b"a b", b"\xff", b"a\x00", b"\x1b[31m"])
     def test_another_is_replaced_and_answered(self, given: bytes):
-        trace = Trace([(b"x-request-id", given)])
+        trace = Trace({b"x-request-id": given})
         assert re.fullmatch("[0-9a-f]{32}", trace.request_id)
         assert trace.headers() == [(b"x-request-id", trace.request_id.encode())]
 
     def test_without_one_it_is_made_when_it_is_needed(self):
-        trace = Trace([])
+        trace = Trace({})
         assert trace.headers() == []
-        assert trace.request_id == trace.request_id != Trace([]).request_id
+        assert trace.request_id == trace.request_id != Trace({}).request_id
         assert trace.headers() == [(b"x-request-id", trace.request_id.encode())]
 
     @pytest.mark.parametrize("flags", ["00", "01"])
     def test_a_trace_is_followed_with_a_span_of_ours(self, flags: str):
-        traces = [Trace([(b"traceparent", f"{TRACEPARENT[:-2]}{flags}".encode())]) for _ in "ab"]
+        traces = [Trace({b"traceparent": f"{TRACEPARENT[:-2]}{flags}".encode()}) for _ in "ab"]
         assert [trace.trace_id for trace in traces] == [TRACE_ID] * 2
         assert len({PARENT, *(trace.span_id for trace in traces)}) == 3
         told = f"00-{TRACE_ID}-{traces[0].span_id}-{flags}"
         assert traces[0].headers() == [(b"traceparent", told.encode())]
 
     def test_later_versions_may_say_more(self):
-        trace = Trace([(b"traceparent", f"cc{TRACEPARENT[2:]}-what-the-future-brings".encode())])
+        trace = Trace({b"traceparent": f"cc{TRACEPARENT[2:]}-what-the-future-brings".encode()})
         assert trace.trace_id == TRACE_ID
         assert trace.headers()[0][1].startswith(b"00-")
 
@@ -167,12 +167,12 @@ class TestTrace:
         ],
     )
     def test_what_is_not_valid_is_passed_over(self, given: str):
-        trace = Trace([(b"traceparent", given.encode())])
+        trace = Trace({b"traceparent": given.encode()})
         assert (trace.trace_id, trace.headers()) == ("", [])
 
     @given(st.binary(max_size=200))
     def test_no_header_does_harm(self, given: bytes):
-        trace = Trace([(b"traceparent", given), (b"x-request-id", given)])
+        trace = Trace({b"traceparent": given, b"x-request-id": given})
         for _, value in trace.headers():
             assert re.fullmatch(rb"[\x21-\x7e]{1,128}", value)
 

@@ -204,6 +204,16 @@ class TestHeads:
         raw.sendall(self.GET + b"Host: localhost\r\nX: " + b"1" * 70_000 + b"\r\n\r\n")
         assert told(all_that_comes(raw)) == (b"431", "head-too-large")
 
+    def test_many_small_ones_together_are_none_of_them_large(self, raw: socket.socket):
+        """Of which one segment may have 64 kB and the beginning of the next one."""
+        one = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " + b"1" * 4_000 + b"\r\n\r\n"
+        raw.sendall(one * 40)
+        received = b""
+        while received.count(b"HTTP/1.1 200") < 40:
+            more = raw.recv(1 << 16)
+            assert more and b"HTTP/1.1 431" not in more
+            received += more
+
     @pytest.mark.parametrize(
         "head",
         [
