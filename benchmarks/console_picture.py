@@ -1,6 +1,6 @@
 """Take README's picture of the console and record a minute of it: the electricity stream, live.
 
-`python -m benchmarks.console_picture` starts a server, streams a part of the bundled set for two
+`python -m benchmarks.console_picture` starts a server, streams a part of the bundled set for four
 minutes to a default model and a challenger, opens the page in Chromium (`chromium`, and the extra
 `test`), and writes docs/console.png and docs/console.webp.
 """
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
-from playwright.sync_api import Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 from rich.console import Console
 
 from benchmarks.demo import running_server
@@ -29,7 +29,9 @@ PICTURE, RECORDING = DOCS / "console.png", DOCS / "console.webp"
 NAMES = ("date", "day", "period", "nsw price", "nsw demand", "vic price", "vic demand", "transfer")
 _PER_SECOND = 60
 _SIZE: ViewportSize = {"width": 1120, "height": 660}
-_COLOURS = 128
+_COLOURS = 256
+# Two points of the screen for each of the picture, so that its text is sharp.
+_DENSITY = 2
 _FRAMES_PER_SECOND, _QUALITY = 1, 45
 _WAITING = 12
 # From which second of the recording on which part of the page is seen.
@@ -41,6 +43,7 @@ _TOUR = (
     (54, "#model-name"),
 )
 _PREDICT_SECOND, _SECONDS = 46, 60
+_BEFORE_MS = 150_000
 
 
 class _Frame(NamedTuple):
@@ -79,9 +82,15 @@ def _stream(url: str, stop: threading.Event) -> None:
                 return
 
 
+def _open(browser: Browser, url: str, density: int) -> Page:
+    page = browser.new_page(viewport=_SIZE, device_scale_factor=density)
+    page.goto(url)
+    page.get_by_role("link", name="electricity", exact=True).click(timeout=300_000)
+    return page
+
+
 def _take_picture(page: Page) -> None:
-    page.locator("#span").select_option("300")
-    page.wait_for_timeout(1500)
+    page.wait_for_timeout(_BEFORE_MS)
     page.screenshot(path=PICTURE)
     Image.open(PICTURE).quantize(_COLOURS).save(PICTURE, optimize=True)
 
@@ -128,12 +137,8 @@ def main() -> None:
         browser = driver.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
-        page = browser.new_page(viewport=_SIZE)
-        page.goto(url)
-        page.get_by_role("link", name="electricity", exact=True).click(timeout=300_000)
-        page.wait_for_timeout(40_000)
-        _take_picture(page)
-        _record(page)
+        _take_picture(_open(browser, url, _DENSITY))
+        _record(_open(browser, url, 1))
         browser.close()
         stop.set()
         learning.join()

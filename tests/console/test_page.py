@@ -92,6 +92,20 @@ def test_a_newcomer_creates_a_model_and_watches_it_learn(
     page.screenshot(path=SCREENSHOTS / "models.png")
 
 
+def test_an_empty_model_says_what_to_do(page: Any, server: ServerProcess, name: str):
+    httpx.put(f"{server.url}/v1/models/{name}", json=PAPERS).raise_for_status()
+    page.goto(f"{server.url}/#/{name}")
+    page.get_by_text("The model has not learned anything yet.").wait_for()
+    page.get_by_text("There is no snapshot yet.").wait_for()
+    assert not page.locator("table", has_text="Samples since").is_visible()
+    page.get_by_label("Row as JSON").fill('{"warmth": 20,')
+    page.get_by_role("button", name="Predict", exact=True).click()
+    page.get_by_role("alert").get_by_text("The row is not JSON. Write it like").wait_for()
+    page.get_by_role("button", name="Save a snapshot").click()
+    page.get_by_role("button", name="Roll back to this one").wait_for()
+    assert not page.get_by_text("There is no snapshot yet.").is_visible()
+
+
 def test_a_row_is_predicted_by_the_names_of_its_features(
     page: Any, server: ServerProcess, model: str
 ):

@@ -3,7 +3,7 @@
 import { element } from "./dom.js";
 import { roundPercent } from "./numbers.js";
 
-/** @typedef {{name: string, label: string, color: string, dashed?: boolean}} Line */
+/** @typedef {{name: string, label: string, color: string, dash?: "dotted" | "dashed"}} Line */
 /** @typedef {{title: string, lines: Line[], wide?: boolean, show: (value: number) => string,
  *   mark?: (value: number) => string}} Plot */
 /** @typedef {{time: number, label: string}} Mark */
@@ -16,10 +16,11 @@ const AXIS_WIDTH = 68;
 const FONT = "12px system-ui, sans-serif";
 const LABEL_HEIGHT = 20;
 const MARK_DASH = [3, 3];
+const DASHES = { dotted: [2, 3], dashed: [7, 4] };
 const LEAST_SPAN_SECONDS = 60;
 const DAY_SECONDS = 86_400;
 // The possible distances between two ticks of the time axis, in seconds.
-const STEPS = [5, 10, 15, 30, 60, 300, 600, 1800, 3600, 7200, 21_600, DAY_SECONDS, 7 * DAY_SECONDS];
+const STEPS = [5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, DAY_SECONDS, 7 * DAY_SECONDS];
 
 /** Whether uPlot is installed. */
 export const installed = UPlot !== undefined;
@@ -89,6 +90,9 @@ export class Chart {
     return Math.max(this.figure.clientWidth, 200);
   }
 
+  /** Return the style of a series' line in the legend. */
+  #dash = (/** @type {unknown} */ _, /** @type {number} */ i) => this.plot.lines[i - 1].dash ?? "solid";
+
   #options() {
     const { lines, show, mark = show } = this.plot;
     const axis = axisColors();
@@ -108,7 +112,7 @@ export class Chart {
     return {
       width: this.#width(),
       height: HEIGHT,
-      legend: { live: true },
+      legend: { live: true, markers: { dash: this.#dash } },
       cursor: { drag: { x: false, y: false } },
       scales: { x: { range: span } },
       axes: [times, { ...axis, size: AXIS_WIDTH, values: labels }],
@@ -117,8 +121,8 @@ export class Chart {
         ...lines.map((line) => ({
           label: line.label,
           stroke: color(line.color),
-          width: line.dashed ? 1 : 2,
-          dash: line.dashed ? [5, 4] : undefined,
+          width: line.dash ? 1.5 : 2,
+          dash: line.dash && DASHES[line.dash],
           spanGaps: true,
           points: { show: false },
           value: (/** @type {unknown} */ _, /** @type {number | null} */ value) =>

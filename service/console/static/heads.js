@@ -12,7 +12,7 @@ export function showHeads(state) {
   const classes = drawn === "accuracy";
   const named = classes ? ["Accuracy", "Log loss"] : ["Mean error", "Root mean square"];
   const other = classes ? "log_loss" : "rmse";
-  const columns = ["Head", `${named[0]}, last 1,000`, "overall", `${named[1]}, last 1,000`];
+  const columns = ["Head", `${named[0]}, last 1,000`, "Overall", `${named[1]}, last 1,000`];
   fill(byId("head-columns", HTMLElement), [
     headRow([...columns, "Set size", "Duality gap", "Memory", "Changes"]),
   ]);

@@ -7,6 +7,7 @@ import { percent, shown } from "./numbers.js";
 // A row with more features is entered as JSON.
 const MOST_FIELDS = 64;
 const MOST_REASONS = 6;
+const EXAMPLES = '{"warmth": 20, "room": "hall"} or [20, 41]';
 
 export class PredictForm {
   /** @param {(error: unknown) => void} fail */
@@ -57,7 +58,8 @@ export class PredictForm {
    */
   #makeFields(names) {
     if (names === undefined) {
-      const text = element("textarea", { rows: "3", name: "row", "aria-label": "Row as JSON" });
+      const shown = { rows: "3", name: "row", "aria-label": "Row as JSON", placeholder: EXAMPLES };
+      const text = element("textarea", shown);
       this.fields.replaceChildren(text);
     } else {
       const made = names.map((name, i) =>
@@ -99,13 +101,25 @@ export class PredictForm {
 
   #row() {
     const text = this.fields.querySelector("textarea");
-    if (text) return JSON.parse(text.value);
+    if (text) return parsed(text.value);
     const values = [...this.fields.querySelectorAll("input")].map((input) => valueOf(input.value));
     if (this.state.rows === "arrays") return values;
     /** @type {string[]} */
     const names = this.names ?? [];
     const given = names.map((name, i) => [name, values[i]]).filter(([, value]) => value !== null);
     return Object.fromEntries(given);
+  }
+}
+
+/**
+ * Return the row that a text describes.
+ * @param {string} text
+ */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error(`The row is not JSON. Write it like ${EXAMPLES}.`);
   }
 }
 

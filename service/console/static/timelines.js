@@ -5,6 +5,9 @@ import { byId, element, fill } from "./dom.js";
 import { duration, roundPercent, score, shown } from "./numbers.js";
 import { Series } from "./series.js";
 
+// The lines of rules that learn nothing, which are thinner than those of heads.
+/** @type {("dotted" | "dashed")[]} */
+const DASHES = ["dotted", "dashed"];
 const RULES = {
   majority: "majority class",
   last_label: "last label again",
@@ -107,19 +110,23 @@ function lossText(change) {
 function plotsOf(state) {
   const { drawn, serve, values } = state;
   const heads = Object.keys(state.heads).sort((a, b) => Number(b === serve) - Number(a === serve));
-  const lines = heads.map((head, i) => ({
-    name: `${head}.${drawn}`,
-    label: head.replace("_", " "),
-    color: `series-${(i % 4) + 1}`,
-  }));
+  /** @param {string[]} having @param {string} field */
+  const linesOf = (having, field) =>
+    having.map((head) => ({
+      name: `${head}.${field}`,
+      label: head.replace("_", " "),
+      color: `series-${(heads.indexOf(head) % 4) + 1}`,
+    }));
+  // A head that nobody teaches has no line.
+  const scored = heads.filter((head) => typeof values[`${head}.${drawn}`] === "number");
   const rules = Object.entries(RULES)
     .filter(([rule]) => `${rule}.${drawn}` in values)
-    .map(([rule, label], i) => ({ name: `${rule}.${drawn}`, label, color: `rule-${i + 1}`, dashed: true }));
+    .map(([rule, label], i) => ({ name: `${rule}.${drawn}`, label, color: `rule-${i + 1}`, dash: DASHES[i % 2] }));
   const title = drawn === "accuracy" ? "Accuracy" : "Mean absolute error";
   const found = [
     {
       title: `${title} of predictions made before learning, over the last 1,000 samples`,
-      lines: [...lines, ...rules],
+      lines: [...linesOf(scored.length ? scored : heads, drawn), ...rules],
       wide: true,
       mark: drawn === "accuracy" ? roundPercent : shown,
       show: (/** @type {number} */ value) => score(drawn, value),
@@ -143,12 +150,7 @@ function plotsOf(state) {
   ];
   for (const [field, title] of [["size", "Size of the working set"], ["gap", "Duality gap"]]) {
     const having = heads.filter((head) => `${head}.${field}` in values);
-    const lines = having.map((head, i) => ({
-      name: `${head}.${field}`,
-      label: head.replace("_", " "),
-      color: `series-${(i % 4) + 1}`,
-    }));
-    if (lines.length) found.push({ title, lines, show: shown });
+    if (having.length) found.push({ title, lines: linesOf(having, field), show: shown });
   }
   return found;
 }
