@@ -4,12 +4,14 @@ The journal and the snapshots of these tests are in memory.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from service.errors import StorageFailed
+from service.storage.entries import CatalogueEntry
 from service.storage.snapshot_format import DamagedSnapshot, State
-from tests.service.engine.test_commits import Server, sequences
+from tests.service.engine.test_commits import SPEC, Server, sequences
 
 
 @pytest.fixture
@@ -72,3 +74,45 @@ def test_what_is_deleted_while_it_is_saved_leaves_no_snapshot(server: Server) ->
     server.writer.models.delete(server.a)
     server.writer.snapshots.finish(wait=True)
     assert server.a.id not in server.memory.saved
+
+
+def first_block(server: Server) -> int:
+    """The sequence of the first samples in the log of a."""
+    return next(entry.sequence for entry in server.memory.entries[server.a.id] if entry.samples)
+
+
+def save(server: Server) -> None:
+    server.writer.snapshots.start(server.a)[1].result()
+    server.writer.snapshots.finish(wait=True)
+
+
+@pytest.mark.parametrize(
+    ("covered", "first"), [({10: None}, 20), ({10: None, 20: None}, 20), ({}, 10)]
+)
+def test_a_log_is_kept_for_a_challenger_that_is_not_loaded(
+    server: Server, covered: Any, first: int
+) -> None:
+    """As by a new leader of a fleet: it counts from what is in the catalogue."""
+    follower = CatalogueEntry(9, "below", SPEC.plain(), "first", server.a.id)
+    server.memory.specs.append(follower)
+    server.memory.saved[9] = covered
+    for number in range(3):
+        server.send((server.a, number, None))
+        save(server)
+    assert first_block(server) == first
+    server.memory.specs.remove(follower)
+    server.send((server.a, 3, None))
+    save(server)
+    assert first_block(server) == 40
+
+
+def test_a_full_log_is_replaced_once_its_challenger_has_a_snapshot_too(server: Server) -> None:
+    below, _ = server.writer.follow("below", server.a, SPEC, "empty")
+    fill(server)
+    assert sequences(server.memory, server.a) == [10, 10]
+    with server.writer.challengers.paused([below]):
+        server.writer.challengers.catch_up(below)
+    server.memory.fate[server.a.id] = "full"
+    server.send((server.a, 1, None))
+    server.writer.snapshots.finish(wait=True)
+    assert [entry.kind for entry in server.memory.entries[server.a.id]] == ["checkpoint"]

@@ -52,9 +52,13 @@ def replica(servers: NatsServers, tmp_path: Path) -> Iterator[Callable[..., Repl
         one.close()
 
 
-@pytest.fixture(scope="module")
-def trio(servers: NatsServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trio]:
+@pytest.fixture(scope="package")
+def trio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trio]:
+    """Three replicas, which the tests of all modules share."""
+    if MISSING:
+        pytest.skip(MISSING)
     folder = tmp_path_factory.mktemp("replicas")
+    servers = NatsServers(folder / "nats").start()
     replicas = [Replica(folder / str(number), servers) for number in range(3)]
     for one in replicas:
         one.prelude = look_for_leaders_for_long
@@ -69,6 +73,7 @@ def trio(servers: NatsServers, tmp_path_factory: pytest.TempPathFactory) -> Iter
         client.close()
     for one in replicas:
         one.close()
+    servers.close()
 
 
 @pytest.fixture

@@ -46,19 +46,3 @@ def test_takes_samples_again_and_is_brought_back_from_its_snapshot(replica: Repl
     replica.start()
     after = call(f"{url}/predict", json={"x": X[:9].tolist()})
     assert (after["decision"], after["sequence"]) == (before["decision"], before["sequence"])
-
-
-def test_takes_samples_again_once_its_challenger_has_a_snapshot_too(replica: Replica):
-    url = f"{replica.url}/v1/models/m"
-    call(url, "PUT", json=SPEC)
-    call(f"{url}-b", "PUT", json=SPEC | {"follows": "m", "seed": 7})
-    full = 0
-
-    def learned() -> int:
-        answer = httpx.post(f"{url}/samples", json=BODY, timeout=60)
-        return int(answer.json()["sequence"]) if answer.is_success else 0
-
-    while sequence := learned():
-        full = sequence
-    wait_for(lambda: learned() > full)
-    call(f"{url}-b/predict?min_sequence={full}", json={"x": X[:9].tolist()})

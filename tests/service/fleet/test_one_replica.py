@@ -171,6 +171,20 @@ def told_by_pair(url: str, sequence: int) -> list[Any]:
     return [answer["decision"] for answer in answers]
 
 
+def test_a_challenger_goes_on_from_the_logs_alone_and_so_does_a_free_one(replica: Replica):
+    url = f"{replica.url}/v1/models/alone"
+    make_pair(url)
+    before = told_by_pair(url, 87)
+    lose_all_but_the_fleet(replica)
+    assert told_by_pair(url, 87) == before
+    assert call(f"{url}-b", "GET")["follows"]["model"] == "alone"
+    assert httpx.delete(url, timeout=30).status_code == 204
+    lose_all_but_the_fleet(replica)
+    free = call(f"{url}-b/predict?min_sequence=87", json={"x": X})
+    assert free["decision"] == before[1]
+    assert call(f"{url}-b/samples", json={"x": X, "y": Y})["sequence"] == 127
+
+
 def test_a_challenger_is_brought_in_with_its_champion(
     replica: Replica, servers: NatsServers, tmp_path: Path
 ):
