@@ -1,6 +1,7 @@
 """The command `wolfstream`: serve models, replay files into them, train and use model files."""
 
 import re
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -81,7 +82,7 @@ def _variable(name: str) -> str:
 def _setting(name: str) -> Callable[[Command], Command]:
     """Make an option of a field of Settings, without a default, which would hide the variable."""
     field = Settings.model_fields[name]
-    text = f"{field.description}  [{_variable(name)}; default: {field.default}]"
+    text = f"{field.description}  [{_variable(name)}; default: {_default(field)}]"
     if field.annotation is bool:
         return click.option(_option(name), is_flag=True, default=None, help=text)
     return click.option(_option(name), metavar=_METAVARS.get(name, "N"), help=text)
@@ -121,16 +122,23 @@ def _read_loads(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
 
 
 def _default(field: "FieldInfo") -> Any:
-    return "none" if field.default == () else field.default
+    if isinstance(field.default, bool):
+        return "yes" if field.default else "no"
+    return "none" if field.default in (None, (), "") else field.default
 
 
 def _other_settings() -> str:
     lines = [
-        f"  {_variable(name)}\n      {field.description} Default: {_default(field)}."
+        f"  {_variable(name)}\n{_indented(f'{field.description} Default: {_default(field)}.')}"
         for name, field in Settings.model_fields.items()
         if name not in _ON_THE_COMMAND_LINE
     ]
     return "\b\nSettings that only a variable sets:\n" + "\n".join(lines)
+
+
+def _indented(text: str) -> str:
+    # As wide as click's own help; click keeps lines as they are where it must not join them.
+    return textwrap.fill(text, 78, initial_indent=" " * 6, subsequent_indent=" " * 6)
 
 
 @main.command(epilog=_other_settings())

@@ -107,6 +107,8 @@ def predict(model: str, rows: Any, head: str | None, probability: bool, url: str
 @_as_json
 def history(model: str, url: str, as_json: bool) -> None:
     """List the snapshots that MODEL can be rolled back to, newest first."""
+    from rich.filesize import decimal
+
     with asking(url) as client:
         found = client.history(model)
     if as_json:
@@ -117,7 +119,7 @@ def history(model: str, url: str, as_json: bool) -> None:
             f"{kept['sequence']:,}",
             kept["written"],
             f"{kept['samples_since']:,}",
-            f"{kept['bytes'] / 2**20:.1f} MB",
+            decimal(kept["bytes"]),
         )
         for kept in found["snapshots"]
     ]

@@ -88,7 +88,7 @@ def export_(data: Path, model: str, out: Path, sequence: int | None, force: bool
             found = export_model(data, model, sequence, watch)
             write_state(out, found.state)
     at, end = found.state.plain["sequence"], found.journal_end
-    click.echo(f"{out}: {model} at sequence {at:,}, {_megabytes(out)}")
+    click.echo(f"{out}: {model} at sequence {at:,}, {_size(out)}")
     if end > at and sequence is None and not found.while_serving:
         click.echo(
             f"{model} follows another model, whose log goes on to {end:,}: start a server, let it "
@@ -178,7 +178,7 @@ def inspect(file: Path, as_json: bool) -> None:
         if as_json:
             click.echo(json.dumps(contents, indent=2))
             return
-        click.echo(f"{file}: {_megabytes(file)}, {describe(loaded)}")
+        click.echo(f"{file}: {_size(file)}, {describe(loaded)}")
         for name in ("spec", "rolled_back", "heads"):
             click.echo(f"{name}: {json.dumps(contents[name], indent=2)}")
         _print_arrays(contents["arrays"])
@@ -212,8 +212,10 @@ def _print_arrays(arrays: list[dict[str, Any]]) -> None:
     click.echo(table(rows))
 
 
-def _megabytes(path: Path) -> str:
-    return f"{path.stat().st_size / 2**20:.1f} MB"
+def _size(path: Path) -> str:
+    from rich.filesize import decimal
+
+    return decimal(path.stat().st_size)
 
 
 def _console() -> "Console":

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.filesize import decimal
 
 from service.cli.display import Bar, first_interrupt_asks
 from service.files.labelled import LabelledFile, open_data
@@ -150,5 +151,5 @@ def summary(report: dict[str, Any], seconds: float, out: Path) -> str:
             f"predicted just before they were learned: MAE {before['mae']:.4g}, "
             f"RMSE {before['rmse']:.4g}"
         )
-    lines.append(f"{seconds:.1f} s; {out}: {out.stat().st_size / 2**20:.1f} MB")
+    lines.append(f"{seconds:.1f} s; {out}: {decimal(out.stat().st_size)}")
     return "\n".join(lines)

@@ -162,8 +162,8 @@ def _no_number(field: str, delimiter: str) -> str:
     if delimiter == "," and ";" in field:
         return f"{given} holds the separator ';': numbers need decimal points"
     return (
-        f"{given} is not a finite number; leave the column out, or write its words as numbers, "
-        "such as 0 and 1 in a column for each word"
+        f"{given} is not a finite number; leave the column out, write its words as numbers (0 and "
+        "1 in a column for each word), or train with --algorithm adaptive, which learns words"
     )
 
 

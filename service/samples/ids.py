@@ -35,7 +35,7 @@ def read_ids(ids: Any, rows: int) -> list[RowId]:
         return [f"{name}.{row}" for row in range(rows)]
     given = _listed(ids, 'must be "auto", or an array with an id for each row')
     if len(given) != rows:
-        refuse("/ids", f"there are {rows} rows in x and {len(given)} ids")
+        refuse("/ids", f"x and ids must be equally long; x has {rows} and ids has {len(given)}")
     if len(set(given)) < len(given):
         places: dict[RowId, int] = {}
         for i, given_id in enumerate(given):

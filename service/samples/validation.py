@@ -54,7 +54,7 @@ def read_samples(body: Any, task: Task = "classification", *, prepared: bool = F
         y = read_labels(fields["y"], single)
     n = len(X) if isinstance(X, np.ndarray) else n_rows(X)
     if len(y) != n:
-        refuse("/y", f"there are {n} rows in x and {len(y)} values in y")
+        refuse("/y", f"x and y must be equally long; x has {n} and y has {len(y)}")
     weight = read_weight(fields["weight"], len(y)) if "weight" in fields else None
     return Samples(X, y, weight)
 

@@ -130,8 +130,8 @@ def tables(result: Evaluation) -> list[Table]:
         by_class.add_row(f"{label}{known}", _share(precision), _share(recall), f"{count:,}")
     if len(labels) > _LARGEST_MATRIX:
         return [by_class]
-    matrix = Table(title="confusion: label down, prediction across", box=None, pad_edge=False)
-    matrix.add_column("")
+    matrix = Table(box=None, pad_edge=False)
+    matrix.add_column("label \\ prediction")
     for label in labels:
         matrix.add_column(str(label), justify="right")
     for label in labels:

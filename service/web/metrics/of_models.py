@@ -44,7 +44,7 @@ class ModelCollector(Collector):
 
 
 def _counts(models: list[Model]) -> Iterator[Metric]:
-    """Yield the number of samples and rows that each head received."""
+    """Yield samples by the head that their call names, and rows by the head that predicted them."""
     families = [
         counters(name, text, _HEAD)
         for name, text in (
@@ -52,22 +52,21 @@ def _counts(models: list[Model]) -> Iterator[Metric]:
             ("samples_learned", "Samples that are on disk and in the model."),
             ("samples_rejected", "Samples received that were not learned."),
             ("samples_duplicate", "Samples received that had been learned before."),
-            ("rows_predicted", "Rows that were predicted."),
         )
     ]
+    predicted = counters("rows_predicted", "Rows that were predicted.", _HEAD)
     for model in models:
+        called = set(model.head_of.values()) & set(model.spec.heads)
         for head, counts in model.counts.items():
-            if head in model.spec.heads or counts.received:
+            if head in model.spec.heads or counts.predicted:
+                predicted.add_metric((model.name, head), counts.predicted)
+            # Heads that learn what others are sent have no samples of their own.
+            if head in called or counts.received:
                 # Read before `received`, of which these are parts.
-                parts = (
-                    counts.learned,
-                    counts.rejected + counts.refused,
-                    counts.duplicates,
-                    counts.predicted,
-                )
+                parts = (counts.learned, counts.rejected + counts.refused, counts.duplicates)
                 for family, value in zip(families, (counts.received, *parts), strict=True):
                     family.add_metric((model.name, head), value)
-    yield from families
+    yield from (*families, predicted)
 
 
 def _states(models: list[Model]) -> Iterator[Metric]:

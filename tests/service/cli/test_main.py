@@ -74,11 +74,14 @@ class TestHelp:
             assert word in result.output
 
     def test_serve_names_every_setting_with_its_default(self):
-        text = " ".join(run("serve", "--help").output.split())
+        output = run("serve", "--help").output
+        assert max(map(len, output.splitlines())) <= 80
+        text = " ".join(output.split())
         for name, field in Settings.model_fields.items():
             assert f"WOLFSTREAM_{name.upper()}" in text
             assert field.description in text
-            default = "none" if field.default == () else str(field.default)
+            default = "none" if field.default in (None, (), "") else str(field.default)
+            default = {"True": "yes", "False": "no"}.get(default, default)
             assert re.search(rf"[Dd]efault: {re.escape(default)}\b", text)
 
     def test_replay_names_formats_and_exit_codes(self):

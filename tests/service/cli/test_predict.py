@@ -264,6 +264,12 @@ class TestEvaluate:
         assert result.kappa is None
         assert result.to_text() == "accuracy 100.00%, kappa -"
 
+    def test_the_heading_of_a_small_confusion_matrix_is_one_line(self):
+        result = Evaluation(["a", "b"])
+        result.count(["a", "b"], ["a", "a"])
+        matrix = tables(result)[1]
+        assert (matrix.title, matrix.columns[0].header) == (None, "label \\ prediction")
+
     def test_a_large_confusion_matrix_is_left_out(self):
         result = Evaluation(list(range(21)))
         result.count([1], [2])

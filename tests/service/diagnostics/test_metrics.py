@@ -107,6 +107,10 @@ def test_duplicates_are_told_by_model_and_head() -> None:
     assert told("wolfstream_samples_duplicate_total", {**labels, "head": "working_set"}) == 0
     # A head that the spec does not have is told of only where somebody sent it samples.
     assert told("wolfstream_samples_received_total", {**labels, "head": "semiparametric"}) is None
+    # The bank learns what other heads are sent: a count of its own would stay at 0.
+    bank = {**labels, "head": "adaptive"}
+    assert told("wolfstream_samples_learned_total", bank) is None
+    assert told("wolfstream_rows_predicted_total", bank) == 0
     assert generate_latest(registry)
 
 
@@ -130,7 +134,7 @@ def test_what_waits_is_told_with_its_age() -> None:
 @pytest.fixture(scope="module")
 def used(server: ServerProcess) -> str:
     """A model with every kind of head's figures, and its name."""
-    with httpx.Client(base_url=server.url, timeout=30) as client:
+    with httpx.Client(base_url=server.url, timeout=300) as client:
         client.put("/v1/models/used").raise_for_status()
         client.post("/v1/models/used/samples", json=rows(40)).raise_for_status()
         client.post("/v1/models/used/asset", json=rows(40)).raise_for_status()

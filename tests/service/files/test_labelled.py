@@ -113,8 +113,8 @@ class TestCsv:
             (
                 "room,colour,y\n1,red,0\n",
                 2,
-                "column 2 (colour): 'red' is not a finite number; leave the column out, or write "
-                "its words as numbers, such as 0 and 1 in a column for each word",
+                "column 2 (colour): 'red' is not a finite number; leave the column out, write its "
+                "words as numbers (0 and 1 in a column for each word), or train with --algorithm",
             ),
             ("1,red,0\n", 1, "column 2: 'red' is not a finite number; leave"),
         ],

@@ -87,7 +87,7 @@ class TestLabels:
     def test_one_label_for_each_row(self, y: list[str]):
         error = refused({"x": [[0], [1]], "y": y})
         assert places(error) == [(None, "/y")]
-        assert f"2 rows in x and {len(y)} values in y" in error.detail
+        assert f"x has 2 and y has {len(y)}" in error.detail
 
     @pytest.mark.parametrize("y", [None, "a", 1, True])
     def test_labels_of_a_list_of_rows_are_a_list(self, y: Any):
