@@ -35,10 +35,13 @@ def take_over(entry: CatalogueEntry, storage: Storage) -> TakenOver:
     journal, spec = storage.journal, read_stored_spec(entry.spec)
     for _ in range(_ATTEMPTS):
         journal.reread(entry.number)
+        before = journal.rollbacks(entry.number)
         learner = Learner(Model(entry.number, entry.name, spec), entry.epoch)
         bring_back(learner, storage, products_as_set, no_check, entry.follows)
         blocks = journal.blocks(entry.number, learner.sequence)
         own = [] if learner.model.broken else [one for block in blocks for one in block]
+        if journal.rollbacks(entry.number) != before:
+            continue  # what it is by now is another state
         term = next_term(journal.epoch_since(entry.number, 0) or learner.epoch)
         try:
             journal.append_epoch(entry.number, learner.sequence, term)

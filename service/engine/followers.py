@@ -131,5 +131,6 @@ async def _heard(model: Model, news: asyncio.Event) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(news.wait(), _LOOK_SECONDS)
         lags = model.lag > 0 and not model.broken
-        waits = model.led and not lags and not news.is_set()
+        follows = model.led and model.champion is not None
+        waits = follows and not lags and not news.is_set()
     news.clear()

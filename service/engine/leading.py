@@ -82,13 +82,25 @@ class Follower:
                 raise
             else:
                 self._begun = self._last_rollback() == self._rollback
-        if not self._begun or self.learner.model.broken:
-            self.learner = self._begin()
-            journal = self._storage.journal
-            journal.reread(self.entry.number)
-            self._note(bring_back(self.learner, self._storage, products_as_set, no_check))
-            self._rollback, self._begun = self._last_rollback(), True
-        self.learner.publish()
+        for _ in range(_ATTEMPTS):
+            if not self._begun or self.learner.model.broken:
+                self._load()
+            if self._begun:
+                self.learner.publish()
+                return
+        raise StorageFailed(f"model {self.entry.name!r} is rolled back again and again; try again")
+
+    def _load(self) -> None:
+        """Learn everything from the newest snapshot or rollback on.
+
+        It has not begun where the log has another rollback by the end of it: what comes after that
+        is for the state that it restores.
+        """
+        self.learner = self._begin()
+        self._storage.journal.reread(self.entry.number)
+        self._rollback = self._last_rollback()
+        self._note(bring_back(self.learner, self._storage, products_as_set, no_check))
+        self._begun = self._last_rollback() == self._rollback
 
     def replay(self) -> list[KeyedRequest]:
         """Learn what comes next in the log; keys that had no answers, with them."""

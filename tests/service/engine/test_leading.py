@@ -28,6 +28,7 @@ def test_a_model_whose_snapshots_cannot_be_listed_is_to_be_tried_again():
             reread=lambda _: None,
             replays=SimpleNamespace(begin=lambda *_: 0, most=2),
             rolled_back_at=lambda _: None,
+            rollbacks=lambda _: [],
         ),
     )
     models: Any = SimpleNamespace(get=lambda _: None)

@@ -2,14 +2,19 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgpack
 import pytest
 
+from service.engine.challenger_takeover import take_over
 from service.engine.leading import Follower
+from service.model.learner import Learner
+from service.model.live import Model
 from service.samples.record import to_record
-from service.storage.entries import CatalogueEntry, Entry, KeyedRequest
+from service.storage.entries import CatalogueEntry, Entry, KeyedRequest, Rollback
 from service.storage.interfaces import Storage
+from service.storage.snapshot_format import State, encode_state
 from tests.service.nats import MISSING, NatsServers
 from tests.service.specs import read_papers_spec
 from tests.service.streams import part, two_classes
@@ -54,6 +59,68 @@ def test_it_has_the_answers_that_a_leader_did_not_write(pair: tuple[Storage, Sto
         follower.catch_up()
     answers = {row.sequence: msgpack.unpackb(row.answer or b"\xc0") for row in follower.answered()}
     assert {at: answer["sequence"] for at, answer in answers.items()} == {5: 5, 10: 10, 15: 15}
+
+
+class Exchange:
+    """A leader that exchanges its model with another one just as a standby reads its snapshots."""
+
+    def __init__(self, leader: Storage, standby: Storage, number: int) -> None:
+        self._leader, self._number = leader, number
+        self._sequences, self.begun = standby.snapshots.sequences, 0
+        standby.snapshots.sequences = self.meanwhile  # type: ignore[method-assign]
+
+    def meanwhile(self, number: int) -> list[int]:
+        found = self._sequences(number)
+        self.begun += 1
+        if self.begun == 1:
+            other = Learner(Model(number, "other", read_papers_spec(OTHER)))
+            other.absorb("working_set", part(SAMPLES, 0, 5))
+            content = b"".join(encode_state(State(*other.state())))
+            digest = self._leader.snapshots.pin(number, content)
+            told = {"to": 5, "at": 5, "time": "2026-01-01T00:00:00Z", "of": "other"}
+            self._leader.journal.append_rollback(number, Rollback(told, digest, "second"), 5)
+        return found
+
+
+OTHER = {"working_set": {"max_size": 7}, "asset": None}
+
+
+def of_exchanged(learner: Learner) -> tuple[str, Any]:
+    return learner.epoch.partition(".")[0], learner.model.spec.working_set
+
+
+def test_what_is_exchanged_while_it_is_loaded_is_loaded_anew(pair: tuple[Storage, Storage]):
+    """What comes after the exchange is learned by the state that the model has since."""
+    leader, standby = pair
+    with leader.catalogue.creating("m", SPEC, "first") as number:
+        pass
+    assert not leader.journal.append([entry_of(number, 5)])
+    exchange = Exchange(leader, standby, number)
+    follower = Follower(CatalogueEntry(number, "m", SPEC, "first"), standby)
+    follower.catch_up()
+    expected = read_papers_spec(OTHER).working_set
+    assert of_exchanged(follower.learner) == ("second", expected)
+    assert exchange.begun > 1
+
+
+def test_a_challenger_that_is_exchanged_while_it_is_taken_over_is_loaded_anew(
+    pair: tuple[Storage, Storage],
+):
+    leader, standby = pair
+    with leader.catalogue.creating("m", SPEC, "first") as champion:
+        pass
+    with leader.catalogue.creating("b", SPEC, "first", champion) as number:
+        learner = Learner(Model(number, "b", read_papers_spec({"asset": None})))
+        learner.absorb("working_set", part(SAMPLES, 0, 5))
+        leader.snapshots.save(number, State(*learner.state()))
+    Exchange(leader, standby, number)
+    taken = take_over(CatalogueEntry(number, "b", SPEC, "first", champion), standby)
+    expected = read_papers_spec(OTHER).working_set
+    assert of_exchanged(taken.learner) == ("second", expected)
+
+
+def entry_of(number: int, end: int) -> Entry:
+    return Entry(number, end, 5, end, "working_set", 1, to_record(part(SAMPLES, end - 5, end)))
 
 
 @pytest.mark.parametrize(("ended", "broken"), [(2, False), (3, True)])
