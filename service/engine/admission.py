@@ -47,7 +47,7 @@ def admit(
     duplicates: Duplicates,
     settings: Settings,
     usable: Callable[[Model], Learner],
-    time: Callable[[], int],
+    time: int,
 ) -> Admission:
     """Decide what becomes of a group of requests.
 
@@ -55,7 +55,7 @@ def admit(
     the same group do not find their rows, because no client knows yet that these wait.
 
     usable: returns the learner of a model, or raises if the model was deleted or broke while the
-    request waited. time: returns the one time of the group, in milliseconds since 1970.
+    request waited. time: of the group, in milliseconds since 1970.
     """
     of_group = Admission([], [], [], [])
     by_model: dict[Model, list[LearnRequest | LabelRequest]] = {}
@@ -79,7 +79,7 @@ def _remember(
     of_group: Admission,
     threads: int,
     usable: Callable[[Model], Learner],
-    time: Callable[[], int],
+    time: int,
 ) -> None:
     """Admit the predictions of a model."""
     taking: Remembering | None = None
@@ -87,7 +87,7 @@ def _remember(
         try:
             if taking is None:
                 learner = usable(model)
-                taking = Remembering(learner.pending, model, learner.sequence, time())
+                taking = Remembering(learner.pending, model, learner.sequence, time)
             of_group.remembered.append(taking.take(request, threads))
         except Refusal as error:
             of_group.refused.append((request.answer, error))
@@ -101,7 +101,7 @@ def _admit_to(
     threads: int,
     limits: Limits,
     usable: Callable[[Model], Learner],
-    time: Callable[[], int],
+    time: int,
 ) -> None:
     """Admit the samples that a model shall learn."""
     draft: Draft | None = None
@@ -114,7 +114,7 @@ def _admit_to(
             if isinstance(request, LearnRequest):
                 item = _accept(request, draft, duplicates)
             else:
-                joining = joining or Joining(usable(model).pending, model, time())
+                joining = joining or Joining(usable(model).pending, model, time)
                 item = _accept_labels(request, draft, joining, of_group)
         except Refusal as error:
             key = request.key if isinstance(request, LearnRequest) else None

@@ -5,7 +5,6 @@ commit; after that each model absorbs its own part as one block. A large request
 parts (`engine.turns`), and requests to other models are learned between two of them.
 """
 
-import functools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -154,8 +153,7 @@ class GroupLearning:
     def _admitted(self, requests: list[GroupRequest], duplicates: Duplicates) -> Admission | None:
         """Admit requests, or answer all of them with the error that admission failed with."""
         try:
-            time = functools.cache(now)
-            return admit(requests, duplicates, self._settings, self._models.usable, time)
+            return admit(requests, duplicates, self._settings, self._models.usable, now())
         except Exception as failure:  # every waiting request gets an answer
             logger.exception("requests could not be admitted")
             failed = ServerFailed(f"{failure!r}; nothing was learned")

@@ -89,7 +89,8 @@ class ClassificationView(NamedTuple):
         if self.lacks:
             raise Untrained(f"the head {self.lacks}")
         head_answer = self.head.predict(X, votes)
-        labels = [self.classes[code] for code in head_answer.prediction.tolist()]
+        classes = self.classes
+        labels = [classes[code] for code in head_answer.prediction.tolist()]
         return Predictions(labels, head_answer.decisions[0].tolist(), head_answer)
 
     def contests(self, head_answer: HeadAnswer) -> list[Contest]:
@@ -179,7 +180,8 @@ class ClassificationHead(Generic[L]):
         else:
             self._score.count(codes, self._codes_of(foretold))
         decision = [value for part in head_answer.decisions for value in _decisions(part)]
-        labels = [self.classes[code] if code >= 0 else None for code in predicted.tolist()]
+        classes = self.classes
+        labels = [classes[code] if code >= 0 else None for code in predicted.tolist()]
         more = self.learner.columns(head_answer.parts)
         return Answers(labels, decision, head_answer, more.get("admitted"), more.get("step"))
 

@@ -74,10 +74,12 @@ class Waiting(NamedTuple):
 class Request:
     """Rows that were predicted together. gone: for each row, 1 once it no longer waits."""
 
-    __slots__ = ("first", "gone", "places", "record", "time", "waiting")
+    __slots__ = ("first", "gone", "ids", "places", "record", "time", "waiting")
 
     def __init__(self, predicted: Predicted, record: bytes, gone: bytearray) -> None:
         self.first, self.time, self.record = predicted.first, predicted.time, record
+        # The objects are those that the bookkeeping of ids has, and are counted there.
+        self.ids = predicted.ids
         self.gone, self.waiting = gone, gone.count(0)
         # The row of each id, once a label has come for one of them.
         self.places: dict[RowId, int] = {}
@@ -161,8 +163,7 @@ class Pending:
 
     def _place(self, request: Request, row_id: RowId) -> Waiting:
         if not request.places:
-            ids = self.decoded(request)[0].ids
-            request.places = {one: row for row, one in enumerate(ids)}
+            request.places = {one: row for row, one in enumerate(request.ids)}
         return Waiting(request, request.places[row_id])
 
     def remember(self, predicted: Predicted, record: bytes) -> None:
@@ -207,7 +208,7 @@ class Pending:
         """Drop the rows of the oldest request."""
         request = next(iter(self._requests.values()))
         self.left = request.first + len(request.gone)
-        for row_id in self.decoded(request)[0].ids:
+        for row_id in request.ids:
             if self._waiting.get(row_id) is request:
                 del self._waiting[row_id]
                 self._settle(row_id, None)

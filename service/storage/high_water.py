@@ -32,6 +32,8 @@ class HighWater:
     def __init__(self, path: Path, read_only: bool = False) -> None:
         self._path = path
         self._failed = False
+        # Of the models that were noted here; predictions, which are many, leave it as it was.
+        self._noted: dict[int, int] = {}
         self._file: int | None = None
         try:
             if not read_only:
@@ -46,10 +48,14 @@ class HighWater:
     def note(self, model: int, sequence: int) -> None:
         """Mark that all of a model up to a sequence is durable; a failure is logged."""
         assert self._file is not None
+        if self._noted.get(model) == sequence:
+            return
         try:
             os.pwrite(self._file, _slot(model, sequence), model * _SLOT.size)
         except OSError as error:
             self._log(error)
+        else:
+            self._noted[model] = sequence
 
     def of(self, model: int) -> int:
         """Return the marked sequence of a model; 0 without a whole mark."""
