@@ -67,6 +67,16 @@ def test_units_that_jump_midway_are_learned_again(factor, columns):
     assert right[3 * N // 4 :].mean() > 0.96
 
 
+@pytest.mark.parametrize("factor", [0.2, 5.0])
+def test_soon_after_units_jump_a_curved_border_is_known_again(factor):
+    X = np.random.default_rng(7).normal(size=(3000, 5))
+    y = (X[:, 0] + X[:, 1] * X[:, 2] > 0.0).astype(np.int64)
+    jumped = X + 3.0
+    jumped[2000:] *= factor
+    right, right_plain = ((said(rows, y) == y)[2200:].mean() for rows in (jumped, X))
+    assert right > right_plain - 0.03
+
+
 def test_rows_of_categories_alone_are_learned():
     random = np.random.default_rng(3)
     X = random.integers(0, [3, 30, 1000], (N, 3)).astype(np.float64)
