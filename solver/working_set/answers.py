@@ -56,14 +56,11 @@ def nothing_absorbed(n_classes: int) -> Absorbed:
     return Absorbed(none, np.empty(shape), flags, bits, none, np.empty(0))
 
 
-def join_answers(pieces: list[BlockTrace], n_classes: int, *, coupled: bool) -> Absorbed:
-    """Join the results of consecutive blocks, for the classes known after the last one.
-
-    coupled: see `learner.WorkingSet`.
-    """
-    answers = [_answers(piece, n_classes, coupled=coupled) for piece in pieces]
+def join_answers(answers: list[Absorbed]) -> Absorbed:
+    """Join the results of consecutive blocks."""
     if len(answers) == 1:
         return answers[0]
+    coupled = answers[0].scores is not None
     return Absorbed(
         np.concatenate([one.prediction for one in answers]),
         np.concatenate([one.decision for one in answers]),
@@ -77,8 +74,13 @@ def join_answers(pieces: list[BlockTrace], n_classes: int, *, coupled: bool) -> 
     )
 
 
-def _answers(piece: BlockTrace, n_classes: int, *, coupled: bool) -> Absorbed:
-    """The results of a block, whose first class may be new."""
+def answers_of(piece: BlockTrace, n_classes: int, *, coupled: bool) -> Absorbed:
+    """Return the results of a block, whose first class may be new.
+
+    They hold nothing of the block's trace, which is much larger where classes are many.
+
+    n_classes: known after the last block of the call. coupled: see `learner.WorkingSet`.
+    """
     prediction = np.full(len(piece.known), -1, np.int64)
     shape = (len(piece.known),) if n_classes <= 2 else (len(piece.known), n_classes)
     decision = np.full(shape, np.nan)
@@ -111,6 +113,6 @@ def _answers(piece: BlockTrace, n_classes: int, *, coupled: bool) -> Absorbed:
         piece.admitted,
         bits.astype(np.uint8),
         piece.entered,
-        piece.margin[:, 0],
+        piece.margin[:, 0].copy(),
         scores if coupled else None,
     )

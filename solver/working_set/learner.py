@@ -19,7 +19,13 @@ from solver.rows.matrix import Matrix, n_rows, take_rows
 from solver.simplex.pairs import pair_classes
 from solver.simplex.problem_arrays import problems_from_arrays, problems_to_arrays
 from solver.working_set.all_pairs import Block, Rules
-from solver.working_set.answers import Absorbed, BlockTrace, join_answers, nothing_absorbed
+from solver.working_set.answers import (
+    Absorbed,
+    BlockTrace,
+    answers_of,
+    join_answers,
+    nothing_absorbed,
+)
 from solver.working_set.blocks import BLOCK_ROWS, block_end
 from solver.working_set.eviction import evict
 from solver.working_set.hessian import KernelValues
@@ -152,7 +158,8 @@ class WorkingSet:
         if not len(codes):
             return nothing_absorbed(self.n_classes)
         self._intake.open_for(X)
-        pieces = []
+        n_classes = max(self.n_classes, int(codes.max()) + 1)
+        answers = []
         start = 0
         while start < len(codes):
             self._evict_if_due()
@@ -161,9 +168,12 @@ class WorkingSet:
             rows = take_rows(X, part)
             of_block = None if weight is None else weight[part]
             stored_as = None if entered is None else entered[part]
-            pieces.append(self._absorb_block(rows, codes[part], stored_as, of_block))
+            # The trace of a block is let go before the next one.
+            of_rows = self._absorb_block(rows, codes[part], stored_as, of_block)
+            answers.append(answers_of(of_rows, n_classes, coupled=self.coupled))
+            del of_rows
             start = stop
-        return join_answers(pieces, self.n_classes, coupled=self.coupled)
+        return join_answers(answers)
 
     def adopt(self, X: Matrix, codes: NDArray[np.int64], alpha: Float64Array) -> None:
         """Continue from a solution found elsewhere, as if its samples had been learned here.

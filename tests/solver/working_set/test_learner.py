@@ -1,5 +1,7 @@
 """The learner of any number of classes: blocks, pairs, shared samples, saved states."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -361,6 +363,22 @@ class TestMemory:
         learner.absorb(X, codes)
         assert empty < small < learner.nbytes
         assert learner.nbytes > learner.store.gram.nbytes
+
+    def test_a_long_call_holds_the_decisions_of_pairs_for_one_block_only(self):
+        classes, n = 20, 3000
+        random = np.random.default_rng(40)
+        X = random.standard_normal((n, 3))
+        codes = np.concatenate([np.arange(classes), random.integers(0, classes, n - classes)])
+        learner = WorkingSet(RBF, max_size=320)
+        learner.absorb(X[:320], codes[:320])
+        tracemalloc.start()
+        try:
+            learner.absorb(X[320:], codes[320:])
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        of_all_pairs = 2 * 8 * n * len(pairs_of(classes))
+        assert peak < of_all_pairs / 3
 
     def test_the_callers_rows_are_not_kept(self):
         X, codes = clusters(seed=39, n=100)
