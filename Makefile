@@ -127,6 +127,7 @@ bench-asset: .venv/peers
 
 bench-bound: .venv/installed
 	$(BIN)/python -m benchmarks.bound --data $(DATA)
+	$(BIN)/python -m benchmarks.eviction --data $(DATA)
 
 # LIBSVM takes hours on the last of its sizes; results are kept in GROWING, and what is there is not
 # run again.
