@@ -49,6 +49,17 @@ def wait_until_moved(trio: Trio, pair: tuple[str, str], old: int) -> int:
     return int(wait_for(moved)[0]) - 1
 
 
+def refused(client: httpx.Client, method: str, path: str, body: Any) -> httpx.Response:
+    """The refusal of a call, which is made again where it is one for now."""
+
+    def answer() -> httpx.Response | None:
+        found = client.request(method, f"/v1/models/{path}", json=body)
+        return None if found.status_code == 503 else found
+
+    found: httpx.Response = wait_for(answer)
+    return found
+
+
 class TestEveryReplica:
     def test_makes_them_where_their_champion_is_led(self, trio: Trio, pair: tuple[str, str]):
         champion, challenger = pair
@@ -82,7 +93,7 @@ class TestEveryReplica:
 
     def test_refuses_samples_for_them(self, trio: Trio, pair: tuple[str, str]):
         for client in trio.clients:
-            answer = client.post(f"/v1/models/{pair[1]}/samples", json={"x": X, "y": Y})
+            answer = refused(client, "POST", f"{pair[1]}/samples", {"x": X, "y": Y})
             assert answer.json()["type"] == "urn:wolfstream:follows"
 
     def test_deletes_them(self, trio: Trio, pair: tuple[str, str]):
@@ -112,26 +123,19 @@ class TestRefusal:
             asked(trio.clients[0], "PUT", f"/v1/models/{name}-b", json=follows(names["champion"]))
         of = f"{name}-b" if taken == "champion" else names["another"]
         for client in trio.clients:
-            answer = wait_for(lambda on=client: refused(on, of, name))
+            answer = refused(client, "PUT", of, follows(name))
             assert answer.json()["type"] == "urn:wolfstream:model-exists"
 
     def test_of_a_champion_that_does_not_exist(self, trio: Trio, name: str):
         for client in trio.clients:
-            answer = wait_for(lambda on=client: refused(on, name + "-b", "nobody"))
+            answer = refused(client, "PUT", f"{name}-b", follows("nobody"))
             assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/follows")
 
     def test_of_a_promotion_of_who_does_not_follow(self, trio: Trio, name: str):
         asked(trio.clients[0], "PUT", f"/v1/models/{name}-alone", json=PAPERS)
         for client in trio.clients:
-            body = {"model": f"{name}-alone"}
-            answer = client.post(f"/v1/models/{name}/promote", json=body)
+            answer = refused(client, "POST", f"{name}/promote", {"model": f"{name}-alone"})
             assert answer.json()["type"] == "urn:wolfstream:not-following"
-
-
-def refused(client: httpx.Client, name: str, champion: str) -> httpx.Response | None:
-    """The refusal of a challenger, unless it is one for now."""
-    answer = client.put(f"/v1/models/{name}", json=follows(champion))
-    return None if answer.status_code == 503 else answer
 
 
 class TestTakeover:
