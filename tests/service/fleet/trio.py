@@ -3,13 +3,14 @@
 import time
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
 if TYPE_CHECKING:
     from tests.service.fleet.conftest import Replica
 
+Found = TypeVar("Found")
 X = [[i % 7, i % 5] for i in range(40)]
 Y = [i % 2 for i in range(40)]
 
@@ -61,7 +62,7 @@ def runs(replica: "Replica") -> bool:
     return replica.process is not None and replica.process.poll() is None
 
 
-def wait_for(look: Callable[[], Any]) -> Any:
+def wait_for(look: Callable[[], Found | None]) -> Found:
     """Return the first result that is true."""
     deadline = time.monotonic() + 60
     while not (found := look()):
