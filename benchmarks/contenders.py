@@ -13,29 +13,25 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from benchmarks import baselines, memory
-from benchmarks.datasets import Dataset, Rows
-from benchmarks.fitted import Clock, Codes, Fitted, Learning
-from benchmarks.papers import SEED, Parameters, load_problem
-from solver.frank_wolfe.driver import Method
+from benchmarks.datasets import Dataset
+from benchmarks.fitted import Clock, Codes, Learning
+from benchmarks.own_contenders import LARGE_CACHE, batch, online
+from benchmarks.papers import Parameters, load_problem
+from benchmarks.peer_contenders import libsvm, nystroem, plain, vowpal_wabbit
 
 WARM_ROWS = 200
 # The service's default, and what suits sets with more support vectors than that.
 MAX_SIZE, LARGER_MAX_SIZE = 5_000, 10_000
 # Of all of covtype: 3.6 GB of kernel values.
 LARGEST_MAX_SIZE = 30_000
-# Of kernel values, of those who keep as many as fit.
-LARGE_CACHE = 4 << 30
-# Vowpal Wabbit's examples exist only so many at a time, so that they hardly count as memory,
-# and so do the features of test rows.
-EXAMPLES = 1000
+# So many test rows at a time, so that their features hardly count as memory.
 PREDICTED_ROWS = 10_000
 
 
@@ -53,194 +49,6 @@ class Outcome(NamedTuple):
     predict_seconds: float | None = None
     accuracy: float | None = None
     support: int | None = None
-
-
-def online(max_size: int | None) -> Learning:
-    """wolfstream: one pass of MSFW with the service's defaults, but for the bound on the set."""
-
-    def fit(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
-        from solver.kernels.functions import Kernel
-        from solver.working_set.learner import GRAM_BYTES, WorkingSet
-
-        rows = matrix(X)
-        with clock.running():
-            learner = WorkingSet(
-                Kernel("rbf", parameters.gamma),
-                parameters.C,
-                max_size=max_size,
-                gram_bytes_max=GRAM_BYTES if max_size else LARGE_CACHE,
-            )
-            learner.absorb(rows, y)
-            view = learner.view()
-        return expanded(view)
-
-    return fit
-
-
-def batch(method: Method) -> Learning:
-    """wolfstream: a batch solver with its defaults, to a gap of a tenth of the objective."""
-
-    def fit(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
-        from solver.frank_wolfe.one_versus_one import solve_pairs, support_of
-        from solver.frank_wolfe.solve_dual import Settings
-        from solver.kernels.functions import Kernel
-        from solver.kernels.precision import precision_for
-        from solver.rows.matrix import take_rows
-        from solver.working_set.view import expansion
-
-        rows, kernel = matrix(X), Kernel("rbf", parameters.gamma)
-        with clock.running():
-            ridge = np.full(len(y), 0.5 / parameters.C)
-            settings = Settings(method, cache_bytes=4 * 10**9)
-            random = np.random.default_rng(0)
-            pairs = list(solve_pairs(kernel, rows, y, ridge, settings, random))
-            support, alpha = support_of(pairs, len(y))
-            sign = np.array([np.where(y[support] == pair.pair[1], 1.0, -1.0) for pair in pairs])
-            weights = alpha * sign
-            q, gap = np.array([(-pair.solution.objective, pair.solution.gap) for pair in pairs]).T
-            view = expansion(
-                kernel,
-                take_rows(rows, support),
-                int(y.max()) + 1,
-                weights,
-                weights.sum(axis=1),
-                q,
-                gap,
-                precision_for(kernel, ridge[0]),
-            )
-        return expanded(view)
-
-    return fit
-
-
-def matrix(X: Rows) -> Any:
-    """Return what the solver takes: dense rows as they are, CSR in its own form."""
-    from solver.rows.matrix import sparse_from_csr
-
-    if isinstance(X, csr_array):
-        return sparse_from_csr(X.data, X.indices, X.indptr, X.shape[1])
-    return X
-
-
-def expanded(view: Any) -> Fitted:
-    """Predictions of a view of ours."""
-    from solver.working_set.view import predict
-
-    def classes(Z: Rows, clock: Clock) -> Codes:
-        rows = matrix(Z)
-        with clock.running():
-            return predict(view, rows)[0]
-
-    return Fitted(classes, lambda: len(view.support))
-
-
-def plain(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
-    """P1's Algorithm 1 as printed, compiled: `benchmarks.plain_sfw`."""
-    from benchmarks.plain_sfw import plain_decisions, plain_sfw
-
-    sign = np.where(y == 1, 1.0, -1.0)
-    with clock.running():
-        admitted, alpha, _ = plain_sfw(X, sign, parameters.gamma, parameters.C)
-    weighted = alpha > 0.0
-    S, S_sign, alpha = X[admitted][weighted], sign[admitted][weighted], alpha[weighted]
-
-    def classes(Z: Rows, clock: Clock) -> Codes:
-        with clock.running():
-            decision = plain_decisions(Z, S, S_sign, alpha, parameters.gamma)
-        return (decision > 0.0).astype(np.int64)
-
-    return Fitted(classes, lambda: len(alpha))
-
-
-def libsvm(cache_bytes: int) -> Learning:
-    """LIBSVM through scikit-learn, with its default tolerance."""
-
-    def fit(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
-        from sklearn.svm import SVC
-
-        with clock.running():
-            model = SVC(
-                C=parameters.C_hinge, gamma=parameters.gamma, cache_size=cache_bytes >> 20
-            ).fit(X, y)
-
-        def classes(Z: Rows, clock: Clock) -> Codes:
-            with clock.running():
-                codes: Codes = model.predict(Z)
-                return codes
-
-        return Fitted(classes, lambda: len(model.support_))
-
-    return fit
-
-
-def vowpal_wabbit(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
-    """Vowpal Wabbit's --ksvm: one pass of LASVM without a bias, one reprocess step a sample.
-
-    Its kernel is exp(-bandwidth ||x - z||^2), so bandwidth is gamma. Its dual weights lie in
-    [0, 1] and are divided by l2 in the decision, so C is 1 / l2. Its rows are float32.
-    """
-    from vowpalwabbit import Workspace
-
-    vw = Workspace(
-        f"--ksvm --kernel rbf --bandwidth {parameters.gamma:.9g} --l2 {1 / parameters.C_hinge:.9g}",
-        enable_logging=True,
-    )
-    for start in range(0, len(y), EXAMPLES):
-        part = slice(start, start + EXAMPLES)
-        labels = np.where(y[part] == 1, "1", "-1")
-        lines = [f"{label} {row}" for label, row in zip(labels, _vw_rows(X[part]), strict=True)]
-        examples = [vw.parse(line) for line in lines]
-        with clock.running():
-            for example in examples:
-                vw.learn(example)
-        for example in examples:
-            vw.finish_example(example)
-
-    def classes(Z: Rows, clock: Clock) -> Codes:
-        decisions = []
-        for start in range(0, Z.shape[0], EXAMPLES):
-            examples = [vw.parse(row) for row in _vw_rows(Z[start : start + EXAMPLES])]
-            with clock.running():
-                decisions += [vw.predict(example) for example in examples]
-            for example in examples:
-                vw.finish_example(example)
-        return (np.array(decisions) > 0.0).astype(np.int64)
-
-    def support() -> int:
-        vw.finish()
-        last = next(line for line in reversed(vw.get_log()) if line.startswith("Num support"))
-        return int(last.partition("=")[2])
-
-    return Fitted(classes, support)
-
-
-def _vw_rows(X: Rows) -> Iterator[str]:
-    """Yield rows as Vowpal Wabbit's text, zeros left out."""
-    rows = csr_array(X)
-    for start, stop in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
-        pairs = zip(rows.indices[start:stop], rows.data[start:stop], strict=True)
-        yield "|x " + " ".join(f"{i}:{value:.9g}" for i, value in pairs)
-
-
-def nystroem(X: Rows, y: Codes, parameters: Parameters, clock: Clock) -> Fitted:
-    """scikit-learn's Nystroem features, 1000 of them, and linear SGD on the hinge."""
-    from sklearn.kernel_approximation import Nystroem
-    from sklearn.linear_model import SGDClassifier
-    from sklearn.pipeline import make_pipeline
-
-    n = len(y)
-    features = Nystroem(gamma=parameters.gamma, n_components=min(1000, n), random_state=SEED)
-    sgd = SGDClassifier(loss="hinge", alpha=1.0 / (parameters.C_hinge * n), random_state=SEED)
-    model = make_pipeline(features, sgd)
-    with clock.running():
-        model.fit(X, y)
-
-    def classes(Z: Rows, clock: Clock) -> Codes:
-        with clock.running():
-            codes: Codes = model.predict(Z)
-            return codes
-
-    return Fitted(classes, lambda: features.n_components)
 
 
 class Contender(NamedTuple):
