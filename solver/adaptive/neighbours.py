@@ -24,8 +24,6 @@ from solver.compiled import compiled_allocating, inner, smaller
 CAPACITY = 1000
 # What a class counts that none of the neighbours has.
 ONE_OF = 0.1
-# Distances whose least is found at a time.
-_BLOCK = 64
 
 
 class Memory(NamedTuple):
@@ -227,22 +225,13 @@ def _nearest(
 ) -> int:
     """Sort the least distances and their places in; returns how many there are."""
     count, most = 0, len(slot)
-    for start in range(0, kept, _BLOCK):
-        stop = smaller(start + _BLOCK, kept)
-        if count == most:
-            # Most blocks have none that is near; this runs in vector registers.
-            nearest = distance[start]
-            for s in range(start, stop):
-                nearest = smaller(nearest, distance[s])
-            if nearest >= least[most - 1]:
-                continue
-        for s in range(start, stop):
-            if count == most and distance[s] >= least[most - 1]:
-                continue
-            at = count if count < most else most - 1
-            while at > 0 and least[at - 1] > distance[s]:
-                least[at], slot[at] = least[at - 1], slot[at - 1]
-                at -= 1
-            least[at], slot[at] = distance[s], s
-            count = smaller(count + 1, most)
+    for s in range(kept):
+        if count == most and distance[s] >= least[most - 1]:
+            continue
+        at = count if count < most else most - 1
+        while at > 0 and least[at - 1] > distance[s]:
+            least[at], slot[at] = least[at - 1], slot[at - 1]
+            at -= 1
+        least[at], slot[at] = distance[s], s
+        count = smaller(count + 1, most)
     return count
